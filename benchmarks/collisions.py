@@ -49,11 +49,11 @@ from quaddyn.campaigns import Failure, Progress, Record, process_pool, run
 from quaddyn.compiler import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
-from quaddyn.wbc.constraints.collision_blocks import PARTS as PARTS_OF_PAIR
+from quaddyn.wbc.constraints.collision_blocks import N_PARTS as PARTS_OF_PAIR
 from quaddyn.wbc.constraints.collision_rows import write_collision_rows
 from quaddyn.wbc.element_codes import COLLISION_LIMITS
 from quaddyn.wbc.problem_rows import CODE, get_item
-from quaddyn.wbc.reduction import reduce
+from quaddyn.wbc.reduction import eliminate_equations
 from quaddyn.wbc.tick_core import make_tick_context
 from quaddyn.wbc.tick_data import TickData
 
@@ -203,7 +203,9 @@ def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
     for i in range(table.shape[0]):
         if table[i, CODE] == COLLISION_LIMITS:
             item = i
-    t = make_tick_context(q, v, data, reduce(data.model, data.terms, data.contacts, data.points, data.work, False))
+    t = make_tick_context(
+        q, v, data, eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, False)
+    )
     for _ in range(times):
         data.rows.count[0] = 0
         data.rows.count[1] = 0
@@ -223,7 +225,7 @@ def cost(name: str, seed: int, speed: float) -> None:
         v = speed * rng.normal(size=robot.nv) if speed > 0.0 else np.zeros(robot.nv)
         for wbc in both:
             wbc.tasks["posture"].reference(q)
-        s, data = dyn.update(q, v), both[0]._assembly.solver.data
+        s, data = dyn.update(q, v), both[0]._structure.solver.data
         command = both[0].compute(s)
         source = data.rows.C_source[: data.rows.count[1]]
         near = {row // PARTS_OF_PAIR for item, _, row in source.tolist() if item == 2}

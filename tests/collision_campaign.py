@@ -150,7 +150,7 @@ def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
     arrays = {name: getattr(group, name)[kept] for name in ("A", "lower", "upper", "offset", "weights")}
     levels[0][place] = type(group)(owner=group.element, names=names, unit=group.unit, contact=group.contact, **arrays)
     apart = found.resolve(TickProblem(levels, found.problem.n)) - found.x
-    M = qd.Dynamics(robot).crba(tick.command.given.q)[robot.actuated_index][:, robot.actuated_index]
+    M = qd.Dynamics(robot).crba(tick.command.inputs.q)[robot.actuated_index][:, robot.actuated_index]
     return float(np.abs(M @ apart / robot.effort_limits).max())
 
 
@@ -200,7 +200,7 @@ class HostileReferences(Campaign[HostileCase]):
             if not command.ok:
                 count[command.status.outcome] += 1
                 unsolved = tick
-            buffer = wbc._assembly.solver.data.rows  # which rows there are: no other way is as quick
+            buffer = wbc._structure.solver.data.rows  # which rows there are: no other way is as quick
             source = buffer.C_source[: buffer.count[1]]
             now = Rows(command, tuple(source[source[:, 0] == 2, 2].tolist()) if case.limited else ())
             if last is not None and tick % EVERY:

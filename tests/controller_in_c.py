@@ -142,7 +142,7 @@ class Twins:
         self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
         self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
         if exact:
-            solver, entries = self.python._assembly.solver, uncontracted()
+            solver, entries = self.python._structure.solver, uncontracted()
             solver._tick = lambda q, v, values: entries["tick"](q, v, solver.data, values)
             solver._switch = lambda *arguments: entries["advance_contacts_entry"](
                 solver._ramps, solver.data.contacts, *arguments

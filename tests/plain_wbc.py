@@ -132,7 +132,7 @@ def shared(task: FootTask, tick: Tick, contact: ContactFrame, motion: ContactMot
 def guided(task: FootTask, tick: Tick) -> ContactFrame | None:
     """The contact that takes its foot from a task, if it is there: by the foot's name, else the first on its frame."""
     robot = tick.robot
-    on_it = [s.name for s in tick._there.settings if robot.frame_id(s.frame) == task.frame_id]
+    on_it = [s.name for s in tick._active_contacts.settings if robot.frame_id(s.frame) == task.frame_id]
     chosen = task.frame if task.frame in on_it else next(iter(on_it), "")
     return next((c for c in tick.contacts if c.name == chosen), None)
 
@@ -588,7 +588,7 @@ class Plain:
 def instant(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
     """The last tick of a controller as elements see it."""
     contacts, unit = wbc.contacts.values(), scales(wbc.robot)
-    ramps = wbc._assembly.schedule.ramps
+    ramps = wbc._structure.schedule.ramps
     shares = list(zip(ramps.activation.tolist(), ramps.cap.tolist(), strict=True))
     return Tick.at(state, tuple(contacts), shares, wbc.dt, unit, before)
 

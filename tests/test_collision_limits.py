@@ -14,9 +14,9 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.capsule_segments import FLAT, WIDTH
-from quaddyn.wbc.constraints.collision_pairs import has_misplaced_ends, listed_pairs
-from quaddyn.wbc.constraints.collision_rows import LISTED
+from quaddyn.wbc.constraints.capsule_segments import CAPSULE_SIZE, IS_PLANE
+from quaddyn.wbc.constraints.collision_pairs import has_invalid_run_ends, make_pair_list
+from quaddyn.wbc.constraints.collision_rows import PAIR_ENTRIES
 from quaddyn.wbc.constraints.distance_barrier import SECOND_ORDER_MARGIN
 
 
@@ -170,11 +170,11 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
     rng = np.random.default_rng(0)
     pairs = np.unique(np.sort(rng.integers(0, 40, (300, 2))), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-    capsules = np.zeros((40, WIDTH))
-    capsules[35:, FLAT] = 1.0
+    capsules = np.zeros((40, CAPSULE_SIZE))
+    capsules[35:, IS_PLANE] = 1.0
     pairs = pairs[np.argsort(pairs[:, 1] >= 35, kind="stable")]
-    listed = np.array(listed_pairs(pairs, capsules)).reshape(-1, LISTED)
-    assert not has_misplaced_ends(listed) and (listed[:, :2] == pairs).all()
+    listed = np.array(make_pair_list(pairs, capsules)).reshape(-1, PAIR_ENTRIES)
+    assert not has_invalid_run_ends(listed) and (listed[:, :2] == pairs).all()
     for k, (a, b, end) in enumerate(listed.tolist()):
         together = listed[k:end]
         assert end > k and (together[:, 0] == a).all() and (together[:, 1] < b + 8).all()
@@ -184,7 +184,7 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
         for end in (k, -1, len(listed) + 1, listed[k, 2] + 8):
             wrong = listed.copy()
             wrong[k, 2] = end
-            assert has_misplaced_ends(wrong)
+            assert has_invalid_run_ends(wrong)
 
 
 def test_mistakes_are_named(arms: qd.Robot) -> None:

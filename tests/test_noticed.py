@@ -287,7 +287,7 @@ def test_a_call_while_another_one_is_under_way_is_refused(kind: str, monkeypatch
 
     if kind == "controller":
         call, match = (lambda: wbc.compute(s).tau), "one controller per thread"
-        monkeypatch.setattr(wbc._assembly.solver, "solve", held(wbc._assembly.solver.solve))
+        monkeypatch.setattr(wbc._structure.solver, "solve", held(wbc._structure.solver.solve))
     else:
         call, match = (lambda: sim.step(expected)), "one plant per thread"
         monkeypatch.setattr(Simulation, "_advance", held(Simulation._advance))

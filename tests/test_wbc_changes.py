@@ -317,7 +317,7 @@ def test_elements_of_ones_own_join_the_same_tick() -> None:
         (Named(robot), 2),
     ):
         wbc.add(element, level)
-    assert [e.name for _, e in wbc._assembly.solver.tables.custom] == ["together", "own com", "FL"]
+    assert [e.name for _, e in wbc._structure.solver.tables.custom_elements] == ["together", "own com", "FL"]
     for k in range(45):
         stance = robot.feet if k < 3 or 18 <= k < 38 else robot.feet[1:]
         if k == 30:
@@ -456,7 +456,7 @@ def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
     dyn, fast = qd.Dynamics(robot), make()
     with interpret():
         slow = make()
-        slow._assembly.solver.ready()
+        slow._structure.solver.bind_machine_code()
     every = tuple(fast.contacts)
     for k, stance in enumerate((every, every[1:], every[1:], every[:-1], ())):
         for wbc in (fast, slow):

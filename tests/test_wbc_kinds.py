@@ -64,7 +64,7 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     assert wanted <= told[-1].equalities and limits <= told[-1].limits
     if isinstance(element, Task):
         assert wanted == len(element.rows_used) and told[-1].equalities == len(element.labels)
-        assert told[-1].numbers == len(element.block)
+        assert told[-1].parameter_count == len(element.block)
 
 
 @pytest.mark.parametrize("kind", [name for name in ELEMENTS if issubclass(EXPORTED[name], Task)])
@@ -84,8 +84,8 @@ def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"numbers": 21}, "3 rows and 21 numbers, got 3 and 22"),
-        ({"rows": 2}, "2 rows and 22 numbers, got 3 and 22"),
+        ({"parameter_count": 21}, "3 rows and 21 parameters, got 3 and 22"),
+        ({"rows": 2}, "2 rows and 22 parameters, got 3 and 22"),
         ({"first": range(1, 3)}, "a reference from 1 to 2, got 0"),
     ],
 )

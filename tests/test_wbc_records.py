@@ -247,7 +247,7 @@ def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, 
 
 def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
     meta = json.loads(saved["meta"].tobytes())
-    assert meta["format"] == tick_file.FORMAT
+    assert meta["format"] == tick_file.FORMAT_VERSION
 
     def written(**changes: object) -> Path:
         words = np.frombuffer(json.dumps(meta | changes).encode(), dtype=np.uint8)

@@ -42,7 +42,7 @@ def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
         yield "FL"
         call(controller)
 
-    with pytest.raises(ConcurrencyError, match="under way; use one controller per thread"):
+    with pytest.raises(ConcurrencyError, match="in progress; use one controller per thread"):
         controller.compute(state, contacts())
     assert tuple(controller.contacts) == names
     np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)
@@ -107,7 +107,7 @@ def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
         controller.compute(state, ("FL", "FR", "RL"))
     controller.ramp_time = 0.0
     controller.compute(state)
-    assert controller._assembly.schedule.ramps.cap.tolist() == [np.inf] * 4
+    assert controller._structure.schedule.ramps.cap.tolist() == [np.inf] * 4
 
 
 def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:

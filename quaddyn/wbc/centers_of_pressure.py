@@ -11,7 +11,7 @@ from ..urdf.tree import Array
 from .tick_data import ContactStateData, RigidBodyTerms
 
 
-def pressures(
+def compute_centers_of_pressure(
     terms: RigidBodyTerms, contacts: ContactStateData, names: Sequence[str], forces: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Returns the (3,) center of pressure by name of each loaded surface contact, world axes [m].
@@ -22,16 +22,19 @@ def pressures(
         names: names of all contacts.
         forces: contact forces of the tick, by contact.
     """
-    out = {}
+    points = {}
     for c, name in enumerate(names):
         if name not in forces or contacts.is_surface[c] == 0:
             continue
-        at = int(terms.frames[contacts.frame[c]])
-        R, origin = terms.values[at : at + 9].reshape(3, 3), terms.values[at + 9 : at + 12]
+        first_term = int(terms.frames[contacts.frame[c]])
+        R, origin = (
+            terms.values[first_term : first_term + 9].reshape(3, 3),
+            terms.values[first_term + 9 : first_term + 12],
+        )
         with np.errstate(all="ignore"):  # a damaged file may contain any number
             point = compute_center_of_pressure(
                 origin + R @ contacts.offset[c], R @ contacts.surface_normal[c], forces[name]
             )
         if point is not None:
-            out[name] = point
-    return out
+            points[name] = point
+    return points

@@ -85,27 +85,31 @@ class TickDetails:
     nonviable: tuple[str, ...] = ()
 
 
-def make_level_report(found: TickDetails, k: int) -> LevelReport:
+def make_level_report(details: TickDetails, k: int) -> LevelReport:
     """Returns the report of level k."""
     tasks: dict[str, Array] = {}
     violations: dict[str, float] = {}
     active: list[str] = []
-    square = 0.0
-    for group in found.problem.levels[k]:
-        y = group.A @ found.x
-        lack = np.where(group.is_equality, group.lower - y, 0.0)
-        over = np.where(group.is_equality, 0.0, np.maximum(y - group.upper, 0.0) + np.maximum(group.lower - y, 0.0))
-        square += float(np.sum((group.weights * (lack + over)) ** 2))
+    sum_of_squares = 0.0
+    for group in details.problem.levels[k]:
+        y = group.A @ details.x
+        residuals = np.where(group.is_equality, group.lower - y, 0.0)
+        violation = np.where(
+            group.is_equality, 0.0, np.maximum(y - group.upper, 0.0) + np.maximum(group.lower - y, 0.0)
+        )
+        sum_of_squares += float(np.sum((group.weights * (residuals + violation)) ** 2))
         if group.is_equality.any():
-            mine = lack[group.is_equality]
-            tasks[group.element] = np.concatenate((tasks[group.element], mine)) if group.element in tasks else mine
+            task_residuals = residuals[group.is_equality]
+            tasks[group.element] = (
+                np.concatenate((tasks[group.element], task_residuals)) if group.element in tasks else task_residuals
+            )
         for i in active_rows(group, y):
             if group.names[i] not in active:
                 active.append(group.names[i])
-        for name, amount, weight in zip(group.names, over.tolist(), group.weights.tolist(), strict=True):
+        for name, amount, weight in zip(group.names, violation.tolist(), group.weights.tolist(), strict=True):
             if weight * amount > ACTIVE_LIMIT_TOLERANCE:
                 violations[name] = max(amount, violations.get(name, 0.0))
-    return LevelReport(float(np.sqrt(square)), found.ranks[k], tasks, violations, tuple(active))
+    return LevelReport(float(np.sqrt(sum_of_squares)), details.ranks[k], tasks, violations, tuple(active))
 
 
 def active_rows(group: RowGroup, y: Array) -> list[int]:

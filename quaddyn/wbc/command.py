@@ -61,23 +61,23 @@ class Command:
     status: Status
     tau: Array
 
-    #: By name, how an attribute is made when it is first read.
-    made: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+    #: Functions that compute the attributes which are computed when they are first read, by name of the attribute.
+    attribute_factories: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def __init__(
         self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: TickDetails,
-        friction: Array, pressure: Mapping[str, Array],
+        friction_torque: Array, centers_of_pressure: Mapping[str, Array],
     ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
-        self.details, self.friction_torque, self.centers_of_pressure = details, friction, pressure
+        self.details, self.friction_torque, self.centers_of_pressure = details, friction_torque, centers_of_pressure
 
-    if not TYPE_CHECKING:  # where there is a __getattr__, a type checker takes every name for known
+    if not TYPE_CHECKING:  # with a __getattr__, a type checker would accept every name
 
         def __getattr__(self, name):
-            make = type(self).made.get(name)
-            if make is None:
+            factory = type(self).attribute_factories.get(name)
+            if factory is None:
                 raise UnknownAttributeError("Command", name, [n for n in dir(Command) if n[0] != "_"])
-            value = make(self)
+            value = factory(self)
             setattr(self, name, value)
             return value
 
@@ -99,18 +99,18 @@ class Command:
     @property
     def margins(self) -> Mapping[str, float]:
         """Smallest distance to its bounds by name of each limit, in its unit; negative if violated."""
-        out: dict[str, float] = {}
-        found = self.details
-        for groups in found.problem.levels:
+        margins: dict[str, float] = {}
+        details = self.details
+        for groups in details.problem.levels:
             for group in groups:
-                y = group.A @ found.x
+                y = group.A @ details.x
                 slack = np.minimum(y - group.lower, group.upper - y)
                 for name, is_equality, slack_value in zip(
                     group.names, group.is_equality.tolist(), slack.tolist(), strict=True
                 ):
                     if not is_equality:
-                        out[name] = min(slack_value, out.get(name, np.inf))
-        return out
+                        margins[name] = min(slack_value, margins.get(name, np.inf))
+        return margins
 
     @renamed_parameters(last="include_last_level", lines="max_lines")
     def explain(
@@ -156,26 +156,31 @@ class TickCommand(Command):
     """Command of a running controller, whose attributes are computed when they are first read.
 
     Args:
-        values: the numbers of the `TickResult`.
+        values: the vector of the `TickResult`.
         outcome: index of the outcome in `OUTCOMES`.
-        start: q, v, torques of the tick before, and the other inputs of the tick; see `TickSolver.recorded`.
+        start_inputs: q, v, torques of the tick before, and the other inputs of the tick; see
+            `TickSolver.make_tick_inputs`.
         solver: solver of the controller.
 
     Attributes:
-        given: all inputs of the tick.
-        answer: the parts of `values` by name.
+        inputs: all inputs of the tick.
+        result: the parts of `values` by name.
     """
 
-    __slots__ = ("answer", "given", "outcome", "solver", "start", "values")
+    __slots__ = ("inputs", "outcome", "result", "solver", "start_inputs", "values")
 
-    given: TickInputs
-    answer: TickResult
+    inputs: TickInputs
+    result: TickResult
 
     def __init__(
-        self, values: Array, outcome: int, start: tuple[Array, Array, Array | None, SlowInputs], solver: TickSolver
+        self,
+        values: Array,
+        outcome: int,
+        start_inputs: tuple[Array, Array, Array | None, SlowInputs],
+        solver: TickSolver,
     ) -> None:
         self.tau = values[: solver.nu]
-        self.values, self.outcome, self.start, self.solver = values, outcome, start, solver
+        self.values, self.outcome, self.start_inputs, self.solver = values, outcome, start_inputs, solver
 
     @property
     def dt(self) -> float:
@@ -190,57 +195,72 @@ class TickCommand(Command):
 
 def _make_levels(command: Command) -> tuple[LevelReport, ...]:
     """Returns the reports of all levels."""
-    found = command.details
-    return tuple(make_level_report(found, k) for k in range(len(found.problem.levels)))
+    details = command.details
+    return tuple(make_level_report(details, k) for k in range(len(details.problem.levels)))
 
 
-def _make_forces(c: TickCommand) -> Mapping[str, Array]:
+def _make_forces(command: TickCommand) -> Mapping[str, Array]:
     """Returns the forces of all contacts with nonzero activation."""
-    force, there = c.answer.force, zip(c.solver.names, c.given.settings, c.given.activations, strict=True)
+    force, contacts = (
+        command.result.force,
+        zip(command.solver.names, command.inputs.settings, command.inputs.activations, strict=True),
+    )
     return MappingProxyType(
         {
             name: force[i, : contact.rows]
-            for i, (name, (contact, *_), (activation, _)) in enumerate(there)
+            for i, (name, (contact, *_), (activation, _)) in enumerate(contacts)
             if activation > 0.0
         }
     )
 
 
-def _make_status(c: TickCommand) -> Status:
+def _make_status(command: TickCommand) -> Status:
     """Returns the status of the tick."""
-    return Status(OUTCOMES[c.outcome], float(c.answer.violation[0]), float(c.answer.kkt[0]))
+    return Status(OUTCOMES[command.outcome], float(command.result.violation[0]), float(command.result.kkt[0]))
 
 
-def _make_details(c: TickCommand) -> TickDetails:
+def _make_details(command: TickCommand) -> TickDetails:
     """Reconstructs the optimization problem of the tick."""
-    solver = c.solver
-    problem = solver.problem(c.given)
+    solver = command.solver
+    problem = solver.reconstruct_problem(command.inputs)
     mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
-    x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
-    ranks = c.answer.ranks[: len(problem.levels)]
-    remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction_torque)
-    nonviable = solver.find_nonviable(c.given)
+    x = np.concatenate((command.acceleration[actuated], *(f / mass for f in command.forces.values())))
+    ranks = command.result.ranks[: len(problem.levels)]
+    remarks = friction_remarks(
+        solver.robot, solver.tables.model, command.inputs.parameters, command.inputs.v, command.friction_torque
+    )
+    nonviable = solver.find_nonviable(command.inputs)
     return TickDetails(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable)
 
 
 def _restore(
-    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails, friction: Array,
-    pressure: dict[str, Array],
+    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails,
+    friction_torque: Array, centers_of_pressure: dict[str, Array],
 ) -> Command:  # fmt: skip
     """Returns the command that `Command.__reduce__` took apart."""
-    return Command(tau, acceleration, MappingProxyType(forces), status, details, friction, MappingProxyType(pressure))
+    return Command(
+        tau,
+        acceleration,
+        MappingProxyType(forces),
+        status,
+        details,
+        friction_torque,
+        MappingProxyType(centers_of_pressure),
+    )
 
 
 OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback")
 
-Command.made = {"levels": _make_levels}
-TickCommand.made = Command.made | {
-    "answer": lambda c: c.solver.views(c.values),
-    "acceleration": lambda c: c.answer.acceleration,
+Command.attribute_factories = {"levels": _make_levels}
+TickCommand.attribute_factories = Command.attribute_factories | {
+    "result": lambda command: command.solver.split_result(command.values),
+    "acceleration": lambda command: command.result.acceleration,
     "forces": _make_forces,
-    "friction_torque": lambda c: c.answer.friction,
-    "centers_of_pressure": lambda c: MappingProxyType(c.solver.pressure(c.given, c.forces)),
+    "friction_torque": lambda command: command.result.friction,
+    "centers_of_pressure": lambda command: MappingProxyType(
+        command.solver.centers_of_pressure(command.inputs, command.forces)
+    ),
     "status": _make_status,
     "details": _make_details,
-    "given": lambda c: c.solver.recorded(c.values, *c.start),
+    "inputs": lambda command: command.solver.make_tick_inputs(command.values, *command.start_inputs),
 }

@@ -76,9 +76,9 @@ def compute_contact_lever(
 @compiled()
 def add_centripetal(omega: Vector, arm: Vector, out: Vector) -> None:
     """Adds ``omega x (omega x arm)`` to `out`."""
-    turned = zeros(3)
-    add_cross(omega, arm, turned)
-    add_cross(omega, turned, out)
+    tangential = zeros(3)
+    add_cross(omega, arm, tangential)
+    add_cross(omega, tangential, out)
 
 
 @compiled(inline=False)
@@ -91,36 +91,36 @@ def locate_contact(
     damping: float,
 ) -> None:
     """Computes the kinematics of contact c, and the motion or force that it prescribes."""
-    arm, lever, speed = work.vectors[0], work.vectors[1], work.vectors[2]
+    arm, lever, point_velocity = work.vectors[0], work.vectors[1], work.vectors[2]
     omega = frame.velocity[3:]
     compute_contact_lever(contacts, frame, c, arm, lever)
-    turns = False
+    has_arm = False
     for i in range(3):
-        turns = turns or contacts.offset[c, i] != 0.0
+        has_arm = has_arm or contacts.offset[c, i] != 0.0
     shift_jacobian(frame, lever, points.jacobian[c])
     drift, size = points.drift[c], contacts.size[c]
     for i in range(6):
-        speed[i] = frame.velocity[i]
+        point_velocity[i] = frame.velocity[i]
         drift[i] = frame.drift[i]
-    add_cross(omega, lever, speed)
+    add_cross(omega, lever, point_velocity)
     add_cross(frame.drift[3:], lever, drift)
-    if turns:  # the arm rotates with the body, the radius of the sphere does not
+    if has_arm:  # the arm rotates with the body, the radius of the sphere does not
         add_centripetal(omega, arm, drift)
     role = contacts.role[c]
     if role == COMPLIANT:
-        depth, closing = contacts.surface_height[c], 0.0
+        depth, closing_speed = contacts.surface_height[c], 0.0
         for i in range(3):
             depth -= contacts.normal[c, i] * (frame.origin[i] + lever[i])
-            closing += contacts.normal[c, i] * speed[i]
-        pressing = 0.0
+            closing_speed += contacts.normal[c, i] * point_velocity[i]
+        spring_force = 0.0
         if depth > 0.0:
-            pressing = max(0.0, contacts.stiffness[c] * depth - contacts.damping[c] * closing)
+            spring_force = max(0.0, contacts.stiffness[c] * depth - contacts.damping[c] * closing_speed)
         for i in range(size):
-            points.target[c, i] = pressing * contacts.normal[c, i] if i < 3 else 0.0
+            points.target[c, i] = spring_force * contacts.normal[c, i] if i < 3 else 0.0
         points.strict_kind[c] = FORCE
     else:
         for i in range(size):
-            points.target[c, i] = -damping * speed[i]
+            points.target[c, i] = -damping * point_velocity[i]
         points.strict_kind[c] = MOTION if role <= BILATERAL and contacts.activation[c] >= 1.0 else NOTHING
 
 
@@ -139,14 +139,14 @@ def locate_contacts(
         The number of components of their forces.
     """
     damping = inputs.parameters[model.contact_motion_start] if model.contact_motion_start >= 0 else 0.0
-    column = 0
+    n_forces = 0
     for c in range(len(contacts.size)):
         points.first_force[c] = -1
         points.strict_kind[c] = NOTHING
         if contacts.activation[c] > 0.0:
-            points.first_force[c] = column
-            column += contacts.size[c]
+            points.first_force[c] = n_forces
+            n_forces += contacts.size[c]
             locate_contact(contacts, points, frame_kinematics(terms, model, contacts.frame[c]), work, c, damping)
             if model.contact_motion_start < 0:
                 points.strict_kind[c] = NOTHING
-    return column
+    return n_forces

@@ -11,7 +11,7 @@ from ..compiler import IntVector, Matrix, Vector, compiled
 from .tick_data import ContactStateData
 
 #: Flags of a tick: all ramps are at their ends; a contact has just been made.
-SETTLED, MADE = 1, 2
+ALL_RAMPS_ENDED, CONTACT_COMPLETED = 1, 2
 
 
 class ContactRamps(NamedTuple):
@@ -34,9 +34,9 @@ class ContactRamps(NamedTuple):
 
 def make_ramps(count: int) -> ContactRamps:
     """Returns ramps of `count` contacts, all inactive."""
-    activation, cap, offset, start, unit = (np.zeros(count) for _ in range(5))
-    making, made = (np.zeros(count, dtype=np.int64) for _ in range(2))
-    return ContactRamps(activation, cap, making, offset, start, unit, made)
+    activation, cap, start_cap, start_activation, force_unit = (np.zeros(count) for _ in range(5))
+    is_rising, was_completed = (np.zeros(count, dtype=np.int64) for _ in range(2))
+    return ContactRamps(activation, cap, is_rising, start_cap, start_activation, force_unit, was_completed)
 
 
 @compiled()
@@ -51,7 +51,9 @@ def set_ramp(ramps: ContactRamps, c: int, requested: bool) -> None:
 
 
 @compiled()
-def advance_ramp(ramps: ContactRamps, c: int, requested: bool, step: float, load: float, force: float) -> None:
+def advance_ramp(
+    ramps: ContactRamps, c: int, requested: bool, step: float, force_unit: float, normal_force: float
+) -> None:
     """Advances the ramp of contact c by one tick.
 
     Args:
@@ -59,14 +61,14 @@ def advance_ramp(ramps: ContactRamps, c: int, requested: bool, step: float, load
         c: index of the contact.
         requested: whether the contact should be made.
         step: change of the activation per tick; 1 or more switches at once.
-        load: F [N].
-        force: normal force of the tick before [N].
+        force_unit: F [N].
+        normal_force: normal force of the tick before [N].
     """
     if int(requested) != ramps.is_rising[c]:
         ramps.is_rising[c] = int(requested)
         ramps.start_activation[c] = ramps.activation[c]
-        ramps.start_cap[c] = ramps.cap[c] if requested else min(ramps.cap[c], max(force, 0.0))
-        ramps.force_unit[c] = load
+        ramps.start_cap[c] = ramps.cap[c] if requested else min(ramps.cap[c], max(normal_force, 0.0))
+        ramps.force_unit[c] = force_unit
     s, start = ramps.activation[c], ramps.start_activation[c]
     if requested:
         # an activation within rounding of 1 is 1: the last step of a ramp must not be a spurious tick
@@ -99,33 +101,37 @@ def advance_contacts(
     Returns:
         The sum of the flags `SETTLED` and `MADE`, or 0.
     """
-    count, settled, made = 0, SETTLED, 0
+    count, settled, completed = 0, ALL_RAMPS_ENDED, 0
     for c in range(len(requested)):
         count += requested[c]
-    load = weight / max(1, count)
+    force_unit = weight / max(1, count)
     for c in range(len(requested)):
-        on, was = requested[c] != 0, ramps.activation[c]
-        goal = 1.0 if on else 0.0
+        is_requested, previous = requested[c] != 0, ramps.activation[c]
+        goal = 1.0 if is_requested else 0.0
         if step != math.inf:
-            along = contacts.is_unilateral[c] != 0 and contacts.is_surface[c] == 0
-            advance_ramp(ramps, c, on, step, load, measure_load(force[c], contacts.normal[c], along))
-        elif was != goal or (on and ramps.cap[c] != math.inf):  # a ramp may have begun too slowly to move s
-            set_ramp(ramps, c, on)
+            has_normal = contacts.is_unilateral[c] != 0 and contacts.is_surface[c] == 0
+            advance_ramp(
+                ramps, c, is_requested, step, force_unit, contact_load(force[c], contacts.normal[c], has_normal)
+            )
+        elif previous != goal or (
+            is_requested and ramps.cap[c] != math.inf
+        ):  # a ramp may have begun too slowly to move s
+            set_ramp(ramps, c, is_requested)
         s = ramps.activation[c]
         if s != goal:
             settled = 0
-        ramps.was_completed[c] = int(was < 1.0 and s >= 1.0)
+        ramps.was_completed[c] = int(previous < 1.0 and s >= 1.0)
         if ramps.was_completed[c] != 0:
-            made = MADE
+            completed = CONTACT_COMPLETED
         contacts.activation[c] = s
         contacts.cap[c] = ramps.cap[c]
-    return settled + made
+    return settled + completed
 
 
 @compiled()
-def measure_load(force: Vector, normal: Vector, along: bool) -> float:
+def contact_load(force: Vector, normal: Vector, has_normal: bool) -> float:
     """Returns the load of a contact: the force along the normal (3,), or its length where that does not bound it."""
-    part: float = force[0] * normal[0] + force[1] * normal[1] + force[2] * normal[2]
-    if along:
-        return part
+    normal_force: float = force[0] * normal[0] + force[1] * normal[1] + force[2] * normal[2]
+    if has_normal:
+        return normal_force
     return math.sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])

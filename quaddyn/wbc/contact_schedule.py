@@ -12,13 +12,13 @@ import numpy as np
 
 from ..compiler import IntVector
 from ..urdf.tree import Array
-from .contact_ramps import MADE, SETTLED, make_ramps, set_ramp
+from .contact_ramps import ALL_RAMPS_ENDED, CONTACT_COMPLETED, make_ramps, set_ramp
 from .contact_settings import ChangeCounter, ContactSettings
-from .named_items import known_names
+from .named_items import check_contact_names
 from .tasks import FootTask
 
 #: Largest number of sets of contacts that are cached.
-MAX_CACHED_SETS = 64
+MAX_CACHED_MASKS = 64
 
 
 class ContactSchedule:
@@ -34,7 +34,7 @@ class ContactSchedule:
         ramps: ramps of all contacts, in the order of their names.
         names: names of the contacts.
         requested_contacts: last request.
-        settled: whether all ramps are at their ends.
+        is_settled: whether all ramps are at their ends.
     """
 
     def __init__(
@@ -47,40 +47,40 @@ class ContactSchedule:
         self._changes = changes
         self.names: tuple[str, ...] = ()
         self.ramps = make_ramps(0)
-        self._sets: dict[tuple[str, ...], IntVector] = {}
-        self.rewire(settings, tasks, default)
-        self.start()
+        self._mask_cache: dict[tuple[str, ...], IntVector] = {}
+        self.replace_contacts(settings, tasks, default)
+        self.deactivate_all()
 
-    def rewire(
+    def replace_contacts(
         self, settings: Mapping[str, ContactSettings], tasks: Mapping[str, FootTask], default: Iterable[str]
     ) -> None:
         """Replaces contacts and tasks; contacts that remain keep their activation."""
-        before, names = self.ramps, self.names
+        old_ramps, old_names = self.ramps, self.names
         self.names = tuple(settings)
-        self._usual = self._of(default)
+        self._default_mask = self._make_mask(default)
         self.ramps = make_ramps(len(settings))
         for c, name in enumerate(self.names):
-            if name in names:
-                for to, of in zip(self.ramps, before, strict=True):
-                    to[c] = of[names.index(name)]
-        self._guided = [(c, s, tasks[name]) for c, (name, s) in enumerate(settings.items()) if name in tasks]
-        self._sets.clear()
+            if name in old_names:
+                for new, old in zip(self.ramps, old_ramps, strict=True):
+                    new[c] = old[old_names.index(name)]
+        self._foot_tasks = [(c, s, tasks[name]) for c, (name, s) in enumerate(settings.items()) if name in tasks]
+        self._mask_cache.clear()
         self._changes.activations += 1
-        self.settled = False
+        self.is_settled = False
         self.requested_contacts: tuple[str, ...] | None = None
 
-    def start(self) -> None:
+    def deactivate_all(self) -> None:
         """Deactivates all contacts; those of the next tick are made at once."""
         for c in range(len(self.names)):
             set_ramp(self.ramps, c, False)
         self._changes.activations += 1
         self.requested_contacts = None
-        self.settled = self._started = False
+        self.is_settled = self._has_ticked = False
 
     def request_contacts(
         self,
         contacts: Iterable[str] | None,
-        switch: Callable[[IntVector, float, Array | None], int],
+        advance_ramps: Callable[[IntVector, float, Array | None], int],
         step: float,
         values: Array | None,
     ) -> None:
@@ -88,7 +88,7 @@ class ContactSchedule:
 
         Args:
             contacts: names of the requested contacts; None for the default.
-            switch: function that advances the ramps, `TickSolver.switch`.
+            advance_ramps: function that advances the ramps, `TickSolver.advance_contacts`.
             step: change of an activation per tick; inf switches at once.
             values: result of the tick before, None before the first.
 
@@ -98,32 +98,32 @@ class ContactSchedule:
         requested = self._request_mask(contacts)
         self._changes.activations += 1
         self.requested_contacts = (
-            contacts if contacts is None or isinstance(contacts, tuple) else self._names(requested)
+            contacts if contacts is None or isinstance(contacts, tuple) else self._names_of_mask(requested)
         )
-        flags = switch(requested, step if self._started else math.inf, values)
-        self.settled = bool(flags & SETTLED)
-        if self._started and flags & MADE:
-            for c, settings, task in self._guided:
+        flags = advance_ramps(requested, step if self._has_ticked else math.inf, values)
+        self.is_settled = bool(flags & ALL_RAMPS_ENDED)
+        if self._has_ticked and flags & CONTACT_COMPLETED:
+            for c, settings, task in self._foot_tasks:
                 if self.ramps.was_completed[c] and settings.is_motion_constrained:
                     task.clear_references()
-        self._started = True
+        self._has_ticked = True
 
-    def _names(self, requested: IntVector) -> tuple[str, ...]:
-        return tuple(name for name, on in zip(self.names, requested.tolist(), strict=True) if on)
+    def _names_of_mask(self, requested: IntVector) -> tuple[str, ...]:
+        return tuple(name for name, is_requested in zip(self.names, requested.tolist(), strict=True) if is_requested)
 
-    def _of(self, requested: Iterable[str]) -> IntVector:
+    def _make_mask(self, requested: Iterable[str]) -> IntVector:
         """Returns (contacts,) 1 for each contact in `requested`, else 0."""
         names = frozenset(requested)
         return np.array([name in names for name in self.names], dtype=np.int64)
 
     def _request_mask(self, contacts: Iterable[str] | None) -> IntVector:
         """Returns (contacts,) 1 for each requested contact, else 0."""
-        known = self._sets.get(contacts) if type(contacts) is tuple else None
-        if known is None:
+        mask = self._mask_cache.get(contacts) if type(contacts) is tuple else None
+        if mask is None:
             if contacts is None:
-                return self._usual
-            names = known_names(contacts, self.names)
-            known = self._of(names)
-            if len(self._sets) < MAX_CACHED_SETS:
-                self._sets[names] = known
-        return known
+                return self._default_mask
+            names = check_contact_names(contacts, self.names)
+            mask = self._make_mask(names)
+            if len(self._mask_cache) < MAX_CACHED_MASKS:
+                self._mask_cache[names] = mask
+        return mask

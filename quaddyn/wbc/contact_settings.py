@@ -49,7 +49,7 @@ class ChangeCounter:
     def __init__(self) -> None:
         self.settings = self.activations = 0
 
-    def set(self) -> None:
+    def count_settings_change(self) -> None:
         """Counts one change of contact settings."""
         self.settings += 1
         self.activations += 1
@@ -97,7 +97,7 @@ class ContactSettings(StrictAttributes):
     def _set(self, **changes: object) -> None:
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
-        self._changes.set()
+        self._changes.count_settings_change()
 
     @property
     def contact(self) -> Contact:
@@ -175,7 +175,7 @@ class ContactSettings(StrictAttributes):
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
         self._minimum, self._maximum = low, high
-        self._changes.set()
+        self._changes.count_settings_change()
 
     @property
     def min_normal_force(self) -> float:
@@ -206,7 +206,7 @@ class ContactSettings(StrictAttributes):
         if not np.isfinite(given):
             raise ArgumentError(f"height: expected a finite number, got {value}")
         self._height = given
-        self._changes.set()
+        self._changes.count_settings_change()
 
     @property
     def max_cone_rows(self) -> int:
@@ -252,9 +252,9 @@ def foot_contact(robot: Robot, frame: str, contacts: Sequence[ContactSettings]) 
     Returns:
         Index in `contacts`, -1 if no contact is on the frame.
     """
-    wanted = robot.frame_id(frame)
-    found = [c for c, settings in enumerate(contacts) if robot.frame_id(settings.frame) == wanted]
-    return next((c for c in found if contacts[c].name == frame), found[0] if found else -1)
+    frame_id = robot.frame_id(frame)
+    on_frame = [c for c, settings in enumerate(contacts) if robot.frame_id(settings.frame) == frame_id]
+    return next((c for c in on_frame if contacts[c].name == frame), on_frame[0] if on_frame else -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,8 +318,8 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, activati
         cap: largest normal force [N].
     """
     contact = settings.contact
-    fixed, turning = split_contact_lever(s, contact)
-    lever, velocity, pose = fixed + turning, s.velocity(contact.frame).copy(), s.placement(contact.frame)
+    fixed_lever, rotating_lever = split_contact_lever(s, contact)
+    lever, velocity, pose = fixed_lever + rotating_lever, s.velocity(contact.frame).copy(), s.placement(contact.frame)
     velocity[:3] += cross_matrix(velocity[3:]) @ lever
     return ContactFrame(
         settings=settings,
@@ -327,14 +327,14 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, activati
         activation=activation,
         cap=cap,
         jacobian=compute_contact_jacobian(s, contact, lever),
-        drift=compute_contact_drift(s, contact, fixed, turning),
+        drift=compute_contact_drift(s, contact, fixed_lever, rotating_lever),
         velocity=velocity[: settings.size],
         point=pose.translation + lever,
         rotation=pose.rotation,
     )
 
 
-def coefficient(friction: float) -> float:
+def check_friction(friction: float) -> float:
     """Returns a valid Coulomb friction coefficient.
 
     Raises:

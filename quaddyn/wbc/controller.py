@@ -34,7 +34,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .command import Command, TickCommand
-from .contact_settings import ContactSettings, coefficient
+from .contact_settings import ContactSettings, check_friction
 from .controller_structure import ControllerStructure
 from .element import Element
 from .elements import Elements
@@ -43,7 +43,7 @@ from .tick_data import WorkingSetMemory
 from .tick_file import save
 
 
-class _Last:
+class _LastTick:
     """State that one tick leaves to the next, for internal use.
 
     Attributes:
@@ -123,12 +123,12 @@ class WholeBodyController(StrictAttributes):
         self._robot, self._dt = robot, check_number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self._friction, self.ramp_time = coefficient(friction), ramp_time
+        self._friction, self.ramp_time = check_friction(friction), ramp_time
         if not 0.0 <= check_number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= check_number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
-        self._assembly = ControllerStructure(
+        self._structure = ControllerStructure(
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
@@ -147,7 +147,7 @@ class WholeBodyController(StrictAttributes):
             ArgumentError: the level does not exist, or the name is in use.
         """
         with self._exclusive_call.acquire("add"):
-            self._assembly.add(element, level)
+            self._structure.add(element, level)
 
     def remove(self, name: str) -> None:
         """Removes a task or a constraint.  Call it between ticks.
@@ -159,7 +159,7 @@ class WholeBodyController(StrictAttributes):
             UnknownNameError: no element has this name.
         """
         with self._exclusive_call.acquire("remove"):
-            self._assembly.remove(name)
+            self._structure.remove(name)
 
     def add_contact(self, contact: Contact) -> None:
         """Adds a contact, or replaces the contact of the same name.  Call it between ticks.
@@ -174,7 +174,7 @@ class WholeBodyController(StrictAttributes):
             UnknownNameError: the frame of the contact does not exist.
         """
         with self._exclusive_call.acquire("add_contact"):
-            self._assembly.add_contact(contact)
+            self._structure.add_contact(contact)
 
     def remove_contact(self, name: str) -> None:
         """Removes a contact at once, whatever force it carries.
@@ -189,28 +189,28 @@ class WholeBodyController(StrictAttributes):
             ArgumentError: an element refers to the contact.
         """
         with self._exclusive_call.acquire("remove_contact"):
-            self._assembly.remove_contact(name)
+            self._structure.remove_contact(name)
 
     # -- settings --------------------------------------------------------------------------------------------
     @property
     def tasks(self) -> Elements:
         """Every task and constraint by name."""
-        return self._assembly.levels.by_name
+        return self._structure.levels.by_name
 
     @property
     def contacts(self) -> Mapping[str, ContactSettings]:
         """Settings of every contact by name."""
-        return self._assembly.contacts
+        return self._structure.contacts
 
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:
         """Names of tasks and constraints by level, level 0 first."""
-        return tuple(tuple(e.name for e in level) for level in self._assembly.levels.elements)
+        return tuple(tuple(e.name for e in level) for level in self._structure.levels.elements)
 
     @property
     def parameter_vector(self) -> Array:
         """Every gain, reference and limit in one vector; see the class."""
-        return self._assembly.levels.numbers
+        return self._structure.levels.parameters
 
     @property
     def robot(self) -> Robot:
@@ -232,7 +232,7 @@ class WholeBodyController(StrictAttributes):
         ramp = check_number("ramp_time", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp_time: expected a time >= 0 s, got {value}")
-        self._ramp, self._step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
+        self._ramp, self._activation_step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
 
     @property
     def friction(self) -> float:
@@ -244,21 +244,21 @@ class WholeBodyController(StrictAttributes):
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self._friction = coefficient(value)
+        self._friction = check_friction(value)
         for settings in self.contacts.values():
             settings.apply_default_friction(self._friction)
 
     def reset(self) -> None:
         """Clears contacts, references and the last torques, so that the next tick is a first one."""
         with self._exclusive_call.acquire("reset"):
-            self._assembly.levels.clear_references()
+            self._structure.levels.clear_references()
             self._start()
 
     def _start(self) -> None:
         """Resets contacts, the state of the last tick and the solver's warm start."""
-        self._assembly.schedule.start()
-        self._last = _Last()
-        self._assembly.solver.clear_warm_start()
+        self._structure.schedule.deactivate_all()
+        self._last = _LastTick()
+        self._structure.solver.clear_warm_start()
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compiles or loads the machine code of the tick, so that a control loop does not have to wait for it.
@@ -274,13 +274,13 @@ class WholeBodyController(StrictAttributes):
         """
         start = time.perf_counter()
         with silence_messages() if quiet else nullcontext():
-            self._assembly.solver.ready()
+            self._structure.solver.bind_machine_code()
         return time.perf_counter() - start
 
     @property
     def contact_activations(self) -> Mapping[str, float]:
         """Activation of each contact by name, dimensionless: 0 inactive, 1 made, in between during a ramp."""
-        schedule = self._assembly.schedule
+        schedule = self._structure.schedule
         return dict(zip(schedule.names, schedule.ramps.activation.tolist(), strict=True))
 
     # -- one tick --------------------------------------------------------------------------------------------
@@ -312,23 +312,23 @@ class WholeBodyController(StrictAttributes):
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
         """Computes one tick, while no other call of this controller is in progress."""
         q, v = state.writable_coordinates()
-        parts = self._assembly
-        if parts.levels.lost:
-            parts.levels.check()
-        schedule, solver, last = parts.schedule, parts.solver, self._last
+        structure = self._structure
+        if structure.levels.reassigned_elements:
+            structure.levels.validate_parameters()
+        schedule, solver, last = structure.schedule, structure.solver, self._last
         if not (
-            schedule.settled
+            schedule.is_settled
             and (
                 contacts is schedule.requested_contacts
                 or (type(contacts) is tuple and contacts == schedule.requested_contacts)
             )
         ):
-            self._switch(contacts)
-        before = last.tau
-        outcome, values = solver.solve(state, q, v, before)
+            self._advance_contacts(contacts)
+        previous_torque = last.tau
+        outcome, values = solver.solve(state, q, v, previous_torque)
         if outcome >= OVERFLOW:
-            solver.refuse(outcome)
-        command = TickCommand(values, outcome, (q, v, before, solver.standing), solver)
+            solver.raise_input_error(outcome)
+        command = TickCommand(values, outcome, (q, v, previous_torque, solver.slow_inputs), solver)
         last.tau, last.command, last.memory = command.tau, command, solver.data.memory
         last.ticks += 1
         return command
@@ -348,15 +348,15 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentError("save_tick: there is no tick yet; call compute first")
         save(last.command, last.memory, last.ticks - 1, path)
 
-    def _switch(self, contacts: Iterable[str] | None) -> None:
+    def _advance_contacts(self, contacts: Iterable[str] | None) -> None:
         """Advances the ramps of all contacts toward the requested set."""
-        solver, command = self._assembly.solver, self._last.command
+        solver, command = self._structure.solver, self._last.command
         values = None
-        if command is not None and self._step != math.inf:
+        if command is not None and self._activation_step != math.inf:
             # Contacts that came or went since have no place in the answer of before: by name then.
-            ours = command.solver is solver or command.solver.names == solver.names
-            values = command.values if ours else solver.values_of(command.forces)
-        self._assembly.schedule.request_contacts(contacts, solver.switch, self._step, values)
+            has_same_contacts = command.solver is solver or command.solver.names == solver.names
+            values = command.values if has_same_contacts else solver.make_result_of_forces(command.forces)
+        self._structure.schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, values)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))

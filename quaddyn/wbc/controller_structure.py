@@ -59,27 +59,31 @@ class ControllerStructure:
         level_0: Sequence[Element] = default_constraints(robot, dt)
         if constraints is not None:
             level_0 = check_sequence("constraints", constraints, "constraints")
-        below = default_tasks(robot) if tasks is None else check_sequence("tasks", tasks, "levels")
-        self.levels = Levels(robot, [level_0, *(x if isinstance(x, Sequence) else [x] for x in below)])
-        known = {
+        lower_levels = default_tasks(robot) if tasks is None else check_sequence("tasks", tasks, "levels")
+        self.levels = Levels(robot, [level_0, *(x if isinstance(x, Sequence) else [x] for x in lower_levels)])
+        contact_settings = {
             foot: ContactSettings(robot, Contact.from_foot(robot, foot), friction=friction, changes=self._changes)
             for foot in robot.feet
         }
         for contact in check_sequence("contacts", contacts, "contacts"):
-            known[contact.name] = self._settings("contacts", contact)
-        self.default: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
-        self.schedule = ContactSchedule(known, self.levels.foot_tasks(known), self.default, self._changes)
-        self._assemble(known)
+            contact_settings[contact.name] = self._make_settings("contacts", contact)
+        self.default_contacts: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
+        self.schedule = ContactSchedule(
+            contact_settings, self.levels.foot_tasks(contact_settings), self.default_contacts, self._changes
+        )
+        self._create_solver(contact_settings)
 
-    def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
+    def _create_solver(self, contacts: Mapping[str, ContactSettings]) -> None:
         """Creates the objects that depend on elements and contacts."""
-        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", known)
+        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", contacts)
         for element in self.levels.by_name.values():
-            element.bind_contacts(known)
+            element.bind_contacts(contacts)
         ramps, scale = self.schedule.ramps, scales(self._robot)
-        self.solver = TickSolver(self._robot, self.levels, known, ramps, self._changes, scales=scale, **self._options)
+        self.solver = TickSolver(
+            self._robot, self.levels, contacts, ramps, self._changes, scales=scale, **self._options
+        )
 
-    def _settings(self, argument: str, contact: object) -> ContactSettings:
+    def _make_settings(self, argument: str, contact: object) -> ContactSettings:
         if not isinstance(contact, Contact):
             raise ArgumentTypeError(f"{argument}: expected quaddyn.contact.Contact, got {type(contact).__name__}")
         return ContactSettings(self._robot, contact, changes=self._changes)
@@ -93,52 +97,54 @@ class ControllerStructure:
         if level == len(elements):
             elements.append([])
         elements[level].append(element)
-        self._change(elements)
+        self._replace_elements(elements)
 
     def remove(self, name: str) -> None:
         """Removes an element, as `WholeBodyController.remove`."""
-        gone = self.levels.by_name[name]
-        self._change([[e for e in level if e is not gone] for level in self.levels.elements])
+        removed = self.levels.by_name[name]
+        self._replace_elements([[e for e in level if e is not removed] for level in self.levels.elements])
 
     def add_contact(self, contact: Contact) -> None:
         """Adds a contact, as `WholeBodyController.add_contact`."""
-        settings = self._settings("contact", contact)
-        known = {**self.contacts, contact.name: settings}
-        _check(self.levels.by_name.values(), known)
-        self._change_contacts(known)
+        settings = self._make_settings("contact", contact)
+        contacts = {**self.contacts, contact.name: settings}
+        _validate_contacts(self.levels.by_name.values(), contacts)
+        self._set_contacts(contacts)
 
     def remove_contact(self, name: str) -> None:
         """Removes a contact, as `WholeBodyController.remove_contact`."""
         if name not in self.contacts:
             raise UnknownNameError("contact", name, self.contacts)
-        left = {n: s for n, s in self.contacts.items() if n != name}
+        remaining = {n: s for n, s in self.contacts.items() if n != name}
         for element in self.levels.by_name.values():
             try:
-                element.validate_contacts(left)
+                element.validate_contacts(remaining)
             except UnknownNameError:
                 raise ArgumentError(
                     f"name: contact {name!r} is used by {element.name!r}; remove that element first"
                 ) from None
-        self._change_contacts(left)
+        self._set_contacts(remaining)
 
-    def _change(self, elements: Sequence[Sequence[Element]]) -> None:
-        known = dict(self.contacts)
-        _check((e for level in elements for e in level), known)
-        self.levels = self.levels.replaced(elements)
-        self._rewire(known)
+    def _replace_elements(self, elements: Sequence[Sequence[Element]]) -> None:
+        contacts = dict(self.contacts)
+        _validate_contacts((e for level in elements for e in level), contacts)
+        self.levels = self.levels.with_elements(elements)
+        self._replace_contacts(contacts)
 
-    def _change_contacts(self, known: Mapping[str, ContactSettings]) -> None:
-        self._changes.set()
-        self.default = tuple(foot for foot in self._robot.feet if foot in known and self._robot.root != "fixed")
-        self._rewire(known)
+    def _set_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
+        self._changes.count_settings_change()
+        self.default_contacts = tuple(
+            foot for foot in self._robot.feet if foot in contacts and self._robot.root != "fixed"
+        )
+        self._replace_contacts(contacts)
 
-    def _rewire(self, known: Mapping[str, ContactSettings]) -> None:
-        self.schedule.rewire(known, self.levels.foot_tasks(known), self.default)
-        self._assemble(known)
+    def _replace_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
+        self.schedule.replace_contacts(contacts, self.levels.foot_tasks(contacts), self.default_contacts)
+        self._create_solver(contacts)
 
 
-def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) -> None:
+def _validate_contacts(elements: Iterable[Element], contacts: Mapping[str, ContactSettings]) -> None:
     """Raises if an element cannot be used with these contacts."""
-    for each in elements:
-        if isinstance(each, Element):  # other objects are rejected by `Levels`
-            each.validate_contacts(known)
+    for element in elements:
+        if isinstance(element, Element):  # other objects are rejected by `Levels`
+            element.validate_contacts(contacts)

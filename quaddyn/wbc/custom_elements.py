@@ -35,12 +35,12 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint
 from .tasks.task import Task
-from .tasks.task_gains import Gain, per_row
+from .tasks.task_gains import Gain, check_row_values
 from .tick import Rows, Tick
 
 #: Largest entry of v times the step of the central difference [rad, m]: the truncation error is of the order of its
 #: square, the rounding error of the order of 1e-16 divided by it.
-STEP = 1e-5
+DIFFERENCE_STEP = 1e-5
 
 
 class CustomTask(Task):
@@ -79,7 +79,7 @@ class CustomTask(Task):
         super().__init__(
             robot, name, names, (unit,) * len(names), 0, stiffness=stiffness, damping=damping, weight=weight, axes=axes
         )
-        self._ahead = JacobianDifferencer(robot)
+        self._differencer = JacobianDifferencer(robot)
 
     @property
     def has_reference(self) -> bool:
@@ -100,18 +100,18 @@ class CustomTask(Task):
 
     def velocity(self, s: State) -> Array:
         """(rows,) velocity ``J v``."""
-        return np.asarray(_jacobian(self, s, len(self.labels)) @ s.v)
+        return np.asarray(_evaluate_jacobian(self, s, len(self.labels)) @ s.v)
 
     def drift(self, s: State) -> Array:
         """(rows,) drift ``dJ/dt v``, by differences; zero at rest."""
-        return self._ahead.drift(self, s, len(self.labels))
+        return self._differencer.drift(self, s, len(self.labels))
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns the rows at a tick, with one evaluation each of `error`, `jacobian` and `drift`."""
         s, n = tick.state, len(self.labels)
-        J, error = _jacobian(self, s, n), _vector(self, "error", self.error(s), n)
+        J, error = _evaluate_jacobian(self, s, n), _check_row_values(self, "error", self.error(s), n)
         desired = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
-        return self.select_rows(J, np.asarray(desired - _vector(self, "drift", self.drift(s), n)))
+        return self.select_rows(J, np.asarray(desired - _check_row_values(self, "drift", self.drift(s), n)))
 
 
 class CustomConstraint(Constraint):
@@ -152,7 +152,7 @@ class CustomConstraint(Constraint):
         self._upper = np.full(len(self._rows), np.inf)
         self.stiffness, self.weight = stiffness, weight
         self.damping = 2.0 * np.sqrt(self.stiffness) if damping is None else damping
-        self._ahead = JacobianDifferencer(robot)
+        self._differencer = JacobianDifferencer(robot)
 
     @property
     def stiffness(self) -> Array:
@@ -161,7 +161,7 @@ class CustomConstraint(Constraint):
 
     @stiffness.setter
     def stiffness(self, value: Gain) -> None:
-        self._stiffness = per_row("stiffness", value, len(self._rows))
+        self._stiffness = check_row_values("stiffness", value, len(self._rows))
 
     @property
     def damping(self) -> Array:
@@ -170,7 +170,7 @@ class CustomConstraint(Constraint):
 
     @damping.setter
     def damping(self, value: Gain) -> None:
-        self._damping = per_row("damping", value, len(self._rows))
+        self._damping = check_row_values("damping", value, len(self._rows))
 
     @property
     def weight(self) -> Array:
@@ -179,7 +179,7 @@ class CustomConstraint(Constraint):
 
     @weight.setter
     def weight(self, value: Gain) -> None:
-        self._weight = np.array(per_row("weight", value, len(self._rows)))
+        self._weight = np.array(check_row_values("weight", value, len(self._rows)))
 
     @abstractmethod
     def value(self, s: State) -> Array:
@@ -191,13 +191,15 @@ class CustomConstraint(Constraint):
 
     def drift(self, s: State) -> Array:
         """(rows,) drift ``dJ/dt v``, by differences; zero at rest."""
-        return self._ahead.drift(self, s, len(self._rows))
+        return self._differencer.drift(self, s, len(self._rows))
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns the rows at a tick, with one evaluation each of `value`, `jacobian` and `drift`."""
         s, n = tick.state, len(self._rows)
-        J, value = _jacobian(self, s, n), _vector(self, "value", self.value(s), n)
-        lower = -self._damping * (J @ s.v) - self._stiffness * value - _vector(self, "drift", self.drift(s), n)
+        J, value = _evaluate_jacobian(self, s, n), _check_row_values(self, "value", self.value(s), n)
+        lower = (
+            -self._damping * (J @ s.v) - self._stiffness * value - _check_row_values(self, "drift", self.drift(s), n)
+        )
         return [Rows(self._rows, self.unit, np.asarray(lower), self._upper, acceleration=J, weights=self._weight)]
 
 
@@ -210,20 +212,20 @@ class JacobianDifferencer:
     def drift(self, element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
         """Returns ``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
         v = np.array(s.v)
-        speed = float(np.abs(v).max(initial=0.0))
-        if speed == 0.0:
+        max_speed = float(np.abs(v).max(initial=0.0))
+        if max_speed == 0.0:
             return np.zeros(rows)
-        model, q, step = self._robot.model, np.array(s.q), STEP / speed
-        after = _jacobian(
+        model, q, step = self._robot.model, np.array(s.q), DIFFERENCE_STEP / max_speed
+        J_after = _evaluate_jacobian(
             element, self._dynamics.update(self._robot.algorithms.integrate(model, q, step * v), v), rows
         ).copy()
-        before = _jacobian(
+        J_before = _evaluate_jacobian(
             element, self._dynamics.update(self._robot.algorithms.integrate(model, q, -step * v), v), rows
         )
-        return np.asarray((after - before) @ v / (2.0 * step))
+        return np.asarray((J_after - J_before) @ v / (2.0 * step))
 
 
-def _jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
+def _evaluate_jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
     """Returns the Jacobian (rows, nv) of an element; a single row may be flat."""
     given = element.jacobian(s)
     J = np.asarray(given, dtype=np.float64)
@@ -234,13 +236,13 @@ def _jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Ar
     return J
 
 
-def _vector(element: CustomTask | CustomConstraint, what: str, given: Array | float, rows: int) -> Array:
+def _check_row_values(element: CustomTask | CustomConstraint, method: str, given: Array | float, rows: int) -> Array:
     """Returns one number per row of an element; a single row may be a scalar."""
     values = np.asarray(given, dtype=np.float64)
     if values.ndim == 0 and rows == 1:
         return values[np.newaxis]
     if values.shape != (rows,):
-        raise ArgumentError(f"{element.name}.{what}: expected shape ({rows},), got {values.shape}")
+        raise ArgumentError(f"{element.name}.{method}: expected shape ({rows},), got {values.shape}")
     return values
 
 

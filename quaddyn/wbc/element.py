@@ -32,14 +32,14 @@ class RowCounts(NamedTuple):
     force_tasks: int
     entries: int  # of `ControllerModel.index`
     forces: int  # components of all contact forces
-    cone_rows: int  # largest number of rows of the friction cones of all contacts
+    max_cone_rows: int  # largest number of rows of the friction cones of all contacts
 
 
 class Layout(NamedTuple):
     """Numbers of parameters, rows and list entries of one element, and valid values of its two integers."""
 
     rows: int  # rows of a motion task; or capsules; or hands; 0 for all others
-    numbers: int  # number of parameters that compiled code reads
+    parameter_count: int  # number of parameters that compiled code reads
     first: range | None = None  # valid values of the two integers that `Element.bind` returns; None if not used
     second: range | None = None
     equalities: int = 0  # largest number of equality rows that it writes in one tick
@@ -53,11 +53,11 @@ class Layout(NamedTuple):
     com: bool = False  # whether it reads terms of the center of mass
     momentum: bool = False  # whether it reads terms of the momentum
 
-    def misplaced(self, first: int, second: int) -> str:
+    def describe_invalid_reference(self, first: int, second: int) -> str:
         """Returns what is wrong with an element's two integers, as "expected ..., got ..."; "" if nothing."""
-        for found, valid in ((first, self.first), (second, self.second)):
-            if valid is not None and found not in valid:
-                return f"expected a reference from {valid.start} to {valid.stop - 1}, got {found}"
+        for given, valid_range in ((first, self.first), (second, self.second)):
+            if valid_range is not None and given not in valid_range:
+                return f"expected a reference from {valid_range.start} to {valid_range.stop - 1}, got {given}"
         return ""
 
 
@@ -106,13 +106,13 @@ class ReferenceResolver:
     def add_index_list(self, entries: Iterable[int]) -> int:
         """Appends integers to `ControllerModel.index` and returns the position of the first one."""
         start = len(self.entries)
-        self.entries += [int(each) for each in entries]
+        self.entries += [int(entry) for entry in entries]
         return start
 
     def add_joints(self, velocities: Iterable[int]) -> int:
         """Appends index in v, index in q and entries of q of each joint; returns the position of the first."""
-        single = self.robot.one_dof_joints
-        return self.add_index_list(each for i in velocities for each in (int(i), *single[int(i)]))
+        joint_entries = self.robot.one_dof_joints
+        return self.add_index_list(entry for i in velocities for entry in (int(i), *joint_entries[int(i)]))
 
 
 @renamed_attributes(outside="find_nonviable", forget="clear_references")
@@ -162,11 +162,11 @@ class Element(ParameterBlock, fixed=("name", "robot", "labels")):
     def clear_references(self) -> None:
         """Clears references and other state that is carried from tick to tick; does nothing by default."""
 
-    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, parameters: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Returns the names of joints or pairs in states from which their limits cannot be kept; none by default.
 
         Args:
-            numbers: parameters of the element at the tick, and the numbers behind them.
+            parameters: parameters of the element at the tick; entries behind them belong to other elements.
             q: (nq,) configuration.
             v: (nv,) velocity.
         """

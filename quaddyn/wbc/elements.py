@@ -73,10 +73,10 @@ class Elements(NamedItems[Any]):
             UnknownNameError: no element has this name.
             ArgumentTypeError: the element is of another class.
         """
-        found = self[name]
-        if not isinstance(found, kind):
-            raise ArgumentTypeError(f"tasks: {name!r} is a {type(found).__name__}, not a {kind.__name__}")
-        return found
+        element = self[name]
+        if not isinstance(element, kind):
+            raise ArgumentTypeError(f"tasks: {name!r} is a {type(element).__name__}, not a {kind.__name__}")
+        return element
 
     @property
     def com(self) -> ComTask:

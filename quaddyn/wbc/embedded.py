@@ -47,11 +47,11 @@ class EmbeddedController(NamedTuple):
     has_request: IntVector  # (1,) whether contacts were requested before
     ticks: IntVector  # (1,) number of ticks so far
     home: Vector  # (nq,) home configuration, the default reference of postures
-    units: IntMatrix  # parts of q with unit norm: first index and size of each
-    edges: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
-    step: float  # change of an activation per tick, infinite to switch at once
+    unit_norm_parts: IntMatrix  # parts of q with unit norm: first index and size of each
+    frictionless_pyramids: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
+    activation_step: float  # change of an activation per tick, infinite to switch at once
     weight: float  # weight of the robot [N]
-    friction_share: float  # of mu that a pyramid's faces reach
+    pyramid_friction_ratio: float  # of mu that a pyramid's faces reach
 
 
 @compiled()
@@ -68,21 +68,21 @@ def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
     Returns:
         SOLVED, NOT_A_NUMBER or INVALID_STATE.
     """
-    square = 0.0
+    norm_squared_q = 0.0
     for i in range(len(v)):
         if not math.isfinite(v[i]):
             return NOT_A_NUMBER
     for i in range(len(q)):
         if not math.isfinite(q[i]):
             return NOT_A_NUMBER
-        square += q[i] * q[i]
-    if not math.sqrt(square) < MAX_CONFIGURATION_NORM:
+        norm_squared_q += q[i] * q[i]
+    if not math.sqrt(norm_squared_q) < MAX_CONFIGURATION_NORM:
         return INVALID_STATE
-    for i in range(e.units.shape[0]):
-        length = 0.0
-        for k in range(e.units[i, 1]):
-            length += q[e.units[i, 0] + k] * q[e.units[i, 0] + k]
-        if not abs(math.sqrt(length) - 1.0) <= UNIT_NORM_TOLERANCE:
+    for i in range(e.unit_norm_parts.shape[0]):
+        norm_squared = 0.0
+        for k in range(e.unit_norm_parts[i, 1]):
+            norm_squared += q[e.unit_norm_parts[i, 0] + k] * q[e.unit_norm_parts[i, 0] + k]
+        if not abs(math.sqrt(norm_squared) - 1.0) <= UNIT_NORM_TOLERANCE:
             return INVALID_STATE
     return SOLVED
 
@@ -107,7 +107,12 @@ def advance_embedded_contacts(e: EmbeddedController) -> None:
     """
     contacts, has_request = e.data.contacts, e.has_request[0] != 0
     advance_contacts(
-        e.ramps, contacts, e.requested, e.step if has_request else math.inf, e.weight, embedded_result(e, e.last).force
+        e.ramps,
+        contacts,
+        e.requested,
+        e.activation_step if has_request else math.inf,
+        e.weight,
+        embedded_result(e, e.last).force,
     )
     for c in range(len(contacts.size)):
         if (
@@ -138,12 +143,12 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         for i in range(len(e.values)):
             e.values[i] = math.nan
         outcome = tick(q, v, e.data, e.values)
-        total, new = 0.0, embedded_result(e, e.values)
-        for i in range(len(new.torque)):
-            total += abs(new.torque[i])
+        torque_sum, result = 0.0, embedded_result(e, e.values)
+        for i in range(len(result.torque)):
+            torque_sum += abs(result.torque[i])
         if outcome < OVERFLOW:
             e.ticks[0] += 1
-            if math.isfinite(total):
+            if math.isfinite(torque_sum):
                 for i in range(len(e.last)):
                     e.last[i] = e.values[i]
             else:
@@ -198,7 +203,7 @@ def reset(e: EmbeddedController) -> None:
 
 
 @compiled(inline=False)
-def finite(x: Vector) -> bool:
+def is_finite_vector(x: Vector) -> bool:
     """Returns whether every number and the sum of squares are finite."""
     square = 0.0
     for i in range(len(x)):
@@ -212,14 +217,24 @@ def reference_divisor(code: int, position: Vector) -> float:
 
     The methods `reference` of these kinds use the same functions.
     """
-    W = position[:0]
+    rotation = position[:0]
     if code == FRAME_AXIS:
         return direction_length(position[0], position[1], position[2])
     if code == FRAME_ORIENTATION:
-        W = position
+        rotation = position
     elif code == FRAME or code == RELATIVE_FRAME:
-        W = position[3:]
-    if len(W) > 0 and not is_rotation(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
+        rotation = position[3:]
+    if len(rotation) > 0 and not is_rotation(
+        rotation[0],
+        rotation[1],
+        rotation[2],
+        rotation[3],
+        rotation[4],
+        rotation[5],
+        rotation[6],
+        rotation[7],
+        rotation[8],
+    ):
         return 0.0
     return 1.0
 
@@ -233,18 +248,18 @@ def set_motion_reference(
     An empty position leaves the position unchanged; an empty velocity or acceleration is zero.
     """
     table, code = e.data.model.items, e.data.model.items[i, CODE]
-    if not (finite(position) and finite(velocity) and finite(acceleration)):
+    if not (is_finite_vector(position) and is_finite_vector(velocity) and is_finite_vector(acceleration)):
         return False
-    length = 1.0
+    divisor = 1.0
     if len(position) > 0:
-        length = reference_divisor(code, position)
-        if length == 0.0:
+        divisor = reference_divisor(code, position)
+        if divisor == 0.0:
             return False
     p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
     if len(position) > 0:
         p.has_reference[0] = 1.0
     for k in range(len(position)):
-        p.position[k] = position[k] / length
+        p.position[k] = position[k] / divisor
     for k in range(table[i, SIZE]):
         p.velocity[k] = velocity[k] if len(velocity) > 0 else 0.0
         p.acceleration[k] = acceleration[k] if len(acceleration) > 0 else 0.0
@@ -274,29 +289,31 @@ def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) ->
 
     An empty force is zero.
     """
-    if c < 0 or c >= len(e.data.contacts.size) or not finite(force):
+    if c < 0 or c >= len(e.data.contacts.size) or not is_finite_vector(force):
         return False
-    about = e.data.inputs.force_references[e.data.model.items[i, FIRST], c]
-    if about[0] == 0.0 and len(force) > 0:
+    reference = e.data.inputs.force_references[e.data.model.items[i, FIRST], c]
+    if reference[0] == 0.0 and len(force) > 0:
         return False
-    about[1] = 1.0 if len(force) > 0 else 0.0
+    reference[1] = 1.0 if len(force) > 0 else 0.0
     for k in range(6):
-        about[2 + k] = force[k] if k < len(force) else 0.0
+        reference[2 + k] = force[k] if k < len(force) else 0.0
     return True
 
 
 @compiled(inline=False)
-def set_parameters(e: EmbeddedController, i: int, first: int, numbers: Vector, least: float, bounded: bool) -> bool:
+def set_parameters(
+    e: EmbeddedController, i: int, first: int, values: Vector, min_value: float, must_be_finite: bool
+) -> bool:
     """Sets parameters of constraint i from its `first` on, and returns whether they were accepted.
 
     None may be NaN or below `least`, nor, if they are `bounded`, infinite.
     """
-    for k in range(len(numbers)):
-        if not numbers[k] >= least or (bounded and not math.isfinite(numbers[k])):
+    for k in range(len(values)):
+        if not values[k] >= min_value or (must_be_finite and not math.isfinite(values[k])):
             return False
-    at = e.data.model.items[i, START] + first
-    for k in range(len(numbers)):
-        e.data.inputs.parameters[at + k] = numbers[k]
+    start = e.data.model.items[i, START] + first
+    for k in range(len(values)):
+        e.data.inputs.parameters[start + k] = values[k]
     return True
 
 
@@ -309,20 +326,22 @@ def set_friction(e: EmbeddedController, c: int, mu: float) -> bool:
     if contacts.is_surface[c] != 0 or contacts.is_unilateral[c] == 0 or faces == 0:
         return False
     contacts.cone_row_count[c] = faces if mu > 0.0 else faces + 1
-    for o in range(faces + 1):
+    for row in range(faces + 1):
         for k in range(3):
-            side = mu * e.friction_share * contacts.normal[c, k] if o < faces else 0.0
-            contacts.cone[c, o, k] = e.edges[c, o, k] - side if o < contacts.cone_row_count[c] else 0.0
+            friction_term = mu * e.pyramid_friction_ratio * contacts.normal[c, k] if row < faces else 0.0
+            contacts.cone[c, row, k] = (
+                e.frictionless_pyramids[c, row, k] - friction_term if row < contacts.cone_row_count[c] else 0.0
+            )
     return True
 
 
 @compiled(inline=False)
-def set_force_limits(e: EmbeddedController, c: int, least: float, largest: float) -> bool:
+def set_force_limits(e: EmbeddedController, c: int, min_force: float, max_force: float) -> bool:
     """Sets the bounds of a contact's normal force [N], and returns whether they were accepted."""
-    if c < 0 or c >= len(e.data.contacts.size) or not 0.0 <= least <= largest or least == math.inf:
+    if c < 0 or c >= len(e.data.contacts.size) or not 0.0 <= min_force <= max_force or min_force == math.inf:
         return False
-    e.data.contacts.min_force[c] = least
-    e.data.contacts.max_force[c] = largest
+    e.data.contacts.min_force[c] = min_force
+    e.data.contacts.max_force[c] = max_force
     return True
 
 

@@ -97,13 +97,15 @@ def explain(
     groups: dict[tuple[int, str, str], list[Loss]] = {}
     for loss in find_losses(details, threshold=threshold, include_last_level=include_last_level):
         groups.setdefault((loss.level, loss.element, loss.cause), []).append(loss)
-    together = [sorted(each, key=lambda loss: -round_to_six_digits(abs(loss.deficit))) for each in groups.values()]
-    together.sort(key=lambda each: (each[0].level, -round_to_six_digits(abs(each[0].deficit))))
-    what = [_sentence(*each) for each in together] or ["nothing was lost: all tasks reach their targets"]
-    if max_lines is not None and len(what) > max_lines:
-        what[max_lines:] = [f"... and {len(what) - max_lines} more lines; explain(max_lines=None) has them all"]
-    cause = likely_cause(details, status.outcome) if together else ""
-    return "\n".join([str(status), *([cause] if cause else []), *what, *details.remarks])
+    sentence_groups = [
+        sorted(group, key=lambda loss: -round_to_six_digits(abs(loss.deficit))) for group in groups.values()
+    ]
+    sentence_groups.sort(key=lambda group: (group[0].level, -round_to_six_digits(abs(group[0].deficit))))
+    lines = [_sentence(*group) for group in sentence_groups] or ["nothing was lost: all tasks reach their targets"]
+    if max_lines is not None and len(lines) > max_lines:
+        lines[max_lines:] = [f"... and {len(lines) - max_lines} more lines; explain(max_lines=None) has them all"]
+    cause = likely_cause(details, status.outcome) if sentence_groups else ""
+    return "\n".join([str(status), *([cause] if cause else []), *lines, *details.remarks])
 
 
 def _sentence(largest: Loss, *others: Loss) -> str:
@@ -124,37 +126,37 @@ def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_l
         include_last_level: whether to include rows of the last of three or more levels, which only fills the freedom
             that the others leave.
     """
-    out: list[Loss] = []
+    losses: list[Loss] = []
     cache: dict[Candidate, Array] = {}
     levels = len(details.problem.levels)
-    for level, index, row, amount in _rows_with_deficit(details, threshold):
+    for level, index, row, deficit in _rows_with_deficit(details, threshold):
         if level == levels - 1 and levels > 2 and not include_last_level:
             continue
-        culprit, without = _find_cause(details, level, index, row, amount, cache)
+        cause, remaining = _find_cause(details, level, index, row, deficit, cache)
         group = details.problem.levels[level][index]
         target = group.lower[row] if group.is_equality[row] else 0.0
-        out.append(
+        losses.append(
             Loss(
                 group.names[row],
                 level,
-                amount,
+                deficit,
                 float(target + group.offset[row]),
                 group.unit,
-                culprit,
-                without,
+                cause,
+                remaining,
                 group.element,
             )
         )
-    return out
+    return losses
 
 
 def _rows_with_deficit(details: TickDetails, threshold: float) -> Iterator[tuple[int, int, int, float]]:
     """Yields level, index of the group, row and deficit of every row whose deficit exceeds the threshold."""
     for level, groups in enumerate(details.problem.levels):
         for index, group in enumerate(groups):
-            lack = _deficits(group.A @ details.x, group.lower, group.upper)
-            for row in np.flatnonzero(np.abs(lack) > threshold):
-                yield level, index, int(row), float(lack[row])
+            deficits = _deficits(group.A @ details.x, group.lower, group.upper)
+            for row in np.flatnonzero(np.abs(deficits) > threshold):
+                yield level, index, int(row), float(deficits[row])
 
 
 def _deficits(y: Array, lower: Array, upper: Array) -> Array:
@@ -163,7 +165,7 @@ def _deficits(y: Array, lower: Array, upper: Array) -> Array:
 
 
 def _find_cause(
-    details: TickDetails, level: int, index: int, row: int, amount: float, cache: dict[Candidate, Array]
+    details: TickDetails, level: int, index: int, row: int, deficit: float, cache: dict[Candidate, Array]
 ) -> tuple[str, float]:
     """Returns the candidate whose removal reduces the deficit of a row most, and the deficit that remains.
 
@@ -172,23 +174,27 @@ def _find_cause(
     problem = details.problem
     group = problem.levels[level][index]
     for limits in (True, False):
-        best, without, name = abs(amount) * (1.0 - MIN_CAUSE_FRACTION), 0.0, ""
+        best_score, remaining, name = abs(deficit) * (1.0 - MIN_CAUSE_FRACTION), 0.0, ""
         for candidate in _candidate_causes(details, level, index, limits=limits):
             if candidate not in cache:
-                cache[candidate] = details.resolve(problem.without(*candidate))
+                cache[candidate] = details.resolve(problem.without_groups(*candidate))
             y = group.A[row] @ cache[candidate]
-            rest = abs(float(_deficits(y, group.lower[row], group.upper[row])))
-            score = rest + (MIN_CAUSE_FRACTION * abs(amount) if len(candidate) > 1 else 0.0)
-            if score < best - CAUSE_TIE_TOLERANCE * abs(amount):
-                best, without, name = score, rest, _cause_text(problem, candidate, details.x, limits=limits)
+            candidate_remaining = abs(float(_deficits(y, group.lower[row], group.upper[row])))
+            score = candidate_remaining + (MIN_CAUSE_FRACTION * abs(deficit) if len(candidate) > 1 else 0.0)
+            if score < best_score - CAUSE_TIE_TOLERANCE * abs(deficit):
+                best_score, remaining, name = (
+                    score,
+                    candidate_remaining,
+                    _cause_text(problem, candidate, details.x, limits=limits),
+                )
         if name:
-            return name, without
-    return "", abs(amount)
+            return name, remaining
+    return "", abs(deficit)
 
 
 def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: bool) -> Iterator[Candidate]:
     """Yields each group alone, and then all groups with active limits of one contact together."""
-    together: dict[str, Candidate] = {}
+    groups_by_contact: dict[str, Candidate] = {}
     for k in range(level + 1):
         for i, group in enumerate(details.problem.levels[k]):
             if (k, i) == (level, index):
@@ -196,10 +202,10 @@ def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: b
             if limits and active_rows(group, group.A @ details.x):
                 yield ((k, i),)
                 if group.contact:
-                    together[group.contact] = (*together.get(group.contact, ()), (k, i))
+                    groups_by_contact[group.contact] = (*groups_by_contact.get(group.contact, ()), (k, i))
             elif not limits and group.is_equality.any():
                 yield ((k, i),)
-    yield from (candidate for candidate in together.values() if len(candidate) > 1)
+    yield from (candidate for candidate in groups_by_contact.values() if len(candidate) > 1)
 
 
 def _cause_text(problem: TickProblem, candidate: Candidate, x: Array, *, limits: bool) -> str:

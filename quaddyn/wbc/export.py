@@ -23,7 +23,7 @@ from .controller import WholeBodyController
 from .embedded import EmbeddedController
 from .export_api import CApi
 from .export_data import StaticData
-from .export_text import cmake, main_program, readme
+from .export_text import cmake_file, main_program, readme
 from .tick_solver import TickSolver
 
 
@@ -84,40 +84,40 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     """
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
-    robot, solver = controller.robot, controller._assembly.solver
+    robot, solver = controller.robot, controller._structure.solver
     if name is None:
         name = identifier(f"{robot.name}_wbc")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
         raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
-    foreign = [each.name for _, each in solver.tables.custom]
-    if foreign:
+    custom_names = [element.name for _, element in solver.tables.custom_elements]
+    if custom_names:
         raise ArgumentError(
-            f"controller: {', '.join(map(repr, foreign))} cannot be exported; only kinds with compiled rows can"
+            f"controller: {', '.join(map(repr, custom_names))} cannot be exported; only kinds with compiled rows can"
         )
-    controller._assembly.levels.check()
+    controller._structure.levels.validate_parameters()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
-    record, data = embed(controller), StaticData("data_model")
-    structure = data.structure(record, "controller", "EmbeddedController")
+    record, data = make_embedded_controller(controller), StaticData("data_model")
+    structure = data.define_structure(record, "controller", "EmbeddedController")
     api = CApi(name, controller, record)
     files = {
         f"{name}.h": api.header(),
         f"{name}.c": api.source(data.definitions, structure),
-        f"{name}_core.h": _own(core.header, name),
-        f"{name}_core.c": _own(core.source, name),
+        f"{name}_core.h": _add_prefix_to_core(core.header, name),
+        f"{name}_core.c": _add_prefix_to_core(core.source, name),
         f"{name}_terms.h": terms.header,
         f"{name}_terms.c": terms.source,
         "main.c": main_program(name),
-        "CMakeLists.txt": cmake(name),
+        "CMakeLists.txt": cmake_file(name),
         "README.md": readme(name, robot, api.setters, data.sizes),
     }
-    return ControllerSource(name, {file: plain(text) for file, text in files.items()}, data.sizes)
+    return ControllerSource(name, {file: to_ascii(text) for file, text in files.items()}, data.sizes)
 
 
-def embed(controller: WholeBodyController) -> EmbeddedController:
+def make_embedded_controller(controller: WholeBodyController) -> EmbeddedController:
     """Returns a controller as arrays of their own, before its first tick."""
-    robot, solver, schedule = controller.robot, controller._assembly.solver, controller._assembly.schedule
-    data, count, scale = solver.fresh(), len(schedule.names), solver.scales
+    robot, solver, schedule = controller.robot, controller._structure.solver, controller._structure.schedule
+    data, count, scale = solver.make_first_tick_data(), len(schedule.names), solver.scales
     size = solver.result_size
     return EmbeddedController(
         data=data,
@@ -128,35 +128,35 @@ def embed(controller: WholeBodyController) -> EmbeddedController:
         has_request=np.zeros(1, dtype=np.int64),
         ticks=np.zeros(1, dtype=np.int64),
         home=np.array(robot.q_home, dtype=np.float64),
-        units=_units(robot),
-        edges=_edges(solver),
-        step=controller.dt / controller.ramp_time if controller.ramp_time > 0.0 else np.inf,
+        unit_norm_parts=_unit_norm_parts(robot),
+        frictionless_pyramids=_frictionless_pyramids(solver),
+        activation_step=controller.dt / controller.ramp_time if controller.ramp_time > 0.0 else np.inf,
         weight=scale.mass * scale.gravity,
-        friction_share=pyramid_friction_ratio(data.model.faces) if data.model.faces else 0.0,
+        pyramid_friction_ratio=pyramid_friction_ratio(data.model.faces) if data.model.faces else 0.0,
     )
 
 
-def _units(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _unit_norm_parts(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Returns `EmbeddedController.units`."""
     return np.array([(first, size) for _, first, size in robot.unit_norm_slices], dtype=np.int64).reshape(-1, 2)
 
 
-def _edges(solver: TickSolver) -> Array:
+def _frictionless_pyramids(solver: TickSolver) -> Array:
     """Returns `EmbeddedController.edges`."""
     faces, contacts = solver.tables.model.faces, solver.contacts
-    out = np.zeros((len(contacts), faces + 1, 3))
-    for rows, settings in zip(out, contacts, strict=True):
+    pyramids = np.zeros((len(contacts), faces + 1, 3))
+    for rows, settings in zip(pyramids, contacts, strict=True):
         if faces and settings.contact.unilateral and settings.contact.kind != "surface":
             rows[:] = friction_pyramid(replace(settings.contact, friction=0.0), faces=faces)
-    return out
+    return pyramids
 
 
-def _own(text: str, name: str) -> str:
+def _add_prefix_to_core(text: str, name: str) -> str:
     """Returns the source of the core with the controller's prefix, so that a program may contain two of them."""
     text = re.sub(r"\bwbc_embedded_", f"{name}_core_", text)
     return f"/* What ticks consist of. Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
-def plain(text: str) -> str:
+def to_ascii(text: str) -> str:
     """Returns the text in ASCII."""
     return text.encode("ascii", "backslashreplace").decode()

@@ -15,14 +15,14 @@ from .controller import WholeBodyController
 from .element import Element
 from .element_codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
 from .embedded import EmbeddedController
-from .export_data import numbers
+from .export_data import define_constant_array
 from .tasks import ForceTask, Task
 
 #: A function: its comment, its prototype, its body.
 CFunction = tuple[str, str, str]
 
 #: Outcomes of a tick, and their meaning.
-MEANINGS = dict(
+OUTCOME_MEANINGS = dict(
     zip(
         (*OUTCOMES, "overflow", "not_a_number", "refused"),
         (
@@ -65,15 +65,19 @@ class CApi:
         self.robot, self.record = controller.robot, record
         self.contacts = tuple(controller.contacts)
         self._controller = controller
-        elements = [e for level in controller._assembly.levels.elements for e in level]
-        self._items = {e.name: i for i, e in enumerate(elements)}
-        self._words = _words([*self._items], "tasks")
-        self._contact_words = _words([*self.contacts], "contacts")
-        self._made = [*self._main(), *(made for e in elements for made in self._of(e)), *self._of_contacts()]
-        self.setters = [text.split("(")[0].split()[-1] for _, text, _ in self._made if text.startswith("int ")][1:]
+        elements = [e for level in controller._structure.levels.elements for e in level]
+        self._element_indices = {e.name: i for i, e in enumerate(elements)}
+        self._element_identifiers = _c_identifiers([*self._element_indices], "tasks")
+        self._contact_identifiers = _c_identifiers([*self.contacts], "contacts")
+        self._functions = [
+            *self._controller_functions(),
+            *(function for e in elements for function in self._element_functions(e)),
+            *self._contact_functions(),
+        ]
+        self.setters = [text.split("(")[0].split()[-1] for _, text, _ in self._functions if text.startswith("int ")][1:]
 
     # -- functions ---------------------------------------------------------------------------------------------
-    def _main(self) -> list[CFunction]:
+    def _controller_functions(self) -> list[CFunction]:
         """Returns the functions of the controller as a whole."""
         name, n, robot = self.name, self.upper, self.robot
         last, nu, nv = "controller.last.at", robot.nu, robot.nv
@@ -127,24 +131,25 @@ class CApi:
              f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
         ]  # fmt: skip
 
-    def _of(self, e: Element) -> list[CFunction]:
+    def _element_functions(self, e: Element) -> list[CFunction]:
         """Returns the functions of one task or constraint."""
-        name, i = f"{self.name}_{self._words[e.name]}", self._items[e.name]
+        name, i = f"{self.name}_{self._element_identifiers[e.name]}", self._element_indices[e.name]
         call = f"    return {self.name}_core_{{}}(&controller, {i}, {{}});"
         if isinstance(e, Task):
             n = len(e.labels)
             rows = f"rows {', '.join(e.labels)}" if n <= 6 else f"{n} rows, one per joint"
             position = f"const double position[{e.size}], " if e.size else ""
-            given = f"optional(position, {e.size})" if e.size else "optional(NULL, 0)"
-            what = f"Task {e.name!r}, {rows}: what is wanted from now on. "
-            what += f"{_position_of(e)} " if e.size else ""
-            what += "NULL for a velocity or acceleration is zero" + (
+            position_argument = f"optional(position, {e.size})" if e.size else "optional(NULL, 0)"
+            description = f"Task {e.name!r}, {rows}: what is wanted from now on. "
+            description += f"{_describe_position(e)} " if e.size else ""
+            description += "NULL for a velocity or acceleration is zero" + (
                 ", for a position the one before." if e.size else "."
             )
             rates = f"optional(velocity, {n}), optional(acceleration, {n})"
             return [
-                (what, f"int {name}_reference({position}const double velocity[{n}], const double acceleration[{n}])",
-                 call.format("set_motion_reference", f"{given}, {rates}")),
+                (description,
+                 f"int {name}_reference({position}const double velocity[{n}], const double acceleration[{n}])",
+                 call.format("set_motion_reference", f"{position_argument}, {rates}")),
                 (f"Feedback of {e.name!r} by row, none negative; NULL for damping is critical.",
                  f"int {name}_gains(const double stiffness[{n}], const double damping[{n}])",
                  call.format("set_gains", f"vector(stiffness, {n}), optional(damping, {n})")),
@@ -158,36 +163,42 @@ class CApi:
                  call.format("set_force_reference", f"contact,\n        optional(force, {size})")),
             ]  # fmt: skip
         if isinstance(e, TorqueLimits | TorqueRate):
-            what, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
-            return [self._vector(e, name, i, what, unit, "by motor", 0, self.robot.nu, bounded=False)]
-        if isinstance(e, JointFriction):
-            nv, by = self.robot.nv, "by velocity"
+            description, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
             return [
-                self._vector(e, name, i, "share", "1", "in its one entry", 1, 1),
-                self._vector(e, name, i, "damping", "N m s/rad, N s/m", by, 3, nv),
-                self._vector(e, name, i, "coulomb", "N m, N", by, 3 + nv, nv),
+                self._parameter_function(
+                    e, name, i, description, unit, "by motor", 0, self.robot.nu, must_be_finite=False
+                )
+            ]
+        if isinstance(e, JointFriction):
+            nv, order = self.robot.nv, "by velocity"
+            return [
+                self._parameter_function(e, name, i, "share", "1", "in its one entry", 1, 1),
+                self._parameter_function(e, name, i, "damping", "N m s/rad, N s/m", order, 3, nv),
+                self._parameter_function(e, name, i, "coulomb", "N m, N", order, 3 + nv, nv),
             ]
         if isinstance(e, HeldObject):
             return [
-                self._vector(e, name, i, "mass", "kg", "in its one entry", 0, 1),
-                self._vector(e, name, i, "com", "m", f"in the axes of {e.frame!r}", 2, 3, signed=True),
+                self._parameter_function(e, name, i, "mass", "kg", "in its one entry", 0, 1),
+                self._parameter_function(e, name, i, "com", "m", f"in the axes of {e.frame!r}", 2, 3, signed=True),
             ]
         return []
 
-    def _vector(
-        self, e: Constraint, name: str, i: int, what: str, unit: str, by: str, first: int, n: int, *,
-        bounded: bool = True, signed: bool = False,
+    def _parameter_function(
+        self, e: Constraint, name: str, i: int, quantity: str, unit: str, order: str, first: int, n: int, *,
+        must_be_finite: bool = True, signed: bool = False,
     ) -> CFunction:  # fmt: skip
-        least, finite = "-INFINITY" if signed else "0.0", "true" if bounded else "false"
-        rule = ", ".join(word for word, so in (("none negative", not signed), ("all finite", bounded)) if so)
-        given = f"vector({what}, {n}), {least}, {finite}"
+        min_value, finite = "-INFINITY" if signed else "0.0", "true" if must_be_finite else "false"
+        rule = ", ".join(
+            word for word, holds in (("none negative", not signed), ("all finite", must_be_finite)) if holds
+        )
+        arguments = f"vector({quantity}, {n}), {min_value}, {finite}"
         return (
-            f"Constraint {e.name!r}: its {what} {by} [{unit}], {rule}.",
-            f"int {name}_{what}(const double {what}[{n}])",
-            f"    return {self.name}_core_set_parameters(&controller, {i}, {first}, {given});",
+            f"Constraint {e.name!r}: its {quantity} {order} [{unit}], {rule}.",
+            f"int {name}_{quantity}(const double {quantity}[{n}])",
+            f"    return {self.name}_core_set_parameters(&controller, {i}, {first}, {arguments});",
         )
 
-    def _of_contacts(self) -> list[CFunction]:
+    def _contact_functions(self) -> list[CFunction]:
         if not self.contacts:
             return []
         name = self.name
@@ -215,9 +226,11 @@ class CApi:
             *textwrap.wrap(CONVENTIONS, 112, initial_indent="   ", subsequent_indent="   "),
             "*/",
         ]
-        words = list(MEANINGS)
-        outcomes = [f"    {n}_{word.upper()} = {k}, /* {MEANINGS[word]} */" for k, word in enumerate(words)]
-        contacts = [f"    {n}_CONTACT_{word.upper()} = {c}," for c, word in enumerate(self._contact_words.values())]
+        words = list(OUTCOME_MEANINGS)
+        outcomes = [f"    {n}_{word.upper()} = {k}, /* {OUTCOME_MEANINGS[word]} */" for k, word in enumerate(words)]
+        contacts = [
+            f"    {n}_CONTACT_{word.upper()} = {c}," for c, word in enumerate(self._contact_identifiers.values())
+        ]
         parts = [
             _plain_comment("\n".join(banner)) + f"\n#ifndef {n}_H\n#define {n}_H",
             f"#define {n}_NQ {robot.nq}\n#define {n}_NV {robot.nv}\n#define {n}_NU {robot.nu}\n"
@@ -229,7 +242,7 @@ class CApi:
             f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
             f"extern const char *const {name}_contacts[{max(1, len(self.contacts))}];",
             f"/* The robot's home configuration. */\nextern const double {name}_home[{robot.nq}];",
-            *(f"{c_comment(doc)}{_wrap(text)};" for doc, text, _ in self._made),
+            *(f"{c_comment(doc)}{_wrap(text)};" for doc, text, _ in self._functions),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif",
         ]
         return "\n\n".join(parts) + "\n"
@@ -241,7 +254,7 @@ class CApi:
             definitions: definitions of its arrays.
             structure: definition of the structure that points to them.
         """
-        name, robot, default = self.name, self.robot, self._controller._assembly.default
+        name, robot, default = self.name, self.robot, self._controller._structure.default_contacts
         standing = ", ".join("1" if contact in default else "0" for contact in self.contacts) or "0"
         helpers = (
             "static Vector vector(const double *at, int64_t n)\n{\n    return (Vector){(double *)at, n};\n}\n\n"
@@ -259,16 +272,16 @@ class CApi:
             if self.contacts
             else "",
             structure,
-            f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{_strings(robot.actuated)}}};\n"
-            f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{_strings(self.contacts)}}};",
-            numbers(f"{name}_home", robot.q_home),
+            f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{_string_literals(robot.actuated)}}};\n"
+            f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{_string_literals(self.contacts)}}};",
+            define_constant_array(f"{name}_home", robot.q_home),
             helpers,
-            *(f"{_wrap(text)}\n{{\n{body}\n}}" for _, text, body in self._made),
+            *(f"{_wrap(text)}\n{{\n{body}\n}}" for _, text, body in self._functions),
         ]
         return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _position_of(e: Task) -> str:
+def _describe_position(e: Task) -> str:
     if e.code == FRAME_ORIENTATION:
         return "The position is a rotation matrix, row by row."
     if e.code == FRAME_AXIS:
@@ -278,7 +291,7 @@ def _position_of(e: Task) -> str:
     return "The position is a whole configuration." if e.size > 6 else ""
 
 
-def _words(names: Sequence[str], what: str) -> dict[str, str]:
+def _c_identifiers(names: Sequence[str], what: str) -> dict[str, str]:
     """Returns the names as identifiers of C.
 
     Raises:
@@ -287,19 +300,19 @@ def _words(names: Sequence[str], what: str) -> dict[str, str]:
     out: dict[str, str] = {}
     for name in names:
         word = identifier(name)
-        for other, taken in out.items():
-            if taken.upper() == word.upper():
+        for other, other_word in out.items():
+            if other_word.upper() == word.upper():
                 raise ArgumentError(f"{what}: {other!r} and {name!r} are the same to C; give one of them another name")
         out[name] = word
     return out
 
 
-def _strings(names: Sequence[str]) -> str:
+def _string_literals(names: Sequence[str]) -> str:
     """Returns the names as string literals of C, without trigraphs."""
     quoted = [
         name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
     ]
-    return ", ".join(f'"{each}"' for each in quoted).replace("??", "?\\?") or "NULL"
+    return ", ".join(f'"{literal}"' for literal in quoted).replace("??", "?\\?") or "NULL"
 
 
 def _wrap(text: str) -> str:

@@ -105,12 +105,12 @@ rounding.
 
 def main_program(name: str) -> str:
     """Returns an example program that makes the robot stand."""
-    return _named(_MAIN, name)
+    return _fill_template(_MAIN, name)
 
 
-def cmake(name: str) -> str:
+def cmake_file(name: str) -> str:
     """Returns the build file of library and example."""
-    return _named(_CMAKE, name)
+    return _fill_template(_CMAKE, name)
 
 
 def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, int]) -> str:
@@ -123,16 +123,16 @@ def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, 
         sizes: bytes, as of `StaticData`.
     """
     text = _README.replace("ROBOT", robot.name).replace("VERSION", __version__)
-    for what, size in sizes.items():
-        text = text.replace(f"{what.upper()} kB", f"{size / 1000.0:.0f} kB")
+    for kind, size in sizes.items():
+        text = text.replace(f"{kind.upper()} kB", f"{size / 1000.0:.0f} kB")
     lines, line = [], "   "
     for setter in setters:
         if len(line) + len(setter) > 118:
             lines.append(line)
             line = "   "
         line += f" {setter}"
-    return _named(text.replace("SETTERS", "\n".join([*lines, line])), name)
+    return _fill_template(text.replace("SETTERS", "\n".join([*lines, line])), name)
 
 
-def _named(text: str, name: str) -> str:
+def _fill_template(text: str, name: str) -> str:
     return text.replace("UPPER", name.upper()).replace("NAME", name)

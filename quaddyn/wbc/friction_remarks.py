@@ -17,28 +17,32 @@ from .tick_data import ControllerModel
 MIN_REPORTED_TORQUE = 1e-3
 
 
-def friction_remarks(robot: Robot, model: ControllerModel, numbers: Array, v: Array, taken: Array) -> tuple[str, ...]:
+def friction_remarks(
+    robot: Robot, model: ControllerModel, parameters: Array, v: Array, compensating_torque: Array
+) -> tuple[str, ...]:
     """Returns at most two sentences about joint friction.
 
     Args:
         robot: the robot, with the friction and damping of its joints.
         model: model of the controller.
-        numbers: parameters of the elements at the tick.
+        parameters: parameters of the elements at the tick.
         v: (nv,) velocity.
-        taken: (nu,) torques that compensate friction [N m].
+        compensating_torque: (nu,) torques that compensate friction [N m].
     """
-    covered = np.zeros(robot.nv, dtype=bool)
+    is_compensated = np.zeros(robot.nv, dtype=bool)
     for item in model.items:
         if item[CODE] == JOINT_FRICTION:
-            p = joint_friction_parameters(numbers[item[START] :], robot.nv)
-            covered |= ((p.damping > 0.0) | (p.coulomb > 0.0)) & (p.compensation_fraction > 0.0)
-    left = np.where(covered, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
-    out = []
-    if np.abs(taken).max(initial=0.0) > MIN_REPORTED_TORQUE:
-        out.append(f"joint friction takes {_describe_largest(robot.actuated, taken)}")
-    if left.max(initial=0.0) > MIN_REPORTED_TORQUE:
-        out.append(f"joint friction that nothing compensates takes {_describe_largest(robot.actuated, left)}")
-    return tuple(out)
+            p = joint_friction_parameters(parameters[item[START] :], robot.nv)
+            is_compensated |= ((p.damping > 0.0) | (p.coulomb > 0.0)) & (p.compensation_fraction > 0.0)
+    uncompensated = np.where(is_compensated, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
+    sentences = []
+    if np.abs(compensating_torque).max(initial=0.0) > MIN_REPORTED_TORQUE:
+        sentences.append(f"joint friction takes {_describe_largest(robot.actuated, compensating_torque)}")
+    if uncompensated.max(initial=0.0) > MIN_REPORTED_TORQUE:
+        sentences.append(
+            f"joint friction that nothing compensates takes {_describe_largest(robot.actuated, uncompensated)}"
+        )
+    return tuple(sentences)
 
 
 def _describe_largest(joints: Sequence[str], torques: Array) -> str:

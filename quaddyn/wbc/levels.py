@@ -29,9 +29,9 @@ class Levels:
     Attributes:
         elements: as given.
         by_name: every element by name.
-        numbers: parameters of all elements: motion tasks in their order, then force tasks and constraints in theirs.
-        begin: index of the first parameter by name of the element.
-        lost: names of elements that have since been given to another controller.
+        parameters: parameters of all elements: motion tasks in their order, then force tasks and constraints in theirs.
+        first_parameter: index of the first parameter by name of the element.
+        reassigned_elements: names of elements that have since been given to another controller.
 
     Raises:
         ArgumentTypeError: an object that is not an element.
@@ -43,21 +43,24 @@ class Levels:
         self._robot = robot
         by_name = check_elements(robot, elements)
         self.by_name = Elements("task", by_name)
-        every = tuple(by_name.values())
-        self._motions = [e for e in every if isinstance(e, Task)]
-        self._feet = [e for e in every if isinstance(e, FootTask)]
-        blocks = [*self._motions, *(e for e in every if not isinstance(e, Task))]
-        self.numbers = np.zeros(sum(len(e.block) for e in blocks))
+        all_elements = tuple(by_name.values())
+        self._motions = [e for e in all_elements if isinstance(e, Task)]
+        self._feet = [e for e in all_elements if isinstance(e, FootTask)]
+        blocks = [*self._motions, *(e for e in all_elements if not isinstance(e, Task))]
+        self.parameters = np.zeros(sum(len(e.block) for e in blocks))
         #: Index of the first parameter of each element, by name.
-        self.begin: dict[str, int] = {}
-        self.lost: list[str] = []
+        self.first_parameter: dict[str, int] = {}
+        self.reassigned_elements: list[str] = []
         start = 0
         for element in blocks:
-            self.begin[element.name] = start
-            element.move(self.numbers[start : start + len(element.block)], partial(self.lost.append, element.name))
+            self.first_parameter[element.name] = start
+            element.move(
+                self.parameters[start : start + len(element.block)],
+                partial(self.reassigned_elements.append, element.name),
+            )
             start += len(element.block)
 
-    def replaced(self, elements: Sequence[Sequence[Element]]) -> Levels:
+    def with_elements(self, elements: Sequence[Sequence[Element]]) -> Levels:
         """Returns levels with other elements; those that remain keep their parameters.
 
         Raises:
@@ -68,15 +71,15 @@ class Levels:
             element.release()
         return Levels(self._robot, elements)
 
-    def check(self) -> None:
+    def validate_parameters(self) -> None:
         """Checks that the parameters may be read.
 
         Raises:
             ArgumentError: an element belongs to another controller now, or has a parameter that is NaN.
         """
-        if self.lost:
+        if self.reassigned_elements:
             raise ArgumentError(
-                f"tasks: {self.lost[0]!r} now belongs to another controller; create one element for each"
+                f"tasks: {self.reassigned_elements[0]!r} now belongs to another controller; create one element for each"
             )
         for name, element in self.by_name.items():
             if np.isnan(element.block).any():
@@ -91,8 +94,8 @@ class Levels:
     def foot_tasks(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
         """Returns the foot task of each contact that has one, by name of the contact."""
         names, settings = tuple(contacts), tuple(contacts.values())
-        found = [(foot_contact(self._robot, task.frame, settings), task) for task in self._feet]
-        return {names[c]: task for c, task in found if c >= 0}
+        contact_indices = [(foot_contact(self._robot, task.frame, settings), task) for task in self._feet]
+        return {names[c]: task for c, task in contact_indices if c >= 0}
 
     # -- rows in Python --------------------------------------------------------------------------------------
     def update_custom_rows(self, element: Element, tick: Tick) -> list[Rows]:

@@ -24,22 +24,26 @@ def likely_cause(details: TickDetails, outcome: str) -> str:
     """
     level0 = details.problem.levels[0]
     if outcome == "infeasible":
-        fast = _fast_contacts([g for g in level0 if CONTACT_ROW_INFIX in g.names[0]], MOVING_CONTACT_ACCELERATION)
-        if fast:
+        fast_contacts = _fast_contacts(
+            [g for g in level0 if CONTACT_ROW_INFIX in g.names[0]], MOVING_CONTACT_ACCELERATION
+        )
+        if fast_contacts:
             return (
-                f"likely cause: {fast} assumed to carry, but moving fast; do they touch, and is the velocity that was "
-                "measured right?"
+                f"likely cause: {fast_contacts}: assumed to carry load, but moving fast; check whether the contacts "
+                "are closed and whether the measured velocity is right"
             )
-        forced = [
+        nonviable_joints = [
             name.removesuffix(JOINT_BOUND_SUFFIX)
             for g in level0
             for name, low, high in zip(g.names, g.lower + g.offset, g.upper + g.offset, strict=True)
             if name.endswith(JOINT_BOUND_SUFFIX) and (low > 0.0 or high < 0.0)
         ]
-        if forced:
-            return f"likely cause: beyond their bounds, or too fast to stop before them: {_join_names(forced)}"
+        if nonviable_joints:
+            return (
+                f"likely cause: joints beyond their bounds or too fast to stop in time: {_join_names(nonviable_joints)}"
+            )
     if details.problem.n and not any(g.unit == "N" for level in details.problem.levels for g in level):
-        return "likely cause: no contact was assumed to carry"
+        return "likely cause: no contact was assumed to carry load"
     return ""
 
 
@@ -50,14 +54,14 @@ def round_to_six_digits(size: float) -> float:
 
 def _fast_contacts(groups: list[RowGroup], threshold: float) -> str:
     """Returns the names of the contacts whose required accelerations exceed `threshold` [m/s^2], the largest first."""
-    found: list[tuple[float, str]] = []
+    fast: list[tuple[float, str]] = []
     for group in groups:
         required: Array = np.where(group.is_equality, group.lower + group.offset, 0.0)[:3]
         if np.linalg.norm(required) > threshold:
-            found.append(
+            fast.append(
                 (-round_to_six_digits(float(np.linalg.norm(required))), group.names[0].rpartition(CONTACT_ROW_INFIX)[0])
             )
-    return _join_names([name for _, name in sorted(found)])
+    return _join_names([name for _, name in sorted(fast)])
 
 
 def _join_names(names: list[str]) -> str:

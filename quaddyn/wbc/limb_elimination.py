@@ -60,18 +60,18 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
         Q[i, i] = 1.0
     smallest = 1.0
     for c in range(k):
-        square, whole = 0.0, 0.0
+        remainder_squared, column_squared = 0.0, 0.0
         for i in range(m):
-            whole += A[i, c] * A[i, c]
+            column_squared += A[i, c] * A[i, c]
             if i >= c:
-                square += A[i, c] * A[i, c]
-        norm = math.sqrt(square)
+                remainder_squared += A[i, c] * A[i, c]
+        norm = math.sqrt(remainder_squared)
         if not norm > 0.0:
             return 0.0
-        smallest = min(smallest, norm / math.sqrt(whole))
-        corner = -norm if A[c, c] > 0.0 else norm
-        head = A[c, c] - corner
-        half = -1.0 / (corner * head)  # 2 / |u|^2 of u = (head, rest of the column)
+        smallest = min(smallest, norm / math.sqrt(column_squared))
+        diagonal = -norm if A[c, c] > 0.0 else norm
+        head = A[c, c] - diagonal
+        half = -1.0 / (diagonal * head)  # 2 / |u|^2 of u = (head, rest of the column)
         for j in range(c + 1, k):
             s = head * A[c, j]
             for i in range(c + 1, m):
@@ -88,7 +88,7 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
             Q[i, c] -= s * head
             for j in range(c + 1, m):
                 Q[i, j] -= s * A[j, c]
-        A[c, c] = corner
+        A[c, c] = diagonal
         for i in range(c + 1, m):
             A[i, c] = 0.0
     return smallest
@@ -101,14 +101,14 @@ def invert_limb(J: Matrix, size: int, count: int, work: TickScratch, c: int) -> 
     With ``J a_l = y``, J (size, count) of full rank: ``a_l = inverse y + free z`` if there are more joints than rows,
     and ``left y = 0`` if there are fewer.
     """
-    inv, A, Q = work.limb_inverse[c], work.limb_work[0], work.limb_work[1]
+    inv, A, Q = work.limb_inverse[c], work.limb_scratch[0], work.limb_scratch[1]
     if size == 3 and count == 3:
         return invert_3x3(J, inv) > MIN_LIMB_CONDITION
-    tall = count >= size  # factor the transposed
-    m, k = (count, size) if tall else (size, count)
+    transpose = count >= size  # factor the transposed
+    m, k = (count, size) if transpose else (size, count)
     for i in range(m):
         for j in range(k):
-            A[i, j] = J[j, i] if tall else J[i, j]
+            A[i, j] = J[j, i] if transpose else J[i, j]
     if not factor_qr(A, m, k, Q) > MIN_LIMB_CONDITION:
         return False
     for row in range(m):
@@ -116,16 +116,16 @@ def invert_limb(J: Matrix, size: int, count: int, work: TickScratch, c: int) -> 
         for o in range(k - 1, -1, -1):
             s = Q[row, o]
             for i in range(o + 1, k):
-                s -= A[o, i] * (inv[row, i] if tall else inv[i, row])
-            if tall:
+                s -= A[o, i] * (inv[row, i] if transpose else inv[i, row])
+            if transpose:
                 inv[row, o] = s / A[o, o]
             else:
                 inv[o, row] = s / A[o, o]
         for j in range(k, m):
-            if tall:
-                work.limb_free[c, row, j - k] = Q[row, j]
+            if transpose:
+                work.limb_redundancy[c, row, j - k] = Q[row, j]
             else:
-                work.limb_left[c, j - k, row] = Q[row, j]
+                work.limb_leftover[c, j - k, row] = Q[row, j]
     return True
 
 
@@ -138,15 +138,15 @@ def reduce_limb(
     With ``J_l a_l + J_u a_u + drift = desired``: ``a_l = limb a_u + constant + free z``.
     """
     size, count = contacts.size[c], model.limbs[c, 0]
-    chain, J, inv, P = model.chains[contacts.frame[c]], points.jacobian[c], work.limb_inverse[c], work.limb[c]
-    nu, J_l = len(model.passive), work.limb_work[2]
+    chain, J, inv, P = model.chains[contacts.frame[c]], points.jacobian[c], work.limb_inverse[c], work.limb_map[c]
+    nu, J_l = len(model.passive), work.limb_scratch[2]
     for k in range(count):
         joint = model.limbs[c, 1 + k]
-        at = 0
-        while chain[1 + at] != joint:
-            at += 1
+        entry = 0
+        while chain[1 + entry] != joint:
+            entry += 1
         for i in range(size):
-            J_l[i, k] = J[i, at]
+            J_l[i, k] = J[i, entry]
     if not invert_limb(J_l, size, count, work, c):
         return False
     for k in range(count):
@@ -155,12 +155,12 @@ def reduce_limb(
             s += inv[k, i] * (points.target[c, i] - points.drift[c, i])
         clear(P[k], nu + 1)
         P[k, nu] = s
-    for at in range(chain[0]):
-        slot = model.slot[chain[1 + at]]
+    for entry in range(chain[0]):
+        slot = model.slot[chain[1 + entry]]
         if slot >= 0:
             for k in range(count):
                 s = 0.0
                 for i in range(size):
-                    s -= inv[k, i] * J[i, at]
+                    s -= inv[k, i] * J[i, entry]
                 P[k, slot] = s
     return True

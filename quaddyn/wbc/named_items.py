@@ -26,14 +26,14 @@ class NamedItems(dict[str, Item]):
     def __missing__(self, name: str) -> Item:
         raise UnknownNameError(self._kind, name, self)
 
-    def _refuse(self, *_args: object, **_named: object) -> NoReturn:
+    def _raise_read_only(self, *_args: object, **_named: object) -> NoReturn:
         raise TypeError(f"{self._kind}s are read-only; use the controller's methods to add and remove them")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _raise_read_only
+    clear = pop = popitem = setdefault = update = _raise_read_only
 
 
-def known_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+def check_contact_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
     """Returns names of contacts after checking that they exist.
 
     Raises:

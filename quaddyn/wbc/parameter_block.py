@@ -26,24 +26,24 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
     block: Array
 
     #: Function to call when the block is moved to another controller.
-    _taken: Callable[[], None] | None = None
+    _on_moved: Callable[[], None] | None = None
 
-    def move(self, block: Array, taken: Callable[[], None] | None = None) -> None:
+    def move(self, block: Array, on_moved: Callable[[], None] | None = None) -> None:
         """Moves the parameters to another array.
 
         Args:
             block: array of the same size.
-            taken: function to call when the parameters are moved again, None for none.
+            on_moved: function to call when the parameters are moved again; None for none.
         """
-        if self._taken is not None:
-            self._taken()
-        self._taken = taken
+        if self._on_moved is not None:
+            self._on_moved()
+        self._on_moved = on_moved
         block[:] = self.block
         self._attach(block)
 
     def release(self) -> None:
         """Moves the parameters to a new array."""
-        self._taken = None
+        self._on_moved = None
         self._attach(np.array(self.block))
 
     def _attach(self, block: Array) -> None:
@@ -51,7 +51,7 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state of a copy, which belongs to no controller."""
-        return self.__dict__ | {"_taken": None}
+        return self.__dict__ | {"_on_moved": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -116,10 +116,12 @@ class VectorParameter:
         return owner.block[self.start + self.row * size : self.start + (self.row + 1) * size]
 
     def __set__(self, owner: ParameterBlock, value: Any) -> None:
-        to, given = self.__get__(owner, type(owner)), check_array(self.name, value)
-        sound = (given >= self.minimum) & (np.isfinite(given) | (not self.finite))
-        if given.shape not in ((), to.shape) or not sound.all():
+        vector, given = self.__get__(owner, type(owner)), check_array(self.name, value)
+        is_valid = (given >= self.minimum) & (np.isfinite(given) | (not self.finite))
+        if given.shape not in ((), vector.shape) or not is_valid.all():
             minimum = "" if self.minimum == -np.inf else f", none below {self.minimum:g}"
-            kind = "finite" if self.finite else "no NaN"
-            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, {kind}{minimum}, got {value}")
-        to[:] = given
+            condition = "finite" if self.finite else "no NaN"
+            raise ArgumentError(
+                f"{self.name}: expected a number or {len(vector)} of them, {condition}{minimum}, got {value}"
+            )
+        vector[:] = given

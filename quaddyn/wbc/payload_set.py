@@ -58,8 +58,8 @@ class PayloadSet(FrozenArrays):
 
         This is the mass times the sum of the squares of the distance from the middle and of the radius of gyration.
         """
-        away = 0.5 * (np.asarray(self.com_upper) - np.asarray(self.com_lower))
-        return float(np.abs(self.mass).max() * (away @ away + self.radius_of_gyration**2))
+        half_diagonal = 0.5 * (np.asarray(self.com_upper) - np.asarray(self.com_lower))
+        return float(np.abs(self.mass).max() * (half_diagonal @ half_diagonal + self.radius_of_gyration**2))
 
     def vertices(self) -> tuple[Array, Array]:
         """Returns (k,) masses and (k, 3) centers of mass of the vertices of the set.
@@ -68,8 +68,8 @@ class PayloadSet(FrozenArrays):
         """
         box = np.array([self.com_lower, self.com_upper])
         corners = np.unique(np.array(list(product(*box.T))), axis=0)
-        found = [(m, c) for m in np.unique(self.mass) for c in (corners if m != 0.0 else corners[:1])]
-        return np.array([m for m, _ in found]), np.array([c for _, c in found])
+        vertices = [(m, c) for m in np.unique(self.mass) for c in (corners if m != 0.0 else corners[:1])]
+        return np.array([m for m, _ in vertices]), np.array([c for _, c in vertices])
 
 
 _renamed = renamed_parameters(low="com_lower", high="com_upper", gyration="radius_of_gyration")

@@ -14,16 +14,16 @@ from ..dynamics.state_terms import AnyTerms
 from ..robot.robot import Robot
 from . import tick_core
 from .contact_settings import ContactSettings
-from .controller_model import Tables
+from .controller_model import ControllerTables
 from .element import Element
 from .problem_rows import LEVEL
 from .tick_data import RowBuffer, TickData
 from .tick_inputs import (
     TickInputs,
     write_activations,
-    write_before,
     write_contact,
     write_force_references,
+    write_previous_torque,
 )
 from .tick_problem import RowGroup, TickProblem
 from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
@@ -41,28 +41,28 @@ class ProblemReconstructor:
     """
 
     def __init__(
-        self, robot: Robot, tables: Tables, elements: Sequence[Element], names: Sequence[str], terms: AnyTerms
+        self, robot: Robot, tables: ControllerTables, elements: Sequence[Element], names: Sequence[str], terms: AnyTerms
     ) -> None:
         self._robot, self._tables, self._elements, self._names = robot, tables, tuple(elements), tuple(names)
         self._terms = terms
 
-    def problem(self, given: TickInputs) -> TickProblem:
+    def reconstruct_problem(self, inputs: TickInputs) -> TickProblem:
         """Returns the levels over accelerations of actuated joints and contact forces divided by the mass.
 
         Args:
-            given: inputs of the tick.
+            inputs: inputs of the tick.
         """
-        data = self.data(given)
-        n = tick_core.write_unweighted_rows(given.q, given.v, data)
-        levels = [self._level(data.rows, k, n, given) for k in range(self._tables.model.levels)]
+        data = self.reconstruct_data(inputs)
+        n = tick_core.write_unweighted_rows(inputs.q, inputs.v, data)
+        levels = [self._make_level(data.rows, k, n, inputs) for k in range(self._tables.model.levels)]
         return TickProblem(levels, n)
 
-    def data(self, given: TickInputs) -> TickData:
+    def reconstruct_data(self, given: TickInputs) -> TickData:
         """Returns all data of compiled code in new buffers."""
         robot, tables, count = self._robot, self._tables, len(self._names)
         nv, nu = robot.nv, robot.nu
         custom = len(given.custom.rows)
-        contacts = make_contacts(count, tables.cone_rows)
+        contacts = make_contacts(count, tables.max_cone_rows)
         n = nu
         for c, (contact, minimum, maximum, height) in enumerate(given.settings):
             settings = ContactSettings(robot, contact)
@@ -71,8 +71,8 @@ class ProblemReconstructor:
             write_contact(contacts, c, settings, tables)
             n += settings.size
         write_activations(contacts, *np.array(given.activations).reshape(count, 2).T)
-        inputs = make_inputs(tables, np.array(given.numbers), count, nv, nu, custom)
-        write_before(inputs, given.before)
+        inputs = make_inputs(tables, np.array(given.parameters), count, nv, nu, custom)
+        write_previous_torque(inputs, given.previous_torque)
         for i, (task, references) in enumerate(zip(tables.force_tasks, given.force_references, strict=True)):
             write_force_references(inputs, i, task, references, self._names)
         if custom:
@@ -81,51 +81,54 @@ class ProblemReconstructor:
         self._terms.compute(given.q, given.v, terms.values)
         return make_data(tables, terms, contacts, inputs, n)
 
-    def _level(self, rows: RowBuffer, k: int, n: int, given: TickInputs) -> list[RowGroup]:
+    def _make_level(self, rows: RowBuffer, k: int, n: int, inputs: TickInputs) -> list[RowGroup]:
         """Returns the groups of a level: rows of one element and unit of one contact, or of one `Rows`, by element."""
-        found: list[tuple[tuple[bool, int], RowGroup]] = []
+        keyed_groups: list[tuple[tuple[bool, int], RowGroup]] = []
         a, b = int(rows.A_start[k]), int(rows.A_start[k + 1])
         c, d = int(rows.C_start[k]), int(rows.C_start[k + 1])
-        for source, begin, end, equal in ((rows.A_source, a, b, True), (rows.C_source, c, d, False)):
+        for source, begin, end, are_equalities in ((rows.A_source, a, b, True), (rows.C_source, c, d, False)):
             start = begin
             for i in range(begin + 1, end + 1):
-                if i == end or self._common(source[i], given) != self._common(source[start], given):
+                if i == end or self._group_key(source[i], inputs) != self._group_key(source[start], inputs):
                     if i > start:
-                        found.append(self._group(rows, k, start, i, n, given, equal=equal))
+                        keyed_groups.append(
+                            self._make_group(rows, k, start, i, n, inputs, are_equalities=are_equalities)
+                        )
                     start = i
-        return [group for _, group in sorted(found, key=lambda each: each[0])]
+        return [group for _, group in sorted(keyed_groups, key=lambda keyed_group: keyed_group[0])]
 
-    def _common(self, source: IntVector, given: TickInputs) -> tuple[int, int, int | str]:
+    def _group_key(self, source: IntVector, inputs: TickInputs) -> tuple[int, int, int | str]:
         """Returns the element, the contact, and the unit or `Rows` that the rows of a group have in common."""
         item, contact, row = source.tolist()
-        names = _custom_names(item, given)
+        names = _custom_row_names(item, inputs)
         return item, contact, names[row][2] if names else self._elements[item].row_unit(row)
 
-    def _group(
-        self, rows: RowBuffer, k: int, start: int, end: int, n: int, given: TickInputs, *, equal: bool
+    def _make_group(
+        self, rows: RowBuffer, k: int, start: int, end: int, n: int, inputs: TickInputs, *, are_equalities: bool
     ) -> tuple[tuple[bool, int], RowGroup]:
-        here = slice(start, end)
-        source = (rows.A_source if equal else rows.C_source)[here]
+        group_rows = slice(start, end)
+        source = (rows.A_source if are_equalities else rows.C_source)[group_rows]
         i, c = int(source[0, 0]), int(source[0, 1])
         element = self._elements[i]
         contact = self._names[c] if c >= 0 else ""
-        names_and_units = _custom_names(i, given)
+        names_and_units = _custom_row_names(i, inputs)
         if names_and_units:
             names, unit = tuple(names_and_units[r][0] for r in source[:, 2]), names_and_units[source[0, 2]][1]
         else:
             names = tuple(element.row_name(contact, int(row)) for row in source[:, 2])
             unit = element.row_unit(int(source[0, 2]))
         A, lower, upper, weights = rows.A, rows.b, rows.b, rows.A_weight
-        if not equal:
+        if not are_equalities:
             A, lower, upper, weights = rows.C, rows.lower, rows.upper, rows.C_weight
         group = RowGroup(
-            element.name, names, unit, A[here, :n].copy(), lower[here].copy(), upper[here].copy(), A[here, n].copy(),
-            weights[here].copy(), contact,
+            element.name, names, unit, A[group_rows, :n].copy(), lower[group_rows].copy(), upper[group_rows].copy(),
+            A[group_rows, n].copy(),
+            weights[group_rows].copy(), contact,
         )  # fmt: skip
         return (bool(self._tables.model.items[i, LEVEL] != k), i), group
 
 
-def _custom_names(item: int, given: TickInputs) -> list[tuple[str, str, int]]:
+def _custom_row_names(item: int, inputs: TickInputs) -> list[tuple[str, str, int]]:
     """Returns, for each row that an element computes in Python, its name, its unit, and the index of its `Rows`."""
-    parts = enumerate(given.custom.parts)
+    parts = enumerate(inputs.custom.parts)
     return [(name, unit, part) for part, (i, names, unit) in parts if i == item for name in names]

@@ -51,7 +51,7 @@ from .tick_data import ControllerModel, TickContext
 # Columns of a row of `ControllerModel.items`.
 LEVEL, CODE, START, SIZE, FIRST, SECOND = range(6)
 # Entries of a custom row before its coefficients: level, bounds, weight, element, row of the element.
-CUSTOM_HEAD = 6
+CUSTOM_ROW_HEADER_SIZE = 6
 
 
 @compiled()
@@ -110,7 +110,7 @@ def predict_velocities(t: TickContext, acceleration: Vector) -> None:
 
 
 @compiled()
-def write_element_rows(code: int, item: Item, t: TickContext, full: bool) -> None:
+def write_element_rows(code: int, item: Item, t: TickContext, contacts_as_rows: bool) -> None:
     """Writes the rows of one element."""
     if code == COM:
         write_com_rows(item, t)
@@ -133,7 +133,7 @@ def write_element_rows(code: int, item: Item, t: TickContext, full: bool) -> Non
     elif code == FORCE_TASK:
         write_force_rows(item, t)
     elif code == CONTACT_MOTION:
-        if full:  # otherwise they have been eliminated
+        if contacts_as_rows:  # otherwise they have been eliminated
             write_contact_motion_rows(item, t)
     elif code == FRICTION_PYRAMID:
         write_friction_pyramid_rows(item, t)
@@ -162,10 +162,10 @@ def write_custom_element_rows(item: Item, t: TickContext) -> None:
             continue
         rows, row, n = t.rows, int(z[5]), t.maps.n
         if z[1] == z[2]:
-            length = project_custom_row(t, z[CUSTOM_HEAD:], rows.A[rows.count[0]])
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.A[rows.count[0]])
             finish_equality(rows, n, z[1], length, z[3], item.element_index, row)
         else:
-            length = project_custom_row(t, z[CUSTOM_HEAD:], rows.C[rows.count[1]])
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.C[rows.count[1]])
             finish_limit(rows, n, z[1], z[2], length, z[3], item.element_index, row)
 
 
@@ -190,15 +190,15 @@ def find_contact_motion(model: ControllerModel) -> int:
 
 
 @compiled(inline=False)
-def write_all_rows(t: TickContext, full: bool, free: bool) -> None:
+def write_all_rows(t: TickContext, contacts_as_rows: bool, add_min_norm_level: bool) -> None:
     """Writes the rows of all levels.
 
     Args:
         t: the tick.
-        full: whether closed contacts are rows of level 0, instead of being eliminated beforehand.
-        free: whether to add a level with the minimum-norm rows.
+        contacts_as_rows: whether closed contacts are rows of level 0, instead of being eliminated beforehand.
+        add_min_norm_level: whether to add a level with the minimum-norm rows.
     """
-    rows, table, held = t.rows, t.model.items, find_contact_motion(t.model)
+    rows, table, contact_motion = t.rows, t.model.items, find_contact_motion(t.model)
     rows.count[0] = 0
     rows.count[1] = 0
     for level in range(t.model.levels):
@@ -206,12 +206,12 @@ def write_all_rows(t: TickContext, full: bool, free: bool) -> None:
         rows.C_start[level] = rows.count[1]
         for i in range(table.shape[0]):
             if table[i, LEVEL] == level:
-                write_element_rows(table[i, CODE], get_item(t, i), t, full)
-        if held >= 0:
-            write_ramped_contact_rows(get_item(t, held), t, level)
+                write_element_rows(table[i, CODE], get_item(t, i), t, contacts_as_rows)
+        if contact_motion >= 0:
+            write_ramped_contact_rows(get_item(t, contact_motion), t, level)
     rows.A_start[t.model.levels] = rows.count[0]
     rows.C_start[t.model.levels] = rows.count[1]
-    if free:
+    if add_min_norm_level:
         write_min_norm_rows(t)
     rows.A_start[t.model.levels + 1] = rows.count[0]
     rows.C_start[t.model.levels + 1] = rows.count[1]

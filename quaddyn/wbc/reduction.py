@@ -47,7 +47,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
         n: number of columns of G.
     """
     size = B.shape[0]
-    smallest, most = math.inf, 0.0
+    smallest, largest = math.inf, 0.0
     for k in range(size):
         p = k
         for i in range(k + 1, size):
@@ -60,7 +60,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
                 G[k, j], G[p, j] = G[p, j], G[k, j]
         pivot = abs(B[k, k])
         smallest = min(smallest, pivot)
-        most = max(most, pivot)
+        largest = max(largest, pivot)
         if not pivot > 0.0:
             return 0.0
         for i in range(k + 1, size):
@@ -73,7 +73,7 @@ def solve_by_elimination(B: Matrix, G: Matrix, n: int) -> float:
         for i in range(k):
             if B[i, k] != 0.0:
                 axpy(G[i], -B[i, k], G[k], n)
-    return 1.0 if size == 0 else smallest / most
+    return 1.0 if size == 0 else smallest / largest
 
 
 @compiled()
@@ -83,17 +83,17 @@ def assign_unknowns(
     """Assigns an unknown to each force component and joint acceleration; returns the number of unknowns."""
     n = 0
     for j in range(len(model.slot)):
-        work.joint[j] = -1
+        work.joint_unknown[j] = -1
     for i in range(len(model.actuated)):
-        work.joint[model.actuated[i]] = 0
+        work.joint_unknown[model.actuated[i]] = 0
     for c in range(len(contacts.size)):
         if points.is_eliminated[c] != 0:
             for k in range(model.limbs[c, 0]):
-                work.joint[model.limbs[c, 1 + k]] = -1
+                work.joint_unknown[model.limbs[c, 1 + k]] = -1
     for i in range(len(model.actuated)):
         j = model.actuated[i]
-        if work.joint[j] == 0:
-            work.joint[j] = n
+        if work.joint_unknown[j] == 0:
+            work.joint_unknown[j] = n
             n += 1
     for c in range(len(contacts.size)):
         work.force[c] = -1
@@ -122,7 +122,7 @@ def solve_passive_accelerations(
         Smallest pivot over the largest.
     """
     nu = len(model.passive)
-    B, G, M = work.base, work.right, terms.M
+    B, G, M = work.passive_matrix, work.passive_rhs, terms.M
     for i in range(nu):
         o = model.passive[i]
         row = M[o]
@@ -131,27 +131,27 @@ def solve_passive_accelerations(
         for k in range(nu):
             B[i, k] = row[model.passive[k]]
         for j in range(len(row)):
-            if work.joint[j] >= 0:
-                G[i, work.joint[j]] = -row[j]
+            if work.joint_unknown[j] >= 0:
+                G[i, work.joint_unknown[j]] = -row[j]
         G[i, n] = -work.bias[o]
     for c in range(len(contacts.size)):
         if points.first_force[c] < 0:
             continue
         chain, J, size = model.chains[contacts.frame[c]], points.jacobian[c], contacts.size[c]
-        for at in range(chain[0]):
-            slot = model.slot[chain[1 + at]]
+        for entry in range(chain[0]):
+            slot = model.slot[chain[1 + entry]]
             if slot >= 0:
                 for i in range(size):
-                    G[slot, work.force[c] + i] = model.mass * J[i, at]
+                    G[slot, work.force[c] + i] = model.mass * J[i, entry]
         if points.is_eliminated[c] != 0:
             for i in range(nu):
                 row = M[model.passive[i]]
                 for k in range(model.limbs[c, 0]):
-                    f, P = row[model.limbs[c, 1 + k]], work.limb[c, k]
+                    f, P = row[model.limbs[c, 1 + k]], work.limb_map[c, k]
                     axpy(B[i], f, P, nu)
                     G[i, n] -= f * P[nu]
                     for z in range(model.limbs[c, 0] - size):
-                        G[i, work.limb_unknown[c] + z] -= f * work.limb_free[c, k, z]
+                        G[i, work.limb_unknown[c] + z] -= f * work.limb_redundancy[c, k, z]
     return solve_by_elimination(B, G, n + 1)
 
 
@@ -168,54 +168,54 @@ def write_maps(
     nu, a, tau = len(model.passive), work.acceleration, work.torque
     for i in range(nu):
         o = model.passive[i]
-        square = scale(a[o], work.right[i], 1.0, n + 1) - work.right[i, n] * work.right[i, n]
+        square = scale(a[o], work.passive_rhs[i], 1.0, n + 1) - work.passive_rhs[i, n] * work.passive_rhs[i, n]
         work.acceleration_length[o] = math.sqrt(max(square, 0.0))
     for i in range(len(model.actuated)):
         j = model.actuated[i]
-        if work.joint[j] >= 0:
+        if work.joint_unknown[j] >= 0:
             clear(a[j], n + 1)
-            a[j, work.joint[j]] = 1.0
+            a[j, work.joint_unknown[j]] = 1.0
             work.acceleration_length[j] = 1.0
     for c in range(len(contacts.size)):
         if points.first_force[c] >= 0 and points.is_eliminated[c] != 0:
             for k in range(model.limbs[c, 0]):
-                j, P = model.limbs[c, 1 + k], work.limb[c, k]
-                gemv(a[j], P, work.right, nu, n + 1)
+                j, P = model.limbs[c, 1 + k], work.limb_map[c, k]
+                gemv(a[j], P, work.passive_rhs, nu, n + 1)
                 a[j, n] += P[nu]
                 length = 0.0
                 for i in range(nu):
                     length += abs(P[i]) * work.acceleration_length[model.passive[i]]
                 for z in range(model.limbs[c, 0] - contacts.size[c]):
-                    a[j, work.limb_unknown[c] + z] += work.limb_free[c, k, z]
-                    length += abs(work.limb_free[c, k, z])
+                    a[j, work.limb_unknown[c] + z] += work.limb_redundancy[c, k, z]
+                    length += abs(work.limb_redundancy[c, k, z])
                 work.acceleration_length[j] = length
-    factors, index = work.scratch_rows[3], work.order
+    factors, index = work.scratch_rows[3], work.permutation
     for i in range(len(model.actuated)):
         row, coupled = terms.M[model.actuated[i]], model.couplings[i]
         count, length = 0, 0.0
         for k in range(coupled[0]):
             j = coupled[1 + k]
             length += abs(row[j]) * work.acceleration_length[j]
-            if work.joint[j] < 0:
+            if work.joint_unknown[j] < 0:
                 factors[count] = row[j]
                 index[count] = j
                 count += 1
         gemv_indexed(tau[i], factors, index, a, count, n + 1)
         for k in range(coupled[0]):
             j = coupled[1 + k]
-            if work.joint[j] >= 0:
-                tau[i, work.joint[j]] += row[j]
+            if work.joint_unknown[j] >= 0:
+                tau[i, work.joint_unknown[j]] += row[j]
         tau[i, n] += work.bias[model.actuated[i]]
         work.torque_length[i] = length
     for c in range(len(contacts.size)):
         if points.first_force[c] < 0:
             continue
         chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
-        for at in range(chain[0]):
-            i = -model.slot[chain[1 + at]] - 2  # place of a motor among motors
+        for entry in range(chain[0]):
+            i = -model.slot[chain[1 + entry]] - 2  # place of a motor among motors
             if i >= 0:
                 for o in range(contacts.size[c]):
-                    f = model.mass * J[o, at]
+                    f = model.mass * J[o, entry]
                     tau[i, work.force[c] + o] -= f
                     work.torque_length[i] += abs(f)
 
@@ -229,33 +229,33 @@ def collect_leftover_equations(
     Returns:
         The number of equations.
     """
-    E, e, row = work.left, work.left_value, work.scratch_rows[3]
+    E, e, row = work.leftover_columns, work.leftover_targets, work.scratch_rows[3]
     r = 0
     for c in range(len(contacts.size)):
         if points.first_force[c] < 0 or points.strict_kind[c] == NOTHING:
             continue
         size = contacts.size[c]
-        chain, J, reduced = model.chains[contacts.frame[c]], points.jacobian[c], points.is_eliminated[c] != 0
-        for i in range(max(0, size - model.limbs[c, 0]) if reduced else size):
+        chain, J, limb_eliminated = model.chains[contacts.frame[c]], points.jacobian[c], points.is_eliminated[c] != 0
+        for i in range(max(0, size - model.limbs[c, 0]) if limb_eliminated else size):
             clear(row, n + 1)
             if points.strict_kind[c] == FORCE:
                 row[work.force[c] + i] = 1.0
                 e[r] = points.target[c, i] / model.mass
-            elif reduced:  # its limb has too few joints: left (J_u a_u + drift - desired) = 0
-                left, s = work.limb_left[c, i], 0.0
+            elif limb_eliminated:  # its limb has too few joints: left (J_u a_u + drift - desired) = 0
+                combination, s = work.limb_leftover[c, i], 0.0
                 for o in range(size):
-                    s += left[o] * (points.target[c, o] - points.drift[c, o])
-                for at in range(chain[0]):
-                    j = chain[1 + at]
+                    s += combination[o] * (points.target[c, o] - points.drift[c, o])
+                for entry in range(chain[0]):
+                    j = chain[1 + entry]
                     if model.slot[j] >= 0:
                         f = 0.0
                         for o in range(size):
-                            f += left[o] * J[o, at]
+                            f += combination[o] * J[o, entry]
                         axpy(row, f, work.acceleration[j], n + 1)
                 e[r] = s - row[n]
             else:
-                for at in range(chain[0]):
-                    axpy(row, J[i, at], work.acceleration[chain[1 + at]], n + 1)
+                for entry in range(chain[0]):
+                    axpy(row, J[i, entry], work.acceleration[chain[1 + entry]], n + 1)
                 e[r] = points.target[c, i] - points.drift[c, i] - row[n]
             for j in range(n):
                 E[j, r] = row[j]
@@ -280,47 +280,55 @@ def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> in
     Returns:
         Dimension of the null space.
     """
-    E, e, X, V, order = work.left, work.left_value, work.null, work.reflectors, work.order
-    long, left, y = work.scratch_rows[0], work.scratch_rows[1], work.scratch_rows[2]
-    row_squares(long, E, n, r)
+    E, e, X, V, order = (
+        work.leftover_columns,
+        work.leftover_targets,
+        work.null_space_map,
+        work.reflectors,
+        work.permutation,
+    )
+    column_squares, remainder_squares, y = work.scratch_rows[0], work.scratch_rows[1], work.scratch_rows[2]
+    row_squares(column_squares, E, n, r)
     for i in range(r):
         order[i] = i
     rank = 0
     while rank < min(r, n):
         k = rank
-        at = order[k]
+        column = order[k]
         u = V[k]
         square = 0.0
         for j in range(k, n):
-            u[j] = E[j, at]
+            u[j] = E[j, column]
             square += u[j] * u[j]
-        if not square > max(MIN_COLUMN_FRACTION, tolerance * tolerance) * long[at]:
-            row_squares(left, E[k:], n - k, r)
-            most = -1
+        if not square > max(MIN_COLUMN_FRACTION, tolerance * tolerance) * column_squares[column]:
+            row_squares(remainder_squares, E[k:], n - k, r)
+            largest = -1
             for j in range(k, r):
                 i = order[j]
-                if left[i] > tolerance * tolerance * long[i] and (most < 0 or left[i] > left[order[most]]):
-                    most = j
-            if most < 0:
+                if remainder_squares[i] > tolerance * tolerance * column_squares[i] and (
+                    largest < 0 or remainder_squares[i] > remainder_squares[order[largest]]
+                ):
+                    largest = j
+            if largest < 0:
                 break
-            order[k], order[most] = order[most], order[k]
-            if order[k] != at:
-                at = order[k]
-                square = left[at]
+            order[k], order[largest] = order[largest], order[k]
+            if order[k] != column:
+                column = order[k]
+                square = remainder_squares[column]
                 for j in range(k, n):
-                    u[j] = E[j, at]
+                    u[j] = E[j, column]
         length = math.sqrt(square)
         # I - 2 u u^T, u = the rest of the column with its first entry moved away from zero
-        corner = -length if u[k] > 0.0 else length
+        diagonal = -length if u[k] > 0.0 else length
         normalization = 1.0 / math.sqrt(2.0 * length * (length + abs(u[k])))
-        u[k] -= corner
+        u[k] -= diagonal
         for j in range(k, n):
             u[j] *= normalization
         reflect_rows(E[k:], u[k:], n - k, r)
-        s = e[at]
+        s = e[column]
         for j in range(k):
-            s -= E[j, at] * y[j]
-        y[k] = s / corner
+            s -= E[j, column] * y[j]
+        y[k] = s / diagonal
         rank += 1
     # applies the reflections to the particular solution and to the unit vectors beyond the rank
     d = n - rank
@@ -336,19 +344,19 @@ def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> in
 def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, scratch: Matrix) -> None:
     """Projects rows over u to the directions of `factor_null_space`; `scratch` has space for four rows."""
     for i in range(0, count, 4):
-        some = min(4, count - i)
-        copy_columns(scratch, rows[i:], some, n)
-        gemm(rows[i:], scratch, X, some, n, d + 1)
+        block_size = min(4, count - i)
+        copy_columns(scratch, rows[i:], block_size, n)
+        gemm(rows[i:], scratch, X, block_size, n, d + 1)
 
 
 @compiled()
-def reduce(
+def eliminate_equations(
     model: ControllerModel,
     terms: RigidBodyTerms,
     contacts: ContactStateData,
     points: ContactPointData,
     work: TickScratch,
-    full: bool,
+    contacts_as_rows: bool,
 ) -> int:
     """Computes the maps of a tick.
 
@@ -358,26 +366,26 @@ def reduce(
         contacts: state of the contacts.
         points: kinematics of the contact points; takes which limbs were eliminated.
         work: takes the maps.
-        full: whether strict contacts are rows of level 0 instead of being eliminated.
+        contacts_as_rows: whether strict contacts are rows of level 0 instead of being eliminated.
 
     Returns:
         The number of unknowns, or -1 if the mass matrix of the unactuated rows is singular.
     """
-    some = False
+    any_eliminated = False
     for c in range(len(contacts.size)):
         points.is_eliminated[c] = 0
-        if not full and points.strict_kind[c] == MOTION and model.limbs[c, 0] > 0:
+        if not contacts_as_rows and points.strict_kind[c] == MOTION and model.limbs[c, 0] > 0:
             if reduce_limb(model, contacts, points, work, c):
                 points.is_eliminated[c] = 1
-                some = True
+                any_eliminated = True
     n = assign_unknowns(model, contacts, points, work)
-    quality = solve_passive_accelerations(model, terms, contacts, points, work, n)
-    if some and not quality > MIN_PIVOT_RATIO:
+    pivot_ratio = solve_passive_accelerations(model, terms, contacts, points, work, n)
+    if any_eliminated and not pivot_ratio > MIN_PIVOT_RATIO:
         for c in range(len(contacts.size)):
             points.is_eliminated[c] = 0
         n = assign_unknowns(model, contacts, points, work)
-        quality = solve_passive_accelerations(model, terms, contacts, points, work, n)
-    if not quality > 0.0:
+        pivot_ratio = solve_passive_accelerations(model, terms, contacts, points, work, n)
+    if not pivot_ratio > 0.0:
         return -1
     write_maps(model, terms, contacts, points, work, n)
     return n

@@ -46,7 +46,7 @@ class Rows:
         """Number of rows."""
         return len(self.lower)
 
-    def fits(self, nv: int, nf: int, nu: int) -> bool:
+    def has_valid_shapes(self, nv: int, nf: int, nu: int) -> bool:
         """Returns whether all parts are arrays of the right shape; their entries are not checked."""
         m, a, f, tau, w = (len(self.names),), self.acceleration, self.force, self.torque, self.weights
         try:
@@ -60,7 +60,7 @@ class Rows:
         except AttributeError:
             return False
 
-    def check(self, owner: str, nv: int, nf: int, nu: int) -> None:
+    def validate(self, element: str, nv: int, nf: int, nu: int) -> None:
         """Validates rows that an element computed in Python.
 
         Raises:
@@ -69,15 +69,15 @@ class Rows:
         m = len(self.names)
         parts = (("lower", self.lower, (m,)), ("upper", self.upper, (m,)), ("weights", self.weights, (m,)))
         matrices = (("acceleration", self.acceleration, nv), ("force", self.force, nf), ("torque", self.torque, nu))
-        for what, part, shape in (*parts, *((what, part, (m, n)) for what, part, n in matrices)):
+        for name, part, shape in (*parts, *((name, part, (m, n)) for name, part, n in matrices)):
             if part is None:
                 continue
             if np.shape(part) != shape:
-                raise ArgumentError(f"{owner}: {what} of its rows: expected the shape {shape}, got {np.shape(part)}")
+                raise ArgumentError(f"{element}: {name} of its rows: expected the shape {shape}, got {np.shape(part)}")
             x = np.asarray(part, dtype=np.float64)
-            sound = x < np.inf if what == "lower" else x > -np.inf if what == "upper" else np.isfinite(x)
-            if not sound.all():
-                raise ArgumentError(f"{owner}: {what} of its rows: expected finite numbers, got {part}")
+            is_valid = x < np.inf if name == "lower" else x > -np.inf if name == "upper" else np.isfinite(x)
+            if not is_valid.all():
+                raise ArgumentError(f"{element}: {name} of its rows: expected finite numbers, got {part}")
 
 
 class ActiveContacts(NamedTuple):
@@ -95,14 +95,16 @@ class ActiveContacts(NamedTuple):
     nf: int
 
     @staticmethod
-    def of(settings: Sequence[ContactSettings], activations: Sequence[tuple[float, float]]) -> ActiveContacts:
+    def from_activations(
+        settings: Sequence[ContactSettings], activations: Sequence[tuple[float, float]]
+    ) -> ActiveContacts:
         """Returns the contacts with nonzero activation; `activations` has activation and cap of each contact."""
-        there, start = [], 0
+        active, start = [], 0
         for c, (contact, (activation, cap)) in enumerate(zip(settings, activations, strict=True)):
             if activation > 0.0:
-                there.append((c, contact, start, activation, cap))
+                active.append((c, contact, start, activation, cap))
                 start += contact.size
-        return ActiveContacts(settings, there, start)
+        return ActiveContacts(settings, active, start)
 
     def columns(self) -> list[tuple[slice, int]]:
         """Returns, for each contact that may carry force, its components in the stacked force vector, and its index."""
@@ -123,8 +125,8 @@ class Tick:
     """
 
     __slots__ = (
+        "_active_contacts",
         "_frames",
-        "_there",
         "acceleration_before",
         "contact_damping",
         "dt",
@@ -137,7 +139,7 @@ class Tick:
     def __init__(
         self,
         state: State,
-        there: ActiveContacts,
+        active: ActiveContacts,
         dt: float,
         scales: Scales,
         tau_before: Array | None = None,
@@ -146,7 +148,7 @@ class Tick:
     ) -> None:
         self.acceleration_before = acceleration_before
         self.state, self.dt, self.scales, self.tau_before = state, dt, scales, tau_before
-        self.contact_damping, self.nf, self._there = contact_damping, there.nf, there
+        self.contact_damping, self.nf, self._active_contacts = contact_damping, active.nf, active
         self._frames: tuple[ContactFrame, ...] | None = None
 
     @staticmethod
@@ -170,7 +172,9 @@ class Tick:
             tau_before: torques of the tick before.
             contact_damping: damping of the constraint that keeps contacts at rest [1/s].
         """
-        return Tick(state, ActiveContacts.of(settings, activations), dt, scales, tau_before, contact_damping)
+        return Tick(
+            state, ActiveContacts.from_activations(settings, activations), dt, scales, tau_before, contact_damping
+        )
 
     @property
     def robot(self) -> Robot:
@@ -183,7 +187,7 @@ class Tick:
         if self._frames is None:
             self._frames = tuple(
                 make_contact_frame(self.state, settings, start, activation, cap)
-                for _, settings, start, activation, cap in self._there.contacts
+                for _, settings, start, activation, cap in self._active_contacts.contacts
             )
         return self._frames
 
@@ -196,13 +200,13 @@ class Tick:
 
     def foot(self, frame: str) -> ContactFrame | None:
         """Returns the contact that takes over a foot from its task, if it may carry force, else None."""
-        every = self._there.settings
-        c = foot_contact(self.robot, frame, every)
-        return None if c < 0 else self.contact(every[c].name)
+        all_settings = self._active_contacts.settings
+        c = foot_contact(self.robot, frame, all_settings)
+        return None if c < 0 else self.contact(all_settings[c].name)
 
     def columns(self, name: str) -> slice | None:
         """Returns the components of a contact in the stacked force vector, None if it carries no force."""
-        for _, settings, start, _, _ in self._there.contacts:
+        for _, settings, start, _, _ in self._active_contacts.contacts:
             if settings.name == name:
                 return slice(start, start + settings.size)
         return None

@@ -127,7 +127,7 @@ class AffineMaps(NamedTuple):
     acceleration_length: Vector  # (nv,) scale of each row, see `RowBuffer.A_length`
     torque_length: Vector  # (nu,) sum of the lengths of its terms
     force: IntVector  # (contacts,) index of the first unknown of the contact's force over the mass, or -1
-    joint: IntVector  # (nv,) index of the unknown that is this acceleration, or -1
+    joint_unknown: IntVector  # (nv,) index of the unknown that is this acceleration, or -1
 
 
 class RowBuffer(NamedTuple):
@@ -158,23 +158,23 @@ class TickScratch(NamedTuple):
     acceleration_length: Vector
     torque_length: Vector
     force: IntVector
-    joint: IntVector
-    base: Matrix  # (passive, lanes) matrix of the unactuated equations
-    right: Matrix  # (passive, ...) their right-hand side
-    limb: (
+    joint_unknown: IntVector
+    passive_matrix: Matrix  # (passive, lanes) matrix of the unactuated equations
+    passive_rhs: Matrix  # (passive, ...) their right-hand side
+    limb_map: (
         Tensor  # (contacts, 8, lanes) joint accelerations of a limb: ``limb[:, :passive] a_passive + limb[:, passive]``
     )
-    limb_free: Tensor  # (contacts, 8, 8) directions of the redundant joints of a limb
-    limb_left: Tensor  # (contacts, 8, 8) combinations of the contact's rows for which the limb has too few joints
+    limb_redundancy: Tensor  # (contacts, 8, 8) directions of the redundant joints of a limb
+    limb_leftover: Tensor  # (contacts, 8, 8) combinations of the contact's rows for which the limb has too few joints
     limb_inverse: Tensor  # (contacts, 8, 8)
-    limb_work: Tensor  # (3, 8, 8)
+    limb_scratch: Tensor  # (3, 8, 8)
     limb_unknown: IntVector  # (contacts,) index of the first unknown of the redundant joints
-    left: Matrix  # (unknowns, ...) columns: contact equations that no limb satisfies
-    left_value: Vector
-    null: Matrix  # (unknowns, ...) map from the null space of these equations to u
+    leftover_columns: Matrix  # (unknowns, ...) columns: contact equations that no limb satisfies
+    leftover_targets: Vector
+    null_space_map: Matrix  # (unknowns, ...) map from the null space of these equations to u
     reflectors: Matrix
     scratch_rows: Matrix  # (4, ...)
-    order: IntVector
+    permutation: IntVector
     J: Matrix  # (6, nv) Jacobian of a task
     J_other: Matrix  # (6, nv)
     task_state: Matrix  # (3, 6) error, velocity and drift of a motion task
@@ -189,7 +189,7 @@ class TickScratch(NamedTuple):
     pair_queue: IntVector  # (NEAR,) pairs and points that wait for a full block
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h plus joint friction
     all_velocities: IntVector  # (nv,) indices of all velocities, the chain of quantities that all of them move
-    u: Vector
+    full_unknowns: Vector
     unknowns: Vector
     row_values: Vector
     ranks: Vector
@@ -256,7 +256,7 @@ class TickResult(NamedTuple):
     violation: Vector  # (1,) of level 0 [m/s^2]
     kkt: Vector  # (1,) residual of the optimality conditions
     friction: Vector  # (nu,) part of the torque that compensates joint friction [N m]
-    numbers: Vector  # parameters of the elements at the tick
+    parameters: Vector  # parameters of the elements at the tick
 
 
 @compiled()
@@ -282,6 +282,6 @@ def frame_kinematics(terms: RigidBodyTerms, model: ControllerModel, i: int) -> F
     )  # fmt: skip
 
 
-def stride(n: int) -> int:
+def padded_length(n: int) -> int:
     """Returns the length of a row of n numbers, padded to whole SIMD lanes."""
     return LANE_WIDTH * ((n + LANE_WIDTH - 1) // LANE_WIDTH)

@@ -25,16 +25,16 @@ from ..errors import ArgumentError
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 from ..urdf.tree import Array
 from . import tick_core
-from .centers_of_pressure import pressures
+from .centers_of_pressure import compute_centers_of_pressure
 from .certificate import Status, TickDetails
 from .command import OUTCOMES, Command, TickCommand
 from .tick_data import WorkingSetMemory
 from .tick_problem import RowGroup, TickProblem
 from .tick_replay import flatten_fields, make_tick_start, read_array, rerun_tick, snapshot_before_tick
 from .tick_solver import Resolve
-from .tick_validation import TickStart, refuse, validate_tick
+from .tick_validation import TickStart, reject, validate_tick
 
-FORMAT = 10
+FORMAT_VERSION = 10
 
 #: Largest size of the arrays of a file [bytes].
 MAX_FILE_BYTES = 1 << 26
@@ -66,8 +66,8 @@ FORMAT_9_NAMES = {
     "memory.now_full": "memory.current_full",
 }
 
-ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
-ROWS = ("A", "lower", "upper", "offset", "weights")
+RESULT_FIELDS = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
+ROW_FIELDS = ("A", "lower", "upper", "offset", "weights")
 
 
 @renamed_attributes(shares="contact_activations", every_contact="all_contacts", same_code="is_same_version")
@@ -136,11 +136,11 @@ def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | 
     Raises:
         OSError: the file cannot be written.
     """
-    solver, given, problem = command.solver, command.given, command.details.problem
-    data, answer = solver.inputs(given), solver.views(command.values)
-    inputs = TickStart(
-        given.q,
-        given.v,
+    solver, tick_inputs, problem = command.solver, command.inputs, command.details.problem
+    data, result = solver.reconstruct_data(tick_inputs), solver.split_result(command.values)
+    start = TickStart(
+        tick_inputs.q,
+        tick_inputs.v,
         data.model,
         data.terms,
         data.contacts,
@@ -149,8 +149,8 @@ def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | 
     )
     groups = [(k, g) for k, level in enumerate(problem.levels) for g in level]
     meta = {
-        "format": FORMAT,
-        "code": _code(),
+        "format": FORMAT_VERSION,
+        "code": _source_digest(),
         "robot": solver.robot.name,
         "tick": tick,
         "joints": solver.robot.actuated,
@@ -163,27 +163,27 @@ def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | 
             for k, g in groups
         ],
     }
-    arrays = {name: np.asarray(value) for name, value in flatten_fields(inputs).items()}
-    arrays |= {f"answer.{name}": getattr(answer, name) for name in ANSWER}
-    for name in ROWS:
+    arrays = {name: np.asarray(value) for name, value in flatten_fields(start).items()}
+    arrays |= {f"answer.{name}": getattr(result, name) for name in RESULT_FIELDS}
+    for name in ROW_FIELDS:
         empty = np.zeros((0, problem.n)) if name == "A" else np.zeros(0)
         arrays[f"rows.{name}"] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    everything: dict[str, Any] = {"digest": digest(arrays), **arrays}
+    contents: dict[str, Any] = {"digest": digest(arrays), **arrays}
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, **everything)
+        np.savez_compressed(file, **contents)
 
 
 def digest(arrays: Mapping[str, Array]) -> Any:
     """Returns (32,) bytes by which changes of saved arrays are detected."""
-    whole = hashlib.sha256()
+    hasher = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        whole.update(f"{name} {array.dtype.str} {np.shape(arrays[name])}".encode() + array.tobytes())
-    return np.frombuffer(whole.digest(), dtype=np.uint8)
+        hasher.update(f"{name} {array.dtype.str} {np.shape(arrays[name])}".encode() + array.tobytes())
+    return np.frombuffer(hasher.digest(), dtype=np.uint8)
 
 
-def _code() -> str:
+def _source_digest() -> str:
     """Returns a digest of the source code from which ticks are compiled."""
     return fingerprint(Path(tick_core.__file__))
 
@@ -210,105 +210,111 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
 
 def _read(file: IO[bytes]) -> TickRecord:
     arrays = read_arrays(file, MAX_FILE_BYTES)
-    sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
-    if meta["format"] not in (9, FORMAT):
-        raise ArgumentError(f"format {meta['format']} of the file: this version reads formats 9 and {FORMAT}")
-    if sign is None or not np.array_equal(sign, digest(arrays)):
+    saved_digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
+    if meta["format"] not in (9, FORMAT_VERSION):
+        raise ArgumentError(f"format {meta['format']} of the file: this version reads formats 9 and {FORMAT_VERSION}")
+    if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
         raise ArgumentError("damaged: the numbers were changed after the file was saved")
     if meta["format"] == 9:
         arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
-    return _record(meta, arrays)
+    return _make_record(meta, arrays)
 
 
-def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
+def _make_record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     start = make_tick_start(arrays)
     buffer_sizes = validate_tick(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
     shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,), (nu,))
-    answer = [
+    result = [
         read_array(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
-        for name, shape in zip(ANSWER, shapes, strict=True)
+        for name, shape in zip(RESULT_FIELDS, shapes, strict=True)
     ]
-    names, activation = _strings(meta, "contacts", len(sizes)), start.contacts.activation.tolist()
-    there = {name: (i, sizes[i], activation[i]) for i, name in enumerate(names) if activation[i] > 0.0}
-    ends = np.cumsum([0, *(size for _, size, _ in there.values())]).tolist()
+    names, activation = _read_names(meta, "contacts", len(sizes)), start.contacts.activation.tolist()
+    active = {name: (i, sizes[i], activation[i]) for i, name in enumerate(names) if activation[i] > 0.0}
+    ends = np.cumsum([0, *(size for _, size, _ in active.values())]).tolist()
     outcome = meta["outcome"]
     if outcome not in OUTCOMES:
-        refuse("outcome", f"one of {OUTCOMES}", outcome)
+        reject("outcome", f"one of {OUTCOMES}", outcome)
     for name in ("remarks", "nonviable"):
         if not isinstance(meta[name], list):
-            refuse(name, "a list of sentences or names", meta[name])
-    problem = _problem(meta, arrays, K, nu + ends[-1], buffer_sizes.rows + buffer_sizes.limits + buffer_sizes.custom)
+            reject(name, "a list of sentences or names", meta[name])
+    problem = _make_problem(
+        meta, arrays, K, nu + ends[-1], buffer_sizes.rows + buffer_sizes.limits + buffer_sizes.custom
+    )
     return TickRecord(
         robot=str(meta["robot"]),
         tick=int(meta["tick"]),
-        joints=_strings(meta, "joints", nu),
-        contacts={name: slice(a, b) for name, a, b in zip(there, ends, ends[1:], strict=False)},
-        contact_activations={name: activation for name, (_, _, activation) in there.items()},
+        joints=_read_names(meta, "joints", nu),
+        contacts={name: slice(a, b) for name, a, b in zip(active, ends, ends[1:], strict=False)},
+        contact_activations={name: activation for name, (_, _, activation) in active.items()},
         q=start.q,
         v=start.v,
         problem=problem,
-        command=_command(start, names, answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["nonviable"]),
+        command=_make_command(
+            start, names, result, OUTCOMES.index(outcome), problem, meta["remarks"], meta["nonviable"]
+        ),
         inputs=start,
         all_contacts=names,
-        is_same_version=meta["code"] == _code(),
+        is_same_version=meta["code"] == _source_digest(),
     )
 
 
-def _strings(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
-    found = meta[name]
-    if not isinstance(found, list) or len(set(map(str, found))) != count or len(found) != count:
-        refuse(name, f"{count} names", found)
-    return tuple(map(str, found))
+def _read_names(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
+    names = meta[name]
+    if not isinstance(names, list) or len(set(map(str, names))) != count or len(names) != count:
+        reject(name, f"{count} names", names)
+    return tuple(map(str, names))
 
 
-def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, max_rows: int) -> TickProblem:
+def _make_problem(
+    meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, max_rows: int
+) -> TickProblem:
     m = sum(len(group["names"]) for group in meta["groups"])
     if m > max_rows:
-        refuse("groups", f"up to {max_rows} rows", m)
+        reject("groups", f"up to {max_rows} rows", m)
     rows = {
         name: read_array(arrays, f"rows.{name}", ArrayKind("float", 1 + (name == "A")), (m, n) if name == "A" else (m,))
-        for name in ROWS
+        for name in ROW_FIELDS
     }
     levels, start = [list[RowGroup]() for _ in range(count)], 0
     for group in meta["groups"]:
         if type(group["level"]) is not int or not 0 <= group["level"] < count:
-            refuse("groups", f"levels below {count}", group["level"])
-        here = slice(start, start + len(group["names"]))
-        start = here.stop
+            reject("groups", f"levels below {count}", group["level"])
+        group_rows = slice(start, start + len(group["names"]))
+        start = group_rows.stop
         names = tuple(map(str, group["names"]))
-        about = {name: rows[name][here] for name in ROWS}
+        fields = {name: rows[name][group_rows] for name in ROW_FIELDS}
         contact = str(group.get("contact", ""))  # which older files do not tell
         levels[group["level"]].append(
-            RowGroup(str(group["element"]), names, str(group["unit"]), **about, contact=contact)
+            RowGroup(str(group["element"]), names, str(group["unit"]), **fields, contact=contact)
         )
     return TickProblem(levels, n)
 
 
-def _command(
+def _make_command(
     start: TickStart,
     names: Sequence[str],
-    answer: Any,
+    result: Any,
     outcome: int,
     problem: TickProblem,
     remarks: Sequence[object],
-    outside: Sequence[object],
+    nonviable: Sequence[object],
 ) -> Command:
     """Returns the command of a result."""
-    torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
+    torque, acceleration, force, ranks, violation, kkt, friction = result[:7]
     model, contacts = start.model, start.contacts
     forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.activation[i] > 0.0}
     x = np.concatenate((acceleration[model.actuated], *(f / model.mass for f in forces.values())))
 
     if not np.isfinite(ranks).all():
-        refuse("answer.ranks", "finite numbers", ranks)
+        reject("answer.ranks", "finite numbers", ranks)
     status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
     resolve = Resolve(model.rank_tolerance, model.damping)
-    said = tuple(map(str, remarks)), tuple(map(str, outside))
-    details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *said)
-    pressure = pressures(start.terms, contacts, names, forces)
-    return Command(torque, acceleration, forces, status, details, friction, pressure)
+    texts = tuple(map(str, remarks)), tuple(map(str, nonviable))
+    details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *texts)
+    centers_of_pressure = compute_centers_of_pressure(start.terms, contacts, names, forces)
+    return Command(torque, acceleration, forces, status, details, friction, centers_of_pressure)
 
 
 # -- again ---------------------------------------------------------------------------------------------------------
@@ -327,17 +333,17 @@ def replay(path: str | os.PathLike[str]) -> TickReplay:
     """
     record = read(path)
     try:
-        outcome, answer = rerun_tick(record.inputs)
+        outcome, result = rerun_tick(record.inputs)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
-    then = record.command
-    said = then.details.remarks, then.details.nonviable
-    now = _command(record.inputs, record.all_contacts, answer, outcome, record.problem, *said)
-    pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
-    pairs += [(now.forces[name], force) for name, force in then.forces.items()]
+    saved = record.command
+    texts = saved.details.remarks, saved.details.nonviable
+    command = _make_command(record.inputs, record.all_contacts, result, outcome, record.problem, *texts)
+    pairs = [(command.tau, saved.tau), (command.acceleration, saved.acceleration)]
+    pairs += [(command.forces[name], force) for name, force in saved.forces.items()]
     identical = all(a.tobytes() == b.tobytes() for a, b in pairs)
     with np.errstate(all="ignore"):
-        apart = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
-        size = [1.0 + float(np.abs(b).max(initial=0.0)) for _, b in pairs]
-    close = identical or all(d <= ROUNDING_TOLERANCE * s < np.inf for d, s in zip(apart, size, strict=True))
-    return TickReplay(record, now, identical, 0.0 if identical else apart[0], close)
+        differences = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
+        scales = [1.0 + float(np.abs(b).max(initial=0.0)) for _, b in pairs]
+    is_close = identical or all(d <= ROUNDING_TOLERANCE * s < np.inf for d, s in zip(differences, scales, strict=True))
+    return TickReplay(record, command, identical, 0.0 if identical else differences[0], is_close)

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .contact_settings import ContactSettings
-from .controller_model import Tables
+from .controller_model import ControllerTables
 from .tasks import ForceTask
 from .tick import ActiveContacts, Rows
 from .tick_data import ROLES, ContactStateData, TickInputData
-from .tick_workspace import CUSTOM_HEAD
+from .tick_workspace import CUSTOM_ROW_HEADER_SIZE
 
 #: References of all force tasks.
 ForceReferences = tuple[Mapping[str, Array], ...]
@@ -55,58 +55,74 @@ class TickInputs(NamedTuple):
 
     Attributes:
         q, v: the state.
-        numbers: parameters of the elements.
-        before: (nu,) torques of the tick before, None on the first.
+        parameters: parameters of the elements.
+        previous_torque: (nu,) torques of the tick before, None on the first.
         force_references, settings, activations, custom: as of `SlowInputs`.
     """
 
     q: Array
     v: Array
-    numbers: Array
-    before: Array | None
+    parameters: Array
+    previous_torque: Array | None
     force_references: ForceReferences
     settings: tuple[Any, ...]
     activations: tuple[tuple[float, float], ...]
     custom: CustomRows
 
 
-def write_contact(to: ContactStateData, c: int, s: ContactSettings, tables: Tables) -> None:
+def write_contact(contacts: ContactStateData, c: int, settings: ContactSettings, tables: ControllerTables) -> None:
     """Writes the settings of a contact, all but its activation."""
-    contact, faces = s.contact, tables.model.faces
-    cone = s.cone_face_rows(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, s.size))
-    to.role[c], to.size[c], to.frame[c] = ROLES.index(s.role), s.size, tables.contact_frames[c]
-    to.foot_task[c] = tables.guides[c]
-    to.is_unilateral[c], to.is_surface[c], to.cone_row_count[c] = (
+    contact, faces = settings.contact, tables.model.faces
+    cone = settings.cone_face_rows(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, settings.size))
+    contacts.role[c], contacts.size[c], contacts.frame[c] = (
+        ROLES.index(settings.role),
+        settings.size,
+        tables.contact_frames[c],
+    )
+    contacts.foot_task[c] = tables.foot_task_indices[c]
+    contacts.is_unilateral[c], contacts.is_surface[c], contacts.cone_row_count[c] = (
         contact.unilateral,
         contact.kind == "surface",
         len(cone),
     )
-    to.radius[c], to.min_force[c], to.max_force[c] = contact.radius, s.min_normal_force, s.max_normal_force
-    to.surface_height[c], to.stiffness[c], to.damping[c] = s.surface_height, contact.stiffness or 0.0, contact.damping
-    to.moment_arm[c] = 1.0 if contact.half_size is None else contact.half_size.mean()
-    to.normal[c], to.offset[c], to.surface_normal[c] = contact.normal, contact.offset, contact.axes_at(np.eye(3))[2]
-    to.cone[c] = 0.0
-    to.cone[c, : len(cone), : s.size] = cone
+    contacts.radius[c], contacts.min_force[c], contacts.max_force[c] = (
+        contact.radius,
+        settings.min_normal_force,
+        settings.max_normal_force,
+    )
+    contacts.surface_height[c], contacts.stiffness[c], contacts.damping[c] = (
+        settings.surface_height,
+        contact.stiffness or 0.0,
+        contact.damping,
+    )
+    contacts.moment_arm[c] = 1.0 if contact.half_size is None else contact.half_size.mean()
+    contacts.normal[c], contacts.offset[c], contacts.surface_normal[c] = (
+        contact.normal,
+        contact.offset,
+        contact.axes_at(np.eye(3))[2],
+    )
+    contacts.cone[c] = 0.0
+    contacts.cone[c, : len(cone), : settings.size] = cone
 
 
-def write_activations(to: ContactStateData, activation: Array, cap: Array) -> None:
+def write_activations(contacts: ContactStateData, activation: Array, cap: Array) -> None:
     """Writes the activation and the cap of each contact."""
-    to.activation[:] = activation
-    to.cap[:] = cap
+    contacts.activation[:] = activation
+    contacts.cap[:] = cap
 
 
-def write_before(to: TickInputData, before: Array | None) -> None:
+def write_previous_torque(inputs: TickInputData, previous_torque: Array | None) -> None:
     """Writes the torques of the tick before."""
-    to.has_previous_tick[0] = before is not None
-    if before is not None:
-        to.previous_torque[:] = before
+    inputs.has_previous_tick[0] = previous_torque is not None
+    if previous_torque is not None:
+        inputs.previous_torque[:] = previous_torque
 
 
 def write_force_references(
-    to: TickInputData, i: int, task: ForceTask, references: Mapping[str, Array], names: Sequence[str]
+    inputs: TickInputData, i: int, task: ForceTask, references: Mapping[str, Array], names: Sequence[str]
 ) -> None:
     """Writes the references of force task i for each contact."""
-    rows = to.force_references[i]
+    rows = inputs.force_references[i]
     rows[:] = 0.0
     for name, row in zip(names, rows, strict=True):
         row[0] = task.contacts is None or name in task.contacts
@@ -116,47 +132,51 @@ def write_force_references(
 
 
 def write_custom_rows(
-    to: TickInputData,
+    inputs: TickInputData,
     parts: Sequence[tuple[int, Rows]],
-    tables: Tables,
-    there: ActiveContacts,
+    tables: ControllerTables,
+    active: ActiveContacts,
     nv: int,
     nu: int,
     *,
-    anew: bool,
+    rewrite_all: bool,
 ) -> None:
     """Writes rows that elements computed in Python; the buffer must be large enough.
 
     Args:
-        to: inputs that take the rows.
+        inputs: inputs that take the rows.
         parts: each `Rows` with the index of its element.
         tables: tables of the controller.
-        there: active contacts of the tick.
+        active: active contacts of the tick.
         nv: number of velocities.
         nu: number of motors.
-        anew: whether elements, numbers of rows, matrices or contacts differ from the last time.
+        rewrite_all: whether elements, numbers of rows, matrices or contacts differ from the last time.
     """
-    table, at, forces = to.custom_rows, 0, CUSTOM_HEAD + nv
-    torques = forces + 6 * len(there.settings)
-    if anew:
+    table, start_row, first_force = inputs.custom_rows, 0, CUSTOM_ROW_HEADER_SIZE + nv
+    first_torque = first_force + 6 * len(active.settings)
+    if rewrite_all:
         table[:] = 0.0
         table[:, 4] = -1.0
         starts = dict[int, int]()
         for i, rows in parts:
-            here, start = table[at : at + rows.size], starts.get(i, 0)
-            here[:, 0], here[:, 4], here[:, 5] = tables.model.items[i, 0], i, np.arange(start, start + rows.size)
-            at, starts[i] = at + rows.size, start + rows.size
-        at = 0
+            part_rows, start = table[start_row : start_row + rows.size], starts.get(i, 0)
+            part_rows[:, 0], part_rows[:, 4], part_rows[:, 5] = (
+                tables.model.items[i, 0],
+                i,
+                np.arange(start, start + rows.size),
+            )
+            start_row, starts[i] = start_row + rows.size, start + rows.size
+        start_row = 0
     for _, rows in parts:
-        here = table[at : at + rows.size]
-        at += rows.size
-        here[:, 1], here[:, 2] = rows.lower, rows.upper
-        here[:, 3] = 1.0 if rows.weights is None else rows.weights
+        part_rows = table[start_row : start_row + rows.size]
+        start_row += rows.size
+        part_rows[:, 1], part_rows[:, 2] = rows.lower, rows.upper
+        part_rows[:, 3] = 1.0 if rows.weights is None else rows.weights
         if rows.acceleration is not None:
-            here[:, CUSTOM_HEAD:forces] = rows.acceleration
+            part_rows[:, CUSTOM_ROW_HEADER_SIZE:first_force] = rows.acceleration
         if rows.force is not None:
-            for columns, c in there.columns():
-                begin = forces + 6 * c
-                here[:, begin : begin + columns.stop - columns.start] = rows.force[:, columns]
+            for columns, c in active.columns():
+                begin = first_force + 6 * c
+                part_rows[:, begin : begin + columns.stop - columns.start] = rows.force[:, columns]
         if rows.torque is not None:
-            here[:, torques : torques + nu] = rows.torque
+            part_rows[:, first_torque : first_torque + nu] = rows.torque

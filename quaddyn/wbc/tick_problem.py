@@ -74,37 +74,44 @@ class TickProblem:
         """Numbers of equalities and of limits, by level."""
         equalities = [sum(int(np.count_nonzero(g.is_equality)) for g in level) for level in self.levels]
         return tuple(
-            (w, sum(len(g.lower) for g in level) - w) for w, level in zip(equalities, self.levels, strict=True)
+            (count, sum(len(g.lower) for g in level) - count)
+            for count, level in zip(equalities, self.levels, strict=True)
         )
 
     def matrices(self) -> list[LevelRows]:
         """Returns the matrices of all levels, for the hierarchical solver."""
-        return [_stacked(level, self.n) for level in self.levels]
+        return [_stack_groups(level, self.n) for level in self.levels]
 
     def violation(self, x: Array) -> float:
         """Returns the largest weighted violation of a row of level 0."""
-        worst = 0.0
+        largest = 0.0
         for group in self.levels[0]:
             y = group.A @ x
-            over = np.maximum(y - group.upper, group.lower - y) * group.weights
-            worst = max(worst, float(over.max(initial=0.0)))
-        return worst
+            violations = np.maximum(y - group.upper, group.lower - y) * group.weights
+            largest = max(largest, float(violations.max(initial=0.0)))
+        return largest
 
-    def without(self, *groups: tuple[int, int]) -> TickProblem:
+    def without_groups(self, *groups: tuple[int, int]) -> TickProblem:
         """Returns the same problem without the rows of some groups; the other groups keep their indices.
 
         Args:
             groups: level and index in the level of each group.
         """
-        levels, none = [list(each) for each in self.levels], np.zeros(0)
+        levels, empty = [list(each) for each in self.levels], np.zeros(0)
         for level, i in groups:
             levels[level][i] = replace(
-                levels[level][i], names=(), A=np.zeros((0, self.n)), lower=none, upper=none, offset=none, weights=none
+                levels[level][i],
+                names=(),
+                A=np.zeros((0, self.n)),
+                lower=empty,
+                upper=empty,
+                offset=empty,
+                weights=empty,
             )
         return TickProblem(levels, self.n)
 
 
-def _stacked(groups: Sequence[RowGroup], n: int) -> LevelRows:
+def _stack_groups(groups: Sequence[RowGroup], n: int) -> LevelRows:
     """Returns the rows of all groups of a level as one `LevelRows`."""
     A = np.concatenate([np.zeros((0, n)), *(g.A for g in groups)])
     lower, upper, weights = (
@@ -112,7 +119,11 @@ def _stacked(groups: Sequence[RowGroup], n: int) -> LevelRows:
     )
     equalities = lower == upper
     limits = ~equalities
-    w, v = weights[equalities], weights[limits]
+    equality_weights, limit_weights = weights[equalities], weights[limits]
     return LevelRows(
-        A[equalities] * w[:, None], lower[equalities] * w, A[limits] * v[:, None], lower[limits] * v, upper[limits] * v
+        A[equalities] * equality_weights[:, None],
+        lower[equalities] * equality_weights,
+        A[limits] * limit_weights[:, None],
+        lower[limits] * limit_weights,
+        upper[limits] * limit_weights,
     )

@@ -12,9 +12,9 @@ from ..compiler.kinds import ArrayKind, Kind, RecordKind, record_kind
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from . import tick_core
-from .controller_model import Tables
+from .controller_model import ControllerTables
 from .tick_data import TickResult, WorkingSetMemory, result_views
-from .tick_validation import TickStart, WorkingSetArrays, refuse, validate_tick
+from .tick_validation import TickStart, WorkingSetArrays, reject, validate_tick
 from .tick_workspace import make_data
 
 
@@ -23,39 +23,45 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
 
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
-    good, starts, sets = np.zeros(2, dtype=np.int64), np.full_like(memory.limit_starts, -1), list[Any]()
+    is_valid, limit_starts, working_sets = (
+        np.zeros(2, dtype=np.int64),
+        np.full_like(memory.limit_starts, -1),
+        list[Any](),
+    )
     for formulation, previous in enumerate((memory.previous, memory.previous_full)):
-        warm = bool(memory.was_warm_started[formulation])
-        if warm:
-            starts[formulation] = memory.limit_starts[formulation]
-        good[formulation] = warm
-        sets.append(previous[: memory.limit_starts.shape[1] * max(int(starts[formulation, -1]), 0)])
+        was_warm_started = bool(memory.was_warm_started[formulation])
+        if was_warm_started:
+            limit_starts[formulation] = memory.limit_starts[formulation]
+        is_valid[formulation] = was_warm_started
+        working_sets.append(previous[: memory.limit_starts.shape[1] * max(int(limit_starts[formulation, -1]), 0)])
     if strict and memory.was_warm_started[2] == 1:
-        good[1] = 2  # contacts were rows from the start
-    return WorkingSetArrays(good, memory.needs_min_norm.copy(), starts, *sets)
+        is_valid[1] = 2  # contacts were rows from the start
+    return WorkingSetArrays(is_valid, memory.needs_min_norm.copy(), limit_starts, *working_sets)
 
 
-def flatten_fields(record: Any, head: str = "") -> dict[str, Any]:
+def flatten_fields(record: Any, prefix: str = "") -> dict[str, Any]:
     """Returns the fields of nested records by name."""
     out: dict[str, Any] = {}
     for name, value in zip(record._fields, record, strict=True):
-        out |= flatten_fields(value, f"{name}.") if isinstance(value, tuple) else {head + name: value}
+        out |= flatten_fields(value, f"{name}.") if isinstance(value, tuple) else {prefix + name: value}
     return out
 
 
 def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
     """Returns arrays as records, with the types that compiled code reads."""
 
-    def made(kind: RecordKind, head: str) -> Any:
+    def make_record(kind: RecordKind, prefix: str) -> Any:
         fields = [
-            made(each, f"{name}.") if isinstance(each, RecordKind) else read_array(arrays, head + name, each)
-            for name, each in kind.fields
+            make_record(field_kind, f"{name}.")
+            if isinstance(field_kind, RecordKind)
+            else read_array(arrays, prefix + name, field_kind)
+            for name, field_kind in kind.fields
         ]
         return kind.cls(*fields)
 
     kind = record_kind(TickStart)
     assert kind is not None
-    start: TickStart = made(kind, "")
+    start: TickStart = make_record(kind, "")
     return start
 
 
@@ -67,7 +73,7 @@ def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[
     rank = kind.rank if isinstance(kind, ArrayKind) else 0
     dtype = kind.dtype if isinstance(kind, ArrayKind) else np.dtype(str(kind))
     if x.dtype != dtype or x.ndim != rank or (shape is not None and x.shape != shape):
-        refuse(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
+        reject(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
     if rank == 0:
         return x.item()
     padded = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
@@ -83,14 +89,14 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     """
     sizes = validate_tick(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
-    tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits, start.contacts.cone.shape[1])
+    tables = ControllerTables(model, (), (), (), (), (), False, sizes.rows, sizes.limits, start.contacts.cone.shape[1])
     inputs = start.inputs._replace(parameters=np.append(start.inputs.parameters, np.zeros(LANE_WIDTH))[:-LANE_WIDTH])
     data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
     memory = data.memory
     for name in ("is_valid", "needs_min_norm", "limit_starts"):
         getattr(memory, name)[:] = getattr(start.memory, name)
-    for to, sides in ((memory.current, start.memory.current), (memory.current_full, start.memory.current_full)):
-        to[: len(sides)] = sides
+    for buffer, sides in ((memory.current, start.memory.current), (memory.current_full, start.memory.current_full)):
+        buffer[: len(sides)] = sides
     size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.parameters)
     values = np.zeros(size + LANE_WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)

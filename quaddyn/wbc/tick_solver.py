@@ -16,7 +16,7 @@ from ..hierarchy import Level, solve
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import tick_core
-from .centers_of_pressure import pressures
+from .centers_of_pressure import compute_centers_of_pressure
 from .constraints import TorqueRate
 from .contact_ramps import ContactRamps
 from .contact_settings import ChangeCounter, ContactSettings
@@ -32,10 +32,10 @@ from .tick_inputs import (
     CustomRows,
     SlowInputs,
     TickInputs,
-    write_before,
     write_contact,
     write_custom_rows,
     write_force_references,
+    write_previous_torque,
 )
 from .tick_problem import TickProblem
 from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
@@ -75,7 +75,7 @@ class TickSolver:
     Attributes:
         data: data that compiled ticks read and write.
         resolve: solver of changed problems, for explanations.
-        standing: slowly changing inputs of the last tick.
+        slow_inputs: slowly changing inputs of the last tick.
         result_size: length of the vector of a result.
     """
 
@@ -102,59 +102,65 @@ class TickSolver:
         self._terms = make_tick_terms(robot, self.tables.frames, self.tables.momentum)
         self._fill_terms = self._terms.compute
         self.nu = robot.nu
-        self._rated = any(isinstance(e, TorqueRate) for e in levels.by_name.values())
+        self._has_torque_rate = any(isinstance(e, TorqueRate) for e in levels.by_name.values())
         count, nv, nu = len(contacts), robot.nv, robot.nu
-        self._most = nu + sum(settings.size for settings in self._settings)
-        self._views = make_terms(self._terms, self.tables.frames)
-        self._contacts = make_contacts(count, self.tables.cone_rows)
-        self._layout: Any = None
-        self._parts: list[tuple[int, Rows]] = []
-        self._there = ActiveContacts((), (), 0)
-        self.standing = SlowInputs()
+        self._max_unknowns = nu + sum(settings.size for settings in self._settings)
+        self._rigid_body_terms = make_terms(self._terms, self.tables.frames)
+        self._contacts = make_contacts(count, self.tables.max_cone_rows)
+        self._custom_layout: Any = None
+        self._custom_parts: list[tuple[int, Rows]] = []
+        self._active_contacts = ActiveContacts((), (), 0)
+        self.slow_inputs = SlowInputs()
         self._allocate_buffers(0)
-        self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
-        self.result_size = self._size + LANE_WIDTH
-        self._nothing, self._first_force, self._weight = zeros(self.result_size), nu + nv, scales.mass * scales.gravity
-        self._seen = self._taken = -1
+        self._result_length = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.parameters)
+        self.result_size = self._result_length + LANE_WIDTH
+        self._zero_result, self._first_force, self._weight = (
+            zeros(self.result_size),
+            nu + nv,
+            scales.mass * scales.gravity,
+        )
+        self._read_activations_count = self._read_settings_count = -1
         self._last_acceleration: Array | None = None
 
     def _allocate_buffers(self, custom: int) -> None:
         """Allocates buffers for `custom` rows computed in Python; the next tick is a first one."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
-        self._custom_capacity, self._layout = custom, None
+        self._custom_capacity, self._custom_layout = custom, None
         self._tick: Any = None  # compiled functions, bound to the data below
-        inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
+        inputs = make_inputs(tables, self.levels.parameters, count, nv, nu, custom)
         # Each force task with its references that were written last.
-        self._written: list[tuple[ForceTask, Mapping[str, Array] | None]] = [(t, None) for t in tables.force_tasks]
-        self.data = make_data(tables, self._views, self._contacts, inputs, self._most)
+        self._written_references: list[tuple[ForceTask, Mapping[str, Array] | None]] = [
+            (t, None) for t in tables.force_tasks
+        ]
+        self.data = make_data(tables, self._rigid_body_terms, self._contacts, inputs, self._max_unknowns)
 
     @property
     def contacts(self) -> tuple[ContactSettings, ...]:
         """Settings of all contacts, in the order of `names`."""
         return self._settings
 
-    def fresh(self) -> TickData:
+    def make_first_tick_data(self) -> TickData:
         """Returns the data of a first tick in buffers of its own, without custom elements."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
-        contacts = make_contacts(count, tables.cone_rows)
+        contacts = make_contacts(count, tables.max_cone_rows)
         for c, settings in enumerate(self._settings):
             write_contact(contacts, c, settings, tables)
-        inputs = make_inputs(tables, self.levels.numbers.copy(), count, nv, nu, 0)
+        inputs = make_inputs(tables, self.levels.parameters.copy(), count, nv, nu, 0)
         for i, task in enumerate(tables.force_tasks):
             write_force_references(inputs, i, task, task.references, self.names)
-        return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._most)
+        return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._max_unknowns)
 
     def clear_warm_start(self) -> None:
         """Makes the next tick start without working sets."""
         self.data.memory.is_valid[:] = 0
 
-    def ready(self) -> None:
+    def bind_machine_code(self) -> None:
         """Compiles or loads the machine code, and binds it to the data."""
         self._tick = tick_core.tick.bind(self.data)
-        self._switch = tick_core.advance_contacts_entry.bind(self._ramps, self._contacts)
+        self._advance_contacts = tick_core.advance_contacts_entry.bind(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
-    def switch(self, requested: IntVector, step: float, values: Array | None) -> int:
+    def advance_contacts(self, requested: IntVector, step: float, values: Array | None) -> int:
         """Advances the contacts by one tick, as `advance_contacts`.
 
         The function writes their activations, which `_read_contacts` copies for the record of the tick.
@@ -167,142 +173,155 @@ class TickSolver:
         Returns:
             Flags as of `advance_contacts`.
         """
-        if self._taken != self._changes.settings:
+        if self._read_settings_count != self._changes.settings:
             self._read_settings()
         if self._tick is None:
-            self.ready()
-        flags: int = self._switch(
-            requested, step, self._weight, self._nothing if values is None else values, self._first_force
+            self.bind_machine_code()
+        flags: int = self._advance_contacts(
+            requested, step, self._weight, self._zero_result if values is None else values, self._first_force
         )
         return flags
 
-    def values_of(self, forces: Mapping[str, Array]) -> Array:
+    def make_result_of_forces(self, forces: Mapping[str, Array]) -> Array:
         """Returns a result with these contact forces [N, N m], and zeros otherwise."""
-        values = self._nothing.copy()
-        rows = self.views(values).force
+        values = self._zero_result.copy()
+        rows = self.split_result(values).force
         for row, name in zip(rows, self.names, strict=True):
             force = forces.get(name, ())
             row[: len(force)] = force
         return values
 
-    def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
+    def solve(self, state: State, q: Array, v: Array, previous_torque: Array | None) -> tuple[int, Array]:
         """Computes one tick and returns its outcome and the vector of its `TickResult`.
 
         Args:
             state: state of the robot, for elements whose rows are computed in Python.
             q: configuration of the state.
             v: velocity of the state.
-            before: (nu,) torques of the tick before, None on the first.
+            previous_torque: (nu,) torques of the tick before, None on the first.
         """
-        if self._seen != self._changes.activations:
+        if self._read_activations_count != self._changes.activations:
             self._read_contacts()
-        if self.tables.custom:  # first, as custom rows may need larger buffers, into which all else is then written
-            self._update_custom_rows(state, before)
-        if self._rated:
-            write_before(self.data.inputs, before)
-        for task, known in self._written:
-            if task.references is not known:  # references are replaced as a whole
+        if (
+            self.tables.custom_elements
+        ):  # first, as custom rows may need larger buffers, into which all else is then written
+            self._update_custom_rows(state, previous_torque)
+        if self._has_torque_rate:
+            write_previous_torque(self.data.inputs, previous_torque)
+        for task, written in self._written_references:
+            if task.references is not written:  # references are replaced as a whole
                 self._read_references()
                 break
-        self._fill_terms(q, v, self._views.values)
+        self._fill_terms(q, v, self._rigid_body_terms.values)
         if self._tick is None:
-            self.ready()
+            self.bind_machine_code()
         values = empty(self.result_size)
         outcome = self._tick(q, v, values)
-        if self.tables.custom:
-            last_acceleration = self.views(values).acceleration.copy()
+        if self.tables.custom_elements:
+            last_acceleration = self.split_result(values).acceleration.copy()
             self._last_acceleration = last_acceleration if isfinite(last_acceleration).all() else None
         return outcome, values
 
-    def views(self, values: Array) -> TickResult:
+    def split_result(self, values: Array) -> TickResult:
         """Returns the parts of a result."""
-        found: TickResult = result_views(
-            values[: self._size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
+        result: TickResult = result_views(
+            values[: self._result_length], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
         )
-        return found
+        return result
 
     def _read_contacts(self) -> None:
         """Copies settings and activations of the contacts after a change."""
-        if self._taken != self._changes.settings:
+        if self._read_settings_count != self._changes.settings:
             self._read_settings()
-        references, settings, _, custom = self.standing
+        references, settings, _, custom = self.slow_inputs
         activations = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self.standing = SlowInputs(references, settings, activations, custom)
-        if self.tables.custom:
-            self._there = ActiveContacts.of(self._settings, activations)
-        self._seen = self._changes.activations
+        self.slow_inputs = SlowInputs(references, settings, activations, custom)
+        if self.tables.custom_elements:
+            self._active_contacts = ActiveContacts.from_activations(self._settings, activations)
+        self._read_activations_count = self._changes.activations
 
     def _read_settings(self) -> None:
         """Copies the settings of the contacts after a change."""
-        self._taken = self._changes.settings
+        self._read_settings_count = self._changes.settings
         settings = tuple(
             [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
         )
-        self.standing = self.standing._replace(settings=settings)
-        for c, each in enumerate(self._settings):
-            write_contact(self._contacts, c, each, self.tables)
+        self.slow_inputs = self.slow_inputs._replace(settings=settings)
+        for c, one_setting in enumerate(self._settings):
+            write_contact(self._contacts, c, one_setting, self.tables)
 
     def _read_references(self) -> None:
         """Copies the references of all force tasks after a change."""
-        references = tuple([task.references for task, _ in self._written])
-        self._written = [(task, requested) for (task, _), requested in zip(self._written, references, strict=True)]
+        references = tuple([task.references for task, _ in self._written_references])
+        self._written_references = [
+            (task, requested) for (task, _), requested in zip(self._written_references, references, strict=True)
+        ]
         for i, (task, requested) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
             write_force_references(self.data.inputs, i, task, requested, self.names)
-        self.standing = self.standing._replace(force_references=references)
+        self.slow_inputs = self.slow_inputs._replace(force_references=references)
 
-    def _update_custom_rows(self, state: State, before: Array | None) -> None:
+    def _update_custom_rows(self, state: State, previous_torque: Array | None) -> None:
         """Computes the rows of custom elements."""
-        held, there, nv, nu = self.tables.model.contact_motion_start, self._there, self.robot.nv, self.nu
-        damping = self.levels.numbers.item(held) if held >= 0 else None
-        last_acceleration = None if before is None else self._last_acceleration
-        now = Tick(state, there, self.dt, self.scales, before, damping, last_acceleration)
-        parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.update_custom_rows(e, now)]
+        damping_index, active, nv, nu = (
+            self.tables.model.contact_motion_start,
+            self._active_contacts,
+            self.robot.nv,
+            self.nu,
+        )
+        damping = self.levels.parameters.item(damping_index) if damping_index >= 0 else None
+        last_acceleration = None if previous_torque is None else self._last_acceleration
+        tick = Tick(state, active, self.dt, self.scales, previous_torque, damping, last_acceleration)
+        parts = [(i, rows) for i, e in self.tables.custom_elements for rows in self.levels.update_custom_rows(e, tick)]
         total, layout = 0, []
         for i, rows in parts:
-            if not rows.fits(nv, there.nf, nu):
-                self._check(i, rows)
+            if not rows.has_valid_shapes(nv, active.nf, nu):
+                self._check_custom_rows(i, rows)
             total += rows.size
             layout.append((i, rows.size, rows.acceleration is None, rows.force is None, rows.torque is None))
         if total > self._custom_capacity:
             self._allocate_buffers(total)
-        anew = self._layout is None or self._layout != (there, layout)
-        self._layout = None  # invalid until all rows are written
-        write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
-        self._layout, self._parts = (there, layout), parts
-        named = tuple([(i, rows.names, rows.unit) for i, rows in parts])
-        self.standing = self.standing._replace(custom=CustomRows(named, self.data.inputs.custom_rows.copy()))
+        rewrite_all = self._custom_layout is None or self._custom_layout != (active, layout)
+        self._custom_layout = None  # invalid until all rows are written
+        write_custom_rows(self.data.inputs, parts, self.tables, active, nv, nu, rewrite_all=rewrite_all)
+        self._custom_layout, self._custom_parts = (active, layout), parts
+        names = tuple([(i, rows.names, rows.unit) for i, rows in parts])
+        self.slow_inputs = self.slow_inputs._replace(custom=CustomRows(names, self.data.inputs.custom_rows.copy()))
 
-    def _check(self, i: int, rows: Rows) -> None:
-        rows.check(dict(self.tables.custom)[i].name, self.robot.nv, self._there.nf, self.nu)
+    def _check_custom_rows(self, i: int, rows: Rows) -> None:
+        rows.validate(dict(self.tables.custom_elements)[i].name, self.robot.nv, self._active_contacts.nf, self.nu)
 
-    def recorded(self, values: Array, q: Array, v: Array, before: Array | None, standing: SlowInputs) -> TickInputs:
+    def make_tick_inputs(
+        self, values: Array, q: Array, v: Array, previous_torque: Array | None, slow_inputs: SlowInputs
+    ) -> TickInputs:
         """Returns all inputs of a tick but its working sets; `values` is its result."""
-        return TickInputs(q, v, self.views(values).numbers, before, *standing)
+        return TickInputs(q, v, self.split_result(values).parameters, previous_torque, *slow_inputs)
 
-    def problem(self, given: TickInputs) -> TickProblem:
+    def reconstruct_problem(self, given: TickInputs) -> TickProblem:
         """Reconstructs the rows of a past tick; the data of the controller are unchanged."""
-        return self._describer().problem(given)
+        return self._make_reconstructor().reconstruct_problem(given)
 
     def find_nonviable(self, given: TickInputs) -> tuple[str, ...]:
         """Returns the names of joints and pairs outside their viable set at a past tick."""
         elements = [e for level in self.levels.elements for e in level]
         items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
-        return tuple(name for e, at in items for name in e.find_nonviable(given.numbers[at:], given.q, given.v))
+        return tuple(
+            name for e, start in items for name in e.find_nonviable(given.parameters[start:], given.q, given.v)
+        )
 
-    def pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
+    def centers_of_pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
         """Returns the centers of pressure of loaded surface contacts at a past tick, world axes [m]."""
-        data = self.inputs(given)
-        return pressures(data.terms, data.contacts, self.names, forces)
+        data = self.reconstruct_data(given)
+        return compute_centers_of_pressure(data.terms, data.contacts, self.names, forces)
 
-    def inputs(self, given: TickInputs) -> TickData:
+    def reconstruct_data(self, given: TickInputs) -> TickData:
         """Reconstructs the data of a past tick in new buffers, with the working sets of a first tick."""
-        return self._describer().data(given)
+        return self._make_reconstructor().reconstruct_data(given)
 
-    def _describer(self) -> ProblemReconstructor:
+    def _make_reconstructor(self) -> ProblemReconstructor:
         elements = [e for level in self.levels.elements for e in level]
         return ProblemReconstructor(self.robot, self.tables, elements, self.names, self._terms)
 
-    def refuse(self, outcome: int) -> None:
+    def raise_input_error(self, outcome: int) -> None:
         """Raises the error of a tick that cannot be solved.
 
         Raises:
@@ -313,6 +332,6 @@ class TickSolver:
                 "state: its dynamics overflow; it was computed unchecked from a q or v out of all bounds"
             )
         if outcome == tick_core.NOT_A_NUMBER:
-            self.levels.check()
-            for i, rows in self._parts:
-                self._check(i, rows)
+            self.levels.validate_parameters()
+            for i, rows in self._custom_parts:
+                self._check_custom_rows(i, rows)

@@ -13,21 +13,21 @@ import numpy as np
 from ..compiler import ByteVector, IntMatrix, IntVector, Vector
 from ..errors import ArgumentError
 from . import constraints, tasks
-from .constraints.collision_pairs import has_misplaced_ends
-from .constraints.collision_rows import LISTED
+from .constraints.collision_pairs import has_invalid_run_ends
+from .constraints.collision_rows import PAIR_ENTRIES
 from .controller_model import MAX_LIMB_JOINTS, max_row_counts
 from .element import Element, Layout, RowCounts
 from .element_codes import CONTACT_MOTION, CUSTOM
 from .problem_rows import CODE, LEVEL, SIZE, START
 from .tick_data import ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
-from .tick_workspace import CUSTOM_HEAD
+from .tick_workspace import CUSTOM_ROW_HEADER_SIZE
 
 #: Largest number of levels, elements, contacts or velocities; and of entries of the solver's matrices.
 MAX_COUNT, MAX_MATRIX_ENTRIES = 4096, 1 << 24
 
 #: Ranges of finite numbers, of positive numbers, and of all numbers but NaN.
-LARGEST, TINIEST = np.finfo(np.float64).max, np.finfo(np.float64).tiny
-FINITE, POSITIVE, NUMBER = (-LARGEST, LARGEST), (TINIEST, LARGEST), (-np.inf, np.inf)
+LARGEST_FLOAT, SMALLEST_FLOAT = np.finfo(np.float64).max, np.finfo(np.float64).tiny
+FINITE, POSITIVE, NOT_NAN = (-LARGEST_FLOAT, LARGEST_FLOAT), (SMALLEST_FLOAT, LARGEST_FLOAT), (-np.inf, np.inf)
 
 #: Kinds of elements by code.
 KINDS: dict[int, type[Element]] = {
@@ -79,124 +79,126 @@ def validate_tick(t: TickStart) -> BufferSizes:
     Raises:
         ArgumentError: an input is invalid; the message names the field.
     """
-    _shapes(t)
-    _ranges(t)
+    _validate_shapes(t)
+    _validate_ranges(t)
     m, c = t.model, t.contacts
     nv, nu, nf = len(t.v), len(m.actuated), int(c.size.sum())
     counts = RowCounts(
         0, len(t.q), nv, nu, len(t.terms.frames) - 1, len(c.size), len(t.inputs.force_references), len(m.index), nf,
         len(c.size) * c.cone.shape[1],
     )  # fmt: skip
-    layouts = [_layout(m, i, counts) for i in range(len(m.items))]
+    layouts = [_get_layout(m, i, counts) for i in range(len(m.items))]
     rows, limits = max_row_counts(layouts, counts)
     sizes = BufferSizes(nu + nf, rows, limits, len(t.inputs.custom_rows))
     limits += sizes.custom + 1
     if (sizes.n + m.levels) * (sizes.n + 1) * (rows + sizes.custom + limits) > MAX_MATRIX_ENTRIES:
-        refuse("model.items", "no more rows than a robot's", "too many")
-    every = np.concatenate((m.passive, m.actuated))
-    if not np.array_equal(np.sort(every), np.arange(nv)):
-        refuse("model.actuated", "all velocities, each once, here or in model.passive", every)
+        reject("model.items", "no more rows than a robot's", "too many")
+    velocities = np.concatenate((m.passive, m.actuated))
+    if not np.array_equal(np.sort(velocities), np.arange(nv)):
+        reject("model.actuated", "all velocities, each once, here or in model.passive", velocities)
     slot = np.empty(nv, dtype=np.int64)
     slot[m.passive], slot[m.actuated] = np.arange(len(m.passive)), -2 - np.arange(nu)
     if not np.array_equal(m.slot, slot):
-        refuse("model.slot", f"{slot}", m.slot)
-    _frames(t)
-    _limbs(t)
-    _couplings(t)
+        reject("model.slot", f"{slot}", m.slot)
+    _validate_frames(t)
+    _validate_limbs(t)
+    _validate_couplings(t)
     for i, layout in enumerate(layouts):
-        _item(t, i, layout)
-    _constraint(t)
-    _custom(t)
-    _memory(t.memory, m.levels, limits - 1)
+        _validate_element(t, i, layout)
+    _validate_contact_motion(t)
+    _validate_custom_rows(t)
+    _validate_working_sets(t.memory, m.levels, limits - 1)
     return sizes
 
 
-def refuse(field: str, expected: str, got: object) -> NoReturn:
+def reject(field: str, expected: str, got: object) -> NoReturn:
     """Raises an ArgumentError that names the field, the expected and the given value."""
     raise ArgumentError(f"{field}: expected {expected}, got {got}")
 
 
-def _shapes(t: TickStart) -> None:
+def _validate_shapes(t: TickStart) -> None:
     """Validates that the sizes of all arrays fit each other."""
     m, terms, c, inputs = t.model, t.terms, t.contacts, t.inputs
     nq, nv, nu, nc, nx = len(t.q), len(t.v), len(m.actuated), len(c.size), len(terms.frames) - 1
-    moving, momentum = min(len(terms.com_drift), 3), min(len(terms.momentum), 6)
+    com_size, momentum_size = min(len(terms.com_drift), 3), min(len(terms.momentum), 6)
     counts = {"q": nq, "v": nv, "model.actuated": nu, "model.items": len(m.items), "terms.frames": nx + 1}
     for field, count in {**counts, "model.levels": m.levels}.items():
         if not 1 <= count <= MAX_COUNT:
-            refuse(field, f"1 to {MAX_COUNT}", count)
+            reject(field, f"1 to {MAX_COUNT}", count)
     if nc > MAX_COUNT:
-        refuse("contacts.size", f"up to {MAX_COUNT} contacts", nc)
-    if moving not in (0, 3) or momentum not in (0, 6):
-        refuse("terms.com_drift, terms.momentum", "three and six numbers, or none", (moving, momentum))
+        reject("contacts.size", f"up to {MAX_COUNT} contacts", nc)
+    if com_size not in (0, 3) or momentum_size not in (0, 6):
+        reject("terms.com_drift, terms.momentum", "three and six numbers, or none", (com_size, momentum_size))
     shapes: dict[str, tuple[int, ...]] = {
         "model.gravity": (3,), "model.passive": (nv - nu,), "model.slot": (nv,), "model.chains": (max(1, nx), 1 + nv),
         "model.limbs": (max(1, nc), 1 + MAX_LIMB_JOINTS), "model.couplings": (nu, 1 + nv),
         "model.items": (len(m.items), 6), "terms.M": (nv, nv), "terms.h": (nv,),
-        "terms.com": (3,), "terms.com_velocity": (3,), "terms.com_jacobian": (moving, nv), "terms.com_drift": (moving,),
-        "terms.momentum": (momentum,), "terms.momentum_matrix": (momentum, nv), "terms.momentum_drift": (momentum,),
+        "terms.com": (3,), "terms.com_velocity": (3,), "terms.com_jacobian": (com_size, nv),
+        "terms.com_drift": (com_size,), "terms.momentum": (momentum_size,),
+        "terms.momentum_matrix": (momentum_size, nv), "terms.momentum_drift": (momentum_size,),
         **{f"contacts.{name}": (nc, 3) for name in ("normal", "offset", "surface_normal")},
         "contacts.cone": (nc, c.cone.shape[1], 6),
         "inputs.has_previous_tick": (1,), "inputs.previous_torque": (nu,),
         "inputs.force_references": (len(inputs.force_references), nc, 8),
-        "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_HEAD + nv + 6 * nc + nu),
+        "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_ROW_HEADER_SIZE + nv + 6 * nc + nu),
         "memory.is_valid": (2,), "memory.needs_min_norm": (1,), "memory.limit_starts": (2, m.levels + 2),
     }  # fmt: skip
     shapes |= {
         f"contacts.{name}": (nc,) for name in c._fields if name not in ("normal", "offset", "surface_normal", "cone")
     }
     for field, shape in shapes.items():
-        found = np.shape(_field(t, field))
-        if found != shape:
-            refuse(field, f"shape {shape}", found)
+        found_shape = np.shape(_get_field(t, field))
+        if found_shape != shape:
+            reject(field, f"shape {shape}", found_shape)
 
 
-def _ranges(t: TickStart) -> None:
+def _validate_ranges(t: TickStart) -> None:
     """Validates the numbers whose range does not depend on others, and rejects NaN."""
     m, c, inputs = t.model, t.contacts, t.inputs
     nv, frames, numbers = len(t.v), len(t.terms.frames) - 1, len(inputs.parameters)
     ranges: dict[str, tuple[float, float]] = {
         "q": FINITE, "v": FINITE, "model.mass": POSITIVE, "model.total_mass": POSITIVE, "model.length": POSITIVE,
         "model.period": POSITIVE, "model.faces": (0, MAX_COUNT), "model.rank_tolerance": (0.0, np.nextafter(1.0, 0.0)),
-        "model.damping": (0.0, LARGEST), "model.contact_motion_start": (-1, numbers - 1), "model.gravity": FINITE,
+        "model.damping": (0.0, LARGEST_FLOAT), "model.contact_motion_start": (-1, numbers - 1), "model.gravity": FINITE,
         "model.passive": (0, nv - 1), "model.actuated": (0, nv - 1), "model.chains": (0, nv), "model.limbs": (0, nv),
         "model.couplings": (0, nv), "memory.needs_min_norm": (0, 1),
         "contacts.activation": (0.0, 1.0), "contacts.cap": (0.0, np.inf), "contacts.role": (0, 3),
         "contacts.frame": (0, frames - 1), "contacts.foot_task": (-1, len(m.items) - 1),
         "contacts.is_unilateral": (0, 1),
         "contacts.is_surface": (0, 1), "contacts.cone_row_count": (0, c.cone.shape[1]), "contacts.radius": FINITE,
-        "contacts.min_force": (0.0, LARGEST), "contacts.max_force": (0.0, np.inf), "contacts.surface_height": FINITE,
-        "contacts.stiffness": (0.0, LARGEST), "contacts.damping": (0.0, LARGEST), "contacts.moment_arm": POSITIVE,
+        "contacts.min_force": (0.0, LARGEST_FLOAT), "contacts.max_force": (0.0, np.inf),
+        "contacts.surface_height": FINITE, "contacts.stiffness": (0.0, LARGEST_FLOAT),
+        "contacts.damping": (0.0, LARGEST_FLOAT), "contacts.moment_arm": POSITIVE,
         "contacts.normal": FINITE,
         "contacts.offset": FINITE, "contacts.surface_normal": FINITE, "contacts.cone": FINITE,
-        "inputs.parameters": NUMBER, "inputs.has_previous_tick": (0, 1),
-        "inputs.previous_torque": NUMBER, "inputs.force_references": FINITE, "memory.is_valid": (0, 2),
+        "inputs.parameters": NOT_NAN, "inputs.has_previous_tick": (0, 1),
+        "inputs.previous_torque": NOT_NAN, "inputs.force_references": FINITE, "memory.is_valid": (0, 2),
         "memory.current": (-1, 1), "memory.current_full": (-1, 1),
     }  # fmt: skip
     for field, (low, high) in ranges.items():
-        value = np.asarray(_field(t, field))
-        wrong = ~((value >= low) & (value <= high))
-        if wrong.any():
-            refuse(field, f"{low} to {high}", value[wrong][0])
+        value = np.asarray(_get_field(t, field))
+        out_of_range = ~((value >= low) & (value <= high))
+        if out_of_range.any():
+            reject(field, f"{low} to {high}", value[out_of_range][0])
     if not np.isin(c.size, (3, 6)).all():
-        refuse("contacts.size", "3 or 6", c.size)
+        reject("contacts.size", "3 or 6", c.size)
     if (c.size[c.is_surface == 1] != 6).any():
-        refuse("contacts.is_surface", "0 where there are 3 forces", c.is_surface)
+        reject("contacts.is_surface", "0 where there are 3 forces", c.is_surface)
 
 
-def _frames(t: TickStart) -> None:
+def _validate_frames(t: TickStart) -> None:
     """Validates the chains of frames, and where their terms begin."""
     chains, starts, nv, size = t.model.chains, t.terms.frames, len(t.v), len(t.terms.values)
     for i in range(len(starts) - 1):
         count = int(chains[i, 0])
         chain = chains[i, 1 : 1 + count]
         if not ((chain < nv).all() and (np.diff(chain) > 0).all()):
-            refuse("model.chains", f"velocities below {nv}, ascending", chain)
+            reject("model.chains", f"velocities below {nv}, ascending", chain)
         if not 0 <= int(starts[i]) <= size - 24 - 6 * count:
-            refuse("terms.frames", f"the beginning of {24 + 6 * count} of {size} numbers", starts[i])
+            reject("terms.frames", f"the beginning of {24 + 6 * count} of {size} numbers", starts[i])
 
 
-def _limbs(t: TickStart) -> None:
+def _validate_limbs(t: TickStart) -> None:
     """Validates limbs: their joints are in the chain of their contact only, and are actuated."""
     m, frame = t.model, t.contacts.frame
     chains = [set(m.chains[f, 1 : 1 + m.chains[f, 0]].tolist()) for f in frame.tolist()]
@@ -211,116 +213,116 @@ def _limbs(t: TickStart) -> None:
             or len(joints) != count
             or joints != chain & set(m.actuated.tolist())
         ):
-            refuse("model.limbs", f"up to {MAX_LIMB_JOINTS} joints, all with motors that move contact {c}", m.limbs[c])
+            reject("model.limbs", f"up to {MAX_LIMB_JOINTS} joints, all with motors that move contact {c}", m.limbs[c])
         if any(joints & other for o, other in enumerate(chains) if o != c):
-            refuse("model.limbs", f"joints that move contact {c} alone", m.limbs[c])
+            reject("model.limbs", f"joints that move contact {c} alone", m.limbs[c])
 
 
-def _couplings(t: TickStart) -> None:
+def _validate_couplings(t: TickStart) -> None:
     """Validates the velocities that are coupled with motors."""
     nv = len(t.v)
     for row in t.model.couplings:
         coupled = row[1 : 1 + row[0]]
         if not ((coupled < nv).all() and len(set(coupled.tolist())) == len(coupled)):
-            refuse("model.couplings", f"velocities below {nv}, each once", coupled)
+            reject("model.couplings", f"velocities below {nv}, each once", coupled)
 
 
-def _layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
+def _get_layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
     """Returns the layout of element i."""
     code, size, field = int(m.items[i, CODE]), int(m.items[i, SIZE]), f"model.items[{i}]"
     if code not in KINDS:
-        refuse(field, "a code of an element", code)
+        reject(field, "a code of an element", code)
     if not 0 <= size <= MAX_COUNT:
-        refuse(field, f"0 to {MAX_COUNT} rows", size)
+        reject(field, f"0 to {MAX_COUNT} rows", size)
     layout = KINDS[code].declare_layout(counts._replace(rows=size))
     if size != layout.rows:
-        refuse(field, f"{layout.rows} rows", size)
+        reject(field, f"{layout.rows} rows", size)
     return layout
 
 
-def _item(t: TickStart, i: int, layout: Layout) -> None:
+def _validate_element(t: TickStart, i: int, layout: Layout) -> None:
     """Validates one element: its level, its parameters, and the lists to which it refers."""
     m, nq, nv, field = t.model, len(t.q), len(t.v), f"model.items[{i}]"
     level, _, start, _, first, second = m.items[i].tolist()
     if not 0 <= level < m.levels:
-        refuse(field, f"a level below {m.levels}", level)
-    if not 0 <= start <= len(t.inputs.parameters) - layout.numbers:
-        refuse(field, f"{layout.numbers} of {len(t.inputs.parameters)} numbers", f"those from {start} on")
-    wrong = layout.misplaced(first, second)
-    if wrong:
-        raise ArgumentError(f"{field}: {wrong}")
+        reject(field, f"a level below {m.levels}", level)
+    if not 0 <= start <= len(t.inputs.parameters) - layout.parameter_count:
+        reject(field, f"{layout.parameter_count} of {len(t.inputs.parameters)} numbers", f"those from {start} on")
+    problem = layout.describe_invalid_reference(first, second)
+    if problem:
+        raise ArgumentError(f"{field}: {problem}")
     if (layout.com and not m.floating and not len(t.terms.com_drift)) or (
         layout.momentum and not len(t.terms.momentum)
     ):
-        refuse(field, "terms for it", "none")
+        reject(field, "terms for it", "none")
     for jv, jq, entries in m.index[first : first + 3 * layout.joints].reshape(layout.joints, 3).tolist():
         if not (0 <= jv < nv and 0 <= jq < nq - (entries == 2)):
-            refuse("model.index", f"q_entries below {nv} and {nq}", (jv, jq, entries))
+            reject("model.index", f"q_entries below {nv} and {nq}", (jv, jq, entries))
     q_entries = m.index[first : first + layout.q_entries]
     if layout.q_entries and not ((q_entries >= 0) & (q_entries < nq)).all():
-        refuse("model.index", f"q_entries below {nq}", q_entries)
+        reject("model.index", f"q_entries below {nq}", q_entries)
     hands = m.index[second : second + 2 * layout.hands : 2]
     if layout.hands and not ((hands >= 0) & (hands < len(t.contacts.size))).all():
-        refuse("model.index", f"contacts below {len(t.contacts.size)}", hands)
+        reject("model.index", f"contacts below {len(t.contacts.size)}", hands)
     if layout.capsules:
-        _capsules(t, first, second, layout.capsules)
+        _validate_capsules(t, first, second, layout.capsules)
 
 
-def _capsules(t: TickStart, first: int, second: int, count: int) -> None:
+def _validate_capsules(t: TickStart, first: int, second: int, count: int) -> None:
     """Validates the frames of capsules, and their pairs."""
     m, frames = t.model, len(t.terms.frames) - 1
-    listed, number = m.index[first : first + count], max(0, int(m.index[second]))
-    entries = m.index[second + 1 : second + 1 + LISTED * number]
-    if not ((listed >= -1) & (listed < frames)).all():
-        refuse("model.index", f"frames below {frames}", listed)
-    if len(entries) != LISTED * m.index[second]:
-        refuse("model.index", f"pairs of {count} capsules behind their number", entries)
-    table = entries.reshape(-1, LISTED)
+    capsule_frames, n_pairs = m.index[first : first + count], max(0, int(m.index[second]))
+    entries = m.index[second + 1 : second + 1 + PAIR_ENTRIES * n_pairs]
+    if not ((capsule_frames >= -1) & (capsule_frames < frames)).all():
+        reject("model.index", f"frames below {frames}", capsule_frames)
+    if len(entries) != PAIR_ENTRIES * m.index[second]:
+        reject("model.index", f"pairs of {count} capsules behind their number", entries)
+    table = entries.reshape(-1, PAIR_ENTRIES)
     pairs = table[:, :2]
     if not ((pairs >= 0) & (pairs < count)).all():
-        refuse("model.index", f"pairs of {count} capsules behind their number", pairs)
-    if (listed[pairs[:, 0]] < 0).any():
-        refuse("model.index", "a body as the first of every pair", pairs)
-    if has_misplaced_ends(table):
-        refuse("model.index", "behind each pair the first one of other capsules", table[:, 2])
+        reject("model.index", f"pairs of {count} capsules behind their number", pairs)
+    if (capsule_frames[pairs[:, 0]] < 0).any():
+        reject("model.index", "a body as the first of every pair", pairs)
+    if has_invalid_run_ends(table):
+        reject("model.index", "behind each pair the first one of other capsules", table[:, 2])
 
 
-def _constraint(t: TickStart) -> None:
+def _validate_contact_motion(t: TickStart) -> None:
     """Validates that the model and the table of elements agree on the `ContactMotion` constraint."""
     m = t.model
-    held = next((each for each in m.items if each[CODE] == CONTACT_MOTION), None)
-    if m.contact_motion_start != (-1 if held is None else held[START]):
-        refuse("model.contact_motion_start", "the numbers of the element that holds contacts", m.contact_motion_start)
-    if m.has_strict_contacts != (held is not None and held[LEVEL] == 0 and m.damping == 0.0):
-        refuse(
+    contact_motion = next((each for each in m.items if each[CODE] == CONTACT_MOTION), None)
+    if m.contact_motion_start != (-1 if contact_motion is None else contact_motion[START]):
+        reject("model.contact_motion_start", "the numbers of the element that holds contacts", m.contact_motion_start)
+    if m.has_strict_contacts != (contact_motion is not None and contact_motion[LEVEL] == 0 and m.damping == 0.0):
+        reject(
             "model.has_strict_contacts", "whether contacts are held on level 0, without damping", m.has_strict_contacts
         )
 
 
-def _custom(t: TickStart) -> None:
+def _validate_custom_rows(t: TickStart) -> None:
     """Validates the rows of custom elements."""
     z, m = t.inputs.custom_rows, t.model
-    own = np.flatnonzero(m.items[:, CODE] == CUSTOM)
+    custom_elements = np.flatnonzero(m.items[:, CODE] == CUSTOM)
     low, high = z[:, 1], z[:, 2]
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-        refuse("inputs.custom_rows", "bounds with numbers between", (low, high))
-    if not np.isin(z[:, 4], own).all():
-        refuse("inputs.custom_rows", f"elements {own}", z[:, 4])
+        reject("inputs.custom_rows", "bounds with numbers between", (low, high))
+    if not np.isin(z[:, 4], custom_elements).all():
+        reject("inputs.custom_rows", f"elements {custom_elements}", z[:, 4])
     if not (np.isin(z[:, 5], np.arange(len(z))) & (z[:, 3] >= 0.0)).all() or not np.isfinite(z[:, 3:]).all():
-        refuse("inputs.custom_rows", "finite rows with numbers and weights", "others")
+        reject("inputs.custom_rows", "finite rows with numbers and weights", "others")
 
 
-def _memory(memory: WorkingSetArrays, levels: int, limits: int) -> None:
+def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -> None:
     """Validates the sizes of working sets."""
     for field, sets, end in zip(
         ("current", "current_full"), memory[3:], memory.limit_starts[:, -1].tolist(), strict=True
     ):
         if not -1 <= end <= limits:
-            refuse("memory.limit_starts", f"up to {limits} limits", end)
+            reject("memory.limit_starts", f"up to {limits} limits", end)
         if len(sets) != (levels + 2) * max(end, 0):
-            refuse(f"memory.{field}", f"{levels + 2} sets of {max(end, 0)} limits", f"{len(sets)} entries")
+            reject(f"memory.{field}", f"{levels + 2} sets of {max(end, 0)} limits", f"{len(sets)} entries")
 
 
-def _field(t: TickStart, field: str) -> Any:
+def _get_field(t: TickStart, field: str) -> Any:
     record, _, name = field.partition(".")
     return getattr(getattr(t, record), name) if name else getattr(t, record)

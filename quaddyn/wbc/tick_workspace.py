@@ -12,11 +12,11 @@ from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SUMMARY_SIZE
 from ..hierarchy.workspace import make_workspace
 from ..urdf.tree import Array
-from .constraints.capsule_segments import MIDDLES
-from .constraints.distance_rows import NEAR
-from .constraints.joint_screws import SCREWS
-from .constraints.segment_motion import SEGMENT
-from .controller_model import MAX_LIMB_JOINTS, Tables
+from .constraints.capsule_segments import N_MIDPOINT_ROWS
+from .constraints.distance_rows import QUEUE_SIZE
+from .constraints.joint_screws import N_SCREW_ROWS
+from .constraints.segment_motion import SEGMENT_SIZE
+from .controller_model import MAX_LIMB_JOINTS, ControllerTables
 from .element_codes import COLLISION_LIMITS
 from .problem_rows import CODE, SIZE
 from .tick_data import (
@@ -28,14 +28,14 @@ from .tick_data import (
     TickInputData,
     TickScratch,
     WorkingSetMemory,
-    stride,
+    padded_length,
 )
 
 #: Number of entries of a custom row before its coefficients.
-CUSTOM_HEAD = 6
+CUSTOM_ROW_HEADER_SIZE = 6
 
 
-def _ints(*shape: int) -> Any:
+def _int_zeros(*shape: int) -> Any:
     return np.zeros(shape, dtype=np.int64)
 
 
@@ -46,8 +46,8 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> RigidBodyTerms:
     views, nv = layout.views(values), layout.nv
 
     def view(name: str, *shape: int) -> Array:
-        found: Array = views.get(name, np.zeros(shape))
-        return found
+        term: Array = views.get(name, np.zeros(shape))
+        return term
 
     starts = [layout.frames[name].rotation for name in frames]
     return RigidBodyTerms(
@@ -59,7 +59,7 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> RigidBodyTerms:
 
 def make_contacts(count: int, rows: int) -> ContactStateData:
     """Returns data of `count` contacts, with cones of up to `rows` rows."""
-    parts: list[Any] = [np.zeros(count), np.zeros(count), *(_ints(count) for _ in range(7))]
+    parts: list[Any] = [np.zeros(count), np.zeros(count), *(_int_zeros(count) for _ in range(7))]
     parts += [np.zeros(count) for _ in range(7)]
     parts += [*(np.zeros((count, 3)) for _ in range(3)), np.zeros((count, rows, 6))]
     return ContactStateData(*parts)
@@ -68,68 +68,75 @@ def make_contacts(count: int, rows: int) -> ContactStateData:
 def make_points(count: int, nv: int) -> ContactPointData:
     """Returns data of the points of `count` contacts."""
     return ContactPointData(
-        _ints(count), _ints(count), _ints(count), np.zeros((count, 6, stride(nv))), np.zeros((count, 6)),
-        np.zeros((count, 6)),
+        _int_zeros(count), _int_zeros(count), _int_zeros(count), np.zeros((count, 6, padded_length(nv))),
+        np.zeros((count, 6)), np.zeros((count, 6)),
     )  # fmt: skip
 
 
-def make_inputs(tables: Tables, numbers: Array, contacts: int, nv: int, nu: int, custom: int) -> TickInputData:
+def make_inputs(
+    tables: ControllerTables, parameters: Array, contacts: int, nv: int, nu: int, custom: int
+) -> TickInputData:
     """Returns inputs, with a buffer for `custom` custom rows."""
-    width = CUSTOM_HEAD + nv + 6 * contacts + nu
+    width = CUSTOM_ROW_HEADER_SIZE + nv + 6 * contacts + nu
     return TickInputData(
-        numbers, _ints(1), np.zeros(nu), np.zeros((len(tables.force_tasks), contacts, 8)), np.zeros((custom, width))
+        parameters,
+        _int_zeros(1),
+        np.zeros(nu),
+        np.zeros((len(tables.force_tasks), contacts, 8)),
+        np.zeros((custom, width)),
     )
 
 
-def make_rows(tables: Tables, n: int, custom: int) -> RowBuffer:
+def make_rows(tables: ControllerTables, n: int, custom: int) -> RowBuffer:
     """Returns row buffers for up to n unknowns."""
-    m, p, wide = tables.most_rows + custom + 1, tables.most_limits + custom + 1, stride(n + 1)
+    m, p, row_length = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, padded_length(n + 1)
     K = tables.model.levels
     return RowBuffer(
-        aligned(m, wide), np.zeros(m), np.zeros(m), np.zeros(m), _ints(m, 3), aligned(p, wide), np.zeros(p),
-        np.zeros(p), np.zeros(p), np.zeros(p), _ints(p, 3), _ints(2), _ints(K + 2), _ints(K + 2), _ints(1),
+        aligned(m, row_length), np.zeros(m), np.zeros(m), np.zeros(m), _int_zeros(m, 3), aligned(p, row_length),
+        np.zeros(p), np.zeros(p), np.zeros(p), np.zeros(p), _int_zeros(p, 3), _int_zeros(2), _int_zeros(K + 2),
+        _int_zeros(K + 2), _int_zeros(1),
     )  # fmt: skip
 
 
-def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: int) -> TickScratch:
+def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: int, custom: int) -> TickScratch:
     """Returns scratch arrays for up to n unknowns."""
-    free, wide, nf = nv - nu, stride(n + 1), stride(6 * contacts + 1)
-    m, p, K = tables.most_rows + custom + 1, tables.most_limits + custom + 1, tables.model.levels + 1
+    n_passive, row_length, force_length = nv - nu, padded_length(n + 1), padded_length(6 * contacts + 1)
+    m, p, K = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, tables.model.levels + 1
     capsules = tables.model.items[tables.model.items[:, CODE] == COLLISION_LIMITS, SIZE]
     return TickScratch(
-        acceleration=aligned(nv, wide),
-        torque=aligned(nu, wide),
+        acceleration=aligned(nv, row_length),
+        torque=aligned(nu, row_length),
         acceleration_length=np.zeros(nv),
         torque_length=np.zeros(nu),
-        force=_ints(contacts),
-        joint=_ints(nv),
-        base=aligned(free, stride(free + 1)),
-        right=aligned(free, wide),
-        limb=aligned(contacts, MAX_LIMB_JOINTS, stride(free + 1)),
-        limb_free=np.zeros((contacts, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
-        limb_left=np.zeros((contacts, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
+        force=_int_zeros(contacts),
+        joint_unknown=_int_zeros(nv),
+        passive_matrix=aligned(n_passive, padded_length(n_passive + 1)),
+        passive_rhs=aligned(n_passive, row_length),
+        limb_map=aligned(contacts, MAX_LIMB_JOINTS, padded_length(n_passive + 1)),
+        limb_redundancy=np.zeros((contacts, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
+        limb_leftover=np.zeros((contacts, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
         limb_inverse=np.zeros((contacts, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
-        limb_work=np.zeros((3, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
-        limb_unknown=_ints(contacts),
-        left=aligned(wide, nf),
-        left_value=np.zeros(nf),
-        null=aligned(wide, wide),
-        reflectors=aligned(nf, wide + LANE_WIDTH),
-        scratch_rows=aligned(4, max(wide, nf, stride(nv))),
-        order=_ints(max(nf, nv)),
-        J=np.zeros((6, stride(nv))),
-        J_other=np.zeros((6, max(6, stride(nv)))),
+        limb_scratch=np.zeros((3, MAX_LIMB_JOINTS, MAX_LIMB_JOINTS)),
+        limb_unknown=_int_zeros(contacts),
+        leftover_columns=aligned(row_length, force_length),
+        leftover_targets=np.zeros(force_length),
+        null_space_map=aligned(row_length, row_length),
+        reflectors=aligned(force_length, row_length + LANE_WIDTH),
+        scratch_rows=aligned(4, max(row_length, force_length, padded_length(nv))),
+        permutation=_int_zeros(max(force_length, nv)),
+        J=np.zeros((6, padded_length(nv))),
+        J_other=np.zeros((6, max(6, padded_length(nv)))),
         task_state=np.zeros((3, 6)),
         matrix3=np.zeros((3, 3)),
-        vectors=aligned(8, max(24, stride(nv))),
-        segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
-        midpoints=aligned(MIDDLES, stride(max([1, *capsules.tolist()]) + LANE_WIDTH)),
-        screws=aligned(SCREWS, stride(nv + LANE_WIDTH)),
-        pair_queue=_ints(NEAR),
-        bias=aligned(stride(nv)),
+        vectors=aligned(8, max(24, padded_length(nv))),
+        segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT_SIZE)),
+        midpoints=aligned(N_MIDPOINT_ROWS, padded_length(max([1, *capsules.tolist()]) + LANE_WIDTH)),
+        screws=aligned(N_SCREW_ROWS, padded_length(nv + LANE_WIDTH)),
+        pair_queue=_int_zeros(QUEUE_SIZE),
+        bias=aligned(padded_length(nv)),
         all_velocities=np.arange(nv, dtype=np.int64),
-        u=aligned(wide + LANE_WIDTH),
-        unknowns=aligned(wide + LANE_WIDTH),
+        full_unknowns=aligned(row_length + LANE_WIDTH),
+        unknowns=aligned(row_length + LANE_WIDTH),
         row_values=np.zeros(max(m, p)),
         ranks=np.zeros(K + 1),
         kkt=np.zeros(K + 1),
@@ -139,19 +146,19 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
     )
 
 
-def make_memory(tables: Tables, custom: int) -> WorkingSetMemory:
+def make_memory(tables: ControllerTables, custom: int) -> WorkingSetMemory:
     """Returns the working sets of a first tick."""
     K = tables.model.levels + 1
-    sets = [np.zeros((K + 1) * (tables.most_limits + custom + 1), dtype=np.int8) for _ in range(4)]
-    return WorkingSetMemory(_ints(2), _ints(3), _ints(1), _ints(2, K + 1), *sets)
+    sets = [np.zeros((K + 1) * (tables.max_limit_rows + custom + 1), dtype=np.int8) for _ in range(4)]
+    return WorkingSetMemory(_int_zeros(2), _int_zeros(3), _int_zeros(1), _int_zeros(2, K + 1), *sets)
 
 
 def make_data(
-    tables: Tables, terms: RigidBodyTerms, contacts: ContactStateData, inputs: TickInputData, n: int
+    tables: ControllerTables, terms: RigidBodyTerms, contacts: ContactStateData, inputs: TickInputData, n: int
 ) -> TickData:
     """Returns the data of a first tick: these records, and new buffers for up to n unknowns."""
     count, nv, nu, custom = len(contacts.size), len(terms.h), len(tables.model.actuated), len(inputs.custom_rows)
     return TickData(
         tables.model, terms, contacts, make_points(count, nv), inputs, make_rows(tables, n, custom),
-        make_work(tables, count, n, nv, nu, custom), make_memory(tables, custom),
+        make_scratch(tables, count, n, nv, nu, custom), make_memory(tables, custom),
     )  # fmt: skip

@@ -23,12 +23,12 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array
 from .certificate import Outcome, Status
-from .constraints.constraint import tolerance
+from .constraints.constraint import check_tolerance
 from .contact_settings import ContactSettings, make_contact_frame
 from .default_elements import default_tasks
 from .elements import Elements
 from .levels import check_robot
-from .named_items import NamedItems, known_names
+from .named_items import NamedItems, check_contact_names
 from .tasks import FootTask, MomentumTask, Task
 
 
@@ -88,10 +88,14 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         ArgumentError: a number is out of range, a name is used twice, or an element is not a motion task.
     """
 
-    dt = ValidatedAttribute[float, float](lambda self, value: _stable(check_number("dt", value), self._gain)[0])
-    gain = ValidatedAttribute[float, float](lambda self, value: _stable(self.dt, check_number("gain", value))[1])
+    dt = ValidatedAttribute[float, float](
+        lambda self, value: _check_stability(check_number("dt", value), self._gain)[0]
+    )
+    gain = ValidatedAttribute[float, float](
+        lambda self, value: _check_stability(self.dt, check_number("gain", value))[1]
+    )
     joint_limits = ValidatedAttribute[bool, bool](lambda self, value: bool(value))
-    rank_tolerance = ValidatedAttribute[float, float](lambda self, value: tolerance("rank_tolerance", value))
+    rank_tolerance = ValidatedAttribute[float, float](lambda self, value: check_tolerance("rank_tolerance", value))
     damping = ValidatedAttribute[float, float](lambda self, value: check_positive("damping", value, zero=True))
 
     def __init__(
@@ -112,10 +116,10 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         self.gain, self.joint_limits = gain, joint_limits
         self.rank_tolerance, self.damping = rank_tolerance, damping
         self._solve = SolverPool().solve if compiled else solve
-        wanted: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
+        given_levels: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
         if tasks is not None:
-            wanted = check_sequence("tasks", tasks, "levels")
-        self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
+            given_levels = check_sequence("tasks", tasks, "levels")
+        self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in given_levels)
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
             if not isinstance(task, Task) or isinstance(task, MomentumTask):
@@ -125,12 +129,12 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             check_robot(task, robot)
             by_name[task.name] = task
         self.tasks = Elements("task", by_name)
-        known = {foot: ContactSettings(robot, Contact.from_foot(robot, foot)) for foot in robot.feet}
+        contact_settings = {foot: ContactSettings(robot, Contact.from_foot(robot, foot)) for foot in robot.feet}
         for contact in check_sequence("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
-            known[contact.name] = ContactSettings(robot, contact)
-        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", known)
+            contact_settings[contact.name] = ContactSettings(robot, contact)
+        self.contacts: Mapping[str, ContactSettings] = NamedItems("contact", contact_settings)
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
 
     def compute(self, state: State, contacts: Iterable[str] | None = None) -> VelocityCommand:
@@ -151,37 +155,37 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
         state.writable_coordinates()  # finite, or refused
         feet = () if self.robot.root == "fixed" else self.robot.feet
-        names = feet if contacts is None else known_names(contacts, self.contacts)
-        held = {self.contacts[name].frame for name in names}
-        levels = [self._level_0(state, names)]
-        asked: list[tuple[str, Array, Array]] = []
+        names = feet if contacts is None else check_contact_names(contacts, self.contacts)
+        contact_frames = {self.contacts[name].frame for name in names}
+        levels = [self._make_level_0(state, names)]
+        task_rows: list[tuple[str, Array, Array]] = []
         for tasks in self._levels:
             J, w = [np.zeros((0, self.robot.nv))], [np.zeros(0)]
             for task in tasks:
-                if isinstance(task, FootTask) and task.frame in held:
+                if isinstance(task, FootTask) and task.frame in contact_frames:
                     continue
                 if not task.has_reference and task.size:
                     task.set_reference_from_state(state)
                 rows = task.rows_used
                 weight = task.weight_used
-                asked.append(
+                task_rows.append(
                     (task.name, task.jacobian(state)[rows], task.desired_velocity(state, gain=self.gain)[rows])
                 )
-                J.append(weight[:, None] * asked[-1][1])
-                w.append(weight * asked[-1][2])
+                J.append(weight[:, None] * task_rows[-1][1])
+                w.append(weight * task_rows[-1][2])
             levels.append(Level(np.vstack(J), np.concatenate(w)))
         solution = self._solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
         v = solution.x
         return VelocityCommand(
             v=v,
             q=np.asarray(self.robot.algorithms.integrate(self.robot.model, state.q, self.dt * v)),
-            residuals={name: wanted - jacobian @ v for name, jacobian, wanted in asked},
+            residuals={name: target - jacobian @ v for name, jacobian, target in task_rows},
             ranks=tuple(level.rank for level in solution.levels),
             active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
-            status=_status(solution),
+            status=_make_status(solution),
         )
 
-    def _level_0(self, state: State, names: Iterable[str]) -> Level:
+    def _make_level_0(self, state: State, names: Iterable[str]) -> Level:
         robot = self.robot
         J = [np.zeros((0, robot.nv))] + [
             make_contact_frame(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names
@@ -192,9 +196,9 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         if not self.joint_limits:
             return Level(stack, np.zeros(len(stack)), C=C[:0], lower=np.zeros(0), upper=np.zeros(0))
         q, lower, upper = state.q[self._entries], robot.lower[self._entries], robot.upper[self._entries]
-        ranged = lower < upper  # no room at all is what files write for "no limit"
-        high = np.where(ranged, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
-        low = np.where(ranged, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
+        has_range = lower < upper  # no room at all is what files write for "no limit"
+        high = np.where(has_range, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
+        low = np.where(has_range, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
         # a joint outside its range returns, at up to its largest velocity
         high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
         return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
@@ -204,13 +208,13 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
 OUTCOMES: dict[str, Outcome] = {"optimal": "solved", "infeasible": "infeasible", "inaccurate": "inaccurate"}
 
 
-def _status(solution: HierarchySolution) -> Status:
+def _make_status(solution: HierarchySolution) -> Status:
     first = solution.levels[0]
     violation = max(np.abs(first.residual).max(initial=0.0), np.abs(first.violation).max(initial=0.0))
     return Status(OUTCOMES[solution.status], float(violation), solution.kkt)
 
 
-def _stable(dt: float, gain: float) -> tuple[float, float]:
+def _check_stability(dt: float, gain: float) -> tuple[float, float]:
     """Returns both numbers, and raises unless errors decay."""
     if not (0.0 < dt <= 0.1 and 0.0 <= gain * dt <= 1.0):
         raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")

@@ -18,30 +18,30 @@ from ...compiler import (
 )
 from .distance_barrier import MAX_NORMAL_TURN, ROW_ACTIVATION_RATIO, SECOND_ORDER_MARGIN, Barrier, min_acceleration
 from .pair_motion import (
-    CROSSING,
-    OTHER,
+    DISTANCE,
+    MIN_SEPARATION,
+    NORMAL,
+    OTHER_SEGMENT,
     POINT,
     POINT_DRIFT,
-    POINT_SPEED,
-    SECOND,
-    THIRD,
-    D,
-    N,
-    W,
-    add3,
+    POINT_VELOCITY,
+    RELATIVE_VELOCITY,
+    SECOND_DERIVATIVE,
+    THIRD_DERIVATIVE,
+    add_scaled3,
     dot8,
     load3,
     store3,
 )
-from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, START, START_DRIFT, START_SPEED
+from .segment_motion import EXTENT, EXTENT_DRIFT, EXTENT_VELOCITY, START, START_DRIFT, START_VELOCITY
 
 #: Number of parts of a pair: the whole, the two ends of the first capsule, those of the second.
-PARTS = 5
+N_PARTS = 5
 #: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
 #: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
 #: that it keeps away from.
-NEED, REMAINING_SPEED, BOUND, GIVEN = 0, 1, 2, 3
-WRENCH, LATER, THERE, KNOWN = 4, 10, 16, 19
+ROW_NEED, REMAINING_SPEED, LOWER_BOUND, RELAXATION = 0, 1, 2, 3
+WRENCH, WRENCH_OF_RATES, OTHER_POINT, N_ROW_DATA = 4, 10, 16, 19
 
 
 class PairBlock(NamedTuple):
@@ -50,7 +50,7 @@ class PairBlock(NamedTuple):
     P: Vector  # 12 rows: starts and directions of both
     V: Vector  # 12 rows: their velocities
     reach: Vector  # distance of the segments with zero margin [m]
-    found: Vector  # FOUND rows of `barrier_points`
+    critical_points: Vector  # FOUND rows of `barrier_points`
 
 
 class PointBlock(NamedTuple):
@@ -58,27 +58,27 @@ class PointBlock(NamedTuple):
 
     M: Vector  # KEEPING rows of `pair_motion`
     reach: Vector  # distance with zero margin [m]
-    given: Vector  # relaxation of the bounds of sliding points [m/s^2]
+    relaxation: Vector  # relaxation of the bounds of sliding points [m/s^2]
     motion: Vector  # MOTION rows
-    known: Vector  # KNOWN rows
+    row_data: Vector  # KNOWN rows
 
 
 @compiled()
-def gather_pair(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
+def store_pair_in_lane(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
     """Writes two segments as a pair of a block."""
     P, V = block.P[lane:], block.V[lane:]
-    gather3(P, 0, a, START)
-    gather3(P, 3, a, ALONG)
-    gather3(P, 6, b, START)
-    gather3(P, 9, b, ALONG)
-    gather3(V, 0, a, START_SPEED)
-    gather3(V, 3, a, ALONG_SPEED)
-    gather3(V, 6, b, START_SPEED)
-    gather3(V, 9, b, ALONG_SPEED)
+    store_vector_in_lane(P, 0, a, START)
+    store_vector_in_lane(P, 3, a, EXTENT)
+    store_vector_in_lane(P, 6, b, START)
+    store_vector_in_lane(P, 9, b, EXTENT)
+    store_vector_in_lane(V, 0, a, START_VELOCITY)
+    store_vector_in_lane(V, 3, a, EXTENT_VELOCITY)
+    store_vector_in_lane(V, 6, b, START_VELOCITY)
+    store_vector_in_lane(V, 9, b, EXTENT_VELOCITY)
 
 
 @compiled(inline=True)
-def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
+def store_vector_in_lane(out: Vector, row: int, x: Vector, at: int) -> None:
     """Writes three numbers to one lane of three rows."""
     out[8 * row] = x[at]
     out[8 * row + 8] = x[at + 1]
@@ -86,7 +86,7 @@ def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
 
 
 @compiled(inline=True)
-def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, position: float) -> None:
+def store_segment_point_in_lane(out: Vector, row: int, x: Vector, start: int, along: int, position: float) -> None:
     """Writes a point of a segment to one lane of three rows."""
     out[8 * row] = x[start] + position * x[along]
     out[8 * row + 8] = x[start + 1] + position * x[along + 1]
@@ -94,72 +94,77 @@ def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, posit
 
 
 @compiled()
-def gather_point(M: Vector, lane: int, a: Vector, position: float, b: Vector) -> None:
+def store_point_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector) -> None:
     """Writes a point of one segment, at a position in [0, 1], and another segment."""
     out = M[lane:]
-    gather_place(out, POINT, a, START, ALONG, position)
-    gather_place(out, POINT_SPEED, a, START_SPEED, ALONG_SPEED, position)
-    gather_place(out, POINT_DRIFT, a, START_DRIFT, ALONG_DRIFT, position)
-    gather3(out, OTHER + START, b, START)
-    gather3(out, OTHER + ALONG, b, ALONG)
-    gather3(out, OTHER + START_SPEED, b, START_SPEED)
-    gather3(out, OTHER + ALONG_SPEED, b, ALONG_SPEED)
-    gather3(out, OTHER + START_DRIFT, b, START_DRIFT)
-    gather3(out, OTHER + ALONG_DRIFT, b, ALONG_DRIFT)
+    store_segment_point_in_lane(out, POINT, a, START, EXTENT, position)
+    store_segment_point_in_lane(out, POINT_VELOCITY, a, START_VELOCITY, EXTENT_VELOCITY, position)
+    store_segment_point_in_lane(out, POINT_DRIFT, a, START_DRIFT, EXTENT_DRIFT, position)
+    store_vector_in_lane(out, OTHER_SEGMENT + START, b, START)
+    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT, b, EXTENT)
+    store_vector_in_lane(out, OTHER_SEGMENT + START_VELOCITY, b, START_VELOCITY)
+    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT_VELOCITY, b, EXTENT_VELOCITY)
+    store_vector_in_lane(out, OTHER_SEGMENT + START_DRIFT, b, START_DRIFT)
+    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT_DRIFT, b, EXTENT_DRIFT)
 
 
 @compiled(inline=False)
-def gather_points(M: Vector, lane: int, a: Vector, position: float, b: Vector, other: float) -> None:
+def store_two_points_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector, other: float) -> None:
     """Writes a point of each of two segments."""
-    gather_point(M, lane, a, position, b)
+    store_point_in_lane(M, lane, a, position, b)
     out = M[lane:]
-    gather_place(out, OTHER + START, b, START, ALONG, other)
-    gather_place(out, OTHER + START_SPEED, b, START_SPEED, ALONG_SPEED, other)
-    gather_place(out, OTHER + START_DRIFT, b, START_DRIFT, ALONG_DRIFT, other)
+    store_segment_point_in_lane(out, OTHER_SEGMENT + START, b, START, EXTENT, other)
+    store_segment_point_in_lane(out, OTHER_SEGMENT + START_VELOCITY, b, START_VELOCITY, EXTENT_VELOCITY, other)
+    store_segment_point_in_lane(out, OTHER_SEGMENT + START_DRIFT, b, START_DRIFT, EXTENT_DRIFT, other)
     for d in range(3):
-        out[8 * (OTHER + ALONG + d)] = 0.0
-        out[8 * (OTHER + ALONG_SPEED + d)] = 0.0
-        out[8 * (OTHER + ALONG_DRIFT + d)] = 0.0
+        out[8 * (OTHER_SEGMENT + EXTENT + d)] = 0.0
+        out[8 * (OTHER_SEGMENT + EXTENT_VELOCITY + d)] = 0.0
+        out[8 * (OTHER_SEGMENT + EXTENT_DRIFT + d)] = 0.0
 
 
 @compiled(inline=False)
-def flag_active_pairs(block: PointBlock, flat: bool, by: Barrier) -> None:
+def compute_row_data(block: PointBlock, from_planes: bool, barrier: Barrier) -> None:
     """Computes which points of a block need a row, and the data of these rows, from the motion of the points."""
-    motion, known, time = block.motion, block.known, 3.0 * by.ahead
-    nx, ny, nz = load3(motion, N)
-    wx, wy, wz = load3(motion, W)
-    d, drift = load8(motion, 8 * D), load8(motion, 8 * SECOND)
+    motion, row_data, time = block.motion, block.row_data, 3.0 * barrier.midpoint_time
+    nx, ny, nz = load3(motion, NORMAL)
+    wx, wy, wz = load3(motion, RELATIVE_VELOCITY)
+    d, drift = load8(motion, 8 * DISTANCE), load8(motion, 8 * SECOND_DERIVATIVE)
     approach = dot8(nx, ny, nz, wx, wy, wz)
-    required, remaining_speed = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, by)
-    need = required + ROW_ACTIVATION_RATIO * by.max_acceleration
-    if not flat:  # where segments intersect there is no direction apart
-        need = select8(d - CROSSING, need, broadcast8(-1.0))
-    store8(need, known, 8 * NEED)
-    store8(remaining_speed, known, 8 * REMAINING_SPEED)
+    required, remaining_speed = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, barrier)
+    row_need = required + ROW_ACTIVATION_RATIO * barrier.max_acceleration
+    if not from_planes:  # where segments intersect there is no direction apart
+        row_need = select8(d - MIN_SEPARATION, row_need, broadcast8(-1.0))
+    store8(row_need, row_data, 8 * ROW_NEED)
+    store8(remaining_speed, row_data, 8 * REMAINING_SPEED)
     # a new row acts little at first: its bound rises from far below -ROW_ACTIVATION_RATIO max_acceleration
-    lack = max8(by.max_acceleration - need, broadcast8(0.0))
-    store8(load8(block.given, 0) + lack * lack / max8(need, broadcast8(1e-6 * by.max_acceleration)), known, 8 * GIVEN)
+    activation_deficit = max8(barrier.max_acceleration - row_need, broadcast8(0.0))
+    store8(
+        load8(block.relaxation, 0)
+        + activation_deficit * activation_deficit / max8(row_need, broadcast8(1e-6 * barrier.max_acceleration)),
+        row_data,
+        8 * RELAXATION,
+    )
     mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # rate of change of n
-    if not flat:
-        drift += by.ahead * min8(load8(motion, 8 * THIRD), broadcast8(0.0))
-        over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
-        mx, my, mz = add3(wx, wy, wz, -approach, nx, ny, nz)
-        mx, my, mz = mx * over, my * over, mz * over
+    if not from_planes:
+        drift += barrier.midpoint_time * min8(load8(motion, 8 * THIRD_DERIVATIVE), broadcast8(0.0))
+        inverse_distance = broadcast8(1.0) / max8(d, broadcast8(MIN_SEPARATION))
+        mx, my, mz = add_scaled3(wx, wy, wz, -approach, nx, ny, nz)
+        mx, my, mz = mx * inverse_distance, my * inverse_distance, mz * inverse_distance
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
-        less = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
-        mx, my, mz = less * mx, less * my, less * mz
-    store8(required - drift, known, 8 * BOUND)
+        turn_scale = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
+        mx, my, mz = turn_scale * mx, turn_scale * my, turn_scale * mz
+    store8(required - drift, row_data, 8 * LOWER_BOUND)
     # the force of a row and its moment about the origin, now and as they change
     ax, ay, az = load3(block.M, POINT)
-    px, py, pz = load3(block.M, POINT_SPEED)
-    store3(ax + d * nx, ay + d * ny, az + d * nz, known, THERE)
+    px, py, pz = load3(block.M, POINT_VELOCITY)
+    store3(ax + d * nx, ay + d * ny, az + d * nz, row_data, OTHER_POINT)
     qx, qy, qz = cross8(ax, ay, az, nx, ny, nz)
-    store3(time * nx, time * ny, time * nz, known, LATER)
-    store3(time * qx, time * qy, time * qz, known, LATER + 3)
-    store3(nx + time * mx, ny + time * my, nz + time * mz, known, WRENCH)
+    store3(time * nx, time * ny, time * nz, row_data, WRENCH_OF_RATES)
+    store3(time * qx, time * qy, time * qz, row_data, WRENCH_OF_RATES + 3)
+    store3(nx + time * mx, ny + time * my, nz + time * mz, row_data, WRENCH)
     ux, uy, uz = cross8(px, py, pz, nx, ny, nz)
     hx, hy, hz = cross8(ax, ay, az, mx, my, mz)
-    store3(qx + time * (ux + hx), qy + time * (uy + hy), qz + time * (uz + hz), known, WRENCH + 3)
+    store3(qx + time * (ux + hx), qy + time * (uy + hy), qz + time * (uz + hz), row_data, WRENCH + 3)
 
 
 @compiled(inline=True)

@@ -17,13 +17,13 @@ from ...urdf.tree import Array
 from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_codes import COLLISION_LIMITS
 from ..parameter_block import ScalarParameter
-from .capsule_segments import HEAD, RADIUS, SPEED, WIDTH
-from .collision_blocks import PARTS
-from .collision_pairs import choose_pairs, listed_pairs, placed_ends, placed_obstacles
-from .collision_rows import LISTED
+from .capsule_segments import CAPSULE_SIZE, HEADER_SIZE, OBSTACLE_VELOCITY, RADIUS
+from .collision_blocks import N_PARTS
+from .collision_pairs import choose_pairs, find_obstacle_origins, make_pair_list, transform_obstacle_ends
+from .collision_rows import PAIR_ENTRIES
 from .constraint import Constraint
 from .distance_barrier import max_approach_speed
-from .pair_distances import part_distances
+from .pair_distances import compute_part_distances
 
 #: Penetration of the margin [m] beyond which a pair is reported as not viable.
 MAX_PENETRATION = 1e-4
@@ -132,15 +132,15 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         self.obstacles = dict(obstacles or {})
         robot = self.model.robot
         robot.reject_coupled_joints("CollisionLimits")
-        where = placed_obstacles(self.obstacles, obstacle_positions or {})
-        chosen = choose_pairs(self.model, self.obstacles, where, links, self_collision, margin)
-        super().__init__(name, HEAD + WIDTH * len(chosen.capsules), robot=robot)
+        obstacle_origins = find_obstacle_origins(self.obstacles, obstacle_positions or {})
+        chosen = choose_pairs(self.model, self.obstacles, obstacle_origins, links, self_collision, margin)
+        super().__init__(name, HEADER_SIZE + CAPSULE_SIZE * len(chosen.capsules), robot=robot)
         self.pairs, self.left_out, self.labels = chosen.names, chosen.left_out, chosen.labels
-        self._bodies, self._pairs, self._of = chosen.bodies, chosen.pairs, chosen.of
+        self._bodies, self._pairs, self._capsules_of_obstacle = chosen.bodies, chosen.pairs, chosen.capsules_of_obstacle
         self.margin, self.barrier_rate, self.max_acceleration = margin, barrier_rate, max_acceleration
         self.block[3] = float(robot.root == "free")
         self._capsules()[:] = chosen.capsules
-        for key, point in where.items():
+        for key, point in obstacle_origins.items():
             self.set_obstacle_pose(key, point)
 
     def set_obstacle_pose(
@@ -162,13 +162,13 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             raise UnknownNameError("obstacle", obstacle, self.obstacles)
         p = check_vector("position", position, (3,), "a point")
         v = check_vector("velocity", velocity, (3,), "a velocity")
-        rows = self._capsules()[self._of[obstacle]]
-        rows[:, :RADIUS] = placed_ends(self.obstacles[obstacle], p, rotation)
-        rows[:, SPEED:] = v
+        rows = self._capsules()[self._capsules_of_obstacle[obstacle]]
+        rows[:, :RADIUS] = transform_obstacle_ends(self.obstacles[obstacle], p, rotation)
+        rows[:, OBSTACLE_VELOCITY:] = v
 
     def _capsules(self) -> Array:
         """Returns the parameters of the capsules, (capsules, WIDTH), as a view of the block."""
-        return self.block[HEAD:].reshape(-1, WIDTH)
+        return self.block[HEADER_SIZE:].reshape(-1, CAPSULE_SIZE)
 
     def distance_margins(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Computes the distance of every pair above `margin`, and its rate of change.
@@ -180,36 +180,41 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         Returns:
             (pairs,) [m] and (pairs,) [m/s], in the order of `pairs`.
         """
-        margins, rates = self._gaps(self.block, q, v)
+        margins, rates = self._margins_of_parts(self.block, q, v)
         nearest = np.argmin(margins, axis=1)[:, None]
         return np.take_along_axis(margins, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
-    def _gaps(self, numbers: Array, q: Array, v: Array, p: float = 0.0) -> tuple[Array, Array]:
+    def _margins_of_parts(self, parameters: Array, q: Array, v: Array, p: float = 0.0) -> tuple[Array, Array]:
         """Returns (pairs, PARTS) margins and rates; infinite and 0 where a pair has no such part."""
-        return part_distances(self.model.robot, self._bodies, self._pairs, numbers, q, v, p)
+        return compute_part_distances(self.model.robot, self._bodies, self._pairs, parameters, q, v, p)
 
-    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, parameters: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Returns the names of the pairs that are nearer than `margin`, or too fast to keep it."""
-        p, most = float(numbers[1]), float(numbers[2])
-        nearest, (margins, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
-        allowed = np.array([max_approach_speed(each, p, most) for each in margins.ravel().tolist()]).reshape(
-            margins.shape
+        p, max_acceleration = float(parameters[1]), float(parameters[2])
+        nearest, (margins, speeds) = (
+            self._margins_of_parts(parameters, q, v)[0],
+            self._margins_of_parts(parameters, q, v, p),
         )
-        wrong = (nearest < -MAX_PENETRATION) | (speeds + allowed < -MAX_PENETRATION * p)
-        return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
+        allowed_speeds = np.array(
+            [max_approach_speed(each, p, max_acceleration) for each in margins.ravel().tolist()]
+        ).reshape(margins.shape)
+        is_nonviable = (nearest < -MAX_PENETRATION) | (speeds + allowed_speeds < -MAX_PENETRATION * p)
+        return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(is_nonviable.any(axis=1)).tolist()))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the positions of two lists: capsules' frames (-1 for obstacles), and pairs behind their number."""
         frames = references.add_index_list(references.add_frame(body) if body else -1 for body in self._bodies)
-        return frames, references.add_index_list([len(self._pairs), *listed_pairs(self._pairs, self._capsules())])
+        return frames, references.add_index_list([len(self._pairs), *make_pair_list(self._pairs, self._capsules())])
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
         """Returns a layout of four scalars, `WIDTH` parameters per capsule, and rows of all pairs and their ends."""
-        n, most = counts.rows, max(0, (counts.entries - counts.rows - 1) // LISTED)
+        n, max_pairs = counts.rows, max(0, (counts.entries - counts.rows - 1) // PAIR_ENTRIES)
         lists = range(counts.entries - n + 1), range(counts.entries)
-        return Layout(n, HEAD + WIDTH * n, first=lists[0], second=lists[1], limits=PARTS * most, capsules=n)
+        return Layout(
+            n, HEADER_SIZE + CAPSULE_SIZE * n, first=lists[0], second=lists[1], limits=N_PARTS * max_pairs, capsules=n
+        )
 
     def row_name(self, contact: str, row: int) -> str:
         """Returns the name of a row for explanations."""
-        return f"{self.pairs[row // PARTS]} distance"
+        return f"{self.pairs[row // N_PARTS]} distance"

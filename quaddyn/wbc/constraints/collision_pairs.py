@@ -16,7 +16,7 @@ from ...kinematics.obstacles import Obstacle
 from ...kinematics.segment_distances import nearest_segment_parameters
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
-from .capsule_segments import FLAT, RADIUS
+from .capsule_segments import IS_PLANE, RADIUS
 
 
 class ChosenPairs(NamedTuple):
@@ -28,45 +28,45 @@ class ChosenPairs(NamedTuple):
     capsules: Array  # (capsules, WIDTH) numbers of each
     labels: tuple[str, ...]  # of the capsules
     bodies: tuple[str, ...]  # that they are fixed to, "" for obstacles
-    of: dict[str, slice]  # capsules of each obstacle
+    capsules_of_obstacle: dict[str, slice]  # capsules of each obstacle
 
 
-def listed_pairs(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
+def make_pair_list(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
     """Returns the list of pairs that `collision_rows` processes, `LISTED` entries per pair.
 
     Args:
         pairs: (pairs, 2) as of `ChosenPairs`.
         capsules: (capsules, WIDTH) as there.
     """
-    flat, ends, first = capsules[pairs[:, 1], FLAT] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
+    is_plane, ends, first = capsules[pairs[:, 1], IS_PLANE] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):
-        if k == len(pairs) or _starts_new_run(pairs, flat, first, k):
+        if k == len(pairs) or _starts_new_run(pairs, is_plane, first, k):
             ends[first:k] = k
             first = k
     return np.column_stack([pairs, ends]).ravel().tolist()
 
 
-def _starts_new_run(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:
+def _starts_new_run(pairs: NDArray[np.int64], is_plane: NDArray[np.bool_], i: int, j: int) -> bool:
     """Returns whether pair j cannot be processed together with pair i."""
-    return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= LANE_WIDTH or flat[i] != flat[j])
+    return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= LANE_WIDTH or is_plane[i] != is_plane[j])
 
 
-def has_misplaced_ends(listed: NDArray[np.int64]) -> bool:
+def has_invalid_run_ends(pair_list: NDArray[np.int64]) -> bool:
     """Returns whether a list of pairs, (pairs, LISTED), is not one that `listed_pairs` could have made."""
     first = 0
-    while first < len(listed):
-        end = int(listed[first, 2])
-        if not first < end <= len(listed):
+    while first < len(pair_list):
+        end = int(pair_list[first, 2])
+        if not first < end <= len(pair_list):
             return True
-        together = listed[first:end]
-        beyond = together[:, 1] - together[0, 1]
-        if (together[:, 0] != together[0, 0]).any() or (beyond < 0).any() or (beyond >= LANE_WIDTH).any():
+        run = pair_list[first:end]
+        offsets = run[:, 1] - run[0, 1]
+        if (run[:, 0] != run[0, 0]).any() or (offsets < 0).any() or (offsets >= LANE_WIDTH).any():
             return True
         first = end
     return False
 
 
-def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, ArrayLike]) -> dict[str, Array]:
+def find_obstacle_origins(obstacles: Mapping[str, Obstacle], positions: Mapping[str, ArrayLike]) -> dict[str, Array]:
     """Returns the (3,) position of the origin of each obstacle [m]; zero for those without a given position.
 
     Raises:
@@ -76,15 +76,15 @@ def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, Arr
     for key, each in obstacles.items():
         if not isinstance(each, Obstacle):
             raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(each).__name__}")
-    where: dict[str, Array] = {key: np.zeros(3) for key in obstacles}
-    for key, at in placed.items():
-        if key not in where:
-            raise UnknownNameError("obstacle in obstacle_positions=", key, where)
-        where[key] = check_vector(f"obstacle_positions[{key!r}]", at, (3,), "a point")
-    return where
+    origins: dict[str, Array] = {key: np.zeros(3) for key in obstacles}
+    for key, position in positions.items():
+        if key not in origins:
+            raise UnknownNameError("obstacle in obstacle_positions=", key, origins)
+        origins[key] = check_vector(f"obstacle_positions[{key!r}]", position, (3,), "a point")
+    return origins
 
 
-def placed_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None) -> Array:
+def transform_obstacle_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None) -> Array:
     """Returns (shapes, 6) ends of the segments of an obstacle at a position [m].
 
     Raises:
@@ -101,7 +101,7 @@ def placed_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None)
 def choose_pairs(
     model: CapsuleModel,
     obstacles: Mapping[str, Obstacle],
-    where: Mapping[str, Array],
+    obstacle_origins: Mapping[str, Array],
     links: tuple[str, ...] | None,
     self_collision: bool,
     margin: float,
@@ -111,7 +111,7 @@ def choose_pairs(
     Args:
         model: capsules of the robot.
         obstacles: obstacles by name.
-        where: (3,) position of the origin by name of an obstacle [m].
+        obstacle_origins: (3,) position of the origin by name of an obstacle [m].
         links: names of links that keep away from obstacles; None for all.
         self_collision: whether to include pairs of the robot's own links.
         margin: distance in the home configuration [m] below which a pair is excluded.
@@ -125,24 +125,35 @@ def choose_pairs(
     for link in links or ():
         if link not in known:
             raise UnknownNameError("link", link, known)
-    own = model.pairs.tolist() if self_collision else []
-    there = model.distances(robot.q_home).tolist()
-    near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
-    left_out, pairs = sorted(near), [(i, j) for i, j in own if _links(capsules, i, j) not in near]
-    names, home = [_links(capsules, i, j) for i, j in pairs], model.world_segments(robot.q_home)
-    blocks = [_numbers(each.ends, each.radius) for each in capsules]
-    labels, bodies, of = [each.link for each in capsules], [each.body for each in capsules], dict[str, slice]()
+    own_pairs = model.pairs.tolist() if self_collision else []
+    home_distances = model.distances(robot.q_home).tolist()
+    near_pairs = {
+        _pair_name(capsules, *pair)
+        for pair, distance in zip(own_pairs, home_distances, strict=False)
+        if distance <= margin
+    }
+    left_out, pairs = sorted(near_pairs), [(i, j) for i, j in own_pairs if _pair_name(capsules, i, j) not in near_pairs]
+    names, home_segments = [_pair_name(capsules, i, j) for i, j in pairs], model.world_segments(robot.q_home)
+    blocks = [_capsule_parameters(each.ends, each.radius) for each in capsules]
+    labels, bodies, capsules_of_obstacle = (
+        [each.link for each in capsules],
+        [each.body for each in capsules],
+        dict[str, slice](),
+    )
     for key, obstacle in obstacles.items():
         shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
-        of[key] = slice(shapes.start, shapes.stop)
+        capsules_of_obstacle[key] = slice(shapes.start, shapes.stop)
         for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
-            blocks.append(_numbers(ends, radius, flat=obstacle.is_plane))
+            blocks.append(_capsule_parameters(ends, radius, is_plane=obstacle.is_plane))
             labels.append(key)
             bodies.append("")
         for i, capsule in enumerate(capsules):
             if links is not None and capsule.link not in links:
                 continue
-            if any(_home_gap(home[i], capsule.radius, blocks[j], where[key]) <= margin for j in shapes):
+            if any(
+                _home_distance(home_segments[i], capsule.radius, blocks[j], obstacle_origins[key]) <= margin
+                for j in shapes
+            ):
                 left_out.append(f"{capsule.link} - {key}")
                 continue
             names += [f"{capsule.link} - {key}"] * len(shapes)
@@ -151,7 +162,7 @@ def choose_pairs(
         raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
     used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
     # capsules' numbers ascend, planes come last: `collision_rows` looks at eight capsules at a time
-    order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][FLAT], *pairs[k]))
+    order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][IS_PLANE], *pairs[k]))
     unused = len(blocks) - len(used)
     return ChosenPairs(
         names=tuple(names[k] for k in order),
@@ -160,26 +171,28 @@ def choose_pairs(
         capsules=np.array([blocks[i] for i in used]),
         labels=tuple(labels[i] for i in used),
         bodies=tuple(bodies[i] for i in used),
-        of={key: slice(each.start - unused, each.stop - unused) for key, each in of.items()},
+        capsules_of_obstacle={
+            key: slice(each.start - unused, each.stop - unused) for key, each in capsules_of_obstacle.items()
+        },
     )
 
 
-def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
+def _pair_name(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
     """Returns the name of a pair of capsules."""
     return f"{capsules[i].link} - {capsules[j].link}"
 
 
-def _numbers(ends: Array, radius: float, *, flat: bool = False) -> Array:
+def _capsule_parameters(ends: Array, radius: float, *, is_plane: bool = False) -> Array:
     """Returns the (WIDTH,) parameters of a capsule or plane."""
-    half = 0.0 if flat else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
-    return np.array([*ends.ravel(), radius, half, float(flat), 0.0, 0.0, 0.0])
+    half = 0.0 if is_plane else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
+    return np.array([*ends.ravel(), radius, half, float(is_plane), 0.0, 0.0, 0.0])
 
 
-def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
+def _home_distance(ends: Array, radius: float, z: Array, origin: Array) -> float:
     """Returns the distance of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
     b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
-    if z[FLAT] != 0.0:
-        return float(((ends - at) @ b[0]).min() - radii)
-    b = b + at
+    if z[IS_PLANE] != 0.0:
+        return float(((ends - origin) @ b[0]).min() - radii)
+    b = b + origin
     s, t = nearest_segment_parameters(ends[0], ends[1], b[0], b[1])
     return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)

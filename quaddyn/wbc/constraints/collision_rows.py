@@ -35,86 +35,90 @@ from ...compiler import compiled, local, zeros
 from ..row_writing import Item
 from ..tick_data import TickContext
 from .capsule_segments import (
-    FLAT,
-    HALF,
-    HEAD,
+    CAPSULE_SIZE,
+    HALF_LENGTH,
+    HEADER_SIZE,
+    IS_PLANE,
     RADIUS,
-    WIDTH,
+    compute_segments,
     may_approach,
     may_be_near,
-    place_segments,
     write_capsule_reaches,
 )
 from .collision_blocks import (
-    KNOWN,
+    N_ROW_DATA,
     PairBlock,
     PointBlock,
-    flag_active_pairs,
-    gather_pair,
-    gather_point,
-    gather_points,
+    compute_row_data,
+    store_pair_in_lane,
+    store_point_in_lane,
+    store_two_points_in_lane,
 )
 from .critical_points import (
-    CLOSE,
-    FOUND,
+    FIRST_POSITION,
+    N_CRITICAL_POINT_ROWS,
+    PART_NEEDS_ROW,
     POINT_ITERATIONS,
-    S,
-    T,
-    evaluate_points,
-    locate_pair_points,
+    SECOND_POSITION,
+    compute_distance_motion,
+    find_critical_points,
     sliding_relaxation,
 )
 from .distance_barrier import Barrier
-from .distance_rows import PendingRow, common_entries, list_point, write_rows
+from .distance_rows import PendingRow, count_common_velocities, store_point_in_queue, write_distance_rows
 from .joint_screws import clear_screws
-from .pair_motion import KEEPING, MOTION
+from .pair_motion import N_MOTION_ROWS, N_POINT_ROWS
 
 #: Number of entries of a pair in `ControllerModel.index`: its capsules, and the first pair behind those that are
 #: processed together with it, which have the same first capsule and second ones within eight.
-LISTED = 3
+PAIR_ENTRIES = 3
 
 
 @compiled(inline=False)
 def write_collision_rows(item: Item, t: TickContext) -> None:
     """Writes the rows of near pairs; the lists of the element have the capsules' frames, and the pairs, planes last."""
     dt, p = t.model.period, item.parameters[1]
-    grouped = 6 if item.parameters[3] > 0.0 else 0
-    by = Barrier(p, item.parameters[2], item.parameters[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
-    block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * FOUND))
-    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), local(8 * MOTION), local(8 * KNOWN))
-    place_segments(item, t)
-    swift = write_capsule_reaches(t.work.midpoints, item.size, by)
+    base_velocities = 6 if item.parameters[3] > 0.0 else 0
+    barrier = Barrier(p, item.parameters[2], item.parameters[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), base_velocities)
+    block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * N_CRITICAL_POINT_ROWS))
+    points = PointBlock(zeros(8 * N_POINT_ROWS), zeros(8), zeros(8), local(8 * N_MOTION_ROWS), local(8 * N_ROW_DATA))
+    compute_segments(item, t)
+    any_fast = write_capsule_reaches(t.work.midpoints, item.size, barrier)
     clear_screws(t.work.screws)
-    pairs, listed = t.model.index[item.second], t.model.index[item.second + 1 :]
-    gaps, near, k, waiting, count = local(8), t.work.pair_queue, 0, 0, 0
-    while k < pairs and item.parameters[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
-        first, end = listed[LISTED * k + 1], listed[LISTED * k + 2]
-        a, middles = listed[LISTED * k], t.work.midpoints
-        if may_be_near(middles, a, first, gaps) and (not swift or may_approach(middles, a, first, by, gaps)):
+    n_pairs, pair_list = t.model.index[item.second], t.model.index[item.second + 1 :]
+    may_need_row, queue, k, queued, count = local(8), t.work.pair_queue, 0, 0, 0
+    while (
+        k < n_pairs and item.parameters[HEADER_SIZE + CAPSULE_SIZE * pair_list[PAIR_ENTRIES * k + 1] + IS_PLANE] == 0.0
+    ):
+        first, end = pair_list[PAIR_ENTRIES * k + 1], pair_list[PAIR_ENTRIES * k + 2]
+        a, midpoints = pair_list[PAIR_ENTRIES * k], t.work.midpoints
+        if may_be_near(midpoints, a, first, may_need_row) and (
+            not any_fast or may_approach(midpoints, a, first, barrier, may_need_row)
+        ):
             for i in range(k, end):
-                if gaps[listed[LISTED * i + 1] - first] > 0.0:
-                    near[waiting] = i
-                    waiting += 1
-                    if waiting == 8:
-                        count = add_parts(item, t, block, waiting, points, count, by)
-                        waiting = 0
+                if may_need_row[pair_list[PAIR_ENTRIES * i + 1] - first] > 0.0:
+                    queue[queued] = i
+                    queued += 1
+                    if queued == 8:
+                        count = add_parts_of_pairs(item, t, block, queued, points, count, barrier)
+                        queued = 0
         k = end
-    count = add_parts(item, t, block, waiting, points, count, by)
-    write_points(item, t, points, count, False, by)
+    count = add_parts_of_pairs(item, t, block, queued, points, count, barrier)
+    write_point_rows(item, t, points, count, False, barrier)
     count = 0
-    for i in range(k, pairs):
-        a, b = listed[LISTED * i], listed[LISTED * i + 1]
-        z = item.parameters[HEAD + WIDTH * a :]
+    for i in range(k, n_pairs):
+        a, b = pair_list[PAIR_ENTRIES * i], pair_list[PAIR_ENTRIES * i + 1]
+        z = item.parameters[HEADER_SIZE + CAPSULE_SIZE * a :]
         pair = PendingRow(i, t.model.index[item.first + a], -1, 0)
-        for part in range(1 if z[HALF] > 0.0 else 0, 3 if z[HALF] > 0.0 else 1):
-            gather_point(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
-            count = add_point(item, t, points, count, pair, part, by.margin + z[RADIUS], 0.0, True, by)
-    write_points(item, t, points, count, True, by)
+        for part in range(1 if z[HALF_LENGTH] > 0.0 else 0, 3 if z[HALF_LENGTH] > 0.0 else 1):
+            store_point_in_lane(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
+            count = add_point(item, t, points, count, pair, part, barrier.margin + z[RADIUS], 0.0, True, barrier)
+    write_point_rows(item, t, points, count, True, barrier)
 
 
 @compiled(inline=False)
-def add_parts(
-    item: Item, t: TickContext, block: PairBlock, waiting: int, points: PointBlock, count: int, by: Barrier
+def add_parts_of_pairs(
+    item: Item, t: TickContext, block: PairBlock, queued: int, points: PointBlock, count: int, barrier: Barrier
 ) -> int:
     """Adds the parts of the queued pairs that may need a row to the block of points.
 
@@ -123,39 +127,52 @@ def add_parts(
     Returns:
         The number of points that wait in the block, fewer than eight.
     """
-    listed, segments = t.model.index[item.second + 1 :], t.work.segments
-    for lane in range(waiting):
-        a, b = listed[LISTED * t.work.pair_queue[lane]], listed[LISTED * t.work.pair_queue[lane] + 1]
-        gather_pair(block, lane, segments[a], segments[b])
-        radii = item.parameters[HEAD + WIDTH * a + RADIUS] + item.parameters[HEAD + WIDTH * b + RADIUS]
-        block.reach[lane] = by.margin + radii
-    if waiting > 0:
-        locate_pair_points(block, by, POINT_ITERATIONS)
-    found = block.found
-    for lane in range(waiting):
-        if not found[8 * CLOSE + lane] > 0.0:
+    pair_list, segments = t.model.index[item.second + 1 :], t.work.segments
+    for lane in range(queued):
+        a, b = pair_list[PAIR_ENTRIES * t.work.pair_queue[lane]], pair_list[PAIR_ENTRIES * t.work.pair_queue[lane] + 1]
+        store_pair_in_lane(block, lane, segments[a], segments[b])
+        radii = (
+            item.parameters[HEADER_SIZE + CAPSULE_SIZE * a + RADIUS]
+            + item.parameters[HEADER_SIZE + CAPSULE_SIZE * b + RADIUS]
+        )
+        block.reach[lane] = barrier.margin + radii
+    if queued > 0:
+        find_critical_points(block, barrier, POINT_ITERATIONS)
+    critical_points = block.critical_points
+    for lane in range(queued):
+        if not critical_points[8 * PART_NEEDS_ROW + lane] > 0.0:
             continue
         k, reach = t.work.pair_queue[lane], block.reach[lane]
-        a, b = listed[LISTED * k], listed[LISTED * k + 1]
+        a, b = pair_list[PAIR_ENTRIES * k], pair_list[PAIR_ENTRIES * k + 1]
         i, j = t.model.index[item.first + a], t.model.index[item.first + b]
-        common = common_entries(t.model, i, j) if j >= 0 else 0
-        x, y, pair, turned = segments[a], segments[b], PendingRow(k, i, j, common), PendingRow(k, j, i, common)
-        half, other = item.parameters[HEAD + WIDTH * a + HALF], item.parameters[HEAD + WIDTH * b + HALF]
-        balls, given = half == 0.0 or other == 0.0, 0.0
-        if not balls:
-            given = sliding_relaxation(found, lane, 2.0 * half, 2.0 * other, by)
-        if given < math.inf:
-            gather_points(points.M, count, x, found[8 * S + lane], y, found[8 * T + lane])
-            count = add_point(item, t, points, count, pair, 0, reach, given, False, by)
-        if not balls:
+        common = count_common_velocities(t.model, i, j) if j >= 0 else 0
+        x, y, pair, reversed_pair = segments[a], segments[b], PendingRow(k, i, j, common), PendingRow(k, j, i, common)
+        half, other_half = (
+            item.parameters[HEADER_SIZE + CAPSULE_SIZE * a + HALF_LENGTH],
+            item.parameters[HEADER_SIZE + CAPSULE_SIZE * b + HALF_LENGTH],
+        )
+        has_ball, relaxation = half == 0.0 or other_half == 0.0, 0.0
+        if not has_ball:
+            relaxation = sliding_relaxation(critical_points, lane, 2.0 * half, 2.0 * other_half, barrier)
+        if relaxation < math.inf:
+            store_two_points_in_lane(
+                points.M,
+                count,
+                x,
+                critical_points[8 * FIRST_POSITION + lane],
+                y,
+                critical_points[8 * SECOND_POSITION + lane],
+            )
+            count = add_point(item, t, points, count, pair, 0, reach, relaxation, False, barrier)
+        if not has_ball:
             for part in range(1, 5):
-                if found[8 * (CLOSE + part) + lane] > 0.0:
+                if critical_points[8 * (PART_NEEDS_ROW + part) + lane] > 0.0:
                     if part < 3:
-                        gather_point(points.M, count, x, float(part - 1), y)
-                        count = add_point(item, t, points, count, pair, part, reach, 0.0, False, by)
+                        store_point_in_lane(points.M, count, x, float(part - 1), y)
+                        count = add_point(item, t, points, count, pair, part, reach, 0.0, False, barrier)
                     else:
-                        gather_point(points.M, count, y, float(part - 3), x)
-                        count = add_point(item, t, points, count, turned, part, reach, 0.0, False, by)
+                        store_point_in_lane(points.M, count, y, float(part - 3), x)
+                        count = add_point(item, t, points, count, reversed_pair, part, reach, 0.0, False, barrier)
     return count
 
 
@@ -168,23 +185,25 @@ def add_point(
     pair: PendingRow,
     part: int,
     reach: float,
-    given: float,
-    flat: bool,
-    by: Barrier,
+    relaxation: float,
+    from_planes: bool,
+    barrier: Barrier,
 ) -> int:
     """Adds a gathered point to the block, and writes the rows of a full block; returns the number of points in it."""
     points.reach[count] = reach
-    points.given[count] = given
-    list_point(t, count, pair, part)
+    points.relaxation[count] = relaxation
+    store_point_in_queue(t, count, pair, part)
     if count == 7:
-        write_points(item, t, points, 8, flat, by)
+        write_point_rows(item, t, points, 8, from_planes, barrier)
     return (count + 1) % 8
 
 
 @compiled(inline=False)
-def write_points(item: Item, t: TickContext, points: PointBlock, count: int, flat: bool, by: Barrier) -> None:
+def write_point_rows(
+    item: Item, t: TickContext, points: PointBlock, count: int, from_planes: bool, barrier: Barrier
+) -> None:
     """Writes the rows of the first points of a block that need one."""
     if count > 0:
-        evaluate_points(points, flat, by, POINT_ITERATIONS)
-        flag_active_pairs(points, flat, by)
-        write_rows(item, t, points, count, by)
+        compute_distance_motion(points, from_planes, barrier, POINT_ITERATIONS)
+        compute_row_data(points, from_planes, barrier)
+        write_distance_rows(item, t, points, count, barrier)

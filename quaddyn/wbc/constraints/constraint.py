@@ -56,7 +56,7 @@ class Constraint(Element):
         return f"{type(self).__name__}({self.name!r})"
 
 
-def tolerance(what: str, value: float) -> float:
+def check_tolerance(what: str, value: float) -> float:
     """Returns a valid relative tolerance.
 
     Raises:
@@ -68,7 +68,7 @@ def tolerance(what: str, value: float) -> float:
     return given
 
 
-def per_motor(robot: Robot, what: str, given: ArrayLike) -> Array:
+def check_motor_values(robot: Robot, what: str, given: ArrayLike) -> Array:
     """Returns (nu,) nonnegative numbers, which may be infinite, from a scalar or nu numbers.
 
     Raises:

@@ -62,7 +62,7 @@ class ContactMotion(Constraint):
 
 
 @compiled(inline=False)
-def write_contact_motion_rows_of(item: Item, t: TickContext, c: int, weight: float) -> None:
+def write_one_contact_motion(item: Item, t: TickContext, c: int, weight: float) -> None:
     """Writes ``J a + drift = -damping v`` of contact c."""
     table = t.model.chains[t.contacts.frame[c]]
     chain = table[1 : 1 + table[0]]
@@ -79,7 +79,7 @@ def write_contact_motion_rows(item: Item, t: TickContext) -> None:
         if t.points.first_force[c] < 0 or t.points.strict_kind[c] == NOTHING:
             continue
         if t.points.strict_kind[c] == MOTION:
-            write_contact_motion_rows_of(item, t, c, 1.0)
+            write_one_contact_motion(item, t, c, 1.0)
         else:
             for i in range(t.contacts.size[c]):
                 add_force_equality(
@@ -94,13 +94,13 @@ def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
     The rows move from the last level to the first.  On each level their weight grows from 0 to infinity, ``p / (1 -
     p)`` with the progress p, and then they start on the level above.
     """
-    below = max(1, t.model.levels - 1)
+    lower_levels = max(1, t.model.levels - 1)
     for c in range(len(t.contacts.size)):
         activation = t.contacts.activation[c]
-        guided = t.contacts.foot_task[c] >= 0 and t.contacts.size[c] == 3
-        if not 0.0 < activation < 1.0 or guided or t.contacts.role[c] > BILATERAL:
+        has_foot_task = t.contacts.foot_task[c] >= 0 and t.contacts.size[c] == 3
+        if not 0.0 < activation < 1.0 or has_foot_task or t.contacts.role[c] > BILATERAL:
             continue
-        passed = min(int(activation * below), below - 1)
-        if level == t.model.levels - 1 - passed:
-            progress = min(max(activation * below - passed, 1e-6), 1.0 - 1e-6)
-            write_contact_motion_rows_of(item, t, c, progress / (1.0 - progress))
+        levels_passed = min(int(activation * lower_levels), lower_levels - 1)
+        if level == t.model.levels - 1 - levels_passed:
+            progress = min(max(activation * lower_levels - levels_passed, 1e-6), 1.0 - 1e-6)
+            write_one_contact_motion(item, t, c, progress / (1.0 - progress))

@@ -29,8 +29,8 @@ class Barrier(NamedTuple):
     max_acceleration: float  # largest acceleration [m/s^2]
     margin: float  # [m]
     period: float  # [s]
-    ahead: float  # (dt / 2) (1 + p dt / 3) [s]
-    grouped: int  # velocities with a smaller index belong to one joint, the floating base
+    midpoint_time: float  # (dt / 2) (1 + p dt / 3) [s]
+    base_velocities: int  # velocities with a smaller index belong to one joint, the floating base
 
 
 @compiled()
@@ -42,29 +42,29 @@ def max_approach_speed(margin: float, p: float, max_acceleration: float) -> floa
         p: barrier rate [1/s].
         max_acceleration: b, largest acceleration [m/s^2].
     """
-    soft = max_acceleration / (p * p)
-    if margin <= soft:
+    linear_margin = max_acceleration / (p * p)
+    if margin <= linear_margin:
         return p * margin
-    return math.sqrt(2.0 * max_acceleration * (margin - 0.5 * soft))
+    return math.sqrt(2.0 * max_acceleration * (margin - 0.5 * linear_margin))
 
 
 @compiled(inline=True)
-def min_acceleration(margin: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
+def min_acceleration(margin: Lanes, speed: Lanes, barrier: Barrier) -> tuple[Lanes, Lanes]:
     """Returns the smallest ``h''`` with which ``h' + k(h)`` decays by at most p, and ``h' + k(h)``.
 
     k is `max_approach_speed`.
     """
-    soft, one = by.max_acceleration / (by.p * by.p), broadcast8(1.0)
-    beyond = margin - soft
-    brake = sqrt8(max8(2.0 * by.max_acceleration * (margin - 0.5 * soft), broadcast8(0.0)))
-    allowed = select8(beyond, brake, by.p * margin)
-    slope = select8(beyond, by.max_acceleration / select8(beyond, brake, one), broadcast8(by.p))
-    remaining_speed = speed + allowed
-    return min8(-slope * speed - by.p * remaining_speed, broadcast8(by.max_acceleration)), remaining_speed
+    linear_margin, one = barrier.max_acceleration / (barrier.p * barrier.p), broadcast8(1.0)
+    is_beyond = margin - linear_margin
+    braking_speed = sqrt8(max8(2.0 * barrier.max_acceleration * (margin - 0.5 * linear_margin), broadcast8(0.0)))
+    allowed_speed = select8(is_beyond, braking_speed, barrier.p * margin)
+    slope = select8(is_beyond, barrier.max_acceleration / select8(is_beyond, braking_speed, one), broadcast8(barrier.p))
+    remaining_speed = speed + allowed_speed
+    return min8(-slope * speed - barrier.p * remaining_speed, broadcast8(barrier.max_acceleration)), remaining_speed
 
 
 @compiled(inline=True)
-def row_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrier) -> Lanes:
+def row_need(square: Lanes, change: Lanes, max_speed: Lanes, reach: Lanes, barrier: Barrier) -> Lanes:
     r"""Returns positive numbers where points may need a row, from an upper bound of their approach speed.
 
     No row is needed beyond the margin at which the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s
@@ -74,16 +74,20 @@ def row_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrie
     Args:
         square: square of their smallest distance [m^2].
         change: smallest r . w [m^2/s].
-        fast: largest length of w [m/s].
+        max_speed: largest length of w [m/s].
         reach: distance with zero margin [m].
-        by: the barrier.
+        barrier: parameters of the barrier.
     """
     d = sqrt8(max8(square, broadcast8(0.0)))
-    speed = min8(max8(-change, broadcast8(0.0)), fast * d)  # times d
-    brake = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + (ROW_ACTIVATION_RATIO * by.max_acceleration / by.p) * d
-    margin = d - (reach + (SECOND_ORDER_MARGIN + DISTANCE_ROUNDING + 0.5 * by.max_acceleration / (by.p * by.p)))
+    speed = min8(max8(-change, broadcast8(0.0)), max_speed * d)  # times d
+    braking_speed = (1.0 + 1.0 / ROW_ACTIVATION_RATIO) * speed + (
+        ROW_ACTIVATION_RATIO * barrier.max_acceleration / barrier.p
+    ) * d
+    margin = d - (
+        reach + (SECOND_ORDER_MARGIN + DISTANCE_ROUNDING + 0.5 * barrier.max_acceleration / (barrier.p * barrier.p))
+    )
     return (
-        brake * brake * (0.5 / by.max_acceleration)
+        braking_speed * braking_speed * (0.5 / barrier.max_acceleration)
         - margin * max8(square, broadcast8(0.0))
         + DISTANCE_ROUNDING * DISTANCE_ROUNDING
     )

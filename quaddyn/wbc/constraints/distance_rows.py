@@ -10,23 +10,23 @@ from ...compiler.lanes import axpy, clear
 from ..row_writing import Item, finish_limit
 from ..tick_data import ControllerModel, TickContext, frame_kinematics
 from .collision_blocks import (
-    BOUND,
-    GIVEN,
-    LATER,
-    NEED,
-    PARTS,
+    LOWER_BOUND,
+    N_PARTS,
+    OTHER_POINT,
+    RELAXATION,
     REMAINING_SPEED,
-    THERE,
+    ROW_NEED,
     WRENCH,
+    WRENCH_OF_RATES,
     PointBlock,
 )
 from .distance_barrier import DRIFT_SPEED_FRACTION, Barrier
-from .joint_screws import BEFORE, CHANGE, FILLED, SCREW, SPEED, TURNED, fill_screws
+from .joint_screws import ABSOLUTE_SPEED, IS_FILLED, SCREW, SCREW_RATE, TURN_SUM, TURN_SUM_BEFORE, fill_screws
 from .pair_motion import POINT, dot8, load3_at
 
 #: Entries of `TickScratch.pair_queue`: eight waiting pairs; of each of eight points, pair and part, the two frames, and
 #: the number of velocities that move both.
-POINTS, POINT_ENTRIES, NEAR = 8, 5, 48
+FIRST_POINT_ENTRY, POINT_ENTRIES, QUEUE_SIZE = 8, 5, 48
 
 
 class PendingRow(NamedTuple):
@@ -42,18 +42,18 @@ class PendingRow(NamedTuple):
 
 
 @compiled()
-def list_point(t: TickContext, lane: int, of: PendingRow, part: int) -> None:
+def store_point_in_queue(t: TickContext, lane: int, pair: PendingRow, part: int) -> None:
     """Stores the pair and the frames of a point of a block."""
-    at, near = POINTS + POINT_ENTRIES * lane, t.work.pair_queue
-    near[at] = of.pair
-    near[at + 1] = part
-    near[at + 2] = of.frame
-    near[at + 3] = of.other
-    near[at + 4] = of.common
+    first, queue = FIRST_POINT_ENTRY + POINT_ENTRIES * lane, t.work.pair_queue
+    queue[first] = pair.pair
+    queue[first + 1] = part
+    queue[first + 2] = pair.frame
+    queue[first + 3] = pair.other
+    queue[first + 4] = pair.common
 
 
 @compiled()
-def common_entries(model: ControllerModel, first: int, second: int) -> int:
+def count_common_velocities(model: ControllerModel, first: int, second: int) -> int:
     """Returns the number of velocities, counted from the root, that move both of two frames."""
     count = 0
     while (
@@ -65,59 +65,63 @@ def common_entries(model: ControllerModel, first: int, second: int) -> int:
 
 
 @compiled(inline=False)
-def write_rows(item: Item, t: TickContext, points: PointBlock, count: int, by: Barrier) -> None:
+def write_distance_rows(item: Item, t: TickContext, points: PointBlock, count: int, barrier: Barrier) -> None:
     """Writes the rows of the first points that need one, over the joints that move one of the two bodies alone.
 
     The third derivatives of the two points at a = 0 are bounded by those joints: no partial derivative of a point, of
     any order, is longer than the column of the outermost of its joints.
     """
-    S, rows, joint, lengths = t.work.screws, t.rows, t.maps.joint, t.maps.acceleration_length
+    S, rows, joint_unknown, lengths = t.work.screws, t.rows, t.maps.joint_unknown, t.maps.acceleration_length
     values, n = local(8), t.maps.n
     for lane in range(count):
-        z, of = points.known[lane:], t.work.pair_queue[POINTS + POINT_ENTRIES * lane :]
-        if not z[8 * NEED] >= 0.0:
+        z, entry = points.row_data[lane:], t.work.pair_queue[FIRST_POINT_ENTRY + POINT_ENTRIES * lane :]
+        if not z[8 * ROW_NEED] >= 0.0:
             continue
         px, py, pz = points.M[8 * POINT + lane], points.M[8 * POINT + 8 + lane], points.M[8 * POINT + 16 + lane]
-        common, length, jerk, row = of[4], 0.0, broadcast8(0.0), rows.C[rows.count[1]]
+        common, length, jerk, row = entry[4], 0.0, broadcast8(0.0), rows.C[rows.count[1]]
         clear(row, n + 1)
         for side in range(2):
-            i, k, end, start = of[2 + side], common, 0, 0.0
+            i, k, end, start = entry[2 + side], common, 0, 0.0
             chain = t.model.chains[max(i, 0), 1:]
             if i >= 0:
                 end = t.model.chains[i, 0]
             if end > common:
-                if S[FILLED, chain[end - 1]] == 0.0:
-                    fill_screws(frame_kinematics(t.terms, t.model, i), t.v, by.grouped, S)
+                if S[IS_FILLED, chain[end - 1]] == 0.0:
+                    fill_screws(frame_kinematics(t.terms, t.model, i), t.v, barrier.base_velocities, S)
                 if common > 0:
-                    start = S[TURNED, chain[common - 1]]
+                    start = S[TURN_SUM, chain[common - 1]]
             while k < end:  # velocities with consecutive indices together
-                first, some = chain[k], min(8, end - k)
-                while chain[k + some - 1] != first + some - 1:
-                    some -= 1
+                first, block_size = chain[k], min(8, end - k)
+                while chain[k + block_size - 1] != first + block_size - 1:
+                    block_size -= 1
                 ax, ay, az = load3_at(S, SCREW, first)
-                x, y, z_ = load3_at(S, SCREW + 3, first)
+                x, y, w = load3_at(S, SCREW + 3, first)
                 value = z[8 * WRENCH] * ax + z[8 * WRENCH + 8] * ay + z[8 * WRENCH + 16] * az
-                value += z[8 * WRENCH + 24] * x + z[8 * WRENCH + 32] * y + z[8 * WRENCH + 40] * z_
-                ax, ay, az = ax + y * pz - z_ * py, ay + z_ * px - x * pz, az + x * py - y * px
-                after, before = load8(S, TURNED, first) - start, load8(S, BEFORE, first) - start
-                turns = (after * (after + before) + before * before) * load8(S, SPEED, first)
-                jerk += mask_range8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some)
-                ax, ay, az = load3_at(S, CHANGE, first)
-                x, y, z_ = load3_at(S, CHANGE + 3, first)
-                change = z[8 * LATER] * ax + z[8 * LATER + 8] * ay + z[8 * LATER + 16] * az
-                change += z[8 * LATER + 24] * x + z[8 * LATER + 32] * y + z[8 * LATER + 40] * z_
+                value += z[8 * WRENCH + 24] * x + z[8 * WRENCH + 32] * y + z[8 * WRENCH + 40] * w
+                ax, ay, az = ax + y * pz - w * py, ay + w * px - x * pz, az + x * py - y * px
+                after, before = load8(S, TURN_SUM, first) - start, load8(S, TURN_SUM_BEFORE, first) - start
+                turns = (after * (after + before) + before * before) * load8(S, ABSOLUTE_SPEED, first)
+                jerk += mask_range8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, block_size)
+                ax, ay, az = load3_at(S, SCREW_RATE, first)
+                x, y, w = load3_at(S, SCREW_RATE + 3, first)
+                change = (
+                    z[8 * WRENCH_OF_RATES] * ax + z[8 * WRENCH_OF_RATES + 8] * ay + z[8 * WRENCH_OF_RATES + 16] * az
+                )
+                change += (
+                    z[8 * WRENCH_OF_RATES + 24] * x + z[8 * WRENCH_OF_RATES + 32] * y + z[8 * WRENCH_OF_RATES + 40] * w
+                )
                 store8(value + change, values, 0)
-                for j in range(some):
-                    value_ = values[j] if side == 1 else -values[j]
-                    if joint[first + j] >= 0:
-                        row[joint[first + j]] += value_
+                for j in range(block_size):
+                    coefficient = values[j] if side == 1 else -values[j]
+                    if joint_unknown[first + j] >= 0:
+                        row[joint_unknown[first + j]] += coefficient
                     else:
-                        axpy(row, value_, t.maps.acceleration[first + j], n + 1)
-                    length += abs(value_) * lengths[first + j]
-                k += some
-            px, py, pz = z[8 * THERE], z[8 * THERE + 8], z[8 * THERE + 16]
-        lower, remaining_speed = z[8 * BOUND] + by.ahead * sum8(jerk), z[8 * REMAINING_SPEED]
+                        axpy(row, coefficient, t.maps.acceleration[first + j], n + 1)
+                    length += abs(coefficient) * lengths[first + j]
+                k += block_size
+            px, py, pz = z[8 * OTHER_POINT], z[8 * OTHER_POINT + 8], z[8 * OTHER_POINT + 16]
+        lower, remaining_speed = z[8 * LOWER_BOUND] + barrier.midpoint_time * sum8(jerk), z[8 * REMAINING_SPEED]
         if remaining_speed > 0.0:
-            given = remaining_speed * max(DRIFT_SPEED_FRACTION / by.period - by.p, 0.0)
-            lower = max(lower - given, min(lower - z[8 * GIVEN], by.max_acceleration))
-        finish_limit(rows, n, lower, math.inf, length, 1.0, item.element_index, PARTS * of[0] + of[1])
+            allowed_relaxation = remaining_speed * max(DRIFT_SPEED_FRACTION / barrier.period - barrier.p, 0.0)
+            lower = max(lower - allowed_relaxation, min(lower - z[8 * RELAXATION], barrier.max_acceleration))
+        finish_limit(rows, n, lower, math.inf, length, 1.0, item.element_index, N_PARTS * entry[0] + entry[1])

@@ -60,7 +60,7 @@ class FrictionPyramid(Constraint):
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
         """Returns a layout without parameters, with the rows of all cones."""
-        return Layout(0, 0, limits=counts.cone_rows)
+        return Layout(0, 0, limits=counts.max_cone_rows)
 
     def row_name(self, contact: str, row: int) -> str:
         """Returns the name of a row for explanations."""
@@ -79,18 +79,18 @@ def classify_cone_row(normal: Vector, row: Vector) -> int:
         normal: (3,) normal of the surface, in the axes of the row.
         row: (6,) the row.
     """
-    turning, tilting, sliding, pressing = 0.0, 0.0, 0.0, 0.0
+    moment_about_normal, tangential_moment, tangential_force, normal_force = 0.0, 0.0, 0.0, 0.0
     for i in range(3):
-        turning += normal[i] * row[3 + i]
-        pressing += normal[i] * row[i]
+        moment_about_normal += normal[i] * row[3 + i]
+        normal_force += normal[i] * row[i]
     for i in range(3):
-        tilting += abs(row[3 + i] - turning * normal[i])
-        sliding += abs(row[i] - pressing * normal[i])
-    if abs(turning) > ROUNDING_TOLERANCE:
+        tangential_moment += abs(row[3 + i] - moment_about_normal * normal[i])
+        tangential_force += abs(row[i] - normal_force * normal[i])
+    if abs(moment_about_normal) > ROUNDING_TOLERANCE:
         return 3
-    if tilting > ROUNDING_TOLERANCE:
+    if tangential_moment > ROUNDING_TOLERANCE:
         return 2
-    return 1 if sliding > ROUNDING_TOLERANCE else 0
+    return 1 if tangential_force > ROUNDING_TOLERANCE else 0
 
 
 @compiled(inline=False)
@@ -101,8 +101,8 @@ def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
         role = contacts.role[c]
         if t.points.first_force[c] < 0 or contacts.is_unilateral[c] == 0 or (role != UNILATERAL and role != FORCED):
             continue
-        for o in range(contacts.cone_row_count[c]):
-            cone = contacts.cone[c, o]
+        for cone_row in range(contacts.cone_row_count[c]):
+            cone = contacts.cone[c, cone_row]
             for i in range(6):
                 face[i] = cone[i]
             if contacts.is_surface[c] != 0:
@@ -110,8 +110,8 @@ def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
                 rotate(R, cone, face)
                 rotate(R, cone[3:], face[3:])
             row = (
-                o
+                cone_row
                 if contacts.is_surface[c] == 0
-                else FIRST_SURFACE_ROW + 4 * o + classify_cone_row(contacts.surface_normal[c], cone)
+                else FIRST_SURFACE_ROW + 4 * cone_row + classify_cone_row(contacts.surface_normal[c], cone)
             )
             add_force_bounds(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.element_index, row)

@@ -20,7 +20,7 @@ from ..element_codes import HELD_OBJECT
 from ..parameter_block import ScalarParameter, VectorParameter
 from ..scales import scales
 from .constraint import Constraint
-from .held_object_rows import ALONG
+from .held_object_rows import FIRST_HAND_ROW
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 #: Singular value of a grasp map below which it is zero, relative to the largest.
@@ -159,12 +159,12 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
 
         The list has, for each contact, its number and whether it moves relative to the frame.
         """
-        hands, own = list[int](), self._joint(self.frame)
+        hands, object_joint = list[int](), self._find_joint(self.frame)
         for hand in self._hands:
-            hands += [references.contact_number(hand.name), int(self._joint(hand.frame) != own)]
+            hands += [references.contact_number(hand.name), int(self._find_joint(hand.frame) != object_joint)]
         return references.add_frame(self.frame), references.add_index_list(hands)
 
-    def _joint(self, frame: str) -> int:
+    def _find_joint(self, frame: str) -> int:
         """Returns the joint that moves a frame."""
         assert self.robot is not None
         return int(self.robot.model.frames[self.robot.frame_id(frame)].parentJoint)
@@ -178,17 +178,21 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             14,
             first=range(counts.frames),
             second=lists,
-            equalities=ALONG + 6 * counts.rows,
+            equalities=FIRST_HAND_ROW + 6 * counts.rows,
             hands=counts.rows,
         )
 
     def row_name(self, contact: str, row: int) -> str:
         """Returns the name of a row for explanations."""
-        return f"{self.name} {AXES[row]}" if row < ALONG else f"{contact} along {self.name} {AXES[row - ALONG]}"
+        return (
+            f"{self.name} {AXES[row]}"
+            if row < FIRST_HAND_ROW
+            else f"{contact} along {self.name} {AXES[row - FIRST_HAND_ROW]}"
+        )
 
     def row_unit(self, row: int) -> str:
         """Returns the unit of a row."""
-        return "N" if row < 3 else "N m" if row < ALONG else "m/s^2"
+        return "N" if row < 3 else "N m" if row < FIRST_HAND_ROW else "m/s^2"
 
     def internal_forces(self, s: State, force: float) -> dict[str, Array]:
         """Computes forces on the hands that squeeze the object without moving it, as references for a `ForceTask`.
@@ -205,19 +209,21 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             ArgumentError: the force is not finite, all contacts are at the same point, or the object is not in a
                 controller.
         """
-        if not np.isfinite(size := check_number("force", force)):
+        if not np.isfinite(force_size := check_number("force", force)):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
         hands = [make_contact_frame(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:
             raise ArgumentError(f"internal_forces: {self.name!r} is not in a controller yet, whose contacts hold it")
         points = np.array([hand.point for hand in hands])
-        away = points - points.mean(axis=0)
-        lengths = np.linalg.norm(away, axis=1)
+        levers = points - points.mean(axis=0)
+        lengths = np.linalg.norm(levers, axis=1)
         if not lengths.min() > CENTER_TOLERANCE * lengths.max():
             raise ArgumentError(f"internal_forces: expected contacts at several places, got {list(self.contacts)}")
-        G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
-        apart = size * away / lengths[:, np.newaxis]
-        whole = np.concatenate([np.append(f, np.zeros(hand.size - 3)) for f, hand in zip(apart, hands, strict=True)])
-        whole -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ whole)
-        parts = np.split(whole, np.cumsum([hand.size for hand in hands])[:-1])
+        G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(levers, hands, strict=True)])
+        squeezing_forces = force_size * levers / lengths[:, np.newaxis]
+        forces = np.concatenate(
+            [np.append(f, np.zeros(hand.size - 3)) for f, hand in zip(squeezing_forces, hands, strict=True)]
+        )
+        forces -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ forces)
+        parts = np.split(forces, np.cumsum([hand.size for hand in hands])[:-1])
         return dict(zip(self.contacts, parts, strict=True))

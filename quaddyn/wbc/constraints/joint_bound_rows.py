@@ -57,21 +57,21 @@ def max_stoppable_acceleration(distance: float, v: float, d: float, h: float) ->
 @compiled()
 def max_bounded_acceleration(distance: float, v: float, h: float) -> float:
     """Returns the largest acceleration over h that keeps `distance` >= 0 during h."""
-    stop = -v / h
-    end = 2.0 * (distance - h * v) / (h * h)  # at the limit after h, if it still moves out then
-    if end > stop:
-        return end
-    return min(stop, -v * v / (2.0 * max(distance, 1e-300)))
+    stopping = -v / h
+    reaching = 2.0 * (distance - h * v) / (h * h)  # at the limit after h, if it still moves out then
+    if reaching > stopping:
+        return reaching
+    return min(stopping, -v * v / (2.0 * max(distance, 1e-300)))
 
 
 @compiled(inline=False)
 def max_acceleration_toward(p: JointBoundParameters, i: int, distance: float, v: float) -> float:
     """Returns the largest acceleration of joint i, `distance` below its upper limit, with v toward the limit."""
-    h, fastest = p.horizon, p.velocity[i]
-    high: float = min(p.acceleration[i], (fastest - v) / h)
+    h, max_speed = p.horizon, p.velocity[i]
+    high: float = min(p.acceleration[i], (max_speed - v) / h)
     if distance < 0.0:
-        back = max(distance / max(p.recovery, h), -fastest)
-        high = min(high, (back - v) / h)
+        return_velocity = max(distance / max(p.recovery, h), -max_speed)
+        high = min(high, (return_velocity - v) / h)
     elif math.isfinite(distance):
         if p.viability > 0.0:
             high = min(high, max_stoppable_acceleration(distance, v, viable_deceleration(p, i), h))

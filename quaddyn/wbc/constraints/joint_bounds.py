@@ -108,10 +108,10 @@ class JointBounds(Constraint, fixed=("index",)):
         super().__init__(name, 3 + 5 * robot.nu, robot=robot)
         unit = scales(robot)
         largest = 20.0 * unit.gravity / unit.length if acceleration is None else acceleration
-        self.acceleration = _per_joint("acceleration", largest, robot.nu)
+        self.acceleration = _check_joint_values("acceleration", largest, robot.nu)
         self.deceleration = self.acceleration
         if deceleration is not None:
-            self.deceleration = _per_joint("deceleration", deceleration, robot.nu)
+            self.deceleration = _check_joint_values("deceleration", deceleration, robot.nu)
             if (self.deceleration > self.acceleration).any():
                 raise ArgumentError(f"deceleration: expected none above acceleration, got {deceleration}")
         self.horizon = 10.0 * dt if horizon is None else horizon
@@ -119,8 +119,8 @@ class JointBounds(Constraint, fixed=("index",)):
         self.index = robot.actuated_index
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
         lower, upper = robot.lower[self._entries], robot.upper[self._entries]
-        ranged = (lower < upper) & position  # an empty range means "no limit" in robot files
-        self.lower, self.upper = np.where(ranged, lower, -np.inf), np.where(ranged, upper, np.inf)
+        has_range = (lower < upper) & position  # an empty range means "no limit" in robot files
+        self.lower, self.upper = np.where(has_range, lower, -np.inf), np.where(has_range, upper, np.inf)
         self.velocity = np.where(velocity, robot.velocity_limits, np.inf)
         self.viability = float(viability)
         self._names = tuple(f"{joint} joint bound" for joint in robot.actuated)
@@ -136,8 +136,8 @@ class JointBounds(Constraint, fixed=("index",)):
             (nu,) and (nu,) [rad/s^2], finite, the first not above the second.
         """
         p = joint_bound_parameters(self.block, len(q))
-        every = [acceleration_bounds(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
-        return np.array([low for low, _ in every]), np.array([high for _, high in every])
+        joint_bounds = [acceleration_bounds(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
+        return np.array([low for low, _ in joint_bounds]), np.array([high for _, high in joint_bounds])
 
     def viable_mask(self, q: Array, v: Array) -> Array:
         """Returns which joints can keep all limits from this state on, braking with `deceleration`.
@@ -152,12 +152,12 @@ class JointBounds(Constraint, fixed=("index",)):
         p = joint_bound_parameters(self.block, len(q))
         return np.array([is_joint_viable(p, i, float(q[i]), float(v[i])) for i in range(len(q))], dtype=bool)
 
-    def find_nonviable(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+    def find_nonviable(self, parameters: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Returns the names of the joints that are not viable."""
         assert self.robot is not None
-        p = joint_bound_parameters(numbers, self.robot.nu)
-        there = zip(self.robot.actuated, q[self._entries].tolist(), v[self.index].tolist(), strict=True)
-        return tuple(name for i, (name, x, speed) in enumerate(there) if not is_joint_viable(p, i, x, speed))
+        p = joint_bound_parameters(parameters, self.robot.nu)
+        states = zip(self.robot.actuated, q[self._entries].tolist(), v[self.index].tolist(), strict=True)
+        return tuple(name for i, (name, x, speed) in enumerate(states) if not is_joint_viable(p, i, x, speed))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the position of the list of the joints' indices in q, and -1."""
@@ -175,7 +175,7 @@ class JointBounds(Constraint, fixed=("index",)):
         return self._names[row]
 
 
-def _per_joint(what: str, given: Array | float, nu: int) -> Array:
+def _check_joint_values(what: str, given: Array | float, nu: int) -> Array:
     """Returns positive finite numbers, scalar or (nu,)."""
     a = np.asarray(given, dtype=np.float64)
     if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):

@@ -26,14 +26,14 @@ STICTION_SPEED = 0.1
 class JointFrictionParameters(NamedTuple):
     """Parameters of `JointFriction`, in the order of its block."""
 
-    has_expectation: Vector  # (1,) whether there was a tick that expected a velocity
+    has_expected_velocity: Vector  # (1,) whether there was a tick that expected a velocity
     compensation_fraction: float
     time_constant: float  # [s]
     damping: Vector  # (nv,)
     coulomb: Vector  # (nv,)
     stiction_speed: Vector  # (nv,)
     velocity: Vector  # (nv,)
-    expected: Vector  # (nv,) velocity that the last tick wanted for now
+    expected_velocity: Vector  # (nv,) velocity that the last tick wanted for now
 
 
 @renamed_attributes(share="compensation_fraction")
@@ -147,8 +147,8 @@ def joint_friction_parameters(z: Vector, nv: int) -> JointFrictionParameters:
 def desired_joint_velocity(p: JointFrictionParameters, i: int, v: float, dt: float) -> float:
     """Returns the desired velocity w of velocity i; see `JointFriction`."""
     w = v
-    if p.has_expectation[0] != 0.0:
-        w += p.time_constant / (p.time_constant + dt) * (p.expected[i] - v)
+    if p.has_expected_velocity[0] != 0.0:
+        w += p.time_constant / (p.time_constant + dt) * (p.expected_velocity[i] - v)
     return float(min(max(w, -p.velocity[i]), p.velocity[i]))
 
 
@@ -171,7 +171,7 @@ def predict_velocity(item: Item, t: TickContext, acceleration: Vector) -> None:
     p, dt = joint_friction_parameters(item.parameters, len(t.v)), t.model.period
     for i in range(len(t.v)):
         if p.damping[i] != 0.0 or p.coulomb[i] != 0.0:
-            p.expected[i] = desired_joint_velocity(p, i, t.v[i], dt) + dt * acceleration[i]
+            p.expected_velocity[i] = desired_joint_velocity(p, i, t.v[i], dt) + dt * acceleration[i]
         else:
-            p.expected[i] = t.v[i]
-    p.has_expectation[0] = 1.0
+            p.expected_velocity[i] = t.v[i]
+    p.has_expected_velocity[0] = 1.0

@@ -17,23 +17,32 @@ from ..tick_data import FrameKinematics
 #: Rows, joints side by side: linear and angular part of the screw; the same of its derivative by time; those of V; sum
 #: of the joints' absolute angular velocities up to this one, and up to the one before; absolute velocity; whether the
 #: column is filled.
-SCREW, CHANGE, CARRIED, TURNED, BEFORE, SPEED, FILLED, SCREWS = 0, 6, 12, 18, 19, 20, 21, 22
+SCREW, SCREW_RATE, VELOCITY_SUM, TURN_SUM, TURN_SUM_BEFORE, ABSOLUTE_SPEED, IS_FILLED, N_SCREW_ROWS = (
+    0,
+    6,
+    12,
+    18,
+    19,
+    20,
+    21,
+    22,
+)
 
 
 @compiled()
 def clear_screws(S: Matrix) -> None:
     """Marks all columns as empty."""
-    clear(S[FILLED], S.shape[1])
+    clear(S[IS_FILLED], S.shape[1])
 
 
 @compiled(inline=False)
-def fill_screws(frame: FrameKinematics, v: Vector, grouped: int, S: Matrix) -> None:
+def fill_screws(frame: FrameKinematics, v: Vector, base_velocities: int, S: Matrix) -> None:
     """Fills the columns of the joints that move a frame.
 
     Args:
         frame: kinematics of the frame.
         v: (nv,) velocity.
-        grouped: velocities with a smaller index belong to one joint, the floating base.
+        base_velocities: velocities with a smaller index belong to one joint, the floating base.
         S: (SCREWS, nv or more) table of screws.
     """
     A, chain, count = frame.jacobian, frame.chain, len(frame.chain)
@@ -41,16 +50,16 @@ def fill_screws(frame: FrameKinematics, v: Vector, grouped: int, S: Matrix) -> N
     k = 0
     while k < count:
         end = k + 1
-        while end < count and chain[end] < grouped:
+        while end < count and chain[end] < base_velocities:
             end += 1
-        if S[FILLED, chain[k]] == 0.0:
-            vx, vy, vz, wx, wy, wz, before = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if S[IS_FILLED, chain[k]] == 0.0:
+            vx, vy, vz, wx, wy, wz, turn_sum_before = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             if k > 0:
                 j = chain[k - 1]
-                vx, vy, vz = S[CARRIED, j], S[CARRIED + 1, j], S[CARRIED + 2, j]
-                wx, wy, wz = S[CARRIED + 3, j], S[CARRIED + 4, j], S[CARRIED + 5, j]
-                before = S[TURNED, j]
-            turned = before
+                vx, vy, vz = S[VELOCITY_SUM, j], S[VELOCITY_SUM + 1, j], S[VELOCITY_SUM + 2, j]
+                wx, wy, wz = S[VELOCITY_SUM + 3, j], S[VELOCITY_SUM + 4, j], S[VELOCITY_SUM + 5, j]
+                turn_sum_before = S[TURN_SUM, j]
+            turn_sum = turn_sum_before
             for i in range(k, end):
                 j, x, y, z = chain[i], A[3, i], A[4, i], A[5, i]
                 ax, ay, az = A[0, i] + oy * z - oz * y, A[1, i] + oz * x - ox * z, A[2, i] + ox * y - oy * x
@@ -62,24 +71,24 @@ def fill_screws(frame: FrameKinematics, v: Vector, grouped: int, S: Matrix) -> N
                 S[SCREW + 5, j] = z
                 vx, vy, vz = vx + ax * v[j], vy + ay * v[j], vz + az * v[j]
                 wx, wy, wz = wx + x * v[j], wy + y * v[j], wz + z * v[j]
-                turned += math.sqrt(x * x + y * y + z * z) * abs(v[j])
+                turn_sum += math.sqrt(x * x + y * y + z * z) * abs(v[j])
             for i in range(k, end):
                 j = chain[i]
                 ax, ay, az, x, y, z = S[0, j], S[1, j], S[2, j], S[3, j], S[4, j], S[5, j]
-                S[CHANGE, j] = wy * az - wz * ay + vy * z - vz * y
-                S[CHANGE + 1, j] = wz * ax - wx * az + vz * x - vx * z
-                S[CHANGE + 2, j] = wx * ay - wy * ax + vx * y - vy * x
-                S[CHANGE + 3, j] = wy * z - wz * y
-                S[CHANGE + 4, j] = wz * x - wx * z
-                S[CHANGE + 5, j] = wx * y - wy * x
-                S[CARRIED, j] = vx
-                S[CARRIED + 1, j] = vy
-                S[CARRIED + 2, j] = vz
-                S[CARRIED + 3, j] = wx
-                S[CARRIED + 4, j] = wy
-                S[CARRIED + 5, j] = wz
-                S[TURNED, j] = turned
-                S[BEFORE, j] = turned if end > k + 1 else before
-                S[SPEED, j] = abs(v[j])
-                S[FILLED, j] = 1.0
+                S[SCREW_RATE, j] = wy * az - wz * ay + vy * z - vz * y
+                S[SCREW_RATE + 1, j] = wz * ax - wx * az + vz * x - vx * z
+                S[SCREW_RATE + 2, j] = wx * ay - wy * ax + vx * y - vy * x
+                S[SCREW_RATE + 3, j] = wy * z - wz * y
+                S[SCREW_RATE + 4, j] = wz * x - wx * z
+                S[SCREW_RATE + 5, j] = wx * y - wy * x
+                S[VELOCITY_SUM, j] = vx
+                S[VELOCITY_SUM + 1, j] = vy
+                S[VELOCITY_SUM + 2, j] = vz
+                S[VELOCITY_SUM + 3, j] = wx
+                S[VELOCITY_SUM + 4, j] = wy
+                S[VELOCITY_SUM + 5, j] = wz
+                S[TURN_SUM, j] = turn_sum
+                S[TURN_SUM_BEFORE, j] = turn_sum if end > k + 1 else turn_sum_before
+                S[ABSOLUTE_SPEED, j] = abs(v[j])
+                S[IS_FILLED, j] = 1.0
         k = end

@@ -53,7 +53,7 @@ class LinearConstraint(Constraint):
     ) -> None:
         super().__init__(name)
         self.unit = unit
-        self._known: tuple[str, ...] | None = None
+        self._known_contacts: tuple[str, ...] | None = None
         self.set(lower, upper, acceleration=acceleration, torque=torque, forces=forces, weights=weights)
 
     def set(
@@ -70,7 +70,7 @@ class LinearConstraint(Constraint):
 
         To replace one of them, assign to the attribute of the same name.
         """
-        self._check(forces or {}, self._known)
+        self._check_contacts(forces or {}, self._known_contacts)
         parts: dict[str, Array] = {}
         for what, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
             if value is not None:
@@ -95,7 +95,7 @@ class LinearConstraint(Constraint):
         self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
         self._forces = parts
 
-    def _replace(self, **changes: Any) -> None:
+    def _replace_one(self, **changes: Any) -> None:
         now: dict[str, Any] = {
             "lower": self._low, "upper": self._high, "acceleration": self._acceleration, "torque": self._torque,
             "forces": self._forces, "weights": self._weights,
@@ -109,7 +109,7 @@ class LinearConstraint(Constraint):
 
     @lower.setter
     def lower(self, value: ArrayLike) -> None:
-        self._replace(lower=value)
+        self._replace_one(lower=value)
 
     @property
     def upper(self) -> Array:
@@ -118,7 +118,7 @@ class LinearConstraint(Constraint):
 
     @upper.setter
     def upper(self, value: ArrayLike) -> None:
-        self._replace(upper=value)
+        self._replace_one(upper=value)
 
     @property
     def weights(self) -> Array:
@@ -127,7 +127,7 @@ class LinearConstraint(Constraint):
 
     @weights.setter
     def weights(self, value: ArrayLike) -> None:
-        self._replace(weights=value)
+        self._replace_one(weights=value)
 
     @property
     def acceleration(self) -> Array | None:
@@ -136,7 +136,7 @@ class LinearConstraint(Constraint):
 
     @acceleration.setter
     def acceleration(self, value: ArrayLike | None) -> None:
-        self._replace(acceleration=value)
+        self._replace_one(acceleration=value)
 
     @property
     def torque(self) -> Array | None:
@@ -145,7 +145,7 @@ class LinearConstraint(Constraint):
 
     @torque.setter
     def torque(self, value: ArrayLike | None) -> None:
-        self._replace(torque=value)
+        self._replace_one(torque=value)
 
     @property
     def forces(self) -> Mapping[str, Array]:
@@ -154,7 +154,7 @@ class LinearConstraint(Constraint):
 
     @forces.setter
     def forces(self, value: Mapping[str, ArrayLike] | None) -> None:
-        self._replace(forces=value)
+        self._replace_one(forces=value)
 
     def validate_contacts(self, contacts: Collection[str]) -> None:
         """Checks that the contacts of the constraint exist.
@@ -165,7 +165,7 @@ class LinearConstraint(Constraint):
         Raises:
             UnknownNameError: the constraint refers to another contact.
         """
-        self._check(self._forces, contacts)
+        self._check_contacts(self._forces, contacts)
 
     def bind_contacts(self, contacts: Collection[str]) -> None:
         """Accepts only these contacts from now on.
@@ -174,9 +174,9 @@ class LinearConstraint(Constraint):
             contacts: names of the contacts of a controller.
         """
         self.validate_contacts(contacts)
-        self._known = tuple(contacts)
+        self._known_contacts = tuple(contacts)
 
-    def _check(self, names: Iterable[str], known: Collection[str] | None) -> None:
+    def _check_contacts(self, names: Iterable[str], known: Collection[str] | None) -> None:
         for name in names:
             if known is not None and name not in known:
                 raise UnknownNameError(f"contact of {self.name!r}", name, known)

@@ -10,7 +10,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..scales import scales
 from ..tick import Rows, Tick
-from .constraint import Constraint, per_motor
+from .constraint import Constraint, check_motor_values
 
 #: Smallest singular value of a linkage, relative to the largest: keeps its torques finite at a dead point.
 DEAD_POINT_TOLERANCE = 1e-9
@@ -67,15 +67,15 @@ class MotorLimits(Constraint):
     ) -> None:
         super().__init__(name, robot=robot)
         self.motors, self._index = robot.motors, robot.actuated_index
-        self.effort = frozen(per_motor(robot, "effort", effort))
-        self.no_load_speed = frozen(per_motor(robot, "no_load_speed", no_load_speed))
-        corner = self.no_load_speed if corner_speed is None else per_motor(robot, "corner_speed", corner_speed)
+        self.effort = frozen(check_motor_values(robot, "effort", effort))
+        self.no_load_speed = frozen(check_motor_values(robot, "no_load_speed", no_load_speed))
+        corner = self.no_load_speed if corner_speed is None else check_motor_values(robot, "corner_speed", corner_speed)
         if (corner > self.no_load_speed).any():
             raise ArgumentError(f"corner_speed: {corner_speed!r} is beyond the no-load speed {no_load_speed!r}")
         self.corner_speed = frozen(corner)
         limited = np.isfinite(self.no_load_speed)
-        self._end = np.where(limited, self.no_load_speed, np.inf)
-        self._fall = np.where(
+        self._end_speed = np.where(limited, self.no_load_speed, np.inf)
+        self._speed_range = np.where(
             limited, np.maximum(self.no_load_speed - np.where(limited, corner, 0.0), MIN_SPEED_RANGE), 1.0
         )
         unit = scales(robot)
@@ -84,17 +84,19 @@ class MotorLimits(Constraint):
 
     def bounds(self, speeds: Array) -> tuple[Array, Array]:
         """Returns (nu,) smallest and largest motor torques [N m] at the motor speeds (nu,) [rad/s]."""
-        ahead, back = ((np.clip((self._end - w) / self._fall, 0.0, 1.0)) for w in (speeds, -speeds))
-        return -back * self.effort, ahead * self.effort
+        forward, backward = ((np.clip((self._end_speed - w) / self._speed_range, 0.0, 1.0)) for w in (speeds, -speeds))
+        return -backward * self.effort, forward * self.effort
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns one row per motor."""
         s = tick.state
         A = self.motors.matrix(s.q)
         low, high = self.bounds(A @ s.v[self._index])
-        here = np.isfinite(low) | np.isfinite(high)
+        is_limited = np.isfinite(low) | np.isfinite(high)
         u, sizes, vt = np.linalg.svd(A.T)
         B = (vt.T / np.maximum(sizes, DEAD_POINT_TOLERANCE * sizes[0])) @ u.T
         weights = self._weight / np.linalg.norm(B, axis=1)
-        names = tuple(name for name, there in zip(self._names, here, strict=True) if there)
-        return [Rows(names, "N m", low[here], high[here], torque=B[here], weights=weights[here])]
+        names = tuple(name for name, limited in zip(self._names, is_limited, strict=True) if limited)
+        return [
+            Rows(names, "N m", low[is_limited], high[is_limited], torque=B[is_limited], weights=weights[is_limited])
+        ]

@@ -9,32 +9,47 @@ from numpy.typing import NDArray
 from ...compiler import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from .capsule_segments import FLAT, HALF, HEAD, RADIUS, SPEED, WIDTH
-from .collision_blocks import KNOWN, PARTS, PairBlock, PointBlock, gather_pair, gather_point, gather_points
-from .critical_points import FOUND, POINT_ITERATIONS, S, T, evaluate_points, locate_pair_points
+from .capsule_segments import CAPSULE_SIZE, HALF_LENGTH, HEADER_SIZE, IS_PLANE, OBSTACLE_VELOCITY, RADIUS
+from .collision_blocks import (
+    N_PARTS,
+    N_ROW_DATA,
+    PairBlock,
+    PointBlock,
+    store_pair_in_lane,
+    store_point_in_lane,
+    store_two_points_in_lane,
+)
+from .critical_points import (
+    FIRST_POSITION,
+    N_CRITICAL_POINT_ROWS,
+    POINT_ITERATIONS,
+    SECOND_POSITION,
+    compute_distance_motion,
+    find_critical_points,
+)
 from .distance_barrier import Barrier
-from .pair_motion import CROSSING, KEEPING, MOTION, D, N, W
-from .segment_motion import SEGMENT, moving_segment, resting_segment
+from .pair_motion import DISTANCE, MIN_SEPARATION, N_MOTION_ROWS, N_POINT_ROWS, NORMAL, RELATIVE_VELOCITY
+from .segment_motion import SEGMENT_SIZE, write_moving_segment, write_translating_segment
 
 
 @compiled()
-def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
+def has_part(part: int, from_plane: bool, half: float, other_half: float) -> bool:
     """Returns whether a pair has this part: a ball has no ends, and from a plane only the ends of a capsule count."""
-    if flat:
+    if from_plane:
         return part == 0 if half == 0.0 else part == 1 or part == 2
     return part == 0 or (half > 0.0 and other_half > 0.0)
 
 
 @entry("gaps of pairs")
 def evaluate_pair_distances(
-    numbers: Matrix,
+    parameters: Matrix,
     frames: IntVector,
     pairs: IntMatrix,
     rotations: Tensor,
     origins: Matrix,
     velocities: Matrix,
     segments: Matrix,
-    out: Matrix,
+    distances: Matrix,
     rates: Matrix,
     margin: float,
     p: float,
@@ -43,15 +58,15 @@ def evaluate_pair_distances(
     """Computes the distances of the surfaces of capsules, and their rates of change.
 
     Args:
-        numbers: (capsules, WIDTH) parameters of the capsules.
+        parameters: (capsules, CAPSULE_SIZE) parameters of the capsules.
         frames: (capsules,) indices of bodies, -1 for obstacles.
         pairs: (pairs, 2) indices of capsules.
         rotations: (bodies, 3, 3) rotations of the bodies.
         origins: (bodies, 3) positions of the bodies [m].
         velocities: (bodies, 6) linear and angular velocities.
-        segments: (capsules, SEGMENT) buffer.
-        out: (pairs, PARTS) takes the distances [m]; unchanged where a pair has no such part.
-        rates: (pairs, PARTS) takes their rates of change [m/s].
+        segments: (capsules, SEGMENT_SIZE) buffer.
+        distances: (pairs, N_PARTS) takes the distances [m]; unchanged where a pair has no such part.
+        rates: (pairs, N_PARTS) takes their rates of change [m/s].
         margin: minimum distance [m].
         p: barrier rate [1/s]; 0 for the nearest points.
         max_acceleration: largest acceleration [m/s^2].
@@ -59,52 +74,65 @@ def evaluate_pair_distances(
     Returns:
         The number of pairs.
     """
-    still, rounds = zeros(6), POINT_ITERATIONS if p > 0.0 else 1
-    by = Barrier(max(p, 1.0), max_acceleration, margin, 0.0, 0.0, 0)
-    block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * FOUND))
-    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), zeros(8 * MOTION), zeros(8 * KNOWN))
+    zero_drift, iterations = zeros(6), POINT_ITERATIONS if p > 0.0 else 1
+    barrier = Barrier(max(p, 1.0), max_acceleration, margin, 0.0, 0.0, 0)
+    block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * N_CRITICAL_POINT_ROWS))
+    points = PointBlock(zeros(8 * N_POINT_ROWS), zeros(8), zeros(8), zeros(8 * N_MOTION_ROWS), zeros(8 * N_ROW_DATA))
     for k in range(len(frames)):
-        z, x, i = numbers[k], segments[k], frames[k]
+        z, x, i = parameters[k], segments[k], frames[k]
         if i >= 0:
-            moving_segment(rotations[i], origins[i], velocities[i], still, z, x)
+            write_moving_segment(rotations[i], origins[i], velocities[i], zero_drift, z, x)
         else:
-            resting_segment(z, z[SPEED:], x)
+            write_translating_segment(z, z[OBSTACLE_VELOCITY:], x)
     count: int = pairs.shape[0]
     for first in range(0, count, 8):
-        here = min(count - first, 8)
-        for lane in range(here):
+        block_size = min(count - first, 8)
+        for lane in range(block_size):
             a, b = pairs[first + lane, 0], pairs[first + lane, 1]
-            gather_pair(block, lane, segments[a], segments[b])
-            block.reach[lane] = numbers[a, RADIUS] + numbers[b, RADIUS] + margin
+            store_pair_in_lane(block, lane, segments[a], segments[b])
+            block.reach[lane] = parameters[a, RADIUS] + parameters[b, RADIUS] + margin
             points.reach[lane] = block.reach[lane]
-        locate_pair_points(block, by, rounds)
-        for part in range(2 * PARTS):
-            flat = part >= PARTS
-            for lane in range(here):
+        find_critical_points(block, barrier, iterations)
+        for part in range(2 * N_PARTS):
+            from_planes = part >= N_PARTS
+            for lane in range(block_size):
                 x, y = segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]]
                 if part == 0:
-                    gather_points(points.M, lane, x, block.found[8 * S + lane], y, block.found[8 * T + lane])
-                elif flat or part < 3:
-                    gather_point(points.M, lane, x, 1.0 if part % PARTS == 2 else 0.0, y)
+                    store_two_points_in_lane(
+                        points.M,
+                        lane,
+                        x,
+                        block.critical_points[8 * FIRST_POSITION + lane],
+                        y,
+                        block.critical_points[8 * SECOND_POSITION + lane],
+                    )
+                elif from_planes or part < 3:
+                    store_point_in_lane(points.M, lane, x, 1.0 if part % N_PARTS == 2 else 0.0, y)
                 else:
-                    gather_point(points.M, lane, y, float(part - 3), x)
-            evaluate_points(points, flat, by, rounds)
-            for lane in range(here):
-                a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
-                its_own = (numbers[b, FLAT] != 0.0) == flat
-                if its_own and has_part(part % PARTS, flat, numbers[a, HALF], numbers[b, HALF]):
-                    d = points.motion[8 * D + lane]
+                    store_point_in_lane(points.M, lane, y, float(part - 3), x)
+            compute_distance_motion(points, from_planes, barrier, iterations)
+            for lane in range(block_size):
+                a, b, pair = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
+                is_of_this_kind = (parameters[b, IS_PLANE] != 0.0) == from_planes
+                if is_of_this_kind and has_part(
+                    part % N_PARTS, from_planes, parameters[a, HALF_LENGTH], parameters[b, HALF_LENGTH]
+                ):
+                    d = points.motion[8 * DISTANCE + lane]
                     speed = 0.0
                     for e in range(3):
-                        speed += points.motion[8 * (N + e) + lane] * points.motion[8 * (W + e) + lane]
-                    crossing = not flat and d < CROSSING
-                    out[at, part % PARTS] = (0.0 if crossing else d) - numbers[a, RADIUS] - numbers[b, RADIUS]
-                    rates[at, part % PARTS] = 0.0 if crossing else speed
+                        speed += (
+                            points.motion[8 * (NORMAL + e) + lane] * points.motion[8 * (RELATIVE_VELOCITY + e) + lane]
+                        )
+                    is_intersecting = not from_planes and d < MIN_SEPARATION
+                    distances[pair, part % N_PARTS] = (
+                        (0.0 if is_intersecting else d) - parameters[a, RADIUS] - parameters[b, RADIUS]
+                    )
+                    rates[pair, part % N_PARTS] = 0.0 if is_intersecting else speed
     return count
 
 
-def part_distances(
-    robot: Robot, bodies: tuple[str, ...], pairs: NDArray[np.int64], numbers: Array, q: Array, v: Array, p: float
+def compute_part_distances(
+    robot: Robot, bodies: tuple[str, ...], pairs: NDArray[np.int64], parameters: Array, q: Array, v: Array, p: float
 ) -> tuple[Array, Array]:
     """Computes the distances of the parts of pairs above the margin, and their rates of change.
 
@@ -112,26 +140,38 @@ def part_distances(
         robot: the robot.
         bodies: (capsules,) names of the frames of the capsules, "" for obstacles.
         pairs: (pairs, 2) indices of capsules.
-        numbers: parameters of `CollisionLimits`.
+        parameters: parameters of `CollisionLimits`.
         q: (nq,) configuration.
         v: (nv,) velocity.
         p: barrier rate [1/s]; 0 for the nearest points.
 
     Returns:
-        (pairs, PARTS) each [m] and [m/s], infinite and 0 where a pair has no such part.
+        (pairs, N_PARTS) each [m] and [m/s], infinite and 0 where a pair has no such part.
     """
     model, data = robot.model, robot.model.createData()
     robot.algorithms.forwardKinematics(model, data, q, v)
-    known = {each: i for i, each in enumerate(dict.fromkeys(x for x in bodies if x))}
-    R, at, speeds = np.zeros((len(known), 3, 3)), np.zeros((len(known), 3)), np.zeros((len(known), 6))
-    for body, i in known.items():
+    body_indices = {each: i for i, each in enumerate(dict.fromkeys(x for x in bodies if x))}
+    R, origins, velocities = (
+        np.zeros((len(body_indices), 3, 3)),
+        np.zeros((len(body_indices), 3)),
+        np.zeros((len(body_indices), 6)),
+    )
+    for body, i in body_indices.items():
         frame = robot.frame_id(body)
         placement = pin.updateFramePlacement(model, data, frame)
-        R[i], at[i] = placement.rotation, placement.translation
-        speeds[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
-    frames = np.array([known.get(x, -1) for x in bodies], dtype=np.int64)
-    margins, rates = np.full((len(pairs), PARTS), np.inf), np.zeros((len(pairs), PARTS))
-    capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
-    memory, margin, max_acceleration = np.zeros((len(frames), SEGMENT)), float(numbers[0]), float(numbers[2])
-    evaluate_pair_distances(capsules, frames, pairs, R, at, speeds, memory, margins, rates, margin, p, max_acceleration)
-    return margins - numbers[0], rates
+        R[i], origins[i] = placement.rotation, placement.translation
+        velocities[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
+    frames = np.array([body_indices.get(x, -1) for x in bodies], dtype=np.int64)
+    margins, rates = np.full((len(pairs), N_PARTS), np.inf), np.zeros((len(pairs), N_PARTS))
+    capsules = np.ascontiguousarray(
+        parameters[HEADER_SIZE : HEADER_SIZE + CAPSULE_SIZE * len(frames)].reshape(-1, CAPSULE_SIZE)
+    )
+    segments, margin, max_acceleration = (
+        np.zeros((len(frames), SEGMENT_SIZE)),
+        float(parameters[0]),
+        float(parameters[2]),
+    )
+    evaluate_pair_distances(
+        capsules, frames, pairs, R, origins, velocities, segments, margins, rates, margin, p, max_acceleration
+    )
+    return margins - parameters[0], rates

@@ -7,15 +7,15 @@ the form of `segment_motion`: a start and the vector to the end.  They may be po
 from __future__ import annotations
 
 from ...compiler import Lanes, Matrix, Vector, broadcast8, compiled, load8, max8, min8, sqrt8, store8
-from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, SEGMENT, START, START_DRIFT, START_SPEED
+from .segment_motion import EXTENT, EXTENT_DRIFT, EXTENT_VELOCITY, SEGMENT_SIZE, START, START_DRIFT, START_VELOCITY
 
 #: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.
-POINT, POINT_SPEED, POINT_DRIFT, OTHER, KEEPING = 0, 3, 6, 9, 9 + SEGMENT
+POINT, POINT_VELOCITY, POINT_DRIFT, OTHER_SEGMENT, N_POINT_ROWS = 0, 3, 6, 9, 9 + SEGMENT_SIZE
 #: Rows of a motion: distance; its second derivative at a = 0, and how fast that changes but for the third derivatives
 #: of the points; direction from the point to the segment; velocity of the segment's point against it.
-D, SECOND, THIRD, N, W, MOTION = 0, 1, 2, 3, 6, 9
+DISTANCE, SECOND_DERIVATIVE, THIRD_DERIVATIVE, NORMAL, RELATIVE_VELOCITY, N_MOTION_ROWS = 0, 1, 2, 3, 6, 9
 #: Distance [m] below which two points have no direction apart.
-CROSSING = 1e-9
+MIN_SEPARATION = 1e-9
 
 
 @compiled(inline=True)
@@ -25,7 +25,7 @@ def dot8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> La
 
 
 @compiled(inline=True)
-def unit8(x: Lanes) -> Lanes:
+def clamp_to_unit8(x: Lanes) -> Lanes:
     """Returns x clamped to [0, 1]."""
     return min8(max8(x, broadcast8(0.0)), broadcast8(1.0))
 
@@ -43,7 +43,7 @@ def load3_at(M: Matrix, row: int, first: int) -> tuple[Lanes, Lanes, Lanes]:
 
 
 @compiled(inline=True)
-def apart3(M: Vector, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
+def difference3(M: Vector, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
     """Returns the three rows from `other` on minus those from `row` on."""
     x, y, z = load3(M, row)
     u, v, w = load3(M, other)
@@ -59,13 +59,15 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Vector, row: int) -> None:
 
 
 @compiled(inline=True)
-def add3(ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+def add_scaled3(
+    ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes
+) -> tuple[Lanes, Lanes, Lanes]:
     """Returns ``a + t b``."""
     return ax + t * bx, ay + t * by, az + t * bz
 
 
 @compiled(inline=False)
-def point_motion(M: Vector, position: Lanes, out: Vector) -> None:
+def compute_point_motion(M: Vector, position: Lanes, out: Vector) -> None:
     """Computes the motion of the distances of points from points of their segments.
 
     With the direction n, and relative velocity w and acceleration c of the segment's point, the second derivative of
@@ -77,38 +79,44 @@ def point_motion(M: Vector, position: Lanes, out: Vector) -> None:
         position: position along the segments, in [0, 1].
         out: takes MOTION rows.
     """
-    ux, uy, uz = apart3(M, POINT, OTHER + START)
-    vx, vy, vz = load3(M, OTHER + ALONG)
-    nx, ny, nz = add3(ux, uy, uz, position, vx, vy, vz)
-    ux, uy, uz = apart3(M, POINT_SPEED, OTHER + START_SPEED)
-    vx, vy, vz = load3(M, OTHER + ALONG_SPEED)
-    wx, wy, wz = add3(ux, uy, uz, position, vx, vy, vz)
-    ux, uy, uz = apart3(M, POINT_DRIFT, OTHER + START_DRIFT)
-    vx, vy, vz = load3(M, OTHER + ALONG_DRIFT)
-    cx, cy, cz = add3(ux, uy, uz, position, vx, vy, vz)
+    ux, uy, uz = difference3(M, POINT, OTHER_SEGMENT + START)
+    vx, vy, vz = load3(M, OTHER_SEGMENT + EXTENT)
+    nx, ny, nz = add_scaled3(ux, uy, uz, position, vx, vy, vz)
+    ux, uy, uz = difference3(M, POINT_VELOCITY, OTHER_SEGMENT + START_VELOCITY)
+    vx, vy, vz = load3(M, OTHER_SEGMENT + EXTENT_VELOCITY)
+    wx, wy, wz = add_scaled3(ux, uy, uz, position, vx, vy, vz)
+    ux, uy, uz = difference3(M, POINT_DRIFT, OTHER_SEGMENT + START_DRIFT)
+    vx, vy, vz = load3(M, OTHER_SEGMENT + EXTENT_DRIFT)
+    cx, cy, cz = add_scaled3(ux, uy, uz, position, vx, vy, vz)
     d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
-    over = broadcast8(1.0) / max8(d, broadcast8(CROSSING))
-    nx, ny, nz = nx * over, ny * over, nz * over
-    along = dot8(nx, ny, nz, wx, wy, wz)
-    second = dot8(nx, ny, nz, cx, cy, cz)
-    second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, broadcast8(0.0)) * over
-    store8(d, out, 8 * D)
-    store3(nx, ny, nz, out, N)
-    store3(wx, wy, wz, out, W)
-    store8(second, out, 8 * SECOND)
-    store8(3.0 * over * (dot8(wx, wy, wz, cx, cy, cz) - along * second), out, 8 * THIRD)
+    inverse_distance = broadcast8(1.0) / max8(d, broadcast8(MIN_SEPARATION))
+    nx, ny, nz = nx * inverse_distance, ny * inverse_distance, nz * inverse_distance
+    normal_speed = dot8(nx, ny, nz, wx, wy, wz)
+    second_derivative = dot8(nx, ny, nz, cx, cy, cz)
+    second_derivative += (
+        max8(dot8(wx, wy, wz, wx, wy, wz) - normal_speed * normal_speed, broadcast8(0.0)) * inverse_distance
+    )
+    store8(d, out, 8 * DISTANCE)
+    store3(nx, ny, nz, out, NORMAL)
+    store3(wx, wy, wz, out, RELATIVE_VELOCITY)
+    store8(second_derivative, out, 8 * SECOND_DERIVATIVE)
+    store8(
+        3.0 * inverse_distance * (dot8(wx, wy, wz, cx, cy, cz) - normal_speed * second_derivative),
+        out,
+        8 * THIRD_DERIVATIVE,
+    )
 
 
 @compiled(inline=False)
-def plane_motion(M: Vector, out: Vector) -> None:
+def compute_plane_motion(M: Vector, out: Vector) -> None:
     """Computes the motion of the distances from planes; the "segment" of a plane is its normal and a point of it."""
     ax, ay, az = load3(M, POINT)
-    nx, ny, nz = load3(M, OTHER + START)
-    bx, by, bz = load3(M, OTHER + ALONG)
-    store8(dot8(nx, ny, nz, ax - bx - nx, ay - by - ny, az - bz - nz), out, 8 * D)
-    store3(-nx, -ny, -nz, out, N)
-    ax, ay, az = apart3(M, POINT_SPEED, OTHER + START_SPEED)
-    store3(ax, ay, az, out, W)
+    nx, ny, nz = load3(M, OTHER_SEGMENT + START)
+    bx, by, bz = load3(M, OTHER_SEGMENT + EXTENT)
+    store8(dot8(nx, ny, nz, ax - bx - nx, ay - by - ny, az - bz - nz), out, 8 * DISTANCE)
+    store3(-nx, -ny, -nz, out, NORMAL)
+    ax, ay, az = difference3(M, POINT_VELOCITY, OTHER_SEGMENT + START_VELOCITY)
+    store3(ax, ay, az, out, RELATIVE_VELOCITY)
     ax, ay, az = load3(M, POINT_DRIFT)
-    store8(dot8(nx, ny, nz, ax, ay, az), out, 8 * SECOND)
-    store8(broadcast8(0.0), out, 8 * THIRD)
+    store8(dot8(nx, ny, nz, ax, ay, az), out, 8 * SECOND_DERIVATIVE)
+    store8(broadcast8(0.0), out, 8 * THIRD_DERIVATIVE)

@@ -18,7 +18,7 @@ from ..parameter_ellipsoid import ParameterEllipsoid
 from ..payload_set import PayloadSet
 from ..scales import scales
 from ..tick import Rows, Tick
-from .constraint import Constraint, per_motor
+from .constraint import Constraint, check_motor_values
 from .held_object import RANK_TOLERANCE
 
 
@@ -124,53 +124,54 @@ class RobustLimits(Constraint):
         )
         if not 0.0 <= self._angular_acceleration < np.inf:
             raise ArgumentError(f"angular_acceleration: expected a finite number >= 0, got {angular_acceleration}")
-        bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self._limits = np.maximum(bound - per_motor(robot, "torque_margin", torque_margin), 0.0)
+        bound = check_motor_values(robot, "limits", robot.effort_limits if limits is None else limits)
+        self._limits = np.maximum(bound - check_motor_values(robot, "torque_margin", torque_margin), 0.0)
         self._passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
-        band = PayloadSet((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
-        self._link, self._spread = band.link or robot.bodies[0].name, band.max_second_moment
+        payloads = PayloadSet((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
+        self._link, self._max_second_moment = payloads.link or robot.bodies[0].name, payloads.max_second_moment
         robot.frame_id(self._link)
-        self._mass, self._centre = band.vertices()
-        self._with = tuple(
+        self._mass, self._centers = payloads.vertices()
+        self._vertex_labels = tuple(
             f" with {m:.3g} kg at ({', '.join(f'{x:.3g}' for x in c)})" if m != 0.0 else ""
-            for m, c in zip(self._mass.tolist(), self._centre.tolist(), strict=True)
+            for m, c in zip(self._mass.tolist(), self._centers.tolist(), strict=True)
         )
-        self._names = tuple(f"{joint} torque limit{each}" for each in self._with for joint in robot.actuated)
+        self._names = tuple(f"{joint} torque limit{each}" for each in self._vertex_labels for joint in robot.actuated)
         self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
         #: By contact name, the contact when it was last used, and its settings at the smallest friction.
         self._low_friction_contacts: dict[str, tuple[Contact, ContactSettings]] = {}
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns, for every vertex, the rows of all motors and of the friction pyramids of unilateral contacts."""
-        s, pushing = tick.state, list[ContactFrame]()
+        s, unilateral_contacts = tick.state, list[ContactFrame]()
         Jf, activation = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
         for contact in tick.contacts:
             if contact.settings.role != "compliant":
                 Jf[contact.columns], activation[contact.columns] = contact.jacobian, contact.activation
-                pushing += [contact] if contact.settings.contact.unilateral else []
+                unilateral_contacts += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
         # Smallest forces divided by their activations: contacts that have just been made take little.
         balance = activation * np.linalg.pinv((activation * Jf)[:, passive].T, rcond=RANK_TOLERANCE)
         P = balance @ J[:, passive].T
         T = J[:, driven].T - Jf[:, driven].T @ P
         omega = s.velocity(self._link)[3:]
-        reserve = self._spread * (float(omega @ omega) + self._angular_acceleration)
-        W, w = self._wrenches(tick)
-        forces, torques = self._unsure(tick, Jf, balance)
-        narrowed = reserve * np.linalg.norm(T[:, 3:], axis=1) + np.linalg.norm(torques, axis=1)
-        margin = np.maximum(self._limits - narrowed, 0.0)
-        there, k = (w @ T.T).ravel(), len(W)
+        reserve = self._max_second_moment * (float(omega @ omega) + self._angular_acceleration)
+        W, w = self._vertex_wrenches(tick)
+        forces, torques = self._parameter_effects(tick, Jf, balance)
+        torque_reserve = reserve * np.linalg.norm(T[:, 3:], axis=1) + np.linalg.norm(torques, axis=1)
+        margin = np.maximum(self._limits - torque_reserve, 0.0)
+        constant_torques, k = (w @ T.T).ravel(), len(W)
         rows = [
             Rows(
-                self._names, "N m", -np.tile(margin, k) - there, np.tile(margin, k) - there, weights=self._weights,
-                acceleration=(T @ W).reshape(len(there), -1), torque=np.tile(np.eye(len(T)), (k, 1)),
+                self._names, "N m", -np.tile(margin, k) - constant_torques, np.tile(margin, k) - constant_torques,
+                weights=self._weights,
+                acceleration=(T @ W).reshape(len(constant_torques), -1), torque=np.tile(np.eye(len(T)), (k, 1)),
             )
         ]  # fmt: skip
-        for contact in pushing:
-            C, names = self._cone(contact, tick.robot)
+        for contact in unilateral_contacts:
+            C, names = self._low_friction_cone(contact, tick.robot)
             D = C @ P[contact.columns]
-            doubt = np.linalg.norm(C @ forces[contact.columns], axis=1)
-            upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1) + doubt).ravel()
+            force_uncertainty = np.linalg.norm(C @ forces[contact.columns], axis=1)
+            upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1) + force_uncertainty).ravel()
             rows.append(
                 Rows(
                     names, "N", np.full(len(upper), -np.inf), upper, acceleration=(D @ W).reshape(len(upper), -1),
@@ -180,7 +181,7 @@ class RobustLimits(Constraint):
             )  # fmt: skip
         return rows
 
-    def _unsure(self, tick: Tick, Jf: Array, balance: Array) -> tuple[Array, Array]:
+    def _parameter_effects(self, tick: Tick, Jf: Array, balance: Array) -> tuple[Array, Array]:
         """Returns (nf, k) and (nu, k) changes of contact forces and torques along each direction of the parameters."""
         s, driven = tick.state, tick.robot.actuated_index
         if self.parameters is None or self._dynamics is None:
@@ -190,23 +191,26 @@ class RobustLimits(Constraint):
         forces = balance @ E[self._passive]
         return forces, E[driven] - Jf[:, driven].T @ forces
 
-    def _wrenches(self, tick: Tick) -> tuple[Array, Array]:
+    def _vertex_wrenches(self, tick: Tick) -> tuple[Array, Array]:
         """Returns (k, 6, nv) W and (k, 6) w of the wrench ``W a + w`` of each vertex at the origin of the link."""
         s, m = tick.state, self._mass[:, None, None]
-        omega, r = s.velocity(self._link)[3:], self._centre @ s.placement(self._link).rotation.T
+        omega, r = s.velocity(self._link)[3:], self._centers @ s.placement(self._link).rotation.T
         B = np.zeros((len(r), 3, 6))  # acceleration of the payload from that of the link's origin
         B[:, :, :3] = np.eye(3)
         B[:, :, 3:] = [-cross_matrix(each) for each in r]
-        across = cross_matrix(omega)
-        still = B @ s.drift(self._link) + r @ (across @ across).T - tick.robot.model.gravity.linear
-        lift = m * B.transpose(0, 2, 1)
-        return lift @ (B @ s.jacobian(self._link)), (lift @ still[:, :, None])[:, :, 0]
+        omega_cross = cross_matrix(omega)
+        drift = B @ s.drift(self._link) + r @ (omega_cross @ omega_cross).T - tick.robot.model.gravity.linear
+        to_wrench = m * B.transpose(0, 2, 1)
+        return to_wrench @ (B @ s.jacobian(self._link)), (to_wrench @ drift[:, :, None])[:, :, 0]
 
-    def _cone(self, contact: ContactFrame, robot: Robot) -> tuple[Array, tuple[str, ...]]:
+    def _low_friction_cone(self, contact: ContactFrame, robot: Robot) -> tuple[Array, tuple[str, ...]]:
         """Returns a contact's friction pyramid at the smallest friction, and the names of its rows for all vertices."""
-        now, known = contact.settings.contact, self._low_friction_contacts.get(contact.name)
-        if known is None or known[0] is not now:
-            known = now, ContactSettings(robot, now, friction=self._friction_fraction * now.friction)
-            self._low_friction_contacts[contact.name] = known
-        C = known[1].cone_face_rows(self._faces, contact.rotation)
-        return C, tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)
+        contact_now, cached = contact.settings.contact, self._low_friction_contacts.get(contact.name)
+        if cached is None or cached[0] is not contact_now:
+            cached = (
+                contact_now,
+                ContactSettings(robot, contact_now, friction=self._friction_fraction * contact_now.friction),
+            )
+            self._low_friction_contacts[contact.name] = cached
+        C = cached[1].cone_face_rows(self._faces, contact.rotation)
+        return C, tuple(f"{contact.name} friction cone{each}" for each in self._vertex_labels for _ in C)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from ...compiler import Matrix, Vector, compiled
 
 #: Entries: of the start and of what leads to the end, position, velocity and acceleration of each.
-START, ALONG, START_SPEED, ALONG_SPEED, START_DRIFT, ALONG_DRIFT, SEGMENT = 0, 3, 6, 9, 12, 15, 18
+START, EXTENT, START_VELOCITY, EXTENT_VELOCITY, START_DRIFT, EXTENT_DRIFT, SEGMENT_SIZE = 0, 3, 6, 9, 12, 15, 18
 
 
 @compiled(inline=False)
-def moving_segment(rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, x: Vector) -> None:
+def write_moving_segment(
+    rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, x: Vector
+) -> None:
     """Computes the motion of a segment that is fixed to a body.
 
     Args:
@@ -35,33 +37,33 @@ def moving_segment(rotation: Matrix, origin: Vector, velocity: Vector, drift: Ve
     x[START] = origin[0] + rx
     x[START + 1] = origin[1] + ry
     x[START + 2] = origin[2] + rz
-    x[START_SPEED] = velocity[0] + vx
-    x[START_SPEED + 1] = velocity[1] + vy
-    x[START_SPEED + 2] = velocity[2] + vz
+    x[START_VELOCITY] = velocity[0] + vx
+    x[START_VELOCITY + 1] = velocity[1] + vy
+    x[START_VELOCITY + 2] = velocity[2] + vz
     x[START_DRIFT] = drift[0] + (wy * vz - wz * vy) + (ay * rz - az * ry)
     x[START_DRIFT + 1] = drift[1] + (wz * vx - wx * vz) + (az * rx - ax * rz)
     x[START_DRIFT + 2] = drift[2] + (wx * vy - wy * vx) + (ax * ry - ay * rx)
     z0, z1, z2 = z[3] - z0, z[4] - z1, z[5] - z2
     rx, ry, rz = a0 * z0 + a1 * z1 + a2 * z2, b0 * z0 + b1 * z1 + b2 * z2, c0 * z0 + c1 * z1 + c2 * z2
     vx, vy, vz = wy * rz - wz * ry, wz * rx - wx * rz, wx * ry - wy * rx
-    x[ALONG] = rx
-    x[ALONG + 1] = ry
-    x[ALONG + 2] = rz
-    x[ALONG_SPEED] = vx
-    x[ALONG_SPEED + 1] = vy
-    x[ALONG_SPEED + 2] = vz
-    x[ALONG_DRIFT] = (wy * vz - wz * vy) + (ay * rz - az * ry)
-    x[ALONG_DRIFT + 1] = (wz * vx - wx * vz) + (az * rx - ax * rz)
-    x[ALONG_DRIFT + 2] = (wx * vy - wy * vx) + (ax * ry - ay * rx)
+    x[EXTENT] = rx
+    x[EXTENT + 1] = ry
+    x[EXTENT + 2] = rz
+    x[EXTENT_VELOCITY] = vx
+    x[EXTENT_VELOCITY + 1] = vy
+    x[EXTENT_VELOCITY + 2] = vz
+    x[EXTENT_DRIFT] = (wy * vz - wz * vy) + (ay * rz - az * ry)
+    x[EXTENT_DRIFT + 1] = (wz * vx - wx * vz) + (az * rx - ax * rz)
+    x[EXTENT_DRIFT + 2] = (wx * vy - wy * vx) + (ax * ry - ay * rx)
 
 
 @compiled()
-def resting_segment(z: Vector, velocity: Vector, x: Vector) -> None:
+def write_translating_segment(z: Vector, velocity: Vector, x: Vector) -> None:
     """Writes the motion of a segment whose ends are at z and have the same velocity."""
     for d in range(3):
         x[START + d] = z[d]
-        x[ALONG + d] = z[3 + d] - z[d]
-        x[START_SPEED + d] = velocity[d]
-        x[ALONG_SPEED + d] = 0.0
+        x[EXTENT + d] = z[3 + d] - z[d]
+        x[START_VELOCITY + d] = velocity[d]
+        x[EXTENT_VELOCITY + d] = 0.0
         x[START_DRIFT + d] = 0.0
-        x[ALONG_DRIFT + d] = 0.0
+        x[EXTENT_DRIFT + d] = 0.0

@@ -12,7 +12,7 @@ from ..element_codes import TORQUE_LIMITS
 from ..parameter_block import VectorParameter
 from ..row_writing import Item, add_torque_bounds
 from ..tick_data import TickContext
-from .constraint import Constraint, per_motor
+from .constraint import Constraint, check_motor_values
 
 #: Limits from this value on mean "no limit" in robot files [N m].
 NO_LIMIT = 1e17
@@ -46,7 +46,7 @@ class TorqueLimits(Constraint):
         self, robot: Robot, *, limits: Array | float | None = None, scale: float = 1.0, name: str = "torque"
     ) -> None:
         super().__init__(name, robot.nu, robot=robot)
-        bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
+        bound = check_motor_values(robot, "limits", robot.effort_limits if limits is None else limits)
         self.limits = bound * check_positive("scale", scale, zero=True)
         self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
 

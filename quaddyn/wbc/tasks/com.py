@@ -15,7 +15,7 @@ from ..element import Layout, RowCounts
 from ..element_codes import COM
 from ..row_writing import Item, add_motion_equality, finish_equality
 from ..tick_data import TickContext
-from .motion_parameters import desired, motion_parameters
+from .motion_parameters import desired_acceleration, motion_parameters
 from .single_frame_task import XYZ
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
@@ -99,11 +99,17 @@ def write_com_rows(item: Item, t: TickContext) -> None:
     for i in range(3):
         if p.mask[i] == 0.0:
             continue
-        target = desired(p, i, p.position[i] - terms.com[i], terms.com_velocity[i])
+        target = desired_acceleration(p, i, p.position[i] - terms.com[i], terms.com_velocity[i])
         if not t.model.floating:
-            everything = t.work.all_velocities
+            all_velocities = t.work.all_velocities
             add_motion_equality(
-                t, terms.com_jacobian[i], everything, target - terms.com_drift[i], p.weight[i], item.element_index, i
+                t,
+                terms.com_jacobian[i],
+                all_velocities,
+                target - terms.com_drift[i],
+                p.weight[i],
+                item.element_index,
+                i,
             )
             continue
         A, scale, count = rows.A[rows.count[0]], t.model.mass / t.model.total_mass, 0

@@ -9,7 +9,7 @@ from ..row_writing import Item, add_motion_equality
 from ..tick import Rows, Tick
 from ..tick_data import BILATERAL, TickContext, frame_kinematics
 from .frame_position import FramePositionTask, write_frame_position_rows
-from .motion_parameters import desired, motion_parameters, write_position_state
+from .motion_parameters import desired_acceleration, motion_parameters, write_position_state
 
 
 class FootTask(FramePositionTask):
@@ -79,16 +79,16 @@ def write_blended_foot_rows(item: Item, t: TickContext, c: int, activation: floa
     The guided point moves from the center of the sphere to the contact point, the desired acceleration from the task's
     to the contact's, and the weight from the task's to infinity, ``weight / (1 - s)``.
     """
-    p, frame, found = (
+    p, frame, task_state = (
         motion_parameters(item.parameters, 3),
         frame_kinematics(t.terms, t.model, item.first),
         t.work.task_state,
     )
-    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
-    own, row, J = 1.0 - activation, t.work.vectors[4], t.points.jacobian[c]
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, task_state)
+    task_fraction, row, J = 1.0 - activation, t.work.vectors[4], t.points.jacobian[c]
     for i in range(3):
-        target = own * (desired(p, i, found[0, i], found[1, i]) - found[2, i])
+        target = task_fraction * (desired_acceleration(p, i, task_state[0, i], task_state[1, i]) - task_state[2, i])
         target += activation * (t.points.target[c, i] - t.points.drift[c, i])
         for k in range(len(frame.chain)):
-            row[k] = own * frame.jacobian[i, k] + activation * J[i, k]
-        add_motion_equality(t, row, frame.chain, target, p.weight[i] / own, item.element_index, i)
+            row[k] = task_fraction * frame.jacobian[i, k] + activation * J[i, k]
+        add_motion_equality(t, row, frame.chain, target, p.weight[i] / task_fraction, item.element_index, i)

@@ -72,7 +72,7 @@ class ForceTask(Element, fixed=("contacts",)):
         self.weight = 1.0 / robot.mass if weight is None else weight
         self.bandwidth = bandwidth
         self._references: Mapping[str, Array] = NO_REFERENCES
-        self._known = self.contacts
+        self._known_contacts = self.contacts
 
     @property
     def contacts(self) -> tuple[str, ...] | None:
@@ -99,7 +99,7 @@ class ForceTask(Element, fixed=("contacts",)):
             contacts: names of the contacts of a controller.
         """
         self.validate_contacts(contacts)
-        self._known = tuple(contacts) if self._contacts is None else self._contacts
+        self._known_contacts = tuple(contacts) if self._contacts is None else self._contacts
 
     @property
     def references(self) -> Mapping[str, Array]:
@@ -124,19 +124,19 @@ class ForceTask(Element, fixed=("contacts",)):
             UnknownNameError: the task does not include this contact.
             ArgumentError: another shape, or an entry that is not finite.
         """
-        target = {}
+        references = {}
         if not isinstance(forces, Mapping | None):
             raise ArgumentTypeError(f"{self.name}.reference: expected forces by contact, got {type(forces).__name__}")
         for name, value in (forces or {}).items():
-            if self._known is not None and name not in self._known:
-                raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
-            fits = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
-            force = np.array(value if fits else check_array(f"{self.name}.reference[{name!r}]", value))
+            if self._known_contacts is not None and name not in self._known_contacts:
+                raise UnknownNameError(f"contact of {self.name!r}", name, self._known_contacts)
+            is_float_array = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
+            force = np.array(value if is_float_array else check_array(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
             force.flags.writeable = False
-            target[name] = force
-        self._references = MappingProxyType(target)  # replaced as a whole, so that a change is detected by identity
+            references[name] = force
+        self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
 
     def clear_references(self) -> None:
         """Sets all reference forces to zero."""
@@ -174,16 +174,16 @@ def write_force_rows(item: Item, t: TickContext) -> None:
     """Writes ``f = f*`` for each contact; on compliant ground ``a_n = -w^2 (f*_n - f_n) / k - 2 w v_n``."""
     weight, bandwidth, contacts, points = item.parameters[0], item.parameters[1], t.contacts, t.points
     for c in range(len(contacts.size)):
-        about = t.inputs.force_references[item.first, c]
-        if points.first_force[c] < 0 or about[0] == 0.0:
+        entry = t.inputs.force_references[item.first, c]
+        if points.first_force[c] < 0 or entry[0] == 0.0:
             continue
-        reference = about[2:]
+        reference = entry[2:]
         if contacts.role[c] != COMPLIANT:
             for i in range(contacts.size[c]):
                 add_force_equality(
                     t, c, i, reference[i], weight if i < 3 else weight / contacts.moment_arm[c], item.element_index, i
                 )
-        elif about[1] != 0.0:
+        elif entry[1] != 0.0:
             write_compliant_force_row(item, t, c, bandwidth)
 
 
@@ -192,17 +192,17 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
     """Writes the row that moves the contact point along the normal until the spring force reaches its reference."""
     chain_table, points, row = t.model.chains[t.contacts.frame[c]], t.points, t.work.vectors[4]
     chain = chain_table[1 : 1 + chain_table[0]]
-    lacking, drift, speed = 0.0, 0.0, 0.0
+    force_error, drift, speed = 0.0, 0.0, 0.0
     for k in range(len(chain)):
         row[k] = 0.0
     for i in range(3):
         n = t.contacts.normal[c, i]
-        lacking += n * (t.inputs.force_references[item.first, c, 2 + i] - points.target[c, i])
+        force_error += n * (t.inputs.force_references[item.first, c, 2 + i] - points.target[c, i])
         drift += n * points.drift[c, i]
         for k in range(len(chain)):
             row[k] += n * points.jacobian[c, i, k]
     for k in range(len(chain)):
         speed += row[k] * t.v[chain[k]]
-    target = -bandwidth * bandwidth * lacking / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
+    target = -bandwidth * bandwidth * force_error / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
     add_motion_equality(t, row, chain, target, 1.0, item.element_index, 6)
     tag_equality_contact(t.rows, c)

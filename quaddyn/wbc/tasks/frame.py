@@ -11,7 +11,14 @@ from ..element_codes import FRAME
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
 from .motion_parameters import motion_parameters, write_motion_rows, write_position_state, write_rotation_state
-from .single_frame_task import POSE_UNITS, TURNS, XYZ, SingleFrameTask, rotation_reference, rotation_vector_between
+from .single_frame_task import (
+    POSE_UNITS,
+    ROTATION_AXES,
+    XYZ,
+    SingleFrameTask,
+    check_rotation_reference,
+    rotation_vector_between,
+)
 
 
 class FrameTask(SingleFrameTask):
@@ -39,7 +46,7 @@ class FrameTask(SingleFrameTask):
     """
 
     code = FRAME
-    rows_of, units_of, size = XYZ + TURNS, POSE_UNITS, 12
+    rows_of, units_of, size = XYZ + ROTATION_AXES, POSE_UNITS, 12
 
     def pose_reference(
         self,
@@ -56,8 +63,10 @@ class FrameTask(SingleFrameTask):
             velocity: (6,) linear [m/s] and angular [rad/s] velocity; zero if None.
             acceleration: (6,) linear [m/s^2] and angular [rad/s^2] acceleration; zero if None.
         """
-        turned = rotation_reference(self.name, rotation)
-        self.reference(np.concatenate((np.asarray(translation, dtype=np.float64), turned)), velocity, acceleration)
+        rotation_entries = check_rotation_reference(self.name, rotation)
+        self.reference(
+            np.concatenate((np.asarray(translation, dtype=np.float64), rotation_entries)), velocity, acceleration
+        )
 
     def position(self, s: State) -> Array:
         """(12,) origin [m], then rotation matrix row by row."""
@@ -67,8 +76,8 @@ class FrameTask(SingleFrameTask):
     def error(self, s: State) -> Array:
         """(6,) position error [m] and rotation vector [rad]."""
         pose = s.placement(self.frame)
-        turn = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
-        return np.concatenate((self._position[:3] - pose.translation, turn))
+        rotation_vector = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
+        return np.concatenate((self._position[:3] - pose.translation, rotation_vector))
 
     def velocity(self, s: State) -> Array:
         """(6,) linear [m/s] and angular [rad/s] velocity."""
@@ -97,13 +106,13 @@ def capture_frame_reference(item: Item, t: TickContext) -> None:
 @compiled(inline=False)
 def write_frame_rows(item: Item, t: TickContext) -> None:
     """Writes ``J a + drift = a*`` of the origin, then of the rotation."""
-    p, frame, found = (
+    p, frame, task_state = (
         motion_parameters(item.parameters, 6),
         frame_kinematics(t.terms, t.model, item.first),
         t.work.task_state,
     )
-    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, task_state)
     write_rotation_state(
-        p.position[3:], p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 3
+        p.position[3:], p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 3
     )
-    write_motion_rows(t, item, p, frame.jacobian, frame.chain, found)
+    write_motion_rows(t, item, p, frame.jacobian, frame.chain, task_state)

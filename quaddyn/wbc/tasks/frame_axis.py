@@ -19,8 +19,8 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_codes import FRAME_AXIS
 from ..row_writing import Item, add_motion_equality
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import desired, motion_parameters
-from .single_frame_task import TURNS, SingleFrameTask
+from .motion_parameters import desired_acceleration, motion_parameters
+from .single_frame_task import ROTATION_AXES, SingleFrameTask
 from .task_gains import Gain
 
 AXES = ("x", "y", "z")
@@ -62,7 +62,7 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
     """
 
     code = FRAME_AXIS
-    rows_of, units_of, size = TURNS, ("rad/s^2",) * 3, 3
+    rows_of, units_of, size = ROTATION_AXES, ("rad/s^2",) * 3, 3
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
         Raises:
             ArgumentError: a wrong shape, an entry that is not finite, or a direction of zero length.
         """
-        super().reference(None if position is None else self._unit(position), velocity, acceleration)
+        super().reference(None if position is None else self._unit_direction(position), velocity, acceleration)
 
-    def _unit(self, direction: object) -> Array:
+    def _unit_direction(self, direction: object) -> Array:
         """Returns the direction as a unit vector."""
         d = check_array(f"{self.name}.reference: position", direction)
         length = direction_length(*d.tolist()) if d.shape == (3,) else 0.0
@@ -109,7 +109,7 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
             raise ArgumentError(f"{self.name}.reference: position: expected a direction (3,), got {np.array2string(d)}")
         return d / length
 
-    def _across(self, s: State, rows: Array) -> Array:
+    def _remove_axis_component(self, s: State, rows: Array) -> Array:
         """Returns the components of rows about world axes that are perpendicular to n."""
         n = self.position(s)
         return np.asarray(rows - np.multiply.outer(n, n @ rows))
@@ -124,24 +124,24 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
 
     def velocity(self, s: State) -> Array:
         """(3,) velocity ``P w`` [rad/s]."""
-        return self._across(s, s.velocity(self.frame)[3:])
+        return self._remove_axis_component(s, s.velocity(self.frame)[3:])
 
     def jacobian(self, s: State) -> Array:
         """(3, nv) Jacobian, of rank 2."""
-        return self._across(s, s.jacobian(self.frame)[3:])
+        return self._remove_axis_component(s, s.jacobian(self.frame)[3:])
 
     def drift(self, s: State) -> Array:
         """(3,) drift [rad/s^2]."""
         n, w = self.position(s), s.velocity(self.frame)[3:]
-        return np.asarray(self._across(s, s.drift(self.frame)[3:]) - np.cross(w, n) * (n @ w))
+        return np.asarray(self._remove_axis_component(s, s.drift(self.frame)[3:]) - np.cross(w, n) * (n @ w))
 
     def desired(self, s: State) -> Array:
         """(3,) desired acceleration, perpendicular to n [rad/s^2]."""
-        return self._across(s, super().desired(s))
+        return self._remove_axis_component(s, super().desired(s))
 
     def desired_velocity(self, s: State, *, gain: float) -> Array:
         """(3,) desired velocity, perpendicular to n [rad/s]; see `Task.desired_velocity`."""
-        return self._across(s, super().desired_velocity(s, gain=gain))
+        return self._remove_axis_component(s, super().desired_velocity(s, gain=gain))
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the numbers of the frame and of the axis."""
@@ -173,7 +173,7 @@ def capture_frame_axis_reference(item: Item, t: TickContext) -> None:
 
 
 @compiled()
-def along(n: Vector, x: Vector) -> float:
+def dot_product(n: Vector, x: Vector) -> float:
     """Returns ``n . x``."""
     return float(n[0] * x[0] + n[1] * x[1] + n[2] * x[2])
 
@@ -182,22 +182,28 @@ def along(n: Vector, x: Vector) -> float:
 def write_frame_axis_rows(item: Item, t: TickContext) -> None:
     """Writes ``P J_angular a + drift = P a*``, row by row."""
     p, frame, work = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first), t.work
-    n, error, turning, target, row = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
+    n, error, axis_rate, target, row = (
+        work.vectors[0],
+        work.vectors[1],
+        work.vectors[2],
+        work.vectors[3],
+        work.vectors[4],
+    )
     w, J = frame.velocity[3:], frame.jacobian
     for i in range(3):
         n[i] = frame.rotation[i, item.second]
         error[i] = 0.0
-        turning[i] = 0.0
+        axis_rate[i] = 0.0
     add_cross(n, p.position, error)
-    add_cross(w, n, turning)  # dn/dt
-    spin = along(n, w)
+    add_cross(w, n, axis_rate)  # dn/dt
+    speed_about_axis = dot_product(n, w)
     for i in range(3):
-        target[i] = desired(p, i, error[i], w[i] - spin * n[i]) - frame.drift[3 + i]
-    surplus = along(n, target)
+        target[i] = desired_acceleration(p, i, error[i], w[i] - speed_about_axis * n[i]) - frame.drift[3 + i]
+    target_along_axis = dot_product(n, target)
     for i in range(3):
         if p.mask[i] != 0.0:
             for k in range(len(frame.chain)):
-                about = n[0] * J[3, k] + n[1] * J[4, k] + n[2] * J[5, k]
-                row[k] = J[3 + i, k] - n[i] * about
-            value = target[i] - n[i] * surplus + turning[i] * spin
+                jacobian_along_axis = n[0] * J[3, k] + n[1] * J[4, k] + n[2] * J[5, k]
+                row[k] = J[3 + i, k] - n[i] * jacobian_along_axis
+            value = target[i] - n[i] * target_along_axis + axis_rate[i] * speed_about_axis
             add_motion_equality(t, row, frame.chain, value, p.weight[i], item.element_index, i)

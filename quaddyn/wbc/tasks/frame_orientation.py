@@ -11,7 +11,7 @@ from ..element_codes import FRAME_ORIENTATION
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
 from .motion_parameters import motion_parameters, write_motion_rows, write_rotation_state
-from .single_frame_task import TURNS, SingleFrameTask, rotation_reference, rotation_vector_between
+from .single_frame_task import ROTATION_AXES, SingleFrameTask, check_rotation_reference, rotation_vector_between
 
 
 class FrameOrientationTask(SingleFrameTask):
@@ -37,7 +37,7 @@ class FrameOrientationTask(SingleFrameTask):
     """
 
     code = FRAME_ORIENTATION
-    rows_of, units_of, size = TURNS, ("rad/s^2",) * 3, 9
+    rows_of, units_of, size = ROTATION_AXES, ("rad/s^2",) * 3, 9
 
     def reference(
         self,
@@ -52,7 +52,9 @@ class FrameOrientationTask(SingleFrameTask):
             velocity: (3,) angular velocity [rad/s]; zero if None.
             acceleration: (3,) angular acceleration [rad/s^2]; zero if None.
         """
-        super().reference(None if position is None else rotation_reference(self.name, position), velocity, acceleration)
+        super().reference(
+            None if position is None else check_rotation_reference(self.name, position), velocity, acceleration
+        )
 
     def position(self, s: State) -> Array:
         """(9,) rotation matrix, row by row."""
@@ -88,10 +90,12 @@ def capture_frame_orientation_reference(item: Item, t: TickContext) -> None:
 @compiled(inline=False)
 def write_frame_orientation_rows(item: Item, t: TickContext) -> None:
     """Writes ``J_angular a + drift = a*``."""
-    p, frame, found = (
+    p, frame, task_state = (
         motion_parameters(item.parameters, 3),
         frame_kinematics(t.terms, t.model, item.first),
         t.work.task_state,
     )
-    write_rotation_state(p.position, p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], found, 0)
-    write_motion_rows(t, item, p, frame.jacobian[3:], frame.chain, found)
+    write_rotation_state(
+        p.position, p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 0
+    )
+    write_motion_rows(t, item, p, frame.jacobian[3:], frame.chain, task_state)

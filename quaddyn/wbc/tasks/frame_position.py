@@ -69,10 +69,10 @@ def capture_frame_position_reference(item: Item, t: TickContext) -> None:
 @compiled(inline=False)
 def write_frame_position_rows(item: Item, t: TickContext) -> None:
     """Writes ``J a + drift = a*`` of the origin."""
-    p, frame, found = (
+    p, frame, task_state = (
         motion_parameters(item.parameters, 3),
         frame_kinematics(t.terms, t.model, item.first),
         t.work.task_state,
     )
-    write_position_state(p, frame.origin, frame.velocity, frame.drift, found)
-    write_motion_rows(t, item, p, frame.jacobian, frame.chain, found)
+    write_position_state(p, frame.origin, frame.velocity, frame.drift, task_state)
+    write_motion_rows(t, item, p, frame.jacobian, frame.chain, task_state)

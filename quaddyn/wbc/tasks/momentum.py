@@ -15,7 +15,7 @@ from ..element_codes import MOMENTUM
 from ..row_writing import Item
 from ..tick_data import TickContext
 from .motion_parameters import motion_parameters, write_motion_rows
-from .single_frame_task import TURNS, XYZ
+from .single_frame_task import ROTATION_AXES, XYZ
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -51,14 +51,14 @@ class MomentumTask(Task):
         *,
         damping: Gain | None = None,
         weight: Gain | None = None,
-        axes: Sequence[str] | None = TURNS,
+        axes: Sequence[str] | None = ROTATION_AXES,
     ) -> None:
         units = ("N",) * 3 + ("N m",) * 3
         kd = 2.0 * np.sqrt(natural_stiffness(robot, 1.0)) if damping is None else damping
         super().__init__(
             robot,
             name,
-            XYZ + TURNS,
+            XYZ + ROTATION_AXES,
             units,
             0,
             stiffness=0.0,
@@ -102,9 +102,9 @@ class MomentumTask(Task):
 @compiled(inline=False)
 def write_momentum_rows(item: Item, t: TickContext) -> None:
     """Writes ``A_G a + dA_G/dt v = a*``."""
-    p, found = motion_parameters(item.parameters, 6), t.work.task_state
+    p, task_state = motion_parameters(item.parameters, 6), t.work.task_state
     for i in range(6):
-        found[0, i] = 0.0
-        found[1, i] = t.terms.momentum[i]
-        found[2, i] = t.terms.momentum_drift[i]
-    write_motion_rows(t, item, p, t.terms.momentum_matrix, t.work.all_velocities, found)
+        task_state[0, i] = 0.0
+        task_state[1, i] = t.terms.momentum[i]
+        task_state[2, i] = t.terms.momentum_drift[i]
+    write_motion_rows(t, item, p, t.terms.momentum_matrix, t.work.all_velocities, task_state)

@@ -33,7 +33,7 @@ def motion_parameters(z: Vector, m: int) -> MotionParameters:
 
 
 @compiled()
-def desired(p: MotionParameters, i: int, error: float, velocity: float) -> float:
+def desired_acceleration(p: MotionParameters, i: int, error: float, velocity: float) -> float:
     """Returns ``a* = acceleration + damping (velocity - J v) + stiffness error`` of row i."""
     target = p.acceleration[i] + p.damping[i] * (p.velocity[i] - velocity)
     if p.has_reference[0] != 0.0:
@@ -43,7 +43,7 @@ def desired(p: MotionParameters, i: int, error: float, velocity: float) -> float
 
 @compiled(inline=False)
 def write_motion_rows(
-    t: TickContext, item: Item, p: MotionParameters, J: Matrix, chain: IntVector, found: Matrix
+    t: TickContext, item: Item, p: MotionParameters, J: Matrix, chain: IntVector, task_state: Matrix
 ) -> None:
     """Writes ``J a + drift = a*``, row by row.
 
@@ -53,16 +53,16 @@ def write_motion_rows(
         p: its parameters.
         J: (rows, len(chain)) Jacobian over the velocities of the chain.
         chain: indices of these velocities.
-        found: (3, rows) error, velocity and drift.
+        task_state: (3, rows) error, velocity and drift.
     """
     for i in range(item.size):
         if p.mask[i] != 0.0:
-            target = desired(p, i, found[0, i], found[1, i]) - found[2, i]
+            target = desired_acceleration(p, i, task_state[0, i], task_state[1, i]) - task_state[2, i]
             add_motion_equality(t, J[i], chain, target, p.weight[i], item.element_index, i)
 
 
 @compiled()
-def entry_of(W: Vector, R: Matrix, i: int, j: int) -> float:
+def relative_rotation_entry(W: Vector, R: Matrix, i: int, j: int) -> float:
     """Returns entry (i, j) of ``W R^T``, with W (9,) row by row and R (3, 3)."""
     return float(W[3 * i] * R[j, 0] + W[3 * i + 1] * R[j, 1] + W[3 * i + 2] * R[j, 2])
 
@@ -76,10 +76,14 @@ def rotation_error(W: Vector, R: Matrix, out: Vector) -> None:
         R: (3, 3) current rotation matrix.
         out: (3,) takes the rotation vector [rad].
     """
-    x = 0.5 * (entry_of(W, R, 2, 1) - entry_of(W, R, 1, 2))
-    y = 0.5 * (entry_of(W, R, 0, 2) - entry_of(W, R, 2, 0))
-    z = 0.5 * (entry_of(W, R, 1, 0) - entry_of(W, R, 0, 1))
-    d0, d1, d2 = entry_of(W, R, 0, 0), entry_of(W, R, 1, 1), entry_of(W, R, 2, 2)
+    x = 0.5 * (relative_rotation_entry(W, R, 2, 1) - relative_rotation_entry(W, R, 1, 2))
+    y = 0.5 * (relative_rotation_entry(W, R, 0, 2) - relative_rotation_entry(W, R, 2, 0))
+    z = 0.5 * (relative_rotation_entry(W, R, 1, 0) - relative_rotation_entry(W, R, 0, 1))
+    d0, d1, d2 = (
+        relative_rotation_entry(W, R, 0, 0),
+        relative_rotation_entry(W, R, 1, 1),
+        relative_rotation_entry(W, R, 2, 2),
+    )
     s = math.sqrt(x * x + y * y + z * z)
     c = 0.5 * (d0 + d1 + d2 - 1.0)
     angle = math.atan2(s, c)
@@ -97,7 +101,7 @@ def rotation_error(W: Vector, R: Matrix, out: Vector) -> None:
         k = 2
     length = 0.0
     for i in range(3):
-        out[i] = 0.5 * (entry_of(W, R, i, k) + entry_of(W, R, k, i))
+        out[i] = 0.5 * (relative_rotation_entry(W, R, i, k) + relative_rotation_entry(W, R, k, i))
     out[k] -= c
     for i in range(3):
         length += out[i] * out[i]
@@ -109,22 +113,30 @@ def rotation_error(W: Vector, R: Matrix, out: Vector) -> None:
 
 
 @compiled()
-def write_position_state(p: MotionParameters, origin: Vector, velocity: Vector, drift: Vector, found: Matrix) -> None:
+def write_position_state(
+    p: MotionParameters, origin: Vector, velocity: Vector, drift: Vector, task_state: Matrix
+) -> None:
     """Writes error, velocity and drift of rows x, y, z."""
     for i in range(3):
-        found[0, i] = p.position[i] - origin[i]
-        found[1, i] = velocity[i]
-        found[2, i] = drift[i]
+        task_state[0, i] = p.position[i] - origin[i]
+        task_state[1, i] = velocity[i]
+        task_state[2, i] = drift[i]
 
 
 @compiled()
 def write_rotation_state(
-    target: Vector, given: float, rotation: Matrix, velocity: Vector, drift: Vector, found: Matrix, first: int
+    target: Vector,
+    has_reference: float,
+    rotation: Matrix,
+    velocity: Vector,
+    drift: Vector,
+    task_state: Matrix,
+    first: int,
 ) -> None:
     """Writes error, angular velocity and angular drift (3,) of rows about world axes, from row `first` on."""
     for i in range(3):
-        found[0, first + i] = 0.0
-        found[1, first + i] = velocity[i]
-        found[2, first + i] = drift[i]
-    if given != 0.0:
-        rotation_error(target, rotation, found[0, first : first + 3])
+        task_state[0, first + i] = 0.0
+        task_state[1, first + i] = velocity[i]
+        task_state[2, first + i] = drift[i]
+    if has_reference != 0.0:
+        rotation_error(target, rotation, task_state[0, first : first + 3])

@@ -15,7 +15,7 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_codes import POSTURE
 from ..row_writing import Item, add_joint_equality
 from ..tick_data import TickContext
-from .motion_parameters import desired, motion_parameters
+from .motion_parameters import desired_acceleration, motion_parameters
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -51,15 +51,17 @@ class PostureTask(Task, fixed=("index",)):
         damping: Gain | None = None,
         weight: Gain = 1.0,
     ) -> None:
-        chosen = robot.actuated if joints is None else tuple(joints)
-        self.index = np.array([robot.velocity_index(joint) for joint in chosen], dtype=np.intp)
+        joint_names = robot.actuated if joints is None else tuple(joints)
+        self.index = np.array([robot.velocity_index(joint) for joint in joint_names], dtype=np.intp)
         kp = natural_stiffness(robot, 2.0) if stiffness is None else stiffness
-        units = ("rad/s^2",) * len(chosen)
-        super().__init__(robot, name, chosen, units, robot.nq, stiffness=kp, damping=damping, weight=weight, axes=None)
-        J = np.zeros((len(chosen), robot.nv))
-        J[np.arange(len(chosen)), self.index] = 1.0
+        units = ("rad/s^2",) * len(joint_names)
+        super().__init__(
+            robot, name, joint_names, units, robot.nq, stiffness=kp, damping=damping, weight=weight, axes=None
+        )
+        J = np.zeros((len(joint_names), robot.nv))
+        J[np.arange(len(joint_names)), self.index] = 1.0
         J.flags.writeable = False
-        self._J, self._none = J, np.zeros(len(chosen))
+        self._J, self._zero_drift = J, np.zeros(len(joint_names))
         self.reference(robot.q_home)
 
     def position(self, s: State) -> Array:
@@ -80,7 +82,7 @@ class PostureTask(Task, fixed=("index",)):
 
     def drift(self, s: State) -> Array:
         """(rows,) zeros."""
-        return self._none
+        return self._zero_drift
 
     def clear_references(self) -> None:
         """Sets the home configuration as the reference."""
@@ -104,13 +106,13 @@ def write_posture_rows(item: Item, t: TickContext) -> None:
     for i in range(item.size):
         if p.mask[i] == 0.0:
             continue
-        at = item.first + 3 * i
-        jv, jq = index[at], index[at + 1]
+        entry = item.first + 3 * i
+        jv, jq = index[entry], index[entry + 1]
         error = p.position[jq] - q[jq]
-        if index[at + 2] == 2:  # a continuous joint, whose angle is stored as cosine and sine
+        if index[entry + 2] == 2:  # a continuous joint, whose angle is stored as cosine and sine
             x, y = p.position[jq], p.position[jq + 1]
             error = math.atan2(q[jq] * y - q[jq + 1] * x, q[jq] * x + q[jq + 1] * y)
-        add_joint_equality(t, jv, desired(p, i, error, t.v[jv]), p.weight[i], item.element_index, i)
+        add_joint_equality(t, jv, desired_acceleration(p, i, error, t.v[jv]), p.weight[i], item.element_index, i)
 
 
 @compiled()

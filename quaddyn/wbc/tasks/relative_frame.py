@@ -17,7 +17,7 @@ from ..element_codes import RELATIVE_FRAME
 from ..row_writing import Item
 from ..tick_data import FrameKinematics, TickContext, frame_kinematics
 from .motion_parameters import motion_parameters, rotation_error, write_motion_rows
-from .single_frame_task import POSE_UNITS, TURNS, XYZ, rotation_vector_between
+from .single_frame_task import POSE_UNITS, ROTATION_AXES, XYZ, rotation_vector_between
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -67,7 +67,7 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
             robot.frame_id(each)  # raises if the robot has no such frame
         kp = natural_stiffness(robot, 3.0) if stiffness is None else stiffness
         super().__init__(
-            robot, name or f"{frame} from {other}", XYZ + TURNS, POSE_UNITS, 12,
+            robot, name or f"{frame} from {other}", XYZ + ROTATION_AXES, POSE_UNITS, 12,
             stiffness=kp, damping=damping, weight=weight, axes=axes,
         )  # fmt: skip
 
@@ -79,8 +79,8 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
     def error(self, s: State) -> Array:
         """(6,) position error [m] and rotation vector [rad], axes of the other frame."""
         pose = s.placement(self.other).inverse() @ s.placement(self.frame)
-        turn = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
-        return np.concatenate((self._position[:3] - pose.translation, turn))
+        rotation_vector = rotation_vector_between(self._position[3:].reshape(3, 3), pose.rotation)
+        return np.concatenate((self._position[:3] - pose.translation, rotation_vector))
 
     def velocity(self, s: State) -> Array:
         """(6,) relative velocity [m/s, rad/s], axes of the other frame."""
@@ -88,16 +88,22 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
 
     def jacobian(self, s: State) -> Array:
         """(6, nv) Jacobian of the relative motion."""
-        J, J_o, R_o, r = self._geometry(s)
+        J, J_o, R_o, r = self._relative_geometry(s)
         return np.vstack((R_o.T @ (J[:3] - J_o[:3] + cross_matrix(r) @ J_o[3:]), R_o.T @ (J[3:] - J_o[3:])))
 
     def drift(self, s: State) -> Array:
         """(6,) relative acceleration at ``a = 0`` [m/s^2, rad/s^2], axes of the other frame."""
-        J, J_o, R_o, r = self._geometry(s)
+        J, J_o, R_o, r = self._relative_geometry(s)
         d, d_o, v, v_o = s.drift(self.frame), s.drift(self.other), J @ s.v, J_o @ s.v
         w_o = v_o[3:]
-        seen = v[:3] - v_o[:3] - np.cross(w_o, r)
-        linear = d[:3] - d_o[:3] - np.cross(d_o[3:], r) - np.cross(w_o, np.cross(w_o, r)) - 2.0 * np.cross(w_o, seen)
+        relative_velocity = v[:3] - v_o[:3] - np.cross(w_o, r)
+        linear = (
+            d[:3]
+            - d_o[:3]
+            - np.cross(d_o[3:], r)
+            - np.cross(w_o, np.cross(w_o, r))
+            - 2.0 * np.cross(w_o, relative_velocity)
+        )
         angular = d[3:] - d_o[3:] - np.cross(w_o, v[3:])
         return np.concatenate((R_o.T @ linear, R_o.T @ angular))
 
@@ -110,9 +116,14 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
         """Returns a layout of six rows, whose reference has a position and a rotation matrix."""
         return make_motion_layout(6, 12)._replace(first=range(counts.frames), second=range(counts.frames))
 
-    def _geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
-        at, other = s.placement(self.frame), s.placement(self.other)
-        return s.jacobian(self.frame), s.jacobian(self.other), other.rotation, at.translation - other.translation
+    def _relative_geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
+        pose, other_pose = s.placement(self.frame), s.placement(self.other)
+        return (
+            s.jacobian(self.frame),
+            s.jacobian(self.other),
+            other_pose.rotation,
+            pose.translation - other_pose.translation,
+        )
 
 
 @compiled()
@@ -134,15 +145,15 @@ def relative_rotation(frame: FrameKinematics, other: FrameKinematics, out: Matri
 @compiled()
 def capture_relative_frame_reference(item: Item, t: TickContext) -> None:
     """Takes the current relative pose as the reference."""
-    p, turn = motion_parameters(item.parameters, 6), t.work.matrix3
+    p, relative_R = motion_parameters(item.parameters, 6), t.work.matrix3
     frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
     p.has_reference[0] = 1.0
     a, b = frame.origin, other.origin
     rotate_to_frame(other.rotation, a[0] - b[0], a[1] - b[1], a[2] - b[2], p.position)
-    relative_rotation(frame, other, turn)
+    relative_rotation(frame, other, relative_R)
     for i in range(3):
         for j in range(3):
-            p.position[3 + 3 * i + j] = turn[i, j]
+            p.position[3 + 3 * i + j] = relative_R[i, j]
 
 
 @compiled()
@@ -156,10 +167,17 @@ def add_chain_jacobian(frame: FrameKinematics, sign: float, J: Matrix) -> None:
 @compiled(inline=False)
 def write_relative_frame_rows(item: Item, t: TickContext) -> None:
     """Writes ``J a + drift = a*`` of the relative motion of the frame."""
-    p, work, found, turn = motion_parameters(item.parameters, 6), t.work, t.work.task_state, t.work.matrix3
+    p, work, task_state, relative_R = motion_parameters(item.parameters, 6), t.work, t.work.task_state, t.work.matrix3
     frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
-    r, x, y, seen, J, Jo = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.J, work.J_other
-    spin, R, nv = other.velocity[3:], other.rotation, len(t.v)
+    r, x, y, relative_velocity, J, Jo = (
+        work.vectors[0],
+        work.vectors[1],
+        work.vectors[2],
+        work.vectors[3],
+        work.J,
+        work.J_other,
+    )
+    omega_o, R, nv = other.velocity[3:], other.rotation, len(t.v)
     for i in range(3):
         r[i] = frame.origin[i] - other.origin[i]
     for i in range(6):
@@ -181,31 +199,31 @@ def write_relative_frame_rows(item: Item, t: TickContext) -> None:
             J[3 + i, j] = y[i]
     for i in range(3):
         x[i] = 0.0
-    add_cross(spin, r, x)
+    add_cross(omega_o, r, x)
     for i in range(3):
-        seen[i] = frame.velocity[i] - other.velocity[i] - x[i]
+        relative_velocity[i] = frame.velocity[i] - other.velocity[i] - x[i]
         y[i] = 0.0
-    rotate_to_frame(R, seen[0], seen[1], seen[2], found[1])
+    rotate_to_frame(R, relative_velocity[0], relative_velocity[1], relative_velocity[2], task_state[1])
     omega, alpha = frame.velocity[3:], frame.drift[3:]
-    rotate_to_frame(R, omega[0] - spin[0], omega[1] - spin[1], omega[2] - spin[2], found[1, 3:])
-    add_cross(spin, x, y)  # spin x (spin x r)
+    rotate_to_frame(R, omega[0] - omega_o[0], omega[1] - omega_o[1], omega[2] - omega_o[2], task_state[1, 3:])
+    add_cross(omega_o, x, y)  # spin x (spin x r)
     add_cross(other.drift[3:], r, y)
     for i in range(3):
         x[i] = 0.0
-    add_cross(spin, seen, x)
+    add_cross(omega_o, relative_velocity, x)
     for i in range(3):
         y[i] = frame.drift[i] - other.drift[i] - y[i] - 2.0 * x[i]
         x[i] = 0.0
-    rotate_to_frame(R, y[0], y[1], y[2], found[2])
-    add_cross(spin, omega, x)
+    rotate_to_frame(R, y[0], y[1], y[2], task_state[2])
+    add_cross(omega_o, omega, x)
     for i in range(3):
         y[i] = alpha[i] - other.drift[3 + i] - x[i]
-    rotate_to_frame(R, y[0], y[1], y[2], found[2, 3:])
+    rotate_to_frame(R, y[0], y[1], y[2], task_state[2, 3:])
     rotate_to_frame(R, r[0], r[1], r[2], x)
     for i in range(3):
-        found[0, i] = p.position[i] - x[i]
-        found[0, 3 + i] = 0.0
-    relative_rotation(frame, other, turn)
+        task_state[0, i] = p.position[i] - x[i]
+        task_state[0, 3 + i] = 0.0
+    relative_rotation(frame, other, relative_R)
     if p.has_reference[0] != 0.0:
-        rotation_error(p.position[3:], turn, found[0, 3:])
-    write_motion_rows(t, item, p, J, work.all_velocities, found)
+        rotation_error(p.position[3:], relative_R, task_state[0, 3:])
+    write_motion_rows(t, item, p, J, work.all_velocities, task_state)

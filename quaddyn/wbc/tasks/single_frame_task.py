@@ -18,7 +18,7 @@ from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
 XYZ = ("x", "y", "z")
-TURNS = ("rx", "ry", "rz")
+ROTATION_AXES = ("rx", "ry", "rz")
 POSE_UNITS = ("m/s^2",) * 3 + ("rad/s^2",) * 3
 
 
@@ -43,7 +43,7 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
     rows_of: tuple[str, ...]
     units_of: tuple[str, ...]
     size: int
-    quickness = 3.0
+    frequency_factor = 3.0
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
     ) -> None:
         self.frame = frame
         self.frame_id = robot.frame_id(frame)
-        kp = natural_stiffness(robot, self.quickness) if stiffness is None else stiffness
+        kp = natural_stiffness(robot, self.frequency_factor) if stiffness is None else stiffness
         super().__init__(
             robot, name or frame, self.rows_of, self.units_of, self.size,
             stiffness=kp, damping=damping, weight=weight, axes=axes,
@@ -80,7 +80,7 @@ def rotation_vector_between(reference: Array, actual: Array) -> Array:
     return out
 
 
-def rotation_reference(name: str, value: object) -> Array:
+def check_rotation_reference(name: str, value: object) -> Array:
     """Returns the (9,) entries of a rotation matrix, row by row, from any representation of a rotation.
 
     Raises:
@@ -106,7 +106,9 @@ def is_rotation(a: float, b: float, c: float, d: float, e: float, f: float, g: f
 
     Its arguments are scalars, which is the fastest way to call compiled code.
     """
-    long = max(abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0), abs(g * g + h * h + i * i - 1.0))
-    askew = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
-    handed = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-    return long < 1e-6 and askew < 1e-6 and handed > 0.0  # NaN anywhere is NaN in the last
+    norm_error = max(
+        abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0), abs(g * g + h * h + i * i - 1.0)
+    )
+    orthogonality_error = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
+    determinant = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+    return norm_error < 1e-6 and orthogonality_error < 1e-6 and determinant > 0.0  # NaN anywhere is NaN in the last

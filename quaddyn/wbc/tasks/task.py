@@ -126,8 +126,8 @@ class Task(TaskReferences):
         used = np.flatnonzero(mask)
         if not len(used):
             return []
-        target, chosen = target[used], tuple(names[i] for i in used)
-        return [Rows(chosen, self.units[used[0]], target, target, np.asarray(J)[used], weights=self._weight[used])]
+        target, used_names = target[used], tuple(names[i] for i in used)
+        return [Rows(used_names, self.units[used[0]], target, target, np.asarray(J)[used], weights=self._weight[used])]
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
@@ -145,7 +145,7 @@ class Task(TaskReferences):
     @property
     def row_names(self) -> tuple[str, ...]:
         """Names of all rows, for explanations."""
-        return _named(self.name, self.labels)
+        return _make_row_names(self.name, self.labels)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -157,7 +157,7 @@ def make_motion_layout(rows: int, size: int = 0) -> Layout:
 
 
 @lru_cache(maxsize=4096)
-def _named(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+def _make_row_names(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name} {label}" for label in labels)
 
 

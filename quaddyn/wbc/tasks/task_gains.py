@@ -46,7 +46,7 @@ class TaskGains(Element, fixed=("units", "size")):
         self.labels, self.units, self.size = tuple(labels), tuple(units), size
         n = len(self.labels)
         self._attach(np.zeros(1 + 6 * n + size))
-        self._critical = damping is None
+        self._is_critically_damped = damping is None
         self.gains(stiffness, damping)
         self.weight = weight
         self.select(axes)
@@ -69,10 +69,12 @@ class TaskGains(Element, fixed=("units", "size")):
         Raises:
             ArgumentError: a gain is negative or not finite, or has the wrong shape.
         """
-        kp = per_row("stiffness", stiffness, len(self.labels))
-        self._damping[:] = 2.0 * np.sqrt(kp) if damping is None else per_row("damping", damping, len(self.labels))
+        kp = check_row_values("stiffness", stiffness, len(self.labels))
+        self._damping[:] = (
+            2.0 * np.sqrt(kp) if damping is None else check_row_values("damping", damping, len(self.labels))
+        )
         self._stiffness[:] = kp
-        self._critical = damping is None
+        self._is_critically_damped = damping is None
 
     @property
     def stiffness(self) -> Array:
@@ -84,9 +86,9 @@ class TaskGains(Element, fixed=("units", "size")):
 
     @stiffness.setter
     def stiffness(self, value: Gain) -> None:
-        kp = per_row("stiffness", value, len(self.labels))
+        kp = check_row_values("stiffness", value, len(self.labels))
         self._stiffness[:] = kp
-        if self._critical:
+        if self._is_critically_damped:
             self._damping[:] = 2.0 * np.sqrt(kp)
 
     @property
@@ -96,8 +98,8 @@ class TaskGains(Element, fixed=("units", "size")):
 
     @damping.setter
     def damping(self, value: Gain) -> None:
-        self._damping[:] = per_row("damping", value, len(self.labels))
-        self._critical = False
+        self._damping[:] = check_row_values("damping", value, len(self.labels))
+        self._is_critically_damped = False
 
     @property
     def weight(self) -> Array:
@@ -109,7 +111,7 @@ class TaskGains(Element, fixed=("units", "size")):
 
     @weight.setter
     def weight(self, value: Gain) -> None:
-        self._weight[:] = per_row("weight", value, len(self.labels))
+        self._weight[:] = check_row_values("weight", value, len(self.labels))
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -139,14 +141,14 @@ class TaskGains(Element, fixed=("units", "size")):
         Raises:
             UnknownNameError: the task has no row of this label.
         """
-        chosen = self.labels if axes is None else (axes,) if axes in self.labels else tuple(axes)
-        for axis in chosen:
+        labels = self.labels if axes is None else (axes,) if axes in self.labels else tuple(axes)
+        for axis in labels:
             if axis not in self.labels:
                 raise UnknownNameError(f"axis of {self.name!r}", axis, self.labels)
-        self._mask[:] = [label in chosen for label in self.labels]
+        self._mask[:] = [label in labels for label in self.labels]
 
 
-def per_row(what: str, value: Gain, n: int) -> Array:
+def check_row_values(what: str, value: Gain, n: int) -> Array:
     """Returns (n,) finite numbers >= 0 from a scalar or n numbers.
 
     Args:

@@ -35,16 +35,16 @@ class TaskReferences(TaskGains):
             ArgumentError: a shape does not fit, or an entry is not finite.
         """
         if position is not None:
-            self._write("position", self._position, position)
+            self._set_vector("position", self._position, position)
             self.block[0] = 1.0
         if velocity is None:
             self._velocity.fill(0.0)
         else:
-            self._write("velocity", self._velocity, velocity)
+            self._set_vector("velocity", self._velocity, velocity)
         if acceleration is None:
             self._acceleration.fill(0.0)
         else:
-            self._write("acceleration", self._acceleration, acceleration)
+            self._set_vector("acceleration", self._acceleration, acceleration)
 
     @property
     def reference_position(self) -> Array | None:
@@ -68,7 +68,7 @@ class TaskReferences(TaskGains):
 
     @reference_velocity.setter
     def reference_velocity(self, value: ArrayLike) -> None:
-        self._write("velocity", self._velocity, value)
+        self._set_vector("velocity", self._velocity, value)
 
     @property
     def reference_acceleration(self) -> Array:
@@ -77,9 +77,9 @@ class TaskReferences(TaskGains):
 
     @reference_acceleration.setter
     def reference_acceleration(self, value: ArrayLike) -> None:
-        self._write("acceleration", self._acceleration, value)
+        self._set_vector("acceleration", self._acceleration, value)
 
-    def _write(self, what: str, destination: Array, value: object) -> None:
+    def _set_vector(self, what: str, destination: Array, value: object) -> None:
         # an array of the right type needs no conversion, which would build a name for errors
         """Validates `value` and copies it to `destination`; `what` names it in errors."""
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
