@@ -2,7 +2,7 @@
 
 The prediction starts with the last level alone and adds one level after the other from below, until the limits can be
 satisfied.  In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2`` with W triangular level by
-level; with ``u = W (y - y_0)`` it is least at the shortest u with ``lower <= C x_0 + G u <= upper``, ``G W = C Q``.
+level; with ``u = W (y - y_0)`` its minimum is the shortest u with ``lower <= C x_0 + G u <= upper``, ``G W = C Q``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DETERMINED_ROW_TOLERANCE = 1e-10
 def triangularize(
     M: Matrix, m: int, first_column: int, first: int, last: int, weight: float, W: Matrix, scratch: Vector
 ) -> bool:
-    """Computes the triangle of a block, ``W[first:last, first_column:last]``, with ``|W w| = |M w|`` up to a factor.
+    """Triangularizes the rows of a level: writes W with ``|W w| = |M w|`` up to a factor, for one block of columns.
 
     Args:
         M: (>= last, >= m) columns of the level's rows; overwritten.
@@ -48,17 +48,17 @@ def triangularize(
         for i in range(m, end):
             M[j, i] = 0.0
     for k in range(first, last):
-        half, diagonal = column_reflector(scratch, M[k], k - first, m)
+        reflector_scale, diagonal = column_reflector(scratch, M[k], k - first, m)
         if not abs(diagonal) > 0.0:
             return False
-        reflect_columns(M[first_column:], scratch, half, first - first_column, m)
-        reflect_columns(M[k + 1 :], scratch, half, last - k - 1, m)
+        reflect_columns(M[first_column:], scratch, reflector_scale, first - first_column, m)
+        reflect_columns(M[k + 1 :], scratch, reflector_scale, last - k - 1, m)
         M[k, k - first] = diagonal
         diagonal_sum += abs(diagonal)
-    f = weight * (last - first) / diagonal_sum
+    factor = weight * (last - first) / diagonal_sum
     for k in range(first, last):
         for j in range(first_column, last):
-            W[k, j] = f * M[j, k - first] if j < first or j >= k else 0.0
+            W[k, j] = factor * M[j, k - first] if j < first or j >= k else 0.0
     return True
 
 
@@ -72,9 +72,10 @@ def add_weighted_level(h: Hierarchy, k: int, first_column: int, q: int, r: int, 
 
 @compiled(inline=False)
 def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
-    """Computes columns q to q + r of G, with ``C_z = C Q^T = G W``; the rows of W up to `end` must be complete.
+    """Computes columns q to q + r of the inequality normals G in the coordinates ``u = W y``, from ``C Q^T = G W``.
 
-    For a limit that the levels above determine, the component in the null space is rounding; its normal is set to zero.
+    The rows of W up to `end` must be complete.  For a limit that the levels above determine, the component in the null
+    space is a rounding error; its normal is set to zero.
     """
     W, G, C_z, coefficients = h.work.prediction.W, h.work.prediction.G, h.work.C_z, h.work.prediction.normal_coordinates
     norms_squared, free_norms_squared, norms = (
@@ -98,28 +99,28 @@ def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
         gemv_add(column, column, coefficients, G[q:], c - q, h.p)
         if end > q + r:
             gemv_add(column, column, coefficients[r:], G[q + r :], end - q - r, h.p)
-        f = 1.0 / W[c, c]
+        inverse_diagonal = 1.0 / W[c, c]
         for i in range(h.p):
-            column[i] *= f
+            column[i] *= inverse_diagonal
 
 
 @compiled()
 def move_to_prediction(h: Hierarchy, first: int, q: int) -> None:
-    """Moves x to the predicted point, ``x + Q^T y`` with ``W y = u``, block by block from the first level on."""
+    """Moves x to the predicted point ``x + Q^T y``, where ``W y = u`` is solved level by level from `first` on."""
     W, u, y = h.work.prediction.W, h.work.z, h.work.z_next
     start = q
     for k in range(first, h.levels):
         r = int(h.solution.ranks[k])
         for i in range(start, start + r):
-            t = u[i - q]
+            remainder = u[i - q]
             for j in range(q, start):
-                t -= W[i, j] * y[j]
-            y[i] = t
+                remainder -= W[i, j] * y[j]
+            y[i] = remainder
         for i in range(start + r - 1, start - 1, -1):
-            t = y[i]
+            remainder = y[i]
             for j in range(i + 1, start + r):
-                t -= W[i, j] * y[j]
-            y[i] = t / W[i, i]
+                remainder -= W[i, j] * y[j]
+            y[i] = remainder / W[i, i]
         start += r
     for i in range(start, h.n):
         y[i] = u[i - q]
@@ -137,7 +138,7 @@ def predict_active_set(h: Hierarchy, x_norm: float) -> int:
     n, W, role, ranks, C_start = h.n, h.work.prediction.W, h.work.role, h.solution.ranks, h.problem.C_start
     q = n - int(ranks[h.levels])
     end = q
-    first_column = int(ranks[0]) if C_start[1] > 0 else 0  # the sum is without level 0
+    first_column = int(ranks[0]) if C_start[1] > 0 else 0  # the weighted sum does not include level 0
     weight = 1.0
     for i in range(h.p):
         h.work.prediction.free_norms_squared[i] = 0.0

@@ -74,7 +74,7 @@ from .problem import (
     is_finite,
     is_infeasible,
     is_verified,
-    iterations,
+    iteration_count,
     max_level_0_violation,
 )
 from .warm_start import try_warm_start
@@ -84,7 +84,7 @@ from .workspace import ROLE_LOWER_LEVEL, Hierarchy, HierarchyWorkspace, restore_
 #: exhaust the 16 digits of double precision.
 ROW_SCALING_RATIO = 1e3
 #: Ratio of |x| of the equalities alone to |x| of the solution above which the levels are solved again from the
-#: solution, and how often at most.
+#: solution; largest number of such refinements.
 MAX_SOLUTION_NORM_RATIO, MAX_REFINEMENTS = 1e1, 3
 
 
@@ -285,7 +285,7 @@ def solve_until_verified(
     if is_verified(solution, n):
         return True
     scaled = Hierarchy(problem, settings, solution, work, n, p, levels, 0.0)
-    summary, changes, has_finite = solution.summary, iterations(solution), is_finite(solution, n)
+    summary, changes, has_finite = solution.summary, iteration_count(solution), is_finite(solution, n)
     save_solution(h, work.best_solution)
     for attempt in range(0 if has_warm_start else 1, 2 + MAX_REFINEMENTS):
         if attempt == 0:
@@ -297,7 +297,7 @@ def solve_until_verified(
             solve_levels(h, warm_start, False, True)
         else:
             break
-        changes += iterations(solution)
+        changes += iteration_count(solution)
         if is_finite(solution, n) and (is_better_solution(summary, work.best_solution.summary) or not has_finite):
             save_solution(h, work.best_solution)
             has_finite = True
@@ -310,7 +310,7 @@ def solve_until_verified(
 
 @compiled()
 def is_better_solution(a: Vector, b: Vector) -> bool:
-    """Returns whether summary `a` is of a better solution than `b`: convergence first, then the KKT residual."""
+    """Returns whether solution `a` is better than `b` by their summaries: convergence first, then the KKT residual."""
     if a[CONVERGED] != b[CONVERGED]:
         return float(a[CONVERGED]) == 1.0
     return float(a[WORST_KKT]) < float(b[WORST_KKT])

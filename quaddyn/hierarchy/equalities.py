@@ -1,6 +1,6 @@
 """The equalities of all levels alone: if their solution violates no inequality, the hierarchy is solved.
 
-Level by level, ``x = x + Z y`` with the least ``|J (x + Z y) - target|^2``, Z a basis of the null space of the levels
+Each level sets ``x = x + Z y``, y minimizing ``|J (x + Z y) - target|^2``, Z a basis of the null space of the levels
 above; y lies in the row space of ``J Z``, which is then removed from Z.  Before that, the problem's rows are arranged
 by columns for the compiled solver.
 """
@@ -26,14 +26,14 @@ from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy
 #: A bound of at least this size counts as infinite.
 INFINITE_BOUND = 1e100
 
-#: Least singular value, relative to the longest row, above which the rank is full without a rank-revealing
+#: Smallest singular value, relative to the longest row, above which the rank is full without a rank-revealing
 #: factorization.
 RANK_DECISION_TOLERANCE = 1e-6
 
 
 @compiled()
 def load_bounds(h: Hierarchy) -> None:
-    """Loads the bounds; an inequality whose bounds meet or cross becomes an equality at their middle."""
+    """Loads the bounds; an inequality with equal or crossing bounds becomes an equality at their mean."""
     lower, upper, equal = h.work.lower, h.work.upper, h.work.is_equality
     for i in range(h.p):
         low, high = h.problem.lower[i], h.problem.upper[i]
@@ -140,7 +140,7 @@ def solve_if_full_rank(
 ) -> bool:
     """Solves m rows for all d directions if their rank is clearly full; returns whether it is.
 
-    The least singular value is at least ``1 / |R^-1|`` (Frobenius norm).  Where `factor_rows` finds less than full
+    The smallest singular value is at least ``1 / |R^-1|`` (Frobenius norm).  Where `factor_rows` finds less than full
     rank, it is at most sqrt(m) times the tolerance times the longest row.
     """
     if m <= d:
@@ -151,7 +151,7 @@ def solve_if_full_rank(
     least_squares(R, m, 0, d, length, rhs, y, f)
     bound = max(RANK_DECISION_TOLERANCE, math.sqrt(m) * tolerance) * longest
     for k in range(d):
-        if not abs(f.triangle[k, k]) > bound:  # the least singular value is at most that
+        if not abs(f.triangle[k, k]) > bound:  # an upper bound of the smallest singular value
             return False
     return 1.0 > bound * math.sqrt(inverse_square(f.triangle, d, scratch, f.triangle[d + 1]))
 

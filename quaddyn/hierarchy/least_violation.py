@@ -25,16 +25,16 @@ REGULARIZATION = 1e-12
 UNIQUENESS_TOLERANCE = 1e-8
 #: Largest ratio of the reference norms of level 0 for which squares of its rows may be summed.
 MAX_ROW_SCALE_RATIO = 1e4
-#: Rows of the warm start may be satisfied by this fraction of the size of their terms, for rounding.
+#: Fraction of the size of its terms by which a row that the warm start marks as violated may be satisfied (rounding).
 PLAUSIBILITY_TOLERANCE = 1e-6
 #: A step below this fraction of |x| counts as zero, and so does a violation below this fraction of the size of its
 #: terms.
 STATIONARY_STEP_RATIO = 1e-9
 #: A step below this fraction of |x| is lost in rounding.
 MIN_STEP_RATIO = 1e-13
-#: Relative decrease of the sum of squares up to which it counts as none: rounding of hundreds of terms is up to 1e-13.
+#: Relative decrease of the sum of squares below which it counts as zero: rounding of hundreds of terms is up to 1e-13.
 DESCENT_TOLERANCE = 1e-12
-#: Number of Newton steps in a row without a decrease of the sum of squares after which the search ends.  On random
+#: Number of consecutive Newton steps without a decrease of the sum of squares after which the search ends.  On random
 #: infeasible hierarchies where Newton's method converged, 96 runs of 103 had no such step, and 99 had at most 3.
 MAX_IDLE_STEPS = 8
 #: Bounds of the Newton steps and of the line-search steps; fraction of the initial slope at which the line search
@@ -258,7 +258,7 @@ def compute_descent_step(h: Hierarchy) -> bool:
 
 @compiled(inline=False)
 def is_violation_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) -> bool:
-    """Returns whether the rows that the warm start marks as violated are so at the least sum of their squares.
+    """Returns whether the rows that the warm start marks as violated are violated at the minimum of their squared sum.
 
     If that minimum is unique, the other rows must not be violated there.  `find_least_violation` can continue from the
     step.
@@ -329,7 +329,7 @@ def find_least_violation(h: Hierarchy, warm_start: ByteMatrix, is_started: bool,
     Args:
         h: the hierarchy.
         warm_start: (levels + 1, p) any working sets; only their shape is used.
-        is_started: whether to continue from the step that `is_violation_plausible` has just computed.
+        is_started: whether to continue with the step that `is_violation_plausible` has just computed.
         x_norm: norm of x, which scales the rounding tolerance.
 
     Returns:
@@ -355,7 +355,7 @@ def find_least_violation(h: Hierarchy, warm_start: ByteMatrix, is_started: bool,
             return True
         if changes == 0 and step_length * norm(step, n) <= MIN_STEP_RATIO * norm(
             x, n
-        ):  # another round would be the same
+        ):  # another iteration would be the same
             return False
         total = sum_squared_violations(h, m)
         idle_steps = 0 if total < (1.0 - DESCENT_TOLERANCE) * smallest_sum else idle_steps + 1

@@ -21,26 +21,26 @@ INFINITE_BOUND = 1e100
 class Level:
     r"""One level of a strict hierarchy: equalities ``A x = b`` and inequalities ``lower <= C x <= upper``.
 
-    Both are met in the least-squares sense.  A level minimizes
+    Both are satisfied in the least-squares sense.  A level minimizes
 
     .. math::
 
         \sum_i w_i (A_i x - b_i)^2 + \sum_j \operatorname{dist}\left(C_j x, [l_j, u_j]\right)^2
 
-    among all x that leave every level above at its own minimum.  An inequality that can be satisfied is satisfied, and
+    among all x for which every level above stays at its minimum.  An inequality that can be satisfied is satisfied, and
     is then a constraint for every level below (Escande, Mansard and Wieber, *Hierarchical quadratic programming*, IJRR
     2014, section 2).  The norm of a row of C is its weight against the other rows of its level when they conflict, and
     has no influence otherwise.
 
     Args:
         A: (m, n) matrix of the equalities; None for none.
-        b: (m,) their target values.
+        b: (m,) target values of the equalities, in the units of the rows; None if A is None.
         weights: (m,) or one number >= 0 that multiplies the squared residuals, dimensionless.  A row of weight 0 has no
             influence.
         C: (p, n) matrix of the inequalities; None for none.
         lower: (p,) lower bounds; -inf, or anything below -1e100, for none; None if no row has one.
-        upper: (p,) upper bounds; inf for none; None if no row has one.  Bounds may cross: such a row is held at their
-            middle, violates both by half the gap, and the level is never feasible.
+        upper: (p,) upper bounds; inf for none; None if no row has one.  Bounds may cross: such a row is an
+            equality at their middle, violates both by half the gap, and the level is never feasible.
 
     Raises:
         ArgumentError: wrong shapes, a NaN, an infinite entry where a finite number is required, or neither A nor C.
@@ -76,9 +76,9 @@ class Level:
             raise ArgumentError(f"weights: expected finite numbers >= 0, got {weights}")
         lower = np.full(p, -np.inf) if self.lower is None else _vector("lower", self.lower, p)
         upper = np.full(p, np.inf) if self.upper is None else _vector("upper", self.upper, p)
-        for name, bound, wrong in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
-            if np.isnan(bound).any() or (bound == wrong).any():
-                raise ArgumentError(f"{name}: expected numbers or {-wrong}, got {bound}")
+        for name, bound, invalid in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
+            if np.isnan(bound).any() or (bound == invalid).any():
+                raise ArgumentError(f"{name}: expected numbers or {-invalid}, got {bound}")
         for name, value in (("A", A), ("b", b), ("weights", weights), ("C", C), ("lower", lower), ("upper", upper)):
             object.__setattr__(self, name, value)
 
@@ -105,7 +105,7 @@ def check_levels(levels: Sequence[Level]) -> int:
 
 
 def check_options(rank_tolerance: float, damping: float, max_iterations: int) -> None:
-    """Checks the options of a solve.
+    """Validates the options of a solve.
 
     Raises:
         ArgumentError: an option is out of its range; the message names it.

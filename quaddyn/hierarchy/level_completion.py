@@ -1,7 +1,7 @@
 """The end of a level: x moved to its optimum, the KKT residual, and the basis of the remaining null space.
 
-The KKT residual (certificate) is that of the level's optimality conditions, computed from its own rows without their
-factorizations.
+The KKT residual (certificate) is the residual of the optimality conditions of the level, computed from the rows of the
+level and not from their factorizations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .workspace import (
 
 #: A limit is fixed for all levels below if its multiplier exceeds this fraction of the gradient's scale.
 FIXING_MULTIPLIER_FRACTION = 1e-8
-#: A limit with a small multiplier is no constraint for the levels below if the determined directions imply it: if the
+#: A limit with a small multiplier does not constrain the levels below if the determined directions imply it: if the
 #: remainder of its row is below the first fraction of its norm, and its force along it below the second of the
 #: gradient's scale.
 IMPLIED_ROW_TOLERANCE, IMPLIED_FORCE_TOLERANCE = 1e-7, 1e-12
@@ -60,7 +60,7 @@ def squared_norm(x: Vector, first: int, last: int) -> float:
 
 @compiled(inline=False)
 def compute_kkt_gradient(s: Subproblem, work: HierarchyWorkspace, multipliers: Vector) -> None:
-    """Computes in `gradient` the sum of the residuals' gradient and the forces of the multipliers."""
+    """Computes in `gradient` the gradient of the residuals plus the inequality rows times their multipliers."""
     gradient, multiplier_gradient = work.gradient, work.multiplier_gradient
     gemv_transposed(gradient, s.J_z, work.row_values, s.d, s.m)
     gemv_transposed(multiplier_gradient, s.C_z, multipliers, s.d, s.p)
@@ -69,12 +69,13 @@ def compute_kkt_gradient(s: Subproblem, work: HierarchyWorkspace, multipliers: V
 
 
 @compiled(inline=False)
-def gradient_remainder(s: Subproblem, work: HierarchyWorkspace, rank: int) -> float:
-    """Returns the part of the gradient that remains where the rounding of the multipliers is at least as large.
+def remaining_kkt_violation(s: Subproblem, work: HierarchyWorkspace, rank: int) -> float:
+    """Returns the violation of the optimality conditions that rounding errors of the multipliers do not explain.
 
-    In the directions of the active limits (the first entries of `gradient`), the remainder corrects the multipliers:
-    the result is by how much a multiplier then has the wrong sign.  In the other determined directions limits have no
-    component: the result is the gradient without them.
+    The gradient along the active limits (the first entries of `gradient`) is moved into corrections of the multipliers;
+    a corrected multiplier may have the wrong sign, by an amount that is returned.  Active limits have no component in
+    the other determined directions; there the norm of the gradient without the limits is returned.  The result is the
+    larger of the two.
     """
     multipliers, correction, wrong_sign = work.C_at_z, work.H_rhs, 0.0
     count = 0
@@ -101,9 +102,9 @@ def compute_kkt_residual(s: Subproblem, work: HierarchyWorkspace, rank: int, x_n
     with a multiplier are reached; limits are satisfied.  The scale is the actual size of the gradient's terms, not an
     upper bound, so that a large x cannot hide an error.  Large multipliers cannot hide one either: nearly dependent
     limits balance the gradient by multipliers many times its size, and where the remaining gradient is below their
-    rounding, `gradient_remainder` separates both.  In directions that the level does not determine, a slope beyond what
-    the rank tolerance explains counts as the decrease that it promises over a distance of |x|, relative to the level's
-    squared residual, because a nearly flat objective may have a distant minimum.
+    rounding error, `remaining_kkt_violation` separates the two.  In directions that the level does not determine, a
+    slope beyond the rank tolerance is counted as the decrease of the objective over a distance of |x|, relative to the
+    level's squared residual, because a nearly flat objective may have a distant minimum.
 
     Args:
         s: the level.
@@ -156,13 +157,16 @@ def compute_kkt_residual(s: Subproblem, work: HierarchyWorkspace, rank: int, x_n
             residual_sum += slack
     compute_kkt_gradient(s, work, signed_multipliers)
     rotate_gradient(work.gradient, s.d, rank, work)
-    inside, outside = squared_norm(work.gradient, 0, rank), squared_norm(work.gradient, rank, s.d)
+    determined_squared, undetermined_squared = (
+        squared_norm(work.gradient, 0, rank),
+        squared_norm(work.gradient, rank, s.d),
+    )
     explained_slope = 2.0 * (max(s.tolerance, 8.0 * EPS) * weighted_residual_sum + 16.0 * EPS * max_norm * residual_sum)
-    slope = math.sqrt(outside) - explained_slope
+    slope = math.sqrt(undetermined_squared) - explained_slope
     missed_descent = 2.0 * x_norm * slope / max(residual_squared, 1e-300) if slope > 0.0 else 0.0
-    gradient_norm = math.sqrt(inside)
+    gradient_norm = math.sqrt(determined_squared)
     if KKT_TOLERANCE * kkt_scale < gradient_norm <= MULTIPLIER_ROUNDING * multiplier_sum:
-        gradient_norm = gradient_remainder(s, work, rank)
+        gradient_norm = remaining_kkt_violation(s, work, rank)
     return max(max(gradient_norm, unreached_multiplier) / kkt_scale, limit_violation, missed_descent)
 
 
@@ -316,5 +320,5 @@ def finish_level(h: Hierarchy, k: int, q: int, rank: int, solved: Subproblem, le
     if scaled:
         gemv_add(h.work.C_at_next, level.C_at_start, z, level.C_z, level.d, level.p)
     if scaled or level.damping_rows > 0:
-        rank = -1  # the reflectors are those of other rows than the level's own
+        rank = -1  # the reflectors belong to rows that were scaled or damped
     return update_null_space(h, level, q, rank, x_norm, scale)

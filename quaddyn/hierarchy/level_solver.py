@@ -97,7 +97,7 @@ def project_level(h: Hierarchy, k: int, q: int, damping: float, is_projected: bo
 
 @compiled()
 def propose_working_set(h: Hierarchy, candidate: ByteVector, max_multiplier: float, sides: ByteVector) -> None:
-    """Proposes in `sides` the working set to try: the rows of `candidate` that the level has and whose bound is finite.
+    """Writes the working set to try to `sides`: the candidate rows that belong to the level and have a finite bound.
 
     Args:
         h: the hierarchy.
@@ -119,7 +119,7 @@ def propose_working_set(h: Hierarchy, candidate: ByteVector, max_multiplier: flo
 
 @compiled()
 def select_reached_limits(h: Hierarchy, k: int, s: Subproblem, has_prediction: bool) -> None:
-    """Selects the working set from which the iterations start: predicted limits that x reaches, or that above."""
+    """Selects the initial working set: the predicted limits that x reaches, or the working set of the level above."""
     sides, predicted_sides = s.sides, h.work.prediction.sides
     for i in range(h.p):
         sides[i] = 0
@@ -318,7 +318,7 @@ def solve_remaining_levels(
         only_strong_rows = has_prediction and 0 < k == first_level and k < h.levels - 1
         use_prediction = has_prediction and (
             k == 0 or first_level > 0 or not has_warm_start
-        )  # violated rows of level 0 predict little below
+        )  # the violated rows of level 0 do not predict the working sets of the levels below
         is_projected = has_prediction and k == first_level and q > 0
         r = solve_level(
             h,

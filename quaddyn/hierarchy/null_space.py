@@ -1,12 +1,12 @@
 """Linear tasks ``J x = w`` by pseudo-inverse: one task, several of equal priority, or several in strict order.
 
-Source: source E, the *Robot Dynamics* lecture of ETH Zurich, on multi-task inverse differential kinematics: ``x = J^+
+Source: the *Robot Dynamics* lecture of ETH Zurich, on multi-task inverse differential kinematics: ``x = J^+
 w``; equal priority stacks the tasks; strict priority solves each level in the null space of all levels above, ``x =
 J_1^+ w_1 + N_1 (J_2 N_1)^+ (w_2 - J_2 J_1^+ w_1) + ...``.
 
 Two arguments determine the accuracy of these formulas near singularities:
 
-*rank_tolerance* (relative): a direction counts as one that a task can move in when its singular value exceeds
+*rank_tolerance* (relative): a task can move along a direction if the singular value of the direction exceeds
 ``rank_tolerance * |J|``, with ``|J|`` the largest singular value of the level's own matrix *before* it is projected.
 Rounding leaves singular values of about 1e-16 where exact arithmetic has 0; a tolerance of machine precision accepts
 them, divides by them and destroys the tasks above.
@@ -41,7 +41,7 @@ class NullSpaceSolution:
 
     Attributes:
         x: (n,) the solution, such as joint rates [rad/s].
-        residuals: per task (m_k,) ``w_k - J_k x``, in the task's own unit.
+        residuals: per task (m_k,) ``w_k - J_k x``, in its unit.
         ranks: per level, the number of independent directions in which it could act; an equal-priority stack is one
             level.
     """
@@ -59,11 +59,11 @@ class NullSpaceSolution:
 def solve_single_task(
     J: Array, w: Array, *, damping: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
 ) -> NullSpaceSolution:
-    """Computes the shortest x with the least ``|w - J x|``: ``x = J^+ w``.
+    """Computes the x of minimum norm that minimizes ``|w - J x|``: ``x = J^+ w``.
 
     Args:
-        J: (m, n) matrix of the task.
-        w: (m,) its target.
+        J: (m, n) matrix of the task, in any unit.
+        w: (m,) target of the task, in any unit.
         damping: in the unit of J, see the docstring of the module; 0 for the exact pseudo-inverse.
         rank_tolerance: relative to the largest singular value, in [0, 1).
 
@@ -133,8 +133,8 @@ def _solve_in_null_spaces(
     ranks = []
     for J, w in tasks:
         U, s, Vt = np.linalg.svd(J @ Z, full_matrices=True)
-        size = float(np.linalg.norm(J, 2)) if J.size else 0.0
-        rank = int(np.count_nonzero(s > rank_tolerance * size))
+        max_singular_value = float(np.linalg.norm(J, 2)) if J.size else 0.0
+        rank = int(np.count_nonzero(s > rank_tolerance * max_singular_value))
         s = s[:rank]
         # s / (s^2 + damping^2), written so that nothing is squared that might vanish
         inverse = 1.0 / (s + damping * (damping / s))
@@ -152,7 +152,7 @@ def _check_tasks(tasks: Sequence[LinearTask]) -> list[LinearTask]:
     """
     if not tasks:
         raise ArgumentError("tasks: expected at least one pair (J, w)")
-    out: list[LinearTask] = []
+    checked: list[LinearTask] = []
     for k, task in enumerate(tasks):
         try:
             J, w = (np.asarray(part, dtype=np.float64) for part in task)
@@ -160,9 +160,11 @@ def _check_tasks(tasks: Sequence[LinearTask]) -> list[LinearTask]:
             raise ArgumentError(f"tasks[{k}]: expected a pair of arrays, J (m, n) and w (m,)") from None
         if J.ndim != 2 or w.shape != J.shape[:1]:
             raise ArgumentError(f"tasks[{k}]: expected J (m, n) and w (m,), got {J.shape} and {w.shape}")
-        if out and J.shape[1] != out[0][0].shape[1]:
-            raise ArgumentError(f"tasks[{k}]: J has {J.shape[1]} columns, that of tasks[0] {out[0][0].shape[1]}")
+        if checked and J.shape[1] != checked[0][0].shape[1]:
+            raise ArgumentError(
+                f"tasks[{k}]: J has {J.shape[1]} columns, but J of tasks[0] has {checked[0][0].shape[1]}"
+            )
         if not (np.isfinite(J).all() and np.isfinite(w).all()):
             raise ArgumentError(f"tasks[{k}]: every entry of J and w must be finite")
-        out.append((J, w))
-    return out
+        checked.append((J, w))
+    return checked

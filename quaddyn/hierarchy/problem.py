@@ -15,8 +15,7 @@ import numpy as np
 from ..compiler import ByteMatrix, IntVector, Matrix, Vector, compiled
 from ..compiler.lanes import dot
 
-#: A solution is verified if the residual of its optimality conditions, relative to the size of their terms, is at most
-#: this.
+#: Largest residual of the optimality conditions of a verified solution, relative to the size of their terms.
 KKT_TOLERANCE = 1e-9
 
 # Entries of `SolutionBuffers.summary`: whether all active sets were found within the allowed iterations; solver path
@@ -70,14 +69,23 @@ class SolutionBuffers(NamedTuple):
 
 
 class LevelBuffers(NamedTuple):
-    """Rows of one level, or of all levels, to be written in place."""
+    """Rows of one level, or of all levels, to be written in place.
 
-    A: Matrix  # (m, n) equalities
-    b: Vector  # (m,) their target values
-    weights: Vector  # (m,) weights >= 0 of their squared residuals
-    C: Matrix  # (p, n) inequalities
-    lower: Vector  # (p,) lower bounds
-    upper: Vector  # (p,) upper bounds
+    Attributes:
+        A: (m, n) equality rows, in any unit.
+        b: (m,) target values of the equalities, in the units of the rows.
+        weights: (m,) weights >= 0 of the squared residuals of the equalities.
+        C: (p, n) inequality rows, in any unit.
+        lower: (p,) lower bounds in the units of the rows; -inf for none.
+        upper: (p,) upper bounds in the units of the rows; inf for none.
+    """
+
+    A: Matrix
+    b: Vector
+    weights: Vector
+    C: Matrix
+    lower: Vector
+    upper: Vector
 
 
 def make_solution_buffers(n: int, limits: int, levels: int) -> SolutionBuffers:
@@ -100,7 +108,7 @@ def max_kkt(solution: SolutionBuffers) -> float:
 
 
 @compiled()
-def iterations(solution: SolutionBuffers) -> int:
+def iteration_count(solution: SolutionBuffers) -> int:
     """Returns the number of changes of active sets, summed over all levels."""
     return int(solution.summary[ITERATIONS])
 

@@ -19,9 +19,9 @@ class LevelSolution:
     """Solution of one level of a hierarchy.
 
     Attributes:
-        residual: (m,) ``b - A x``, unweighted.
-        violation: (p,) by how much ``C x`` is above its upper bound (> 0) or below its lower one (< 0); 0 where
-            satisfied.
+        residual: (m,) ``b - A x``, unweighted, in the units of the rows.
+        violation: (p,) by how much ``C x`` is above its upper bound (> 0) or below its lower one (< 0), in the units
+            of the rows; 0 where satisfied.
         rank: number of independent directions in which this level determined x.
         active: (p,) of this level's inequalities, at the end of the whole hierarchy: -1 at or beyond the lower bound,
             +1 the upper, 2 both (equal bounds), 0 inactive.
@@ -80,9 +80,9 @@ class HierarchySolution:
 
 
 def signed_violation(y: Array, lower: Array, upper: Array, allowed: Array) -> Array:
-    """Returns by how much each y is above its upper (> 0) or below its lower bound (< 0); 0 within `allowed`.
+    """Returns the violation of the bounds by y: > 0 above the upper, < 0 below the lower, 0 up to `allowed`.
 
-    Between bounds that cross, y violates both; the lower counts unless the upper is violated more.
+    Between bounds that cross, y violates both; the larger violation is returned.
     """
-    over, under = y - upper, lower - y
-    return np.where(over > np.maximum(under, 0.0) + allowed, over, np.where(under > allowed, -under, 0.0))
+    above, below = y - upper, lower - y
+    return np.where(above > np.maximum(below, 0.0) + allowed, above, np.where(below > allowed, -below, 0.0))

@@ -21,7 +21,7 @@ from .problem import (
     SolutionBuffers,
     SolverSettings,
     has_converged,
-    iterations,
+    iteration_count,
     make_solution_buffers,
     max_kkt,
 )
@@ -47,7 +47,7 @@ class HierarchySolver:
         shapes: per level (number of equalities, number of inequalities).
 
     Attributes:
-        n: as given.
+        n: number of unknowns.
         levels: per level its `LevelBuffers`; initially zero rows, weights 1 and infinite bounds.
         stacked: `LevelBuffers` of all levels' rows, one after the other, of which those of `levels` are views.
 
@@ -61,24 +61,35 @@ class HierarchySolver:
                 f"n, shapes: expected n >= 1 and at least one level (m >= 0, p >= 0), got {n}, {shapes}"
             )
         self.n = n
-        ms = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
-        ps = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
-        m, p, K = int(ms[-1]), int(ps[-1]), len(shapes)
+        equality_starts = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
+        inequality_starts = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
+        m, p, n_levels = int(equality_starts[-1]), int(inequality_starts[-1]), len(shapes)
         bounds = np.full(p, -np.inf), np.full(p, np.inf)
         self.stacked = LevelBuffers(np.zeros((m, n)), np.zeros(m), np.ones(m), np.zeros((p, n)), *bounds)
         A, b, weights, C, lower, upper = self.stacked
         self.levels = tuple(
             LevelBuffers(A[i:j], b[i:j], weights[i:j], C[f:t], lower[f:t], upper[f:t])
-            for i, j, f, t in zip(ms, ms[1:], ps, ps[1:], strict=False)
+            for i, j, f, t in zip(
+                equality_starts, equality_starts[1:], inequality_starts, inequality_starts[1:], strict=False
+            )
         )
-        self._starts = ps
+        self._inequality_starts = inequality_starts
         self._problem = HierarchyProblem(
-            n, np.zeros((m, n)), np.zeros(m), np.zeros(m), C, lower, upper, np.zeros(p), ms, ps
+            n,
+            np.zeros((m, n)),
+            np.zeros(m),
+            np.zeros(m),
+            C,
+            lower,
+            upper,
+            np.zeros(p),
+            equality_starts,
+            inequality_starts,
         )
-        self._solution = make_solution_buffers(n, p, K)
-        self._previous_solution = self._solution._replace(working_sets=np.zeros((K + 1, p), dtype=np.int8))
+        self._solution = make_solution_buffers(n, p, n_levels)
+        self._previous_solution = self._solution._replace(working_sets=np.zeros((n_levels + 1, p), dtype=np.int8))
         self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), SolverSettings()
-        self._work = make_workspace(n, max(m for m, _ in shapes), p, K)
+        self._work = make_workspace(n, max(m for m, _ in shapes), p, n_levels)
         self._bound_calls: tuple[Callable[..., Any], ...] | None = None
         self._has_warm_start = self._was_warm_started = False
 
@@ -179,26 +190,26 @@ class HierarchySolver:
         solution, self._previous_solution = (
             self._previous_solution,
             self._solution,
-        )  # the last working sets are the warm start
+        )  # the working sets of the last run are the warm start
         self._solution, self._was_warm_started = solution, self._has_warm_start
         self._has_warm_start = self._bind_solver(solution)(self._previous_solution.working_sets, self._has_warm_start)
         return solution.x
 
     def _bind_solver(self, solution: SolutionBuffers) -> Callable[..., Any]:
-        """Returns the compiled solver as a function of the warm start alone, which writes to `solution`.
+        """Returns a function of the warm start that runs the compiled solver and writes to `solution`.
 
-        The addresses of the arrays are looked up once, from the second run with the same options on: the look-up takes
-        longer than a solve.
+        The addresses of the arrays are bound once, from the second run with the same options on, because reading them
+        takes longer than a solve.
         """
         if self._bound_calls is None:
             self._bound_calls = ()
-            return lambda *guess: solve_weighted_levels(
-                self.stacked, self._problem, self._settings, *guess, solution, self._work
+            return lambda *warm_start: solve_weighted_levels(
+                self.stacked, self._problem, self._settings, *warm_start, solution, self._work
             )
         if not self._bound_calls:
             self._bound_calls = tuple(
-                solve_weighted_levels.bind(self.stacked, self._problem, self._settings, each, self._work)
-                for each in (self._previous_solution, solution)
+                solve_weighted_levels.bind(self.stacked, self._problem, self._settings, previous_solution, self._work)
+                for previous_solution in (self._previous_solution, solution)
             )
         self._bound_calls = self._bound_calls[::-1]  # the two solutions alternate
         return self._bound_calls[0]
@@ -218,45 +229,58 @@ class HierarchySolver:
         """
         was_warm_started = self._has_warm_start
         x = self.run(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations).copy()
-        answer, starts, K, working = self._solution, self._starts, len(self.levels), self._solution.working_sets.copy()
-        size = max(float(np.linalg.norm(x)), float(answer.summary[EQUALITIES_NORM]))
-        out = []
+        solution, starts, n_levels, working_sets = (
+            self._solution,
+            self._inequality_starts,
+            len(self.levels),
+            self._solution.working_sets.copy(),
+        )
+        x_scale = max(float(np.linalg.norm(x)), float(solution.summary[EQUALITIES_NORM]))
+        level_solutions = []
         for k, level in enumerate(self.levels):
             rows = slice(starts[k], starts[k + 1])
             y = level.C @ x
-            allowed = 2.0 * VIOLATION_TOLERANCE * np.linalg.norm(level.C, axis=1) * size
+            allowed = 2.0 * VIOLATION_TOLERANCE * np.linalg.norm(level.C, axis=1) * x_scale
             violation = signed_violation(y, level.lower, level.upper, allowed)
-            equal = level.upper <= level.lower + 4e-16 * np.abs(np.where(np.isfinite(level.lower), level.lower, 0.0))
-            active = working[K, rows].copy()
-            for sides in working[:, rows]:
+            is_equality = level.upper <= level.lower + 4e-16 * np.abs(
+                np.where(np.isfinite(level.lower), level.lower, 0.0)
+            )
+            active = working_sets[n_levels, rows].copy()
+            for sides in working_sets[:, rows]:
                 active = np.where(active == 0, sides, active)
             active = np.where(violation != 0.0, np.sign(violation), active)
-            active = np.where(equal, BOTH_BOUNDS, active).astype(np.int8)
+            active = np.where(is_equality, BOTH_BOUNDS, active).astype(np.int8)
             own_violation = violation.copy()
-            own_violation[equal] = y[equal] - 0.5 * (level.lower[equal] + level.upper[equal])
-            multipliers_above = tuple(answer.multipliers[k, starts[j] : starts[j + 1]].copy() for j in range(k))
-            out.append(
+            own_violation[is_equality] = y[is_equality] - 0.5 * (level.lower[is_equality] + level.upper[is_equality])
+            multipliers_above = tuple(solution.multipliers[k, starts[j] : starts[j + 1]].copy() for j in range(k))
+            level_solutions.append(
                 LevelSolution(
                     residual=level.b - level.A @ x,
                     violation=violation,
-                    rank=int(answer.ranks[k]),
+                    rank=int(solution.ranks[k]),
                     active=active,
                     multipliers=(*multipliers_above, own_violation),
-                    kkt=float(answer.kkt[k]),
+                    kkt=float(solution.kkt[k]),
                     feasible=not violation.any() and not bool((level.lower > level.upper).any()),
                 )
             )
-        status = "optimal" if out[0].feasible else "infeasible"
+        status = "optimal" if level_solutions[0].feasible else "infeasible"
         if not self.converged or not np.isfinite(x).all():
             status = "inaccurate"
-        path = ("equalities", "warm", "active set")[int(answer.summary[SOLVER_PATH])]
-        if path == "active set" and was_warm_started and np.array_equal(working, self._previous_solution.working_sets):
-            path = "warm"  # the active-set method returned to it: it was optimal
-        return HierarchySolution(x, tuple(out), status, self.kkt, int(iterations(answer)), path, tuple(working))
+        path = ("equalities", "warm", "active set")[int(solution.summary[SOLVER_PATH])]
+        if (
+            path == "active set"
+            and was_warm_started
+            and np.array_equal(working_sets, self._previous_solution.working_sets)
+        ):
+            path = "warm"  # the active-set method ended at the given working sets: they were optimal
+        return HierarchySolution(
+            x, tuple(level_solutions), status, self.kkt, int(iteration_count(solution)), path, tuple(working_sets)
+        )
 
 
 class SolverPool:
-    """A cache of compiled solvers, one for each recent shape; must be used by one thread.
+    """Cache of compiled solvers, one for each recent shape; must be used by one thread.
 
     Args:
         size: number of most recently used shapes to keep.

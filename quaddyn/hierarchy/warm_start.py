@@ -35,7 +35,7 @@ def violated_side(h: Hierarchy, i: int, x_norm: float) -> int:
 
 @compiled()
 def is_warm_start_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) -> bool:
-    """Returns whether the warm start has at least half of the inequalities that the equalities alone violate."""
+    """Returns whether the warm start contains at least half of the inequalities that the equalities alone violate."""
     violated = 0
     in_working_sets = 0
     for i in range(h.p):
@@ -90,12 +90,12 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
         for j in range(n):
             saved_basis[i, j] = Q[i, j]
     is_optimal = True
-    started = False
+    any_working_set = False
     q = 0
     for k in range(h.levels + 1):
         for i in range(h.p):
-            started |= warm_start[k, i] != 0
-        if not started:
+            any_working_set |= warm_start[k, i] != 0
+        if not any_working_set:
             q += int(ranks[k])
             continue
         if skip_if_determined(h, k, q):

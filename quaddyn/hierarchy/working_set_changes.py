@@ -29,9 +29,9 @@ ACTIVE_BOUND_TOLERANCE = 1e-9
 #: the sum of the gradient's terms.  The row is removed if the level's rows then change by more than the second fraction
 #: of their own terms.
 SMALL_MULTIPLIER_TOLERANCE, ROW_CHANGE_TOLERANCE = 1e-15, 1e-14
-#: How often a row may be removed for such a small multiplier, in one level.
+#: Largest number of removals of one row for such a small multiplier, per level.
 MAX_ROW_RELEASES = 3
-#: Number of steps of length 0 in a row after which the first row with a wrong sign is removed (Bland's rule, which
+#: Number of consecutive steps of length 0 after which the first row with a wrong sign is removed (Bland's rule, which
 #: prevents cycles).
 MAX_DEGENERATE_STEPS = 20
 
@@ -57,7 +57,7 @@ def find_blocking_inequality(s: Subproblem, work: HierarchyWorkspace) -> tuple[f
     blocking = -1
     blocking_side = 0
     step_length = 2.0
-    started = False
+    has_values = False
     for i in range(s.p):
         if (role[i] == ROLE_LIMIT or role[i] == ROLE_OWN) and sides[i] == 0:
             if C_at_next[i] > upper[i] + FEASIBILITY_TOLERANCE * (C_norms[i] * x_norm + abs(upper[i])):
@@ -68,9 +68,9 @@ def find_blocking_inequality(s: Subproblem, work: HierarchyWorkspace) -> tuple[f
                 bound = lower[i]
             else:
                 continue
-            if not started:
+            if not has_values:
                 gemv_add(C_at_z, s.C_at_start, z, s.C_z, s.d, s.p)
-                started = True
+                has_values = True
             change = C_at_next[i] - C_at_z[i]
             alpha = 0.0
             if change * side > 0.0:
@@ -136,9 +136,9 @@ def find_wrong_multiplier(s: Subproblem, x_norm: float, scale: float, first_inde
 
 @compiled()
 def measure_wrong_signs(s: Subproblem, work: HierarchyWorkspace, x_norm: float) -> float:
-    """Writes by how much multipliers have the wrong sign to `wrong_sign_sizes`; returns the threshold of rounding.
+    """Writes the sizes of multipliers with the wrong sign to `wrong_sign_sizes`; returns the threshold for rounding.
 
-    The threshold is inf if all multipliers are rounding.
+    The threshold is inf if all multipliers are rounding errors.
     """
     target, objective_norms, residuals, wrong, role, sides = (
         s.target,
@@ -235,7 +235,7 @@ def find_small_wrong_multiplier(s: Subproblem, work: HierarchyWorkspace, rank: i
 
 @compiled()
 def initialize_working_set(s: Subproblem, work: HierarchyWorkspace) -> None:
-    """Sets the working set at z: own inequalities that are violated, and those of its limits that are reached."""
+    """Initializes the working set at z: violated inequalities of the level, and given limits that are reached."""
     C_at_z, sides, role, x_norm = work.C_at_z, s.sides, s.role, s.x_norm
     for j in range(s.d):
         x_norm += abs(work.z[j])

@@ -1,4 +1,4 @@
-"""`HierarchyWorkspace`: the preallocated arrays of a solve, and the records that its functions pass on.
+"""`HierarchyWorkspace`: preallocated arrays of a solve, and the records that the solver functions pass on.
 
 Matrices of rows are stored by columns, ``M[j, i]`` being entry j of row i: entries of the same column are contiguous,
 and inner loops run along them.  Row strides are an odd number of cache lines.  "(n, p)" means at least that size,
@@ -104,8 +104,8 @@ class HierarchyWorkspace(NamedTuple):
     row_values: Vector  # (m,) residuals of rows
     C_at_z: Vector  # (p,) inequalities at z; also their change and multipliers
     C_at_next: Vector  # (p,) inequalities at z_next, and at the optimum in the end
-    wrong_sign_sizes: Vector  # (p,) by how much multipliers have the wrong sign
-    release_counts: IntVector  # (p,) how often a row was removed for a small multiplier of the wrong sign
+    wrong_sign_sizes: Vector  # (p,) sizes of multipliers with the wrong sign
+    release_counts: IntVector  # (p,) number of removals of each row for a small multiplier of the wrong sign
     prediction: PredictionWorkspace
     # Saved solutions.
     saved_solution: SolutionBuffers  # while a warm start or a refinement is tried
