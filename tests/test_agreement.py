@@ -368,12 +368,12 @@ REFERENCE_MUTANTS = {
     "a wrong centre of mass": (momentum, "center_of_mass", one_percent(momentum.center_of_mass), {"center_of_mass"}),
     "momentum about another point": (
         momentum,
-        "motion",
+        "rigid_motion",
         lambda R, p: TRUE_POSE(R, p + 0.01),
         {"centroidal_momentum", "com_jacobian"},
     ),
 }
-TRUE_POSE = momentum.motion
+TRUE_POSE = momentum.rigid_motion
 
 
 @pytest.mark.parametrize("mutant", REFERENCE_MUTANTS)

@@ -138,7 +138,7 @@ def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
     estimator.update(s, hold.tau)
     s = dyn.update(go2.q_home, dt * a)
     estimate = estimator.update(s, hold.tau)
-    recovered = contacts.generalized(s, estimate.forces) + estimate.residual
+    recovered = contacts.generalized_forces(s, estimate.forces) + estimate.residual
     np.testing.assert_allclose(recovered, external, atol=0.05)
     assert np.abs(estimate.residual).max() > 1.0
 

@@ -74,7 +74,7 @@ def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_m
     assert (low <= pose).all() and (pose <= high).all()
     q = np.array(robot.q_home)
     JointPositions.actuated(robot).put(q, pose)
-    assert CollisionModel(robot).colliding(q, margin=-2e-3) == ()
+    assert CollisionModel(robot).colliding_pairs(q, margin=-2e-3) == ()
     dynamics = qd.Dynamics(robot)
     hips = {foot: robot.legs[foot].joints[0] for foot in robot.feet}
     for foot, hip in hips.items():

@@ -96,7 +96,7 @@ def test_nothing_outside_the_package_is_opened_and_the_advice_names_its_folder(
     finder = MeshFinder(workspace / folder / urdf, [])
     path, root, reason = finder.find(uri)
     assert path is None and root is None and reason
-    if reason.startswith("outside"):
+    if reason.startswith("the file is outside"):
         assert finder.advice(uri) == f"pass packages=[{str(workspace)!r}] to have it opened"
         assert MeshFinder(workspace / folder / urdf, [workspace]).find(uri)[0] == workspace / "secret.stl"
     else:
@@ -182,7 +182,7 @@ def test_xacro_leaves_no_trace_of_packages(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({"mass": 1}, qd.ArgumentError, "arguments: <text> is no xacro file and takes none"),
+        ({"mass": 1}, qd.ArgumentError, "arguments: <text> is not a xacro file and has no arguments"),
         ("mass", qd.ArgumentTypeError, "arguments: expected a mapping"),
         ({"mass": [1]}, qd.ArgumentTypeError, "arguments: expected texts or numbers by name, got 'mass': list"),
     ],
@@ -319,12 +319,12 @@ RADIANS = scaled(QUADRUPED, angles=math.pi / 180.0)
     ("factors", "unit"),
     [
         ({}, ""),
-        ({"lengths": 1e3}, "millimetres"),
-        ({"lengths": 1e2}, "centimetres"),
+        ({"lengths": 1e3}, "millimeters"),
+        ({"lengths": 1e2}, "centimeters"),
         ({"lengths": 1 / 0.0254}, "inches"),
-        ({"lengths": 1e3, "inertias": 1e6}, "millimetres"),
-        ({"masses": 1e3}, "masses look like grams"),
-        ({"masses": 1e3, "inertias": 1e3}, "masses look like grams"),
+        ({"lengths": 1e3, "inertias": 1e6}, "millimeters"),
+        ({"masses": 1e3}, "masses seem to be in grams"),
+        ({"masses": 1e3, "inertias": 1e3}, "masses seem to be in grams"),
         ({"inertias": 1e3}, "g m^2"),
         ({"inertias": 1e4}, "kg cm^2"),
         ({"inertias": 1e6}, "kg mm^2"),
@@ -459,7 +459,7 @@ def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("shape", "says"),
-    [("", "no shape gives its radius"), ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'")],
+    [("", "no shape gives the radius of the wheel"), ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'")],
 )
 def test_a_guessed_contact_is_told_with_its_reason_once(shape: str, says: str) -> None:
     warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "is assumed, not read" in w.reason]

@@ -27,7 +27,7 @@ def test_ok_is_a_property_of_every_command_and_status() -> None:
     command = qd.WholeBodyController(robot).compute(s)
     walking = qd.LocomotionController(robot).compute(s)
     velocity = VelocityController(robot).compute(s)
-    problem = ContactSet.from_feet(robot).problem(s, s.v)
+    problem = ContactSet.from_feet(robot).contact_problem(s, s.v)
     for each in (
         command, command.status, walking, velocity, velocity.status, sim, FrictionalSolver().solve(problem),
         inverse_kinematics(robot, {"FL": s.placement("FL").translation}),

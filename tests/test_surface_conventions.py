@@ -225,8 +225,8 @@ def test_distances_between_links_are_those_of_the_files_geometry() -> None:
         assert found.distance == pytest.approx(0.5 + x - 0.1 - 0.1, abs=1e-6)
         np.testing.assert_allclose(found.points, [[0.1, 0.0, 0.0], [0.4 + x, 0.0, 0.0]], atol=1e-4)
     assert model.distance([-0.35, 0.0]) == pytest.approx(-0.05, abs=1e-6)
-    assert model.colliding([-0.35, 0.0]) == (("base", "hand"),)
-    assert not model.colliding([0.0, 0.0]) and model.colliding([0.0, 0.0], margin=0.5)
+    assert model.colliding_pairs([-0.35, 0.0]) == (("base", "hand"),)
+    assert not model.colliding_pairs([0.0, 0.0]) and model.colliding_pairs([0.0, 0.0], margin=0.5)
     with pytest.raises(qd.UnknownNameError, match="'hand'"):
         CollisionModel(robot, links=("base", "hnd"))
     with pytest.raises(qd.ArgumentError, match="no two links"):
