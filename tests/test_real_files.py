@@ -459,7 +459,10 @@ def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("shape", "says"),
-    [("", "no shape gives the radius of the wheel"), ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'")],
+    [
+        ("", "no shape gives the radius of the wheel"),
+        ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'"),
+    ],
 )
 def test_a_guessed_contact_is_told_with_its_reason_once(shape: str, says: str) -> None:
     warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "is assumed, not read" in w.reason]
