@@ -98,7 +98,7 @@ def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
             plant(robot, soles=[sole, sole])
         with pytest.raises(qd.ArgumentTypeError, match="soles"):
             plant(robot, soles=[robot])
-    with pytest.raises(qd.ArgumentError, match="one at least"):
+    with pytest.raises(qd.ArgumentError, match="at least one"):
         flat_foot_stance(robot, [])
     with pytest.raises(qd.ArgumentError, match="no flat-foot stance"):
         flat_foot_stance(robot, [sole], height=3.0)

@@ -231,8 +231,8 @@ def foot_forces(
         raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
     robot = s.robot
     names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
-    obstacles = (planes,) if isinstance(planes, CompliantPlane) else check_sequence("planes", planes, "planes")
-    for plane in obstacles:
+    plane_list = (planes,) if isinstance(planes, CompliantPlane) else check_sequence("planes", planes, "planes")
+    for plane in plane_list:
         if not isinstance(plane, CompliantPlane):
             raise ArgumentTypeError(f"planes: expected CompliantPlane, got {type(plane).__name__}")
     out = {}
@@ -241,7 +241,7 @@ def foot_forces(
             raise UnknownNameError("foot", name, robot.feet)
         center, twist = s.placement(name).translation, s.velocity(name)
         wrench = np.zeros(6)
-        for plane in obstacles:
+        for plane in plane_list:
             lever = -robot.legs[name].foot.radius * plane.normal
             force = plane.forces(center + lever, twist[:3] - pin.skew(lever) @ twist[3:])
             wrench += np.concatenate((force, pin.skew(lever) @ force))

@@ -14,7 +14,7 @@ def split_contact_lever(s: State, contact: Contact) -> tuple[Array, Array]:
     return -contact.radius * contact.normal, s.placement(contact.frame).rotation @ contact.offset
 
 
-def contact_lever(s: State, contact: Contact) -> Array:
+def compute_contact_lever(s: State, contact: Contact) -> Array:
     """Returns the vector (3,) from the frame's origin to the contact [m]."""
     in_world, in_body = split_contact_lever(s, contact)
     return np.asarray(in_world + in_body)

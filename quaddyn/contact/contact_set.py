@@ -18,7 +18,7 @@ from .contact import DEFAULT_FACES, Contact
 from .contact_kinematics import (
     compute_contact_drift,
     compute_contact_jacobian,
-    contact_lever,
+    compute_contact_lever,
     cross_matrix,
     split_contact_lever,
 )
@@ -149,7 +149,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
     # -- motion ----------------------------------------------------------------------------------------------
     def positions(self, s: State) -> dict[str, Array]:
         """Returns the contact point (3,), or the surface's center, of each active member, world axes [m]."""
-        return {c.name: s.placement(c.frame).translation + contact_lever(s, c) for c in self}
+        return {c.name: s.placement(c.frame).translation + compute_contact_lever(s, c) for c in self}
 
     def jacobian(self, s: State, *, motion_only: bool = False) -> Array:
         """Returns the stacked Jacobian (rows, nv): contact velocities = jacobian v; forces enter by its transpose.
@@ -164,7 +164,9 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         """
         self._check(s)
         blocks = [
-            compute_contact_jacobian(s, c, contact_lever(s, c)) for c in self if not (motion_only and c.force_only)
+            compute_contact_jacobian(s, c, compute_contact_lever(s, c))
+            for c in self
+            if not (motion_only and c.force_only)
         ]
         return np.vstack(blocks) if blocks else np.zeros((0, self.robot.nv))
 
@@ -202,7 +204,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
                 raise UnknownNameError("active contact", name, self.active)
             contact = self._members[name]
             force = check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
-            out += compute_contact_jacobian(s, contact, contact_lever(s, contact)).T @ force
+            out += compute_contact_jacobian(s, contact, compute_contact_lever(s, contact)).T @ force
         return out
 
     def pyramid(self, s: State, *, faces: int = DEFAULT_FACES, inner: bool = True) -> Array:
@@ -334,19 +336,19 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         Raises:
             ArgumentError: an active member has no stiffness.
         """
-        k: list[float] = []
-        c: list[float] = []
+        stiffnesses: list[float] = []
+        dampings: list[float] = []
         for contact in self:
             if contact.stiffness is None:
                 raise ArgumentError(
                     f"stiffness: expected a value for every active contact, got None for {contact.name!r}"
                 )
             n_corners = len(contact.corners)
-            k += n_corners * [contact.stiffness / n_corners]
-            c += n_corners * [contact.damping / n_corners]
-        if not k:
+            stiffnesses += n_corners * [contact.stiffness / n_corners]
+            dampings += n_corners * [contact.damping / n_corners]
+        if not stiffnesses:
             return CompliantSolver(1.0, dt=dt, stiction_speed=stiction_speed)
-        return CompliantSolver(np.array(k), np.array(c), dt=dt, stiction_speed=stiction_speed)
+        return CompliantSolver(np.array(stiffnesses), np.array(dampings), dt=dt, stiction_speed=stiction_speed)
 
     def _check(self, s: State) -> None:
         """Raises an error unless `s` is a state of this set's robot."""

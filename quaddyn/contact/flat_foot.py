@@ -51,11 +51,12 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
     heights = (HEIGHT_FRACTIONS * full_height).tolist() if height is None else [check_number("height", height)]
     if not np.isfinite(heights).all():
         raise ArgumentError(f"height: expected a finite number [m], got {height}")
-    for z in heights:
-        reserve = REACH_RESERVE_FRACTION * full_height if height is None else 0.0
-        q = _solve_stance(robot, feet, start, rotations, positions, z)
+    for base_height in heights:
+        height_reserve = REACH_RESERVE_FRACTION * full_height if height is None else 0.0
+        q = _solve_stance(robot, feet, start, rotations, positions, base_height)
         if q is not None and (
-            reserve == 0.0 or _solve_stance(robot, feet, q, rotations, positions, z + reserve) is not None
+            height_reserve == 0.0
+            or _solve_stance(robot, feet, q, rotations, positions, base_height + height_reserve) is not None
         ):
             return q
     raise ArgumentError(
@@ -72,9 +73,9 @@ def _initial_guess(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[A
     rotations, positions = [], np.empty((len(feet), 3))
     for position, c in zip(positions, feet, strict=True):
         frame = data.oMf[robot.frame_id(c.frame)]
-        x, y = c.axes_at(frame.rotation)[0, :2]
-        x, y = (x, y) / np.hypot(x, y) if np.hypot(x, y) > 0.5 else (1.0, 0.0)
-        rotations.append(np.array([[x, -y, 0.0], [y, x, 0.0], [0.0, 0.0, 1.0]]) @ c.axes_at(np.eye(3)))
+        cosine, sine = c.axes_at(frame.rotation)[0, :2]
+        cosine, sine = (cosine, sine) / np.hypot(cosine, sine) if np.hypot(cosine, sine) > 0.5 else (1.0, 0.0)
+        rotations.append(np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]) @ c.axes_at(np.eye(3)))
         position[:] = frame.act(np.array(c.offset))
     for leg in robot.legs.values():
         for joint in leg.joints:

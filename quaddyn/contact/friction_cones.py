@@ -70,16 +70,16 @@ def friction_pyramid(
     axes = contact.axes if axes is None else axes
     if contact.half_size is None:
         angles = 2.0 * np.pi * np.arange(faces) / faces
-        local = np.vstack(
+        local_rows = np.vstack(
             (np.column_stack((np.cos(angles), np.sin(angles), np.full(faces, -mu))), (0.0, 0.0, -1.0)),
         )
-        return np.asarray(local @ axes)
+        return np.asarray(local_rows @ axes)
     rotation = np.kron(np.eye(2), axes)
     if contact.polygon is not None:
         cone_rows = compute_wrench_cone(contact.polygon)
         has_friction = (cone_rows[:, [0, 1, 5]] != 0.0).any(axis=1)
-        scaled = np.where(has_friction[:, None], cone_rows * (1.0, 1.0, mu, mu, mu, 1.0), cone_rows)
-        return np.asarray(np.vstack(((0.0, 0.0, -1.0, 0.0, 0.0, 0.0), scaled)) @ rotation)
+        scaled_rows = np.where(has_friction[:, None], cone_rows * (1.0, 1.0, mu, mu, mu, 1.0), cone_rows)
+        return np.asarray(np.vstack(((0.0, 0.0, -1.0, 0.0, 0.0, 0.0), scaled_rows)) @ rotation)
     X, Y = contact.half_size
     rows = [(0.0, 0.0, -1.0, 0.0, 0.0, 0.0)]
     for sign in (1.0, -1.0):

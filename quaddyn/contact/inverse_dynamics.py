@@ -88,7 +88,7 @@ def inverse_dynamics(
         )
 
     passive = unactuated_rows(robot)
-    f, rest = solve_force_distribution(
+    f, remainder = solve_force_distribution(
         s.M,
         s.M @ acceleration + s.h,
         passive,
@@ -102,9 +102,9 @@ def inverse_dynamics(
     margins = contacts.cone_margins({c.name: forces[c.name] for c in contacts if c.unilateral})
     slip = contacts.jacobian(s, motion_only=True) @ acceleration + contacts.drift(s, motion_only=True)
     return InverseDynamics(
-        tau=rest[robot.actuated_index],
+        tau=remainder[robot.actuated_index],
         forces=forces,
-        residual=float(np.abs(rest[passive]).max(initial=0.0)),
+        residual=float(np.abs(remainder[passive]).max(initial=0.0)),
         slip=float(np.abs(slip).max(initial=0.0)),
         margin=min(margins.values(), default=np.inf),
     )

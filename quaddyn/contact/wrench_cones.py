@@ -27,15 +27,15 @@ def validate_polygon(value: object) -> Array:
         ArgumentError: the value is not an array of points in the plane, has more than `MAX_CORNERS` rows, or is not
             convex with an area.
     """
-    given = check_array("polygon", value)
-    if given.ndim != 2 or given.shape[1:] != (2,) or not np.isfinite(given).all():
+    corners = check_array("polygon", value)
+    if corners.ndim != 2 or corners.shape[1:] != (2,) or not np.isfinite(corners).all():
         raise ArgumentError(f"polygon: expected finite corners (m, 2) [m], got {value!r}")
-    if not 3 <= len(given) <= MAX_CORNERS:
-        raise ArgumentError(f"polygon: expected 3 to {MAX_CORNERS} corners, got {len(given)}")
-    hull = support_polygon(given)
-    if len(hull) < len(given):
+    if not 3 <= len(corners) <= MAX_CORNERS:
+        raise ArgumentError(f"polygon: expected 3 to {MAX_CORNERS} corners, got {len(corners)}")
+    hull = support_polygon(corners)
+    if len(hull) < len(corners):
         raise ArgumentError(
-            f"polygon: expected corners of a convex polygon, got {len(given)} points of which {len(hull)} are corners"
+            f"polygon: expected corners of a convex polygon, got {len(corners)} points of which {len(hull)} are corners"
         )
     return frozen(hull)
 
@@ -59,27 +59,27 @@ def compute_wrench_cone(polygon: Array) -> Array:
 def _compute_wrench_cone(corners: bytes) -> Array:
     """Computes `compute_wrench_cone` for corners as bytes, which `lru_cache` can hash."""
     polygon = np.frombuffer(corners).reshape(-1, 2)
-    centroid, size = polygon.mean(axis=0), float(np.ptp(polygon, axis=0).max())
+    centroid, extent = polygon.mean(axis=0), float(np.ptp(polygon, axis=0).max())
     edges = np.array(
         [
             (s, t, y, -x, x * t - y * s)
-            for x, y in (polygon - centroid) / size
+            for x, y in (polygon - centroid) / extent
             for s, t in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
         ]
     )
-    combinations_of_edges, found = np.array(list(combinations(range(len(edges)), 5))), [np.zeros((0, 5))]
+    combinations_of_edges, face_batches = np.array(list(combinations(range(len(edges)), 5))), [np.zeros((0, 5))]
     for start in range(0, len(combinations_of_edges), BASES_PER_BATCH):
         bases = edges[combinations_of_edges[start : start + BASES_PER_BATCH]]
         bases = bases[np.abs(np.linalg.det(bases)) > FACE_TOLERANCE]
         faces = np.linalg.solve(bases, np.ones((len(bases), 5, 1)))[:, :, 0]
-        found.append(faces[(faces @ edges.T <= 1.0 + FACE_TOLERANCE).all(axis=1)])
-    faces = np.vstack(found)
-    _, first = np.unique(np.round(faces / FACE_TOLERANCE / 100.0), axis=0, return_index=True)
-    faces = faces[first]
+        face_batches.append(faces[(faces @ edges.T <= 1.0 + FACE_TOLERANCE).all(axis=1)])
+    faces = np.vstack(face_batches)
+    _, first_indices = np.unique(np.round(faces / FACE_TOLERANCE / 100.0), axis=0, return_index=True)
+    faces = faces[first_indices]
     faces[np.abs(faces) < FACE_TOLERANCE] = 0.0
-    kind = 2 * (faces[:, 4] != 0.0) + ((faces[:, 2:4] != 0.0).any(axis=1) & (faces[:, 4] == 0.0))
-    faces = faces[np.argsort(kind, kind="stable")]
-    rows = np.column_stack((faces[:, :2], np.full(len(faces), -1.0), faces[:, 2:] / size))
+    row_kind = 2 * (faces[:, 4] != 0.0) + ((faces[:, 2:4] != 0.0).any(axis=1) & (faces[:, 4] == 0.0))
+    faces = faces[np.argsort(row_kind, kind="stable")]
+    rows = np.column_stack((faces[:, :2], np.full(len(faces), -1.0), faces[:, 2:] / extent))
     x, y = centroid  # from moments about the centroid to those about the origin: m - middle x f
     rows[:, 0] += rows[:, 5] * y
     rows[:, 1] -= rows[:, 5] * x

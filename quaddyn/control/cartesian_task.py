@@ -143,22 +143,22 @@ class CartesianTask:
         )
         rate, acceleration, J = target_velocity - current, target_acceleration, to_axes @ J6
         if any(self.is_angular):
-            e = R.T @ pin.log3(rotation @ pose.rotation.T)
-            inverse = inverse_right_jacobian(e)
-            e_rate = inverse.T @ target_velocity[3:] - inverse @ current[3:]
-            error[3:], rate[3:] = e, e_rate
-            inverse_rate = inverse_right_jacobian_rate(e, e_rate)
+            rotation_error = R.T @ pin.log3(rotation @ pose.rotation.T)
+            inverse = inverse_right_jacobian(rotation_error)
+            rotation_error_rate = inverse.T @ target_velocity[3:] - inverse @ current[3:]
+            error[3:], rate[3:] = rotation_error, rotation_error_rate
+            inverse_rate = inverse_right_jacobian_rate(rotation_error, rotation_error_rate)
             acceleration = np.concatenate(
                 (target_acceleration[:3], inverse.T @ target_acceleration[3:] + inverse_rate.T @ target_velocity[3:])
             )
             J[3:], drift[3:] = inverse @ J[3:], inverse @ drift[3:] + inverse_rate @ current[3:]
-        i = self.row_indices
+        rows = self.row_indices
         return TaskMotion(
-            error=error[i],
-            rate=rate[i],
-            acceleration=acceleration[i],
-            J=J[i],
-            drift=drift[i],
+            error=error[rows],
+            rate=rate[rows],
+            acceleration=acceleration[rows],
+            J=J[rows],
+            drift=drift[rows],
             twist_jacobian=J6,
         )
 
@@ -179,8 +179,8 @@ def as_twist(name: str, value: Array | None) -> Array:
     """Returns a (3,) or (6,) argument as (6,), with missing angular parts zero; zeros for None."""
     out = np.zeros(6)
     if value is not None:
-        given = check_wrench(name, value, "linear, or (6,) with angular")
-        out[: len(given)] = check_magnitude(name, given)
+        vector = check_wrench(name, value, "linear, or (6,) with angular")
+        out[: len(vector)] = check_magnitude(name, vector)
     return out
 
 
@@ -251,9 +251,13 @@ def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
 def _rotation_coefficient(angle: float) -> tuple[float, float]:
     """Returns c of `inverse_right_jacobian` and c'(angle) / angle, by series at small angles."""
     if angle < 0.1:
-        a = angle * angle
-        return 1.0 / 12.0 + a / 720.0 + a * a / 30240.0 + a**3 / 1209600.0, (
-            1.0 / 360.0 + a / 7560.0 + a * a / 201600.0
+        angle_squared = angle * angle
+        return (
+            1.0 / 12.0
+            + angle_squared / 720.0
+            + angle_squared * angle_squared / 30240.0
+            + angle_squared** 3 / 1209600.0,
+            (1.0 / 360.0 + angle_squared / 7560.0 + angle_squared * angle_squared / 201600.0),
         )
     half = 0.5 * angle
     cot = np.cos(half) / np.sin(half)

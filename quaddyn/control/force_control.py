@@ -195,9 +195,9 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         feet = select_stance_feet(self.robot, self.frame, stance)
         space = compute_operational_space(s, motion.J, self.task.is_angular, feet, tolerance=self.singular_tolerance)
         rate = motion.J @ s.v
-        damper = self.damping_rate * (space.inertia @ rate)
-        task_force = -self.regulator.compute(force, measured) - damper
-        load = s.gravity + motion.J.T @ task_force + self.null_space.force(s, space, float(damper @ rate))
+        damping_force = self.damping_rate * (space.inertia @ rate)
+        task_force = -self.regulator.compute(force, measured) - damping_force
+        load = s.gravity + motion.J.T @ task_force + self.null_space.force(s, space, float(damping_force @ rate))
         out = make_task_torque(
             s,
             load,

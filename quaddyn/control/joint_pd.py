@@ -86,12 +86,12 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         )
         dt = check_positive("dt", dt)
         self.robot = robot
-        smallest, inertia = _joint_inertias(robot)
+        smallest_inertia, inertia = _joint_inertias(robot)
         w = 2.0 * np.pi * bandwidth
-        damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * smallest / dt)
-        spring = np.minimum(inertia * w * w, damper * damper / smallest)
-        self.kp = spring if kp is None else kp
-        self.kd = damper if kd is None else kd
+        default_kd = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * smallest_inertia / dt)
+        default_kp = np.minimum(inertia * w * w, default_kd * default_kd / smallest_inertia)
+        self.kp = default_kp if kp is None else kp
+        self.kd = default_kd if kd is None else kd
 
     @renamed_parameters(q_wanted="q_desired", v_wanted="v_desired")
     def compute(
@@ -119,16 +119,20 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         q_desired = check_vector("q_desired", q_desired, (robot.nq,), f"nq of {robot.name}")
-        error = robot.algorithms.difference(robot.model, q, q_desired)
-        rate = -v
+        position_error = robot.algorithms.difference(robot.model, q, q_desired)
+        velocity_error = -v
         if v_desired is not None:
             v_desired = check_vector("v_desired", v_desired, (robot.nv,), f"nv of {robot.name}")
-            rate = v_desired - v
+            velocity_error = v_desired - v
         index = robot.actuated_index
         if feedforward is not None:
             feedforward = check_vector("feedforward", feedforward, (robot.nu,), f"nu of {robot.name}")
         with np.errstate(over="ignore", invalid="ignore"):
-            tau = self.kp * error[index] + self.kd * rate[index] + (0.0 if feedforward is None else feedforward)
+            tau = (
+                self.kp * position_error[index]
+                + self.kd * velocity_error[index]
+                + (0.0 if feedforward is None else feedforward)
+            )
         clamped = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
         if not np.isfinite(clamped).all():
             raise overflow_error("tau", {"q": q, "v": v, "q_desired": q_desired})

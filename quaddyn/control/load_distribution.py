@@ -82,13 +82,13 @@ def distribute_load(
     J = np.vstack([np.zeros((0, robot.nv)), *(s.jacobian(foot)[:3] for foot in feet)])
     T = np.diag((friction, friction, 1.0) * len(feet))
     passive = unactuated_rows(robot)
-    f, rest = solve_force_distribution(s.M, generalized_force, passive, J, T, rank_tolerance=rank_tolerance)
+    f, remainder = solve_force_distribution(s.M, generalized_force, passive, J, T, rank_tolerance=rank_tolerance)
     forces = {foot: f[3 * i : 3 * i + 3] for i, foot in enumerate(feet)}
     return LoadDistribution(
-        tau=rest[robot.actuated_index],
+        tau=remainder[robot.actuated_index],
         forces=forces,
-        residual=float(np.abs(rest[passive]).max(initial=0.0)),
-        margin=min((friction * f_n - float(np.hypot(x, y)) for x, y, f_n in forces.values()), default=np.inf),
+        residual=float(np.abs(remainder[passive]).max(initial=0.0)),
+        margin=min((friction * f_n - float(np.hypot(f_x, f_y)) for f_x, f_y, f_n in forces.values()), default=np.inf),
     )
 
 

@@ -69,12 +69,12 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
                 "kp: accepted only with a posture, which the springs pull towards; pass posture= or remove kp"
             )
         self.posture = posture
-        full = (
+        capacity = (
             0.5 * float(self.kp.sum())
             if tank_capacity is None
             else check_positive("tank_capacity", tank_capacity, zero=True)
         )
-        self.tank_capacity = full if posture is not None else 0.0
+        self.tank_capacity = capacity if posture is not None else 0.0
         self.tank_energy = self.tank_capacity
 
     def _check_posture(self, posture: Array | None) -> Array | None:
@@ -98,20 +98,22 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
             dissipated: power that the task's damper dissipates [W].
         """
         index = self.robot.actuated_index
-        internal = space.null_space_velocity(s.v)
-        damper, spring = np.zeros(len(internal)), np.zeros(len(internal))
-        damper[index] = -self.kd * internal[index]
-        out = space.null_space_force(damper)
+        internal_velocity = space.null_space_velocity(s.v)
+        damping_torques, spring_torques = np.zeros(len(internal_velocity)), np.zeros(len(internal_velocity))
+        damping_torques[index] = -self.kd * internal_velocity[index]
+        out = space.null_space_force(damping_torques)
         if self.posture is not None:
-            spring[index] = self.kp * self.robot.algorithms.difference(self.robot.model, s.q, self.posture)[index]
-            power = float(spring @ internal)  # given to the robot
+            spring_torques[index] = (
+                self.kp * self.robot.algorithms.difference(self.robot.model, s.q, self.posture)[index]
+            )
+            power = float(spring_torques @ internal_velocity)  # given to the robot
             fraction = min(1.0, self.tank_energy / (power * self.dt)) if power > 0.0 else 1.0
-            dissipated_power = dissipated - float(damper @ internal)
+            dissipated_power = dissipated - float(damping_torques @ internal_velocity)
             self.tank_energy = min(
                 self.tank_energy + self.dt * (dissipated_power - fraction * power), self.tank_capacity
             )
             self.tank_energy = max(self.tank_energy, 0.0)
-            out += fraction * space.null_space_force(spring)
+            out += fraction * space.null_space_force(spring_torques)
         return np.asarray(out)
 
 

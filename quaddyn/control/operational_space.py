@@ -88,16 +88,18 @@ def compute_operational_space(
     angular_mean = W.diagonal()[is_angular].mean() if is_angular.any() else 0.0
     if linear_mean > 0.0 and angular_mean > 0.0:
         scale[is_angular] = np.sqrt(linear_mean / angular_mean)
-    w, U = np.linalg.eigh(W * scale[:, None] * scale)
-    floor = max(tolerance * w[-1], 1e-12 / float(s.M.trace()))  # the latter for a task that cannot move at all
-    clamped = np.maximum(w, floor)
+    mobilities, U = np.linalg.eigh(W * scale[:, None] * scale)
+    min_mobility = max(
+        tolerance * mobilities[-1], 1e-12 / float(s.M.trace())
+    )  # the latter for a task that cannot move at all
+    clamped = np.maximum(mobilities, min_mobility)
     root = scale[:, None] * U / np.sqrt(clamped)
     return OperationalSpace(
         J=J,
         inertia=root @ root.T,
         root=root,
         inverse_root=(U * np.sqrt(clamped)).T / scale,
-        is_singular=bool(w[0] < floor),
+        is_singular=bool(mobilities[0] < min_mobility),
         stance_acceleration=stance_acceleration,
         constrained_inverse=L_inverse.T @ projector @ L_inverse,
     )

@@ -80,9 +80,9 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
         self.robot, self.frame = robot, robot.tree.root.name
         w = 2.0 * np.pi * check_positive("bandwidth", bandwidth)
         singular_tolerance = check_fraction("singular_tolerance", singular_tolerance)
-        chosen_rows = _find_independent_rows(robot, self.frame, singular_tolerance) if rows is None else rows
+        controlled_rows = _find_independent_rows(robot, self.frame, singular_tolerance) if rows is None else rows
         if stiffness is None:
-            task = CartesianTask(robot, self.frame, chosen_rows)
+            task = CartesianTask(robot, self.frame, controlled_rows)
             stiffness = w * w * _operational_space_at_home(task, singular_tolerance).inertia.diagonal()
         self.impedance = CartesianImpedance(
             robot,
@@ -90,7 +90,7 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
             stiffness=stiffness,
             damping=damping,
             damping_ratio=damping_ratio,
-            rows=chosen_rows,
+            rows=controlled_rows,
             null_space=null_space,
             singular_tolerance=singular_tolerance,
         )
@@ -145,10 +145,10 @@ def _operational_space_at_home(task: CartesianTask, tolerance: float) -> Operati
 
 def _find_independent_rows(robot: Robot, frame: str, tolerance: float) -> tuple[str, ...]:
     """Finds the rows of the trunk that the legs can move independently at home, with the priority of `TRUNK_ROWS`."""
-    chosen_rows: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     for row in TRUNK_ROWS[robot.root]:
-        if not _operational_space_at_home(CartesianTask(robot, frame, (*chosen_rows, row)), tolerance).is_singular:
-            chosen_rows = (*chosen_rows, row)
-    if not chosen_rows:
+        if not _operational_space_at_home(CartesianTask(robot, frame, (*rows, row)), tolerance).is_singular:
+            rows = (*rows, row)
+    if not rows:
         raise ArgumentError(f"robot: the legs of {robot.name!r} cannot move its trunk at home")
-    return tuple(row for row in FRAME_ROWS if row in chosen_rows)
+    return tuple(row for row in FRAME_ROWS if row in rows)

@@ -85,9 +85,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         self._terms = make_tick_terms(robot, robot.feet)
         self._model = self._make_model(imu or robot.bodies[0].name)
         self._joints = JointPositions.actuated(robot)
-        self._rates = robot.actuated_index
-        self._neutral, self._moving = np.array(robot.neutral), np.zeros(robot.nv)
-        self._values = np.zeros(self._terms.size)
+        self._actuated_index = robot.actuated_index
+        self._term_configuration, self._term_velocity = np.array(robot.neutral), np.zeros(robot.nv)
+        self._term_values = np.zeros(self._terms.size)
         self._stance = np.zeros(len(robot.feet), dtype=np.int64)
         self._memory = make_filter_memory(len(robot.feet))
         self._estimate = core.update_estimate.bind(self._model, self._memory)
@@ -134,7 +134,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         check_unit_norms(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
-        self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders keep these values
+        self._term_configuration[7:], self._term_velocity[6:] = (
+            q[7:],
+            v[6:],
+        )  # joints without encoders keep these values
         core.initialize(self._model, self._memory, self._q, self._v)
 
     def initialize_at_rest(self, position: Array, accelerometer: Array) -> None:
@@ -152,7 +155,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
         self._compute_terms(position, np.zeros(robot.nu))
         core.initialize_at_rest(
-            self._model, self._memory, self._values, np.ascontiguousarray(accelerometer), self._q, self._v
+            self._model, self._memory, self._term_values, np.ascontiguousarray(accelerometer), self._q, self._v
         )
 
     # -- readings ------------------------------------------------------------------------------------------------
@@ -196,16 +199,16 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         periods = check_integer("periods", periods)
         self._stance[:] = [foot in feet for foot in robot.feet]
         self._compute_terms(position, velocity)
-        self._estimate(self._values, gyro, accelerometer, self._stance, periods)
+        self._estimate(self._term_values, gyro, accelerometer, self._stance, periods)
         return self.state()
 
     def _compute_terms(self, position: Array, velocity: Array) -> None:
         """Computes the kinematic terms of the feet, with the base at rest in the origin."""
-        q, v = self._neutral, self._moving
+        q, v = self._term_configuration, self._term_velocity
         self._joints.put(q, position)
-        v[self._rates] = velocity
+        v[self._actuated_index] = velocity
         self._q[7:], self._v[6:] = q[7:], v[6:]
-        self._terms.compute(q, v, self._values)
+        self._terms.compute(q, v, self._term_values)
 
     def state(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) at the last reading."""

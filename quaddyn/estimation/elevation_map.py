@@ -249,37 +249,42 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             sigma = sigma[inside] if sigma.ndim else sigma
         if len(z):
             cell = (u + 0.5).astype(np.intp) * m + (v + 0.5).astype(np.intp)
-            common = tilt_deviation**2 * ((x - position[0]) ** 2 + (y - position[1]) ** 2) + position_deviation**2
-            self._fuse_points(cell, z, sigma, common)
+            pose_variances = (
+                tilt_deviation**2 * ((x - position[0]) ** 2 + (y - position[1]) ** 2) + position_deviation**2
+            )
+            self._fuse_points(cell, z, sigma, pose_variances)
         return len(z)
 
-    def _fuse_points(self, cell: NDArray[np.intp], z: Array, sigma: Array, common: Array) -> None:
+    def _fuse_points(self, cell: NDArray[np.intp], z: Array, sigma: Array, pose_variances: Array) -> None:
         """Fuses points into the map.
 
         Args:
             cell: (k,) flat index of the cell of each point.
             z: (k,) heights [m].
             sigma: () or (k,) standard deviations [m].
-            common: (k,) variances by the sensor pose [m^2].
+            pose_variances: (k,) variances by the sensor pose [m^2].
         """
         height, variance = self._height.reshape(-1), self._variance.reshape(-1)
-        top = np.full(height.size, -np.inf)
-        np.maximum.at(top, cell, z)
-        weight = (z >= top[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, only the highest points
+        highest = np.full(height.size, -np.inf)
+        np.maximum.at(highest, cell, z)
+        weight = (z >= highest[cell] - self.outlier_gate * sigma) / sigma**2  # at an edge, only the highest points
         total = np.bincount(cell, weight, height.size)
         measured_cells = np.flatnonzero(total)
         mean, pose_variance = (
-            np.bincount(cell, weight * x, height.size)[measured_cells] / total[measured_cells] for x in (z, common)
+            np.bincount(cell, weight * x, height.size)[measured_cells] / total[measured_cells]
+            for x in (z, pose_variances)
         )
-        measured = (
+        measured_variance = (
             1.0 / total[measured_cells] + pose_variance
         )  # many points reduce their own noise, not that of the pose
-        before, P = height[measured_cells], variance[measured_cells]
-        innovation, gain = mean - before, P / (P + measured)
-        agree = innovation**2 <= self.outlier_gate**2 * (P + measured)
-        height[measured_cells] = np.where(np.isnan(before), mean, np.where(agree, before + gain * innovation, before))
-        widened = np.where(agree, (1.0 - gain) * P, P + (innovation / self.outlier_gate) ** 2)
-        variance[measured_cells] = np.where(np.isnan(before), measured, widened)
+        previous, P = height[measured_cells], variance[measured_cells]
+        innovation, gain = mean - previous, P / (P + measured_variance)
+        agrees = innovation**2 <= self.outlier_gate**2 * (P + measured_variance)
+        height[measured_cells] = np.where(
+            np.isnan(previous), mean, np.where(agrees, previous + gain * innovation, previous)
+        )
+        updated = np.where(agrees, (1.0 - gain) * P, P + (innovation / self.outlier_gate) ** 2)
+        variance[measured_cells] = np.where(np.isnan(previous), measured_variance, updated)
 
     def _add_drift_variance(self, position: Array) -> None:
         """Increases the variance of all heights for the distance to the last sensor position."""

@@ -19,7 +19,7 @@ from ..compiler import (
     set_block3,
     vec3,
 )
-from .filter_propagation import rolling_velocity
+from .filter_propagation import compute_rolling_velocity
 from .filter_state import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
@@ -39,11 +39,11 @@ from .filter_state import (
 
 
 @compiled(inline=False)
-def innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z: Vec3) -> tuple[float, Mat3]:
+def evaluate_innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z: Vec3) -> tuple[float, Mat3]:
     """Returns the squared Mahalanobis distance of an innovation, and the inverse of its covariance.
 
     The innovation is ``z = A error[a : a + 3] + B error[b : b + 3] + noise``.  ``f.scratch[1]`` becomes P H^T, which
-    `correct` uses.
+    `apply_correction` uses.
 
     Args:
         f: state and covariance.
@@ -63,8 +63,8 @@ def innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z
 
 
 @compiled(inline=False)
-def correct(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
-    """Corrects state and covariance by the innovation of the last call of `innovation`.
+def apply_correction(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
+    """Corrects state and covariance by the innovation of the last call of `evaluate_innovation`.
 
     A correction of the attitude rotates the whole path since the start, and the footholds with it: positions move in
     proportion to the path's length.  The position of the odometry does not: `FilterMemory.odometry_offset` compensates
@@ -83,39 +83,39 @@ def correct(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
         error[i, 0] = gain @ z
     for i in range(n):
         for j in range(i + 1):
-            x = f.P[i, j] - vec3(K[i]) @ vec3(G[j])
-            f.P[i, j] = x
-            f.P[j, i] = x
+            entry = f.P[i, j] - vec3(K[i]) @ vec3(G[j])
+            f.P[i, j] = entry
+            f.P[j, i] = entry
     # X = exp(-xi) X, and biases less their errors.
-    turn = -column3(error, ATTITUDE, 0)
-    E, J = exp3(turn), left_jacobian3(turn)
+    rotation = -column3(error, ATTITUDE, 0)
+    E, J = exp3(rotation), left_jacobian3(rotation)
     f.R[:] = orthonormalized(E @ mat3(f.R))
     f.v[:] = E @ vec3(f.v) - J @ column3(error, VELOCITY, 0)
-    shift, number = vec3(f.p), 0.0
+    position_change, n_footholds = vec3(f.p), 0.0
     f.p[:] = E @ vec3(f.p) - J @ column3(error, POSITION, 0)
-    shift -= vec3(f.p)
-    footholds = vec3(0.0, 0.0, 0.0)
+    position_change -= vec3(f.p)
+    foothold_change = vec3(0.0, 0.0, 0.0)
     for foot in range(len(f.has_foothold)):
         if f.has_foothold[foot] != 0:
             before = vec3(f.feet[foot])
             f.feet[foot] = E @ before - J @ column3(error, FEET + 3 * foot, 0)
-            footholds += before - vec3(f.feet[foot])
-            number += 1.0
-    f.odometry_offset[:] += footholds / number if number > 0.0 else shift
+            foothold_change += before - vec3(f.feet[foot])
+            n_footholds += 1.0
+    f.odometry_offset[:] += foothold_change / n_footholds if n_footholds > 0.0 else position_change
     f.gyro_bias[:] -= column3(error, GYRO_BIAS, 0)
     f.force_bias[:] -= column3(error, ACCELEROMETER_BIAS, 0)
     f.omega[:] += column3(error, GYRO_BIAS, 0)
 
 
 @compiled()
-def foot_position(m: FilterModel, terms: Vector, foot: int) -> Vec3:
+def compute_foot_position(m: FilterModel, terms: Vector, foot: int) -> Vec3:
     """Returns the position of a foot's center relative to the IMU, base axes [m]."""
-    at = m.origin[foot]
-    return vec3(terms[at : at + 3]) - vec3(m.lever)
+    start = m.origin[foot]
+    return vec3(terms[start : start + 3]) - vec3(m.lever)
 
 
 @compiled(inline=False)
-def encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float) -> Mat3:
+def compute_encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float) -> Mat3:
     """Returns ``variance R J J^T R^T``: covariance of a foot's position by noise of the joints, world axes."""
     jacobian = matrix(terms, m.jacobian[foot], 3, m.columns[foot])
     R, total = mat3(f.R), diagonal3(0.0)
@@ -128,22 +128,26 @@ def encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, var
 @compiled(inline=False)
 def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
     """Returns the innovation ``R c + p - d`` of a stance foot: squared distance, value, inverse of the covariance."""
-    z = mat3(f.R) @ foot_position(m, terms, foot) + vec3(f.p) - vec3(f.feet[foot])
-    noise = encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
-    distance, S = innovation(f, POSITION, diagonal3(1.0), FEET + 3 * foot, diagonal3(-1.0), noise, z)
+    z = mat3(f.R) @ compute_foot_position(m, terms, foot) + vec3(f.p) - vec3(f.feet[foot])
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
+    distance, S = evaluate_innovation(f, POSITION, diagonal3(1.0), FEET + 3 * foot, diagonal3(-1.0), noise, z)
     return distance, z, S
 
 
 @compiled(inline=False)
 def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
     """Returns the innovation ``v + R (omega x c + c') - u`` of a stance foot, as `observe_foot_position` does."""
-    R, c, at = mat3(f.R), foot_position(m, terms, foot), m.velocity[foot]
-    z = vec3(f.v) + R @ (cross(vec3(f.omega), c) + vec3(terms[at : at + 3])) - rolling_velocity(m, f, terms, foot)
+    R, c, start = mat3(f.R), compute_foot_position(m, terms, foot), m.velocity[foot]
+    z = (
+        vec3(f.v)
+        + R @ (cross(vec3(f.omega), c) + vec3(terms[start : start + 3]))
+        - compute_rolling_velocity(m, f, terms, foot)
+    )
     # R [c]x, the Jacobian by the gyroscope's bias and noise: its rows are those of R crossed with c.
     B = mat3(cross(R[0], c), cross(R[1], c), cross(R[2], c))
-    noise = encoder_noise(m, f, terms, foot, m.variance[JOINT_VELOCITY]) + B @ B.T * m.variance[GYRO]
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance[JOINT_VELOCITY]) + B @ B.T * m.variance[GYRO]
     noise += diagonal3(m.variance[CONTACT_VELOCITY])
-    distance, S = innovation(f, VELOCITY, diagonal3(1.0), GYRO_BIAS, B, noise, z)
+    distance, S = evaluate_innovation(f, VELOCITY, diagonal3(1.0), GYRO_BIAS, B, noise, z)
     return distance, z, S
 
 
@@ -160,16 +164,16 @@ def clear_foothold(f: FilterMemory, foot: int) -> None:
 @compiled(inline=False)
 def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
     """Sets a foothold to the foot's position ``d = p + R c``, whose error is that of p and of the encoders."""
-    at = FEET + 3 * foot
-    f.feet[foot] = vec3(f.p) + mat3(f.R) @ foot_position(m, terms, foot)
+    start = FEET + 3 * foot
+    f.feet[foot] = vec3(f.p) + mat3(f.R) @ compute_foot_position(m, terms, foot)
     for i in range(3):
         for j in range(len(f.P)):
-            f.P[at + i, j] = f.P[POSITION + i, j]
+            f.P[start + i, j] = f.P[POSITION + i, j]
     for i in range(3):
         for j in range(len(f.P)):
-            f.P[j, at + i] = f.P[j, POSITION + i]
-    noise = encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
-    set_block3(f.P, at, at, block3(f.P, at, at) + noise)
+            f.P[j, start + i] = f.P[j, POSITION + i]
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
+    set_block3(f.P, start, start, block3(f.P, start, start) + noise)
     f.has_foothold[foot] = 1
     f.has_stood[foot] = 1
     if m.flat_ground:
@@ -178,5 +182,5 @@ def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> N
         B = mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, f.feet[foot, 1], -f.feet[foot, 0], 0.0)
         noise = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, m.variance[GROUND_HEIGHT])
         z = vec3(0.0, 0.0, f.feet[foot, 2] - m.radius[foot])
-        _, S = innovation(f, at, A, ATTITUDE, B, noise, z)
-        correct(f, z, S, 1.0)
+        _, S = evaluate_innovation(f, start, A, ATTITUDE, B, noise, z)
+        apply_correction(f, z, S, 1.0)

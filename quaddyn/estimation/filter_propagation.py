@@ -128,7 +128,7 @@ def propagate(
     f.v[:] += acceleration * dt
     for foot in range(len(f.has_foothold)):
         if f.has_foothold[foot] != 0:
-            f.feet[foot] += rolling_velocity(m, f, terms, foot) * dt
+            f.feet[foot] += compute_rolling_velocity(m, f, terms, foot) * dt
 
 
 @compiled(inline=False)
@@ -161,8 +161,8 @@ def update_ground_normal(f: FilterMemory) -> None:
 
 
 @compiled(inline=False)
-def rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> Vec3:
+def compute_rolling_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> Vec3:
     """Returns the velocity of the center of a foot's sphere that rolls on the ground, world axes [m/s]."""
-    at = m.velocity[foot] + 3
-    spin = mat3(f.R) @ (vec3(terms[at : at + 3]) + vec3(f.omega))
-    return cross(spin, vec3(f.normal)) * m.radius[foot]
+    start = m.velocity[foot] + 3
+    omega = mat3(f.R) @ (vec3(terms[start : start + 3]) + vec3(f.omega))
+    return cross(omega, vec3(f.normal)) * m.radius[foot]

@@ -40,9 +40,9 @@ from ..compiler import (
     vec3,
 )
 from .filter_correction import (
+    apply_correction,
     clear_foothold,
-    correct,
-    innovation,
+    evaluate_innovation,
     observe_foot_position,
     observe_foot_velocity,
     set_foothold,
@@ -78,12 +78,12 @@ def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     set_block3(f.P, GYRO_BIAS, GYRO_BIAS, diagonal3(m.initial_variance[2]))
     set_block3(f.P, ACCELEROMETER_BIAS, ACCELEROMETER_BIAS, diagonal3(m.initial_variance[3]))
     # An error of roll or pitch rotates the robot about itself: about the world's origin, it moves the position, too.
-    tilt = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
-    moved = skew(p) @ tilt
-    set_block3(f.P, ATTITUDE, ATTITUDE, tilt * m.initial_variance[0])
-    set_block3(f.P, POSITION, POSITION, moved @ moved.T * m.initial_variance[0])
-    set_block3(f.P, POSITION, ATTITUDE, moved * m.initial_variance[0])
-    set_block3(f.P, ATTITUDE, POSITION, moved.T * m.initial_variance[0])
+    tilt_axes = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
+    position_by_tilt = skew(p) @ tilt_axes
+    set_block3(f.P, ATTITUDE, ATTITUDE, tilt_axes * m.initial_variance[0])
+    set_block3(f.P, POSITION, POSITION, position_by_tilt @ position_by_tilt.T * m.initial_variance[0])
+    set_block3(f.P, POSITION, ATTITUDE, position_by_tilt * m.initial_variance[0])
+    set_block3(f.P, ATTITUDE, POSITION, position_by_tilt.T * m.initial_variance[0])
 
 
 @entry("the state estimate")
@@ -100,16 +100,16 @@ def initialize_at_rest(
         q: configuration whose first entries, the base's pose (7,), are written.
         v: velocity whose first entries, the base's velocity (6,), become zero.
     """
-    force = mat3(m.imu) @ vec3(accelerometer)
-    up = force / norm(force) if norm(force) > 0.0 else vec3(0.0, 0.0, 1.0)
+    specific_force = mat3(m.imu) @ vec3(accelerometer)
+    up = specific_force / norm(specific_force) if norm(specific_force) > 0.0 else vec3(0.0, 0.0, 1.0)
     # The shortest rotation that takes the measured vertical to the world's z axis.
     sine, cosine = math.sqrt(up[0] * up[0] + up[1] * up[1]), up[2]
     scale = math.atan2(sine, cosine) / sine if sine > 1e-9 else 0.0
     R = exp3(vec3(math.pi if sine <= 1e-9 and cosine < 0.0 else scale * up[1], -scale * up[0], 0.0))
     lowest = math.inf
     for foot in range(len(f.has_foothold)):
-        at = m.origin[foot]
-        lowest = min(lowest, R[2] @ vec3(terms[at : at + 3]) - m.radius[foot])
+        start = m.origin[foot]
+        lowest = min(lowest, R[2] @ vec3(terms[start : start + 3]) - m.radius[foot])
     q[0:3] = vec3(0.0, 0.0, -lowest)
     q[3:7] = quaternion_of(R)
     for i in range(6):
@@ -141,7 +141,7 @@ def update_estimate(
     terms: Vector,
     gyro: Vector,
     accelerometer: Vector,
-    standing: IntVector,
+    in_stance: IntVector,
     periods: int,
 ) -> None:
     """Updates the estimate by one reading: propagation, then corrections by the stance feet.
@@ -156,38 +156,38 @@ def update_estimate(
         terms: kinematic terms of the feet at the joints' positions and velocities, the base at rest in the origin.
         gyro: (3,) angular velocity, IMU axes [rad/s].
         accelerometer: (3,) specific force, IMU axes [m/s^2].
-        standing: (nf,) whether each foot is in stance.
+        in_stance: (nf,) whether each foot is in stance.
         periods: number of periods since the last reading; more than one if readings were lost.
     """
     update_ground_normal(f)
     for k in range(periods):
         propagate(m, f, terms, gyro, accelerometer, periods - k)
-    number, contradicting = 0, 0
+    n_stance, n_contradicting = 0, 0
     for foot in range(len(f.has_foothold)):
         f.is_slipping[foot] = 0
-        if standing[foot] == 0:
+        if in_stance[foot] == 0:
             if f.has_foothold[foot] != 0:
                 clear_foothold(f, foot)
             continue
         if f.has_foothold[foot] == 0:
             set_foothold(m, f, terms, foot)
-        number += 1
-        by_position, _, _ = observe_foot_position(m, f, terms, foot)
-        by_velocity, _, _ = observe_foot_velocity(m, f, terms, foot)
-        if not max(by_position, by_velocity) <= m.innovation_gate:
+        n_stance += 1
+        position_distance, _, _ = observe_foot_position(m, f, terms, foot)
+        velocity_distance, _, _ = observe_foot_velocity(m, f, terms, foot)
+        if not max(position_distance, velocity_distance) <= m.innovation_gate:
             f.is_slipping[foot] = 1
-            contradicting += 1
+            n_contradicting += 1
     for foot in range(len(f.has_foothold)):
         if f.has_foothold[foot] == 0:
             continue
-        if f.is_slipping[foot] != 0 and contradicting < number:
+        if f.is_slipping[foot] != 0 and n_contradicting < n_stance:
             clear_foothold(f, foot)
             set_foothold(m, f, terms, foot)
             continue
         distance, z, S = observe_foot_position(m, f, terms, foot)
-        correct(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
+        apply_correction(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
         distance, z, S = observe_foot_velocity(m, f, terms, foot)
-        correct(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
+        apply_correction(f, z, S, min(1.0, m.innovation_gate / distance) if distance > 0.0 else 1.0)
 
 
 @entry("the state estimate")
@@ -196,8 +196,8 @@ def correct_position(f: FilterMemory, position: Vector, variance: float) -> None
     p = vec3(f.p)
     z = p - vec3(position)
     # p_hat - p = xi_p + phi x p
-    _, S = innovation(f, POSITION, diagonal3(1.0), ATTITUDE, -skew(p), diagonal3(variance), z)
-    correct(f, z, S, 1.0)
+    _, S = evaluate_innovation(f, POSITION, diagonal3(1.0), ATTITUDE, -skew(p), diagonal3(variance), z)
+    apply_correction(f, z, S, 1.0)
 
 
 @entry("the state estimate")
@@ -210,5 +210,5 @@ def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> No
         variance: variance of each entry of `difference` [rad^2].
     """
     z = vec3(difference)
-    _, S = innovation(f, ATTITUDE, diagonal3(1.0), VELOCITY, diagonal3(0.0), diagonal3(variance), z)
-    correct(f, z, S, 1.0)
+    _, S = evaluate_innovation(f, ATTITUDE, diagonal3(1.0), VELOCITY, diagonal3(0.0), diagonal3(variance), z)
+    apply_correction(f, z, S, 1.0)

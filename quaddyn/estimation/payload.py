@@ -136,10 +136,10 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
         self._information *= self._decay
         self._information_vector *= self._decay
         if has_residual:
-            free = _compute_null_space(self._feet.jacobian(s))
-            A = free @ self._columns(s)
+            projection = _compute_null_space(self._feet.jacobian(s))
+            A = projection @ self._columns(s)
             self._information += self._weight * (A.T @ A)
-            self._information_vector += self._weight * (A.T @ (free @ r))
+            self._information_vector += self._weight * (A.T @ (projection @ r))
         return self.estimate
 
     @property

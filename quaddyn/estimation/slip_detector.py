@@ -109,26 +109,30 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             if not 0.0 < value < math.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
-        unit, weight, square = math.sqrt(length / gravity), robot.mass * gravity / n, gravity * length
+        time_unit, weight_per_foot, speed_unit_squared = (
+            math.sqrt(length / gravity),
+            robot.mass * gravity / n,
+            gravity * length,
+        )
         holding_variance = noise.contact_velocity**2 + (length * noise.velocity) ** 2
-        compliance = math.sqrt(square) / weight  # unit of the creep compliance [m/s/N]
+        compliance = math.sqrt(speed_unit_squared) / weight_per_foot  # unit of the creep compliance [m/s/N]
         self._model = SlipModel(
             holding_variance=holding_variance,
-            slipping_variance=holding_variance + SLIDING_SPEED**2 * square,
-            touchdown_variance=TOUCHDOWN_SPEED**2 * square,
-            touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * unit)),
-            settled_variance=SETTLED_SPEED**2 * square,
-            onset_probability=min(1.0, ONSET_RATE * dt / unit),
-            end_probability=min(1.0, dt / (SLIP_TIME * unit)),
-            reading_weight=min(1.0, dt / (CORRELATION_TIME * unit)),
-            evidence_decay=math.exp(-dt / (FRICTION_TIME * unit)),
-            min_evidence=MIN_EVIDENCE * weight**2,
-            min_normal_force=MIN_HOLDING_FORCE * weight,
+            slipping_variance=holding_variance + SLIDING_SPEED**2 * speed_unit_squared,
+            touchdown_variance=TOUCHDOWN_SPEED**2 * speed_unit_squared,
+            touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * time_unit)),
+            settled_variance=SETTLED_SPEED**2 * speed_unit_squared,
+            onset_probability=min(1.0, ONSET_RATE * dt / time_unit),
+            end_probability=min(1.0, dt / (SLIP_TIME * time_unit)),
+            reading_weight=min(1.0, dt / (CORRELATION_TIME * time_unit)),
+            evidence_decay=math.exp(-dt / (FRICTION_TIME * time_unit)),
+            min_evidence=MIN_EVIDENCE * weight_per_foot**2,
+            min_normal_force=MIN_HOLDING_FORCE * weight_per_foot,
             creep_prior_variance=(UNKNOWN_CREEP * compliance) ** 2,
             creep_relative_variance=CREEP_FRACTION**2,
             max_creep=MAX_CREEP * compliance,
-            creep_decay=math.exp(-dt / (CREEP_TIME * unit)),
-            holding_alpha=dt / (HOLDING_TIME * unit + dt),
+            creep_decay=math.exp(-dt / (CREEP_TIME * time_unit)),
+            holding_alpha=dt / (HOLDING_TIME * time_unit + dt),
             radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
         )
         self._memory = SlipMemory(
@@ -210,12 +214,12 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """
         if not isinstance(s, State) or s.robot is not self.robot:
             raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")
-        feet, forced = self.robot.feet, self._forces
-        n = forced.set_normals(normal)
+        feet, foot_forces = self.robot.feet, self._forces
+        normals = foot_forces.set_normals(normal)
         for foot in contacts:
             if foot not in feet:
                 raise UnknownNameError("foot", foot, feet)
-        forced.set_forces(forces)
+        foot_forces.set_forces(forces)
         self._in_contact[:] = [foot in contacts for foot in feet]
         model, memory, motion = self._model, self._memory, self._motion
         if self._points is not None:
@@ -226,14 +230,16 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
                 self._points,
                 *s.kinematic_arrays(),
                 v,
-                forced.values,
-                forced.has_force,
+                foot_forces.values,
+                foot_forces.has_force,
                 self._in_contact,
-                n,
+                normals,
                 motion,
             )
         else:
             for row, foot in zip(motion, feet, strict=True):
                 row[:] = s.velocity(foot)
-            update_slip_probabilities(model, memory, motion, forced.values, forced.has_force, self._in_contact, n)
+            update_slip_probabilities(
+                model, memory, motion, foot_forces.values, foot_forces.has_force, self._in_contact, normals
+            )
         return self.slipping_feet

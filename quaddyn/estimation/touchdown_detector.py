@@ -121,14 +121,14 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
             UnknownNameError: there is no such foot.
             ArgumentError: a force has a wrong shape or is not finite, or the time decreases.
         """
-        trigger, forced = self._trigger, self._forces
-        n = forced.set_normals(normal)
+        trigger, foot_forces = self._trigger, self._forces
+        normals = foot_forces.set_normals(normal)
         time = check_number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
-        forced.set_forces(forces)
+        foot_forces.set_forces(forces)
         self._last = time
-        if not update_triggers(trigger, time, forced.values, forced.has_force, n):
+        if not update_triggers(trigger, time, foot_forces.values, foot_forces.has_force, normals):
             return ()
-        change = zip(self._feet, trigger.changed.tolist(), trigger.in_contact.tolist(), strict=True)
-        return self.events.update(time, {foot: bool(in_contact) for foot, changed, in_contact in change if changed})
+        states = zip(self._feet, trigger.changed.tolist(), trigger.in_contact.tolist(), strict=True)
+        return self.events.update(time, {foot: bool(in_contact) for foot, changed, in_contact in states if changed})

@@ -75,36 +75,36 @@ class CapsuleModel(
         seed: int = 0,
     ) -> None:
         self.robot, self._srdf, self._reach, self._seed = robot, srdf, reach, seed
-        known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
-        chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
-        self._links = chosen
+        links_by_name = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
+        selected = tuple(links_by_name) if links is None else check_sequence("links", links, "link names")
+        self._links = selected
         if not check_number("reach", reach) >= 0.0:
             raise ArgumentError(f"reach: expected a distance [m], 0 or more, got {reach}")
         model, capsules, unread, joints = robot.model, list[Capsule](), list[str](), list[int]()
-        for name in chosen:
-            if name not in known:
-                raise UnknownNameError("link", name, known)
-            body, link = known[name]
+        for name in selected:
+            if name not in links_by_name:
+                raise UnknownNameError("link", name, links_by_name)
+            body, link = links_by_name[name]
             frame = model.frames[model.getFrameId(name, pin.FrameType.BODY)]
             body_placement = model.frames[robot.frame_id(body.name)].placement
             for geometry in link.collisions:
                 shape_placement = body_placement.actInv(frame.placement * to_se3(geometry.placement))
-                found = list(fit_capsules(geometry.shape))
-                if not found:
+                fitted = list(fit_capsules(geometry.shape))
+                if not fitted:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
-                for ends, radius, overapproximation in found:
+                for ends, radius, overapproximation in fitted:
                     segment = transform_ends(ends, shape_placement.rotation, shape_placement.translation)
                     capsules.append(Capsule(name, body.name, segment, radius, overapproximation))
                     joints.append(body_joint(model, body))
         if not capsules:
-            raise ArgumentError(f"links: {robot.name!r} has no readable collision geometry among {chosen}")
+            raise ArgumentError(f"links: {robot.name!r} has no readable collision geometry among {selected}")
         self.capsules, self.unread = tuple(capsules), tuple(unread)
         self.overapproximation = max(each.overapproximation for each in capsules)
         self._joints, self._data = joints, model.createData()
         self._ends = np.array([each.ends for each in capsules])
         self._frames = [robot.frame_id(each.body) for each in capsules]
         self._radii = np.array([each.radius for each in capsules])
-        reasons = self._srdf_exclusions(srdf, known)
+        reasons = self._srdf_exclusions(srdf, links_by_name)
         parents = model.parents
         pairs = []
         for i in range(len(capsules)):
@@ -115,14 +115,14 @@ class CapsuleModel(
         self._select_pairs(pairs, reasons, reach, seed)
 
     def _srdf_exclusions(
-        self, srdf: str | os.PathLike[str] | None, known: Collection[str]
+        self, srdf: str | os.PathLike[str] | None, link_names: Collection[str]
     ) -> dict[tuple[str, str], str]:
         """Returns the reason for each pair of links that the SRDF file disables."""
         reasons: dict[tuple[str, str], str] = {}
-        for first, second, reason in () if srdf is None else disabled_collisions(srdf, known):
+        for first, second, reason in () if srdf is None else disabled_collisions(srdf, link_names):
             for name in (first, second):
-                if name not in known and not self.robot.model.existFrame(name):
-                    raise UnknownNameError("link in srdf=", name, known)
+                if name not in link_names and not self.robot.model.existFrame(name):
+                    raise UnknownNameError("link in srdf=", name, link_names)
             reasons[_sorted_pair(first, second)] = f"disabled by the SRDF{f' ({reason})' if reason else ''}"
         return reasons
 
@@ -132,15 +132,15 @@ class CapsuleModel(
         """Sets `pairs` to those of the given pairs that can collide, and `excluded_pairs` to the others."""
         robot, names = self.robot, [each.link for each in self.capsules]
 
-        def remaining() -> list[tuple[int, int]]:
+        def remaining_pairs() -> list[tuple[int, int]]:
             return [(i, j) for i, j in pairs if _sorted_pair(names[i], names[j]) not in reasons]
 
-        self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
-        home = self.distances(np.array(robot.q_home))
-        for (i, j), distance in zip(self.pairs.tolist(), home.tolist(), strict=True):
+        self.pairs = np.array(remaining_pairs(), dtype=np.int64).reshape(-1, 2)
+        home_distances = self.distances(np.array(robot.q_home))
+        for (i, j), distance in zip(self.pairs.tolist(), home_distances.tolist(), strict=True):
             if distance <= OVERLAP_TOLERANCE:
                 reasons[_sorted_pair(names[i], names[j])] = "overlap at home"
-        self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
+        self.pairs = np.array(remaining_pairs(), dtype=np.int64).reshape(-1, 2)
         if len(self.pairs) and reach < np.inf:
             rng, smallest = np.random.default_rng(seed), np.full(len(self.pairs), np.inf)
             for _ in range(N_PAIR_SAMPLES):
@@ -151,7 +151,7 @@ class CapsuleModel(
                 nearest[pair] = min(distance, nearest.get(pair, np.inf))
             far = {pair for pair, distance in nearest.items() if distance > reach}
             reasons |= {pair: f"no sample was nearer than {nearest[pair]:.3g} m" for pair in far}
-            self.pairs = np.array(remaining(), dtype=np.int64).reshape(-1, 2)
+            self.pairs = np.array(remaining_pairs(), dtype=np.int64).reshape(-1, 2)
         self.pairs.flags.writeable = False
         self.excluded_pairs = MappingProxyType(dict(sorted(reasons.items())))
 

@@ -70,16 +70,16 @@ def cover_box(size: Array) -> Iterator[tuple[Array, float, float]]:
     a, b, c = (0.5 * size[order]).tolist()
     # strips of the second side about as wide as the third side is thick
     n_strips = min(MAX_STRIPS, max(1, math.ceil(b / max(c, 1e-9) - 1e-9)))
-    half = b / n_strips
-    corner = math.hypot(half, c)
+    half_width = b / n_strips
+    corner = math.hypot(half_width, c)
     best: tuple[float, float, float] = (np.inf, 0.0, 0.0)
     for inset in np.linspace(0.0, min(a, corner), 21).tolist():  # distance of the segment's ends from the faces
         radius = math.hypot(corner, inset)
-        best = min(best, (radius - min(inset, half, c), radius, inset))
+        best = min(best, (radius - min(inset, half_width, c), radius, inset))
     overapproximation, radius, inset = best
     for k in range(n_strips):
         ends = np.zeros((2, 3))
-        ends[:, order[1]] = -b + (2 * k + 1) * half
+        ends[:, order[1]] = -b + (2 * k + 1) * half_width
         ends[:, order[0]] = -(a - inset), a - inset
         yield ends, radius, overapproximation
 
@@ -145,27 +145,27 @@ def _enclose_along_axis(local: Array, axis: int, R: Array) -> tuple[Array, float
 
 
 def _measure_overapproximation(
-    found: list[tuple[Array, float]], points: Array
+    capsules: list[tuple[Array, float]], points: Array
 ) -> tuple[float, list[tuple[Array, float, float]]]:
     """Returns the largest overapproximation of the hull of points by capsules [m], and the capsules with theirs."""
     u = _sphere_directions(N_DIRECTIONS)
     hull = (u @ points.T).max(axis=1)
-    out = []
-    for ends, radius in found:
+    results = []
+    for ends, radius in capsules:
         radius *= 1.0 + ROUNDING_ENLARGEMENT
         excess = (u @ ends.T).max(axis=1) + radius - hull
         overapproximation = float(excess.max())
-        best, width = u[int(excess.argmax())], 0.1
+        best_direction, width = u[int(excess.argmax())], 0.1
         rng = np.random.default_rng(0)
         for _ in range(12):  # the maximum lies between directions
-            near = best + width * rng.normal(size=(60, 3))
-            near /= np.linalg.norm(near, axis=1, keepdims=True)
-            values = (near @ ends.T).max(axis=1) + radius - (near @ points.T).max(axis=1)
+            candidates = best_direction + width * rng.normal(size=(60, 3))
+            candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+            values = (candidates @ ends.T).max(axis=1) + radius - (candidates @ points.T).max(axis=1)
             if values.max() > overapproximation:
-                overapproximation, best = float(values.max()), near[int(values.argmax())]
+                overapproximation, best_direction = float(values.max()), candidates[int(values.argmax())]
             width *= 0.6
-        out.append((ends, radius, OVERAPPROXIMATION_SAFETY * max(overapproximation, 0.0)))
-    return max(overapproximation for _, _, overapproximation in out), out
+        results.append((ends, radius, OVERAPPROXIMATION_SAFETY * max(overapproximation, 0.0)))
+    return max(overapproximation for _, _, overapproximation in results), results
 
 
 def _sphere_directions(count: int) -> Array:

@@ -70,27 +70,29 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
 
     def __init__(self, robot: Robot, *, links: Iterable[str] | None = None) -> None:
         self.robot = robot
-        known = {link.name: link for body in robot.bodies for link, _ in body.links}
-        chosen = tuple(known) if links is None else check_sequence("links", links, "link names")
+        links_by_name = {link.name: link for body in robot.bodies for link, _ in body.links}
+        selected = tuple(links_by_name) if links is None else check_sequence("links", links, "link names")
         self._geometry = pin.GeometryModel()
         owners, unread = list[str](), list[str]()
-        for name in chosen:
-            if name not in known:
-                raise UnknownNameError("link", name, known)
+        for name in selected:
+            if name not in links_by_name:
+                raise UnknownNameError("link", name, links_by_name)
             frame = robot.model.frames[robot.model.getFrameId(name, pin.FrameType.BODY)]
-            for geometry in known[name].collisions:
+            for geometry in links_by_name[name].collisions:
                 shape = _coal_shape(geometry.shape)
                 if shape is None:
                     unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
                     continue
                 shape_placement = frame.placement * to_se3(geometry.placement)
-                item = pin.GeometryObject(f"{name} {len(owners)}", frame.parentJoint, shape_placement, shape)
-                self._geometry.addGeometryObject(item)
+                geometry_object = pin.GeometryObject(f"{name} {len(owners)}", frame.parentJoint, shape_placement, shape)
+                self._geometry.addGeometryObject(geometry_object)
                 owners.append(name)
         self._owners, self.unread = tuple(owners), tuple(unread)
         self.links = tuple(dict.fromkeys(owners))
         if len(self.links) < 2:
-            raise ArgumentError(f"links: expected two or more with collision geometry, got {chosen} of {robot.name!r}")
+            raise ArgumentError(
+                f"links: expected two or more with collision geometry, got {selected} of {robot.name!r}"
+            )
         parents, objects = robot.model.parents, self._geometry.geometryObjects
         for i, first in enumerate(objects):
             for j, second in enumerate(objects[i + 1 :], i + 1):
@@ -143,11 +145,11 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
         scratch = self._scratch
         self.robot.algorithms.computeDistances(self.robot.model, self._data, self._geometry, scratch, q)
         nearest: dict[tuple[str, str], Separation] = {}
-        for pair, found in zip(self._geometry.collisionPairs, scratch.distanceResults, strict=True):
+        for pair, result in zip(self._geometry.collisionPairs, scratch.distanceResults, strict=True):
             links = self._owners[pair.first], self._owners[pair.second]
-            distance = float(found.min_distance)
+            distance = float(result.min_distance)
             if links not in nearest or distance < nearest[links].distance:
-                points = frozen([found.getNearestPoint1(), found.getNearestPoint2()])
+                points = frozen([result.getNearestPoint1(), result.getNearestPoint2()])
                 nearest[links] = Separation(links, distance, points)
         return list(nearest.values())
 

@@ -110,9 +110,9 @@ def inverse_kinematics(
     best: InverseSolution | None = None
     for start in range(restarts + 1):
         q = problem.clamp_to_limits(q0 if start == 0 else problem.draw_start(q0, rng))
-        found = problem.minimize(q, tolerance, damping, max_iterations, start + 1)
-        if best is None or max(found.errors.values()) < max(best.errors.values()):
-            best = found
+        solution = problem.minimize(q, tolerance, damping, max_iterations, start + 1)
+        if best is None or max(solution.errors.values()) < max(best.errors.values()):
+            best = solution
         if best.converged:
             break
     assert best is not None
@@ -236,7 +236,7 @@ class _InverseProblem:
 
     def minimize(self, q: Array, tolerance: float, damping: float, iterations: int, starts: int) -> InverseSolution:
         """Minimizes the errors from one start by the Levenberg-Marquardt method; `starts` is stored in the result."""
-        e, mu, growth, status = self.errors(q), -1.0, 2.0, "max_iterations"
+        e, mu, damping_growth, status = self.errors(q), -1.0, 2.0, "max_iterations"
         n_done = 0
         while n_done < iterations:
             if max(self.error_norms(e).values()) <= tolerance:
@@ -255,17 +255,17 @@ class _InverseProblem:
             dx = np.zeros(len(self.moving))
             dx[free] = -np.linalg.solve(H + mu * np.eye(int(free.sum())), gradient[free])
             trial = self.apply_step(q, dx)
-            new = self.errors(trial)
+            new_e = self.errors(trial)
             if np.abs(trial - q).max() <= _MIN_STEP:
                 status = "stationary"
                 break
             predicted = float(dx @ (mu * dx - gradient))
-            ratio = float(e @ e - new @ new) / predicted if predicted > 0.0 else -1.0
-            if new @ new < e @ e:
-                q, e = trial, new
-                mu, growth = mu * max(1.0 / 3.0, 1.0 - (2.0 * ratio - 1.0) ** 3), 2.0
+            ratio = float(e @ e - new_e @ new_e) / predicted if predicted > 0.0 else -1.0
+            if new_e @ new_e < e @ e:
+                q, e = trial, new_e
+                mu, damping_growth = mu * max(1.0 / 3.0, 1.0 - (2.0 * ratio - 1.0) ** 3), 2.0
             else:
-                mu, growth = mu * growth, 2.0 * growth
+                mu, damping_growth = mu * damping_growth, 2.0 * damping_growth
                 self.errors(q)
         norms = self.error_norms(e)
         converged = max(norms.values()) <= tolerance

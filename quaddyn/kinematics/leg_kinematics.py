@@ -273,12 +273,12 @@ class LegKinematics:
         target = _check_vectors("p", p, 3)
         if target.ndim != 1:
             raise ArgumentError(f"p: expected shape (3,), one point, got {target.shape}")
-        found: list[Array] = []
-        for s in self._solve_branches(target, angle, redundancy, tolerance):
-            new = all(np.abs(_wrap(s.q - q, self._is_revolute)).max() > LIMIT_TOLERANCE for q in found)
-            if s.reached and new and (s.within_limits or not within_limits):
-                found.append(s.q)
-        return np.array(found).reshape(-1, self.n)
+        solutions: list[Array] = []
+        for solution in self._solve_branches(target, angle, redundancy, tolerance):
+            is_new = all(np.abs(_wrap(solution.q - q, self._is_revolute)).max() > LIMIT_TOLERANCE for q in solutions)
+            if solution.reached and is_new and (solution.within_limits or not within_limits):
+                solutions.append(solution.q)
+        return np.array(solutions).reshape(-1, self.n)
 
     def reachable(
         self,
@@ -302,10 +302,12 @@ class LegKinematics:
             ArgumentError: as `inverse`.
         """
         target = _check_vectors("p", p, 3)
-        found = np.zeros(target.shape[:-1], dtype=np.bool_)
-        for s in self._solve_branches(target, angle, redundancy, tolerance):
-            found |= np.logical_and(s.reached, s.within_limits) if within_limits else s.reached
-        return bool(found) if target.ndim == 1 else found
+        is_reachable = np.zeros(target.shape[:-1], dtype=np.bool_)
+        for solution in self._solve_branches(target, angle, redundancy, tolerance):
+            is_reachable |= (
+                np.logical_and(solution.reached, solution.within_limits) if within_limits else solution.reached
+            )
+        return bool(is_reachable) if target.ndim == 1 else is_reachable
 
     # -- the closed form ---------------------------------------------------------------------------------------
     def _solve_branches(
@@ -341,10 +343,10 @@ class LegKinematics:
         rb, rc = np.where(on_axis, 0.0, rb), np.where(on_axis, 0.0, rc)
         distance_from_axis = np.hypot(rb, rc)
         # Rotated back by the abduction angle, the target lies in the leg's plane, which determines its component b.
-        nb = float(geometry.n @ geometry.b)
-        b = (geometry.lateral - float(geometry.n @ geometry.a) * along) / nb
-        s = hip * np.sqrt(np.maximum((distance_from_axis - b) * (distance_from_axis + b), 0.0))
-        foot = (along * float(geometry.e1 @ geometry.a) + b * float(geometry.e1 @ geometry.b)) + 1j * s
+        n_along_b = float(geometry.n @ geometry.b)
+        b = (geometry.lateral - float(geometry.n @ geometry.a) * along) / n_along_b
+        height = hip * np.sqrt(np.maximum((distance_from_axis - b) * (distance_from_axis + b), 0.0))
+        foot = (along * float(geometry.e1 @ geometry.a) + b * float(geometry.e1 @ geometry.b)) + 1j * height
         hip_distance = np.abs(foot - leg.hip - leg.G)
         is_outside = (
             (np.abs(b) > distance_from_axis + tolerance)
@@ -355,7 +357,7 @@ class LegKinematics:
             foot[is_outside] = nearest_in_turned_plane(
                 geometry, leg.select(is_outside), along[is_outside], distance_from_axis[is_outside], hip
             )
-            b[is_outside] = foot[is_outside].real * float(geometry.e1 @ geometry.b) + geometry.lateral * nb
+            b[is_outside] = foot[is_outside].real * float(geometry.e1 @ geometry.b) + geometry.lateral * n_along_b
         # (b + 0.0: the angle of a vanishing vector is then 0, not pi)
         q[:, 0] = np.arctan2(rc, rb + 0.0) - np.arctan2(geometry.side * foot.imag, b + 0.0)
         q[:, 1 : geometry.n_active] = leg.solve(foot, bend)
@@ -443,12 +445,12 @@ class LegKinematics:
 def _check_vectors(name: str, value: ArrayLike, size: int) -> Array:
     """Returns `value` as finite floats of shape (size,) or (N, size); raises an error under its name otherwise."""
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
     except ValueError:  # ragged
-        given = np.asarray(None)
-    if given.dtype.kind not in "fiu":
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
         raise ArgumentTypeError(f"{name}: expected ({size},) or (N, {size}) numbers, got {str(value)[:60]}")
-    out = given.astype(np.float64)
+    out = array.astype(np.float64)
     if out.ndim not in (1, 2) or out.shape[-1] != size:
         raise ArgumentError(f"{name}: expected shape ({size},) or (N, {size}), got {out.shape}")
     if not np.isfinite(out).all():

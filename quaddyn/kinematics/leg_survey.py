@@ -110,36 +110,36 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     rng = np.random.default_rng(seed)
-    q = _random_joint_values(leg, samples, rng)
-    targets = leg.forward(np.where(np.isin(leg.joints, leg.fixed_joints), leg.q_home, q))
-    best = np.full(samples, np.inf)
+    joint_values = _random_joint_values(leg, samples, rng)
+    targets = leg.forward(np.where(np.isin(leg.joints, leg.fixed_joints), leg.q_home, joint_values))
+    smallest_error = np.full(samples, np.inf)
     reached = np.zeros(samples, dtype=np.bool_)
-    home = home_knee(leg)
+    knee_at_home = home_knee(leg)
     hips = {hip for _, hip in leg.branches}
     branches = []
     for knee, hip in leg.branches:
-        found = leg.inverse(targets, knee=knee, hip=hip)
+        solution = leg.inverse(targets, knee=knee, hip=hip)
         # The error is measured from the joint values, independently of the one that the solver reports.
-        miss = np.linalg.norm(leg.forward(found.q) - targets, axis=1)
-        best = np.minimum(best, miss)
-        branch_reached = np.asarray(found.reached)
+        error = np.linalg.norm(leg.forward(solution.q) - targets, axis=1)
+        smallest_error = np.minimum(smallest_error, error)
+        branch_reached = np.asarray(solution.reached)
         reached |= branch_reached
-        within_limits = ((found.q >= leg.lower - LIMIT_TOLERANCE) & (found.q <= leg.upper + LIMIT_TOLERANCE)).all(
+        within_limits = ((solution.q >= leg.lower - LIMIT_TOLERANCE) & (solution.q <= leg.upper + LIMIT_TOLERANCE)).all(
             axis=1
         )
         hip_name = hip if len(hips) > 1 else None
-        at_home = knee == home and hip == "below"
+        at_home = knee == knee_at_home and hip == "below"
         branches.append(
             IkBranch(
                 knee, hip_name, at_home, float(branch_reached.mean()), float((branch_reached & within_limits).mean())
             )
         )
-    start, runs = time.perf_counter(), 0
-    while not runs or (leg.closed_form and time.perf_counter() - start < _TIMING_DURATION):
+    start_time, n_runs = time.perf_counter(), 0
+    while not n_runs or (leg.closed_form and time.perf_counter() - start_time < _TIMING_DURATION):
         leg.inverse(targets)
-        runs += 1
-    seconds = (time.perf_counter() - start) / (runs * samples)
-    q = np.vstack((q, np.clip(leg.q_home, leg.lower, leg.upper)))
+        n_runs += 1
+    seconds = (time.perf_counter() - start_time) / (n_runs * samples)
+    joint_values = np.vstack((joint_values, np.clip(leg.q_home, leg.lower, leg.upper)))
     return LegSurvey(
         leg=leg.name,
         joints=leg.joints,
@@ -149,12 +149,12 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
         lower=leg.lower,
         upper=leg.upper,
         hip=leg.hip,
-        nearest=_extreme_foot_position(leg, q, 1.0),
-        farthest=_extreme_foot_position(leg, q, -1.0),
+        nearest=_extreme_foot_position(leg, joint_values, 1.0),
+        farthest=_extreme_foot_position(leg, joint_values, -1.0),
         branches=tuple(branches),
         samples=samples,
         n_reached=int(reached.sum()),
-        max_error=float(best.max()),
+        max_error=float(smallest_error.max()),
         seconds_per_target=seconds,
         seed=seed,
     )
@@ -196,12 +196,17 @@ def reachable_curve(leg: LegKinematics, *, knee: str | None = None, points: int 
     any_q = rng.uniform(-np.pi, np.pi, (200, leg.n))
     axes, size = _motion_directions(leg, any_q), float(leg.segments.sum())
     for within_limits in (True, False):  # some files have the range from 0 to 0 for every joint
-        others = leg.forward(_random_joint_values(leg, 200, rng) if within_limits else any_q)
+        other_centers = leg.forward(_random_joint_values(leg, 200, rng) if within_limits else any_q)
         # Centers near home come first.
-        centers = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: len(others) // _N_TRIAL_CENTERS]]
+        centers = [
+            home,
+            *other_centers[np.argsort(np.linalg.norm(other_centers - home, axis=1))][
+                :: len(other_centers) // _N_TRIAL_CENTERS
+            ],
+        ]
         for fraction, center in itertools.product(_CURVE_SIZE_FRACTIONS, centers):
-            found = leg.inverse(_ellipse(axes * fraction * size, center, _N_TRIAL_POINTS), knee=knee)
-            if np.all(found.reached) and (np.all(found.within_limits) or not within_limits):
+            solution = leg.inverse(_ellipse(axes * fraction * size, center, _N_TRIAL_POINTS), knee=knee)
+            if np.all(solution.reached) and (np.all(solution.within_limits) or not within_limits):
                 return _ellipse(axes * fraction * size, center, points)
     return _ellipse(axes * _CURVE_SIZE_FRACTIONS[-1] * size, home, points)
 
@@ -219,16 +224,16 @@ def _motion_directions(leg: LegKinematics, q: Array) -> Array:
     J = leg.jacobian(q)
     values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
     range_basis = vectors[:, values > 1e-6 * values[-1]]
-    found: list[Array] = []
+    directions: list[Array] = []
     # The eigenvectors come last, for a leg whose plane is not upright.
     for direction in (forward, np.cross(forward, left), left, *range_basis.T):
-        rest = range_basis @ (range_basis.T @ direction)
-        for axis in found:
-            rest = rest - (rest @ axis) * axis
-        length = float(np.linalg.norm(rest))
-        if length > 0.1 and len(found) < range_basis.shape[1]:
-            found.append(rest / length)
-    return np.array(found)
+        component = range_basis @ (range_basis.T @ direction)
+        for axis in directions:
+            component = component - (component @ axis) * axis
+        length = float(np.linalg.norm(component))
+        if length > 0.1 and len(directions) < range_basis.shape[1]:
+            directions.append(component / length)
+    return np.array(directions)
 
 
 def _random_joint_values(leg: LegKinematics, count: int, rng: np.random.Generator) -> Array:

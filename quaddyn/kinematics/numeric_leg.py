@@ -72,13 +72,13 @@ class NumericLeg:
     def solve(self, p: Array, knee: str | None) -> Array:
         """Returns the joint values (n,) with the foot nearest to `p` (3,) [m], for a knee direction and the limits."""
         desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
-        fitting = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
-        if not fitting.size:  # the knee cannot bend to that side
-            fitting = np.arange(len(self._samples))
-        miss = np.linalg.norm(self._feet[fitting] - p, axis=1)
-        best: Array = self._samples[fitting[int(miss.argmin())]]
-        smallest = float(miss.min())
-        for start in fitting[np.argsort(miss, kind="stable")[:_N_STARTS]]:
+        candidates = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
+        if not candidates.size:  # the knee cannot bend to that side
+            candidates = np.arange(len(self._samples))
+        distances = np.linalg.norm(self._feet[candidates] - p, axis=1)
+        best: Array = self._samples[candidates[int(distances.argmin())]]
+        smallest = float(distances.min())
+        for start in candidates[np.argsort(distances, kind="stable")[:_N_STARTS]]:
             q = self._refine(p, self._samples[start])
             distance = float(np.linalg.norm(self._chain.forward(q)[2] - p))
             if distance < smallest and desired_bend * float(self._knee_bend(q)) >= -1e-9:
@@ -92,7 +92,7 @@ class NumericLeg:
         q = np.array(self._robot.neutral)
         for joint, value in zip(self._joints, start, strict=True):
             set_joint_value(q, self._robot.configuration_index(joint.name), joint, float(value))
-        found = inverse_kinematics(
+        solution = inverse_kinematics(
             self._robot,
             {self._leg: p},
             q0=q,
@@ -105,7 +105,7 @@ class NumericLeg:
         indices = [self._robot.configuration_index(name) for name in self._names]
         return np.array(
             [
-                np.arctan2(found.q[i + 1], found.q[i]) if j.type == "continuous" else found.q[i]
+                np.arctan2(solution.q[i + 1], solution.q[i]) if j.type == "continuous" else solution.q[i]
                 for i, j in zip(indices, self._joints, strict=True)
             ]
         )

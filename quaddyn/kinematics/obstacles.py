@@ -78,16 +78,18 @@ class Obstacle(FrozenArrays):
         sides = check_vector("size", size, (3,), "three lengths")
         if not (sides > 0.0).all():
             raise ArgumentError(f"size: expected three positive lengths, got {size!r}")
-        found = list(cover_box(sides))
-        ends, radii = [ends for ends, _, _ in found], [radius for _, radius, _ in found]
+        capsules = list(cover_box(sides))
+        ends, radii = [ends for ends, _, _ in capsules], [radius for _, radius, _ in capsules]
         return Obstacle(
-            frozen(ends), frozen(radii), overapproximation=max(overapproximation for _, _, overapproximation in found)
+            frozen(ends),
+            frozen(radii),
+            overapproximation=max(overapproximation for _, _, overapproximation in capsules),
         )
 
 
 def _check_length(name: str, value: float) -> float:
     """Returns `value` as a float after checking that it is a finite length of 0 or more."""
-    given = check_number(name, value)
-    if not 0.0 <= given < np.inf:
+    length = check_number(name, value)
+    if not 0.0 <= length < np.inf:
         raise ArgumentError(f"{name}: expected a finite length, 0 or more, got {value}")
-    return given
+    return length

@@ -87,7 +87,12 @@ def plan_righting(
         first = search.mirror(found["left"].parameters) if side == "right" and "left" in found else None
         if search.rests_on(side):
             found[side] = find_motion(
-                search, side, np.random.default_rng(seed), max_trials=max_trials, first=first, progress=report_side
+                search,
+                side,
+                np.random.default_rng(seed),
+                max_trials=max_trials,
+                first_parameters=first,
+                progress=report_side,
             )
     motions = {side: each.motion for side, each in found.items() if each.motion is not None}
     infeasible = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}

@@ -118,13 +118,13 @@ class RightingSearch:
         """Returns the maximum penetration of links during a motion [m]; 0 without collisions."""
         if self._collisions is None:
             return 0.0
-        before, worst = motion.poses[-1], 0.0
+        previous_pose, largest = motion.poses[-1], 0.0
         for pose in motion.poses:
             for fraction in np.arange(1, N_COLLISION_SAMPLES + 1) / N_COLLISION_SAMPLES:
-                for links, depth in self._penetrations(before + fraction * (pose - before)).items():
-                    worst = max(worst, depth - self._folded_penetrations.get(links, 0.0) - PENETRATION_TOLERANCE)
-            before = pose
-        return worst
+                for links, depth in self._penetrations(previous_pose + fraction * (pose - previous_pose)).items():
+                    largest = max(largest, depth - self._folded_penetrations.get(links, 0.0) - PENETRATION_TOLERANCE)
+            previous_pose = pose
+        return largest
 
     def _penetrations(self, position: Array) -> dict[tuple[str, str], float]:
         """Returns the penetration of each colliding pair of links at joint positions (nu,) [m]."""
@@ -146,7 +146,7 @@ class RightingSearch:
 
     def _track(self, desired: Callable[[float], Array], duration: float) -> tuple[float, float]:
         """Tracks desired joint positions; returns maximum height of the upward axis and peak joint power [W]."""
-        plant, best, power = self._plant, -1.0, 0.0
+        plant, max_upright, power = self._plant, -1.0, 0.0
         index = self._robot.actuated_index
         for k in range(round(duration / MAX_SERVO_PERIOD)):
             speed = plant.v[index]
@@ -154,8 +154,8 @@ class RightingSearch:
             plant.step(tau)
             power = max(power, float(np.abs(tau * speed).max()))
             if k % 10 == 0:
-                best = max(best, float(self.trunk_axes()[2, 2]))
-        return best, power
+                max_upright = max(max_upright, float(self.trunk_axes()[2, 2]))
+        return max_upright, power
 
     def simulate_fall(self, side: str, friction: float, roll_offset: float) -> None:
         """Simulates the fall of the folded robot onto its back or side until it settles.
@@ -173,8 +173,8 @@ class RightingSearch:
         q = np.array(self._robot.q_home)
         self._joints.put(q, self._legs.folded_pose)
         heading = self._morphology.heading
-        turn = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + roll_offset, 0.0, 0.0]))
-        q[3:7] = pin.Quaternion(turn @ heading.T).coeffs()
+        roll = pin.exp3(np.array([LYING_ROLL_ANGLES[side] + roll_offset, 0.0, 0.0]))
+        q[3:7] = pin.Quaternion(roll @ heading.T).coeffs()
         q[2] += DROP_HEIGHT * self._morphology.length
         self._plant.reset(q)
         self._track(lambda _: self._legs.folded_pose, SETTLING_TIME * self._morphology.time_scale)
@@ -186,10 +186,12 @@ class RightingSearch:
         """Simulates a motion; returns the height of the upward axis at the end, its maximum, and the peak power [W]."""
         try:
             self.simulate_fall(side, friction, roll_offset)
-            best, power = self._track(motion.sample, motion.duration + RESTING_TIME * self._morphology.time_scale)
+            max_upright, power = self._track(
+                motion.sample, motion.duration + RESTING_TIME * self._morphology.time_scale
+            )
         except QuaddynError:  # diverged
             return -1.0, -1.0, np.inf
-        return float(self.trunk_axes()[2, 2]), best, power
+        return float(self.trunk_axes()[2, 2]), max_upright, power
 
     def evaluate_cost(self, parameters: Array, side: str) -> float:
         """Returns the cost of a motion; lower is better."""
@@ -197,9 +199,9 @@ class RightingSearch:
         depth = self.max_penetration(motion)
         if depth > 0.0:
             return COLLISION_COST + min(depth / self._morphology.length, 1.0)
-        end, best, power = self.simulate_motion(motion, side, *VARIATIONS[0])
+        final_upright, max_upright, power = self.simulate_motion(motion, side, *VARIATIONS[0])
         scale = self._morphology.mass * self._morphology.gravity * self._morphology.speed_scale
-        return -(end + BEST_ATTITUDE_WEIGHT * best) + min(POWER_WEIGHT * power / scale, 1.0)
+        return -(final_upright + BEST_ATTITUDE_WEIGHT * max_upright) + min(POWER_WEIGHT * power / scale, 1.0)
 
     def is_robust(self, parameters: Array, side: str) -> bool:
         """Returns whether a motion rights the robot in all `VARIATIONS` in which it rests on this side."""
@@ -216,7 +218,7 @@ def find_motion(
     rng: np.random.Generator,
     *,
     max_trials: int,
-    first: Array | None,
+    first_parameters: Array | None,
     progress: Callable[[str], None],
 ) -> SearchResult:
     """Searches a motion that rights a robot, by the cross-entropy method.
@@ -226,37 +228,45 @@ def find_motion(
         side: side on which the robot lies.
         rng: random generator.
         max_trials: maximum number of trial motions.
-        first: parameters of a motion to try first; None for none.
+        first_parameters: parameters of a motion to try first; None for none.
         progress: function that is called with a line of text for every generation.
     """
-    if first is not None and search.evaluate_cost(first, side) < COLLISION_COST and search.is_robust(first, side):
-        return SearchResult(search.make_motion(first), first, "")
+    if (
+        first_parameters is not None
+        and search.evaluate_cost(first_parameters, side) < COLLISION_COST
+        and search.is_robust(first_parameters, side)
+    ):
+        return SearchResult(search.make_motion(first_parameters), first_parameters, "")
     mean, spread = np.zeros(search.n_parameters), np.full(search.n_parameters, 0.6)
-    best, min_cost, n_trials = np.zeros(search.n_parameters), np.inf, 0
-    rows = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, search.n_parameters))
+    best_parameters, min_cost, n_trials = np.zeros(search.n_parameters), np.inf, 0
+    samples = rng.uniform(-1.0, 1.0, (FIRST_GENERATION_SIZE, search.n_parameters))
     while True:
-        costs = np.array([search.evaluate_cost(row, side) for row in rows])
-        n_trials += len(rows)
+        costs = np.array([search.evaluate_cost(sample, side) for sample in samples])
+        n_trials += len(samples)
         order = np.argsort(costs, kind="stable")
         if costs[order[0]] < min_cost:
-            best, min_cost = rows[order[0]].copy(), float(costs[order[0]])
+            best_parameters, min_cost = samples[order[0]].copy(), float(costs[order[0]])
         for i in order[:2]:  # the two best
-            if costs[i] < -MIN_UPRIGHT_COSINE and search.is_robust(rows[i], side):
-                return SearchResult(search.make_motion(rows[i]), rows[i].copy(), "")
-        end, max_height, _ = search.simulate_motion(search.make_motion(best), side, *VARIATIONS[0])
-        tilt = math.degrees(math.acos(min(max(max(end, max_height) if min_cost < COLLISION_COST else -1.0, -1.0), 1.0)))
-        progress(f"{n_trials} trials, at best {tilt:.0f} deg from upright")
+            if costs[i] < -MIN_UPRIGHT_COSINE and search.is_robust(samples[i], side):
+                return SearchResult(search.make_motion(samples[i]), samples[i].copy(), "")
+        final_upright, max_upright, _ = search.simulate_motion(
+            search.make_motion(best_parameters), side, *VARIATIONS[0]
+        )
+        tilt_degrees = math.degrees(
+            math.acos(min(max(max(final_upright, max_upright) if min_cost < COLLISION_COST else -1.0, -1.0), 1.0))
+        )
+        progress(f"{n_trials} trials, at best {tilt_degrees:.0f} deg from upright")
         if n_trials >= max_trials:
             if min_cost >= COLLISION_COST:
                 reason = f"links collide on all {n_trials} paths of the legs that were tried"
-            elif end > MIN_UPRIGHT_COSINE:
+            elif final_upright > MIN_UPRIGHT_COSINE:
                 reason = f"no motion also succeeds with other friction and attitude, in {n_trials} trials"
             else:
-                reason = f"joints and torques reach {tilt:.0f} deg from upright at best, in {n_trials} trials"
-            return SearchResult(None, best, reason)
-        elite = np.vstack((rows[order[:ELITE_SIZE]], best))
+                reason = f"joints and torques reach {tilt_degrees:.0f} deg from upright at best, in {n_trials} trials"
+            return SearchResult(None, best_parameters, reason)
+        elite = np.vstack((samples[order[:ELITE_SIZE]], best_parameters))
         mean, spread = 0.3 * mean + 0.7 * elite.mean(axis=0), 0.3 * spread + 0.7 * elite.std(axis=0) + MIN_SPREAD
-        rows = np.clip(
+        samples = np.clip(
             mean + spread * rng.standard_normal((min(GENERATION_SIZE, max_trials - n_trials), search.n_parameters)),
             -1.2,
             1.2,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
-from ..contact.solvers.frictional_core import compute_velocities, copy_vector, max_rounds, solve_contact_problem
+from ..contact.solvers.frictional_core import compute_velocities, copy_vector, get_max_rounds, solve_contact_problem
 from .collisions import collide_range, may_be_in_reach
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .drives import close_backlash
@@ -273,7 +273,7 @@ def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: Spher
         contacts.velocities_before,
     )
     velocity_after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
-    max_iterations: int = max_rounds(k)
+    max_iterations: int = get_max_rounds(k)
     copy_vector(g, target, n)
     for i in range(k):
         rebound[i] = 0

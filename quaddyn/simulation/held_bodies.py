@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..contact import Contact
-from ..contact.contact_kinematics import compute_contact_jacobian, contact_lever, grasp_map
+from ..contact.contact_kinematics import compute_contact_jacobian, compute_contact_lever, grasp_map
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_positive, check_sequence, check_vector
@@ -163,7 +163,9 @@ class HeldBodySystem:
         for name, wrench in wrenches.items():
             force += s.jacobian(name).T @ wrench
         hands = [(body, k, contact) for body in self.bodies for k, contact in enumerate(body.contacts)]
-        J = np.vstack([compute_contact_jacobian(s, contact, contact_lever(s, contact)) for _, _, contact in hands])
+        J = np.vstack(
+            [compute_contact_jacobian(s, contact, compute_contact_lever(s, contact)) for _, _, contact in hands]
+        )
         M_J = np.linalg.solve(s.M, np.column_stack((J.T, force)))
         relative_velocity, A = J @ (v + dt * M_J[:, -1]), J @ M_J[:, :-1]
         rows, n_rows = list[slice](), 0
@@ -211,7 +213,7 @@ class HeldBodySystem:
         for (_, _, contact), contact_rows in zip(hands, rows, strict=True):
             wrench = np.zeros(6)
             wrench[: contact.rows] = impulse[contact_rows] / dt
-            wrench[3:] += np.cross(contact_lever(s, contact), wrench[:3])
+            wrench[3:] += np.cross(compute_contact_lever(s, contact), wrench[:3])
             wrenches_by_frame.append((contact.frame, wrench))
         return wrenches_by_frame, next_states
 
@@ -249,4 +251,4 @@ class HeldBodySystem:
 def _contact_placement(s: State, contact: Contact) -> tuple[Array, Array]:
     """Returns the world position (3,) [m] and rotation (3, 3) of a contact."""
     T = s.placement(contact.frame)
-    return T.translation + contact_lever(s, contact), np.array(T.rotation)
+    return T.translation + compute_contact_lever(s, contact), np.array(T.rotation)

@@ -89,67 +89,74 @@ class CompliantSolver:
     def _solve(self, problem: ContactProblem) -> ContactSolution:
         """Solves a checked problem of at least one contact by Newton's method with a line search."""
         k = problem.n_contacts
-        gap = np.zeros(k) if problem.offset is None else problem.offset
-        v, steps = problem.g.copy(), 0
-        law, slope = self._contact_law(v, gap, problem.mu)
-        F = v - problem.g - problem.G @ law
-        size = float(np.abs(F).max())
+        gap_rate = np.zeros(k) if problem.offset is None else problem.offset
+        v, n_steps = problem.g.copy(), 0
+        impulses, derivative = self._contact_law(v, gap_rate, problem.mu)
+        F = v - problem.g - problem.G @ impulses
+        error = float(np.abs(F).max())
         for _ in range(MAX_NEWTON_STEPS):
-            if size <= 1e-3 * self.tolerance:
+            if error <= 1e-3 * self.tolerance:
                 break
-            step = _newton_step(np.eye(3 * k) - problem.G @ slope, F)
+            step = _newton_step(np.eye(3 * k) - problem.G @ derivative, F)
             if step is None:
                 break
             step_length = 1.0
             for _ in range(MAX_HALVINGS):
                 trial = v + step_length * step
-                law_trial, slope_trial = self._contact_law(trial, gap, problem.mu)
-                F_trial = trial - problem.g - problem.G @ law_trial
-                trial_size = float(np.abs(F_trial).max())
-                if trial_size < size:  # False of NaN
+                trial_impulses, trial_derivative = self._contact_law(trial, gap_rate, problem.mu)
+                trial_F = trial - problem.g - problem.G @ trial_impulses
+                trial_error = float(np.abs(trial_F).max())
+                if trial_error < error:  # False of NaN
                     break
                 step_length *= 0.5
             else:
                 break
-            v, law, slope, F, size, steps = trial, law_trial, slope_trial, F_trial, trial_size, steps + 1
+            v, impulses, derivative, F, error, n_steps = (
+                trial,
+                trial_impulses,
+                trial_derivative,
+                trial_F,
+                trial_error,
+                n_steps + 1,
+            )
         # The returned impulses satisfy the force law exactly at v; the residual is the error of ``v = G lambda + g``.
-        after = problem.G @ law + problem.g
-        if not (np.isfinite(law).all() and np.isfinite(after).all()):
-            law, after, size = np.zeros(3 * k), problem.g, np.inf
+        velocities = problem.G @ impulses + problem.g
+        if not (np.isfinite(impulses).all() and np.isfinite(velocities).all()):
+            impulses, velocities, error = np.zeros(3 * k), problem.g, np.inf
         return ContactSolution(
-            law.reshape(-1, 3),
-            after.reshape(-1, 3),
-            size,
-            steps,
-            "solved" if size <= self.tolerance else "inaccurate",
+            impulses.reshape(-1, 3),
+            velocities.reshape(-1, 3),
+            error,
+            n_steps,
+            "solved" if error <= self.tolerance else "inaccurate",
             self.tolerance,
-            after.reshape(-1, 3),
+            velocities.reshape(-1, 3),
         )
 
-    def _contact_law(self, v: Array, gap: Array, mu: Array) -> tuple[Array, Array]:
+    def _contact_law(self, v: Array, gap_rate: Array, mu: Array) -> tuple[Array, Array]:
         """Returns the impulses (3k,) at velocities v, and their derivative (3k, 3k), block diagonal."""
         k, dt = len(mu), self.dt
         stiffness, damping = np.broadcast_to(self.stiffness, (k,)), np.broadcast_to(self.damping, (k,))
-        u = v.reshape(-1, 3)
-        tangential, speed = u[:, :2], np.hypot(u[:, 0], u[:, 1])
-        depth = -dt * (gap + u[:, 2])  # depth at the end of the step
-        push = dt * (stiffness * depth - damping * u[:, 2])
-        pushing = (depth > 0.0) & (push > 0.0)
-        normal = np.where(pushing, push, 0.0)
+        velocities = v.reshape(-1, 3)
+        tangential, speed = velocities[:, :2], np.hypot(velocities[:, 0], velocities[:, 1])
+        depth = -dt * (gap_rate + velocities[:, 2])  # depth at the end of the step
+        unclamped = dt * (stiffness * depth - damping * velocities[:, 2])
+        pushing = (depth > 0.0) & (unclamped > 0.0)
+        normal = np.where(pushing, unclamped, 0.0)
         speed_floor = np.maximum(speed, self.stiction_speed)
-        out = np.empty((k, 3))
-        out[:, 2] = normal
-        out[:, :2] = -(mu * normal / speed_floor)[:, None] * tangential
-        d_normal = np.where(pushing, -dt * (stiffness * dt + damping), 0.0)
-        slope = np.zeros((3 * k, 3 * k))
+        impulses = np.empty((k, 3))
+        impulses[:, 2] = normal
+        impulses[:, :2] = -(mu * normal / speed_floor)[:, None] * tangential
+        normal_derivative = np.where(pushing, -dt * (stiffness * dt + damping), 0.0)
+        derivative = np.zeros((3 * k, 3 * k))
         for i in range(k):
-            block = slope[3 * i : 3 * i + 3, 3 * i : 3 * i + 3]
-            d = tangential[i] / speed_floor[i]
-            projector = np.eye(2) - (np.outer(d, d) if speed[i] > self.stiction_speed else 0.0)
+            block = derivative[3 * i : 3 * i + 3, 3 * i : 3 * i + 3]
+            direction = tangential[i] / speed_floor[i]
+            projector = np.eye(2) - (np.outer(direction, direction) if speed[i] > self.stiction_speed else 0.0)
             block[:2, :2] = -(mu[i] * normal[i] / speed_floor[i]) * projector
-            block[:2, 2] = -mu[i] * d * d_normal[i]
-            block[2, 2] = d_normal[i]
-        return out.ravel(), slope
+            block[:2, 2] = -mu[i] * direction * normal_derivative[i]
+            block[2, 2] = normal_derivative[i]
+        return impulses.ravel(), derivative
 
 
 def _newton_step(A: Array, F: Array) -> Array | None:

@@ -73,9 +73,9 @@ def project_to_cone(x: float, y: float, n: float, mu: float) -> tuple[float, flo
 
 
 @compiled()
-def natural_map_residual(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
+def compute_natural_map_residual(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
     """Returns the largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf for NaN or infinity."""
-    worst = 0.0
+    largest = 0.0
     for i in range(len(mu)):
         m = mass[i]
         x, y, n = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
@@ -86,9 +86,9 @@ def natural_map_residual(impulses: Vector, c: Vector, mass: Vector, mu: Vector) 
         error = math.sqrt(ex * ex + ey * ey + en * en) / m
         if not error < math.inf:
             return math.inf
-        if error > worst:
-            worst = error
-    return worst
+        if error > largest:
+            largest = error
+    return largest
 
 
 @compiled()
@@ -244,7 +244,7 @@ def _solve_contact(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, ou
 
 
 @compiled()
-def gauss_seidel(
+def run_gauss_seidel(
     G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, sweeps: int, work: ContactWorkspace
 ) -> tuple[int, float]:
     """Runs nonlinear block Gauss-Seidel, each contact solved exactly in turn; returns sweeps and residual [m/s]."""
@@ -261,14 +261,14 @@ def gauss_seidel(
                     for j in range(3 * k):
                         c[j] += G[r + a, j] * change
         compute_velocities(G, g, impulses, c)
-        residual = natural_map_residual(impulses, c, work.mass, mu)
+        residual = compute_natural_map_residual(impulses, c, work.mass, mu)
         if residual <= tolerance:
             return sweep + 1, residual
     return sweeps, residual
 
 
 @compiled()
-def proximal_damping(round_index: int) -> float:
+def get_proximal_damping(round_index: int) -> float:
     """Returns the damping of a round, as a fraction of the mean diagonal.
 
     With a large damping contacts choose their modes one after the other; with a small one the last digits are found.
@@ -282,7 +282,7 @@ def proximal_damping(round_index: int) -> float:
 
 
 @compiled()
-def max_rounds(k: int) -> int:
+def get_max_rounds(k: int) -> int:
     """Returns the number of rounds for a problem of k contacts."""
     return MAX_ROUNDS if k <= MANY_CONTACTS_THRESHOLD else MAX_ROUNDS_MANY_CONTACTS
 
@@ -306,7 +306,7 @@ def solve_contact_problem(
         mu: (k,) friction coefficients.
         impulses: (3k,) initial impulses [N s], zeros for a cold start; overwritten by the solution.
         tolerance: largest residual of the natural map [m/s].
-        round_count: bound of the rounds of Newton steps and Gauss-Seidel sweeps, such as from `max_rounds`.
+        round_count: bound of the rounds of Newton steps and Gauss-Seidel sweeps, such as from `get_max_rounds`.
         work: workspace for k contacts or more; takes the number of steps.
 
     Returns:
@@ -322,7 +322,7 @@ def solve_contact_problem(
         trace += x + y + z
     steps[0] = 0
     compute_velocities(G, g, impulses, c)
-    best_residual = natural_map_residual(impulses, c, mass, mu)
+    best_residual = compute_natural_map_residual(impulses, c, mass, mu)
     copy_vector(impulses, best, n)
     if best_residual <= tolerance:
         return best_residual
@@ -332,13 +332,13 @@ def solve_contact_problem(
             impulses[i] = 0.0
             c[i] = g[i]
     for round_index in range(round_count):
-        damping = proximal_damping(round_index) * trace / n
+        damping = get_proximal_damping(round_index) * trace / n
         for _ in range(MAX_FIRST_NEWTON_STEPS if round_index == 0 else MAX_NEWTON_STEPS):
             if not _newton_step(G, impulses, mu, damping, work):
                 break
             steps[0] += 1
             compute_velocities(G, g, impulses, c)
-            residual = natural_map_residual(impulses, c, mass, mu)
+            residual = compute_natural_map_residual(impulses, c, mass, mu)
             if residual < best_residual:
                 best_residual = residual
                 copy_vector(impulses, best, n)
@@ -350,7 +350,7 @@ def solve_contact_problem(
         if best_residual <= tolerance:
             return best_residual
         compute_velocities(G, g, impulses, c)
-        done, residual = gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
+        done, residual = run_gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
         steps[0] += done
         if residual < best_residual:
             best_residual = residual

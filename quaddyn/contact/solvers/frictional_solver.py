@@ -106,58 +106,62 @@ class FrictionalSolver:
         g = problem.offset_velocity
         impulses, error, iterations, status = self._run_attempts(problem, g, problem.initial_impulses)
         if problem.previous_velocity is not None:
-            rebound = np.zeros(problem.n_contacts, dtype=bool)
-            before = problem.previous_velocity.reshape(-1, 3)
+            rebounds = np.zeros(problem.n_contacts, dtype=bool)
+            start_velocities = problem.previous_velocity.reshape(-1, 3)
             for _ in range(problem.n_contacts):
-                after = (problem.G @ impulses.ravel() + problem.g).reshape(-1, 3)
-                power = (impulses * (before + after)).sum(axis=1)
+                end_velocities = (problem.G @ impulses.ravel() + problem.g).reshape(-1, 3)
+                power = (impulses * (start_velocities + end_velocities)).sum(axis=1)
                 # A contact adds energy if its mean velocity is along its impulse by more than the tolerance explains.
-                gains_energy = ~rebound & (
+                gains_energy = ~rebounds & (
                     power > ENERGY_GAIN_FRACTION * self.tolerance * np.linalg.norm(impulses, axis=1)
                 )
                 if not gains_energy.any():
                     break
-                rebound |= gains_energy
-                g = self._passive_velocities(problem, before, rebound)
-                impulses, error, more, status = self._run_attempts(problem, g, impulses)
-                iterations += more
-            if rebound.any() and status != "inaccurate":
+                rebounds |= gains_energy
+                g = self._passive_velocities(problem, start_velocities, rebounds)
+                impulses, error, further_iterations, status = self._run_attempts(problem, g, impulses)
+                iterations += further_iterations
+            if rebounds.any() and status != "inaccurate":
                 status = "passive"
         return self._solution(problem, g, impulses, error, iterations, status)
 
     @staticmethod
-    def _passive_velocities(problem: ContactProblem, before: Array, rebound: Array) -> Array:
-        """Returns `problem.offset_velocity` with ``v_before`` added for the contacts in `rebound`."""
+    def _passive_velocities(problem: ContactProblem, start_velocities: Array, rebounds: Array) -> Array:
+        """Returns `problem.offset_velocity` with ``v_before`` added for the contacts that rebound."""
         offset = np.zeros(problem.n_contacts) if problem.offset is None else problem.offset
         g = problem.offset_velocity.reshape(-1, 3).copy()
         free = problem.g.reshape(-1, 3)
-        g[rebound] = free[rebound] + before[rebound]
-        g[rebound, 2] = free[rebound, 2] + np.maximum(np.maximum(before[rebound, 2], offset[rebound]), 0.0)
+        g[rebounds] = free[rebounds] + start_velocities[rebounds]
+        g[rebounds, 2] = free[rebounds, 2] + np.maximum(
+            np.maximum(start_velocities[rebounds, 2], offset[rebounds]), 0.0
+        )
         return g.ravel()
 
-    def _run_attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
+    def _run_attempts(
+        self, problem: ContactProblem, g: Array, initial_impulses: Array | None
+    ) -> tuple[Array, float, int, str]:
         """Runs the attempts until one is within the tolerance; returns impulses, residual, iterations, status."""
         best: _Attempt = np.zeros((problem.n_contacts, 3)), 0, np.inf
-        for index, attempt in enumerate(self._list_attempts(problem, g, guess)):
+        for index, attempt in enumerate(self._list_attempts(problem, g, initial_impulses)):
             result = attempt()
             impulses, iterations, error = result
             if error <= self.tolerance:
                 return impulses, error, iterations, "retried" if index else "solved"
             if error < best[2]:  # False of NaN
                 best = result
-        zero = np.zeros((problem.n_contacts, 3))
-        error = contact_residual(zero, problem.G, g, problem.mu)
+        no_impulses = np.zeros((problem.n_contacts, 3))
+        error = contact_residual(no_impulses, problem.G, g, problem.mu)
         error = np.inf if np.isnan(error) else error  # beyond the floating-point range
-        impulses, iterations, lowest = best if best[2] <= error else (zero, 0, error)
-        return impulses, lowest, iterations, "inaccurate"
+        impulses, iterations, lowest_error = best if best[2] <= error else (no_impulses, 0, error)
+        return impulses, lowest_error, iterations, "inaccurate"
 
     def _list_attempts(
-        self, problem: ContactProblem, g: Array, guess: Array | None
+        self, problem: ContactProblem, g: Array, initial_impulses: Array | None
     ) -> Iterator[Callable[[], _Attempt]]:
         """Yields the attempts in order; each is computed only when it is called."""
-        attempts: list[tuple[Method, Array | None, float]] = [(self.method, guess, 0.0)]
+        attempts: list[tuple[Method, Array | None, float]] = [(self.method, initial_impulses, 0.0)]
         if self.fallback:
-            starts = (None,) if guess is None else (guess, None)
+            starts = (None,) if initial_impulses is None else (initial_impulses, None)
             for method in sorted(get_args(Method), key=lambda name: name != self.method):
                 attempts += [(method, start, 0.0) for start in starts]
             # The last attempts regularize G; they are refined, and their residual computed, without regularization.
@@ -171,34 +175,34 @@ class FrictionalSolver:
         problem: ContactProblem,
         g: Array,
         method: Method,
-        start: Array | None,
+        initial_impulses: Array | None,
         regularization: float,
         *,
         refine: bool,
     ) -> _Attempt:
         """Runs one method from one start, with Newton refinement if requested."""
-        G, mu, steps = problem.G, problem.mu, 0
+        G, mu, iterations = problem.G, problem.mu, 0
         if method == "newton":
-            return self._newton(G, g, mu, start)
+            return self._newton(G, g, mu, initial_impulses)
         if method == "admm":
-            impulses, steps = self._pinocchio.admm(G, g, mu, start, regularization)
+            impulses, iterations = self._pinocchio.admm(G, g, mu, initial_impulses, regularization)
         else:
-            impulses, steps = self._pinocchio.pgs(G, g, mu, start)
+            impulses, iterations = self._pinocchio.pgs(G, g, mu, initial_impulses)
         error = contact_residual(impulses, G, g, mu)
         if refine and not error <= self.tolerance:
-            impulses, more, error = self._newton(G, g, mu, impulses)
-            steps += more
-        return impulses, steps, error
+            impulses, newton_steps, error = self._newton(G, g, mu, impulses)
+            iterations += newton_steps
+        return impulses, iterations, error
 
-    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Attempt:
+    def _newton(self, G: Array, g: Array, mu: Array, initial_impulses: Array | None) -> _Attempt:
         """Runs the compiled solver; returns impulses, steps and residual."""
-        impulses = np.zeros(len(g)) if start is None else start.flatten()
+        impulses = np.zeros(len(g)) if initial_impulses is None else initial_impulses.flatten()
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
         if len(mu) > len(self._work.mass):
             self._work = core.make_contact_workspace(len(mu))
-        rounds = core.max_rounds(len(mu))
+        n_rounds = core.get_max_rounds(len(mu))
         # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
-        error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, rounds, self._work)
+        error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, n_rounds, self._work)
         return impulses.reshape(-1, 3), int(self._work.steps[0]), error
 
     def _solution(

@@ -34,17 +34,17 @@ class PinocchioConeSolvers:
         self._cones: dict[tuple[float, ...], tuple[object, object]] = {}
 
     def admm(
-        self, G: Array, g: Array, friction: Array, guess: Array | None, regularization: float = 0.0
+        self, G: Array, g: Array, friction: Array, initial_impulses: Array | None, regularization: float = 0.0
     ) -> tuple[Array, int]:
         """Returns impulses (k, 3) and iterations of ADMM; `regularization` is a fraction of the mean diagonal."""
-        return self._solve(True, G, g, friction, guess, regularization)
+        return self._solve(True, G, g, friction, initial_impulses, regularization)
 
-    def pgs(self, G: Array, g: Array, friction: Array, guess: Array | None) -> tuple[Array, int]:
+    def pgs(self, G: Array, g: Array, friction: Array, initial_impulses: Array | None) -> tuple[Array, int]:
         """Returns impulses (k, 3) and iterations of projected Gauss-Seidel."""
-        return self._solve(False, G, g, friction, guess, 0.0)
+        return self._solve(False, G, g, friction, initial_impulses, 0.0)
 
     def _solve(
-        self, by_admm: bool, G: Array, g: Array, friction: Array, guess: Array | None, regularization: float
+        self, by_admm: bool, G: Array, g: Array, friction: Array, initial_impulses: Array | None, regularization: float
     ) -> tuple[Array, int]:
         """Runs one of the two solvers on the scaled problem; returns impulses (k, 3), iterations; zeros if it fails."""
         # G is scaled to a mean diagonal of 1: impulses become velocities, and tolerances are the same on every robot.
@@ -53,8 +53,8 @@ class PinocchioConeSolvers:
         if regularization:
             operator = operator + regularization * np.eye(len(G))
         result = pin.ADMMSolverResult() if by_admm else pin.PGSSolverResult()
-        if guess is not None:
-            result.setConstraintImpulseGuess(scale * guess.ravel())
+        if initial_impulses is not None:
+            result.setConstraintImpulseGuess(scale * initial_impulses.ravel())
         # The solver adds its damping to the operator; therefore each attempt has a new one.
         operator = pin.DelassusOperatorDense(operator)
         solver, settings = (self._admm, self._admm_settings) if by_admm else (self._pgs, self._pgs_settings)
