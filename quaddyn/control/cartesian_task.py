@@ -253,10 +253,7 @@ def _rotation_coefficient(angle: float) -> tuple[float, float]:
     if angle < 0.1:
         angle_squared = angle * angle
         return (
-            1.0 / 12.0
-            + angle_squared / 720.0
-            + angle_squared * angle_squared / 30240.0
-            + angle_squared** 3 / 1209600.0,
+            1.0 / 12.0 + angle_squared / 720.0 + angle_squared * angle_squared / 30240.0 + angle_squared**3 / 1209600.0,
             (1.0 / 360.0 + angle_squared / 7560.0 + angle_squared * angle_squared / 201600.0),
         )
     half = 0.5 * angle
