@@ -173,7 +173,7 @@ def frames(folder: Path) -> Iterator[tuple[bytes, Read]]:
 
     viewer = Viewer(qd.load("planar_3r"))
     client = _Client.__new__(_Client)  # what tornado calls with the content of a frame
-    client._may_drive, client._server = True, viewer._server
+    client._may_control, client._server = True, viewer._server
 
     def send(message: bytes) -> None:
         client.on_message(message if len(message) % 2 else message.decode("utf-8", "replace"))

@@ -50,7 +50,7 @@ def recorded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
         q = np.array(go2.q_home)
         q[2] -= 0.001 * k
         forces = {name: [0, 0, 30.0 + k] for name in go2.feet}
-        wanted = {"speed [m/s]": {"up": -0.03, "up, wanted": -0.02}}
+        wanted = {"speed [m/s]": {"up": -0.03, "up, desired": -0.02}}
         viewer.show(
             q, time=k / 30, caption=f"frame {k}", tau=0.01 * k * go2.effort_limits, forces=forces, signals=wanted
         )
@@ -96,7 +96,7 @@ def test_layers_have_names_and_can_be_put_away(new_page: Callable[[], Page], rec
     page = opened(new_page, recorded)
     page.wait("document.querySelectorAll('#layers button').length >= 4")
     labels = page.evaluate("[...document.querySelectorAll('#layers button')].map(b => b.textContent)")
-    assert {"robot", "terrain", "force", "centre of mass"} <= set(labels) and "reference" not in labels
+    assert {"robot", "terrain", "force", "center of mass"} <= set(labels) and "reference" not in labels
     assert page.evaluate("getComputedStyle(document.querySelector('.dg')).display") == "none", "meshcat's own panel"
 
     def drawn() -> int:

@@ -38,6 +38,7 @@ COMPLETE = (
     "quaddyn.locomotion",
     "quaddyn.planning",
     "quaddyn.simulation",
+    "quaddyn.viewer",
 )
 
 #: Class names which the package still defines more than once.  A name leaves the list when one of its classes is

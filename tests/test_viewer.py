@@ -38,7 +38,7 @@ from quaddyn.kinematics import CapsuleModel
 from quaddyn.simulation import Box, HeightField, Plane, stairs
 from quaddyn.viewer import JointSliders, ServerError, Viewer
 from quaddyn.viewer import server as server_module
-from quaddyn.viewer.posing import _range
+from quaddyn.viewer.posing import _slider_range
 from quaddyn.viewer.scene import Blob
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
@@ -454,7 +454,7 @@ def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: q
     v[:3] = [0.4, 0, 0]
     viewer.show(go2.q_home, v=v, desired_velocity=[0.0, 0.6, 0.0])
     shown = read(viewer.record(tmp_path / "page.html")).world()
-    measured, wanted = shown["Velocity/com"], shown["Wanted/com"]
+    measured, wanted = shown["Velocity/com"], shown["Desired/com"]
     assert np.ptp(measured[:, 0]) == pytest.approx(0.2, abs=1e-3)
     assert np.ptp(wanted[:, 1]) == pytest.approx(0.3, abs=1e-3)
     top = max(points[:, 2].max() for name, points in shown.items() if name.startswith("Robot/"))
@@ -819,7 +819,7 @@ def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_clo
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         several = [stack.enter_context(stuck(viewer)) for _ in range(8)]
         assert until(lambda: viewer.clients == len(several))
-        packet = Blob().packet({"kind": "note", "text": "x" * 100_000})
+        packet = Blob().make_packet({"kind": "note", "text": "x" * 100_000})
         server = viewer._server
         for k in range(100):
             (server.send_packet if k % 2 else lambda packet: server.send_state("note", packet))(packet + bytes(k % 7))
@@ -830,7 +830,7 @@ def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_clo
         # A hundred each would be fifty times as much; how much of one the system's own buffers take is its affair.
         assert waiting(viewer) < 2 * len(several) * len(packet)
         # The next ones have no time at all.
-        monkeypatch.setattr(server_module, "WRITE_TIME", 0.05)
+        monkeypatch.setattr(server_module, "WRITE_TIMEOUT", 0.05)
         for _ in range(4):
             assert stack.enter_context(stuck(viewer)).recv(12) == b"HTTP/1.1 101"
         assert until(lambda: viewer.clients == len(several))
@@ -838,7 +838,7 @@ def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_clo
 
 @pytest.mark.parametrize("said", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", "GET"])
 def test_half_a_request_is_not_held_for_ever(said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "REQUEST_TIME", 0.2)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.2)
     with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
         with socket.create_connection(("127.0.0.1", port_of(viewer)), timeout=30.0) as half:
             half.sendall(said.encode())
@@ -850,7 +850,7 @@ def test_half_a_request_is_not_held_for_ever(said: str, go2: qd.Robot, monkeypat
 
 
 def test_a_response_that_nobody_takes_is_not_held_for_ever(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "REQUEST_TIME", 0.2)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.2)
     with Viewer(go2, meshes=False) as viewer, socket.socket() as half:
         half.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         half.connect(("127.0.0.1", port_of(viewer)))
@@ -859,7 +859,7 @@ def test_a_response_that_nobody_takes_is_not_held_for_ever(go2: qd.Robot, monkey
 
 
 def test_connections_are_bounded_in_number(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 5)
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         address = "127.0.0.1", port_of(viewer)
         several = [stack.enter_context(socket.create_connection(address, timeout=30.0)) for _ in range(5)]
@@ -1137,15 +1137,15 @@ def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path
     viewer.show(
         yaw, v=v, tau=tau, desired_velocity=wanted, forces={"FL": [3, 0, 4]}, signals={"mine [V]": {"a": 7.0}}, time=0.1
     )
-    viewer.show(yaw, signals={"height [m]": {"centre of mass": 9.0}}, time=0.2)
+    viewer.show(yaw, signals={"height [m]": {"center of mass": 9.0}}, time=0.2)
     take = read(viewer.record(tmp_path / "page.html"))
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward"), [np.nan, 0.3, np.nan], atol=1e-5)
     np.testing.assert_allclose(take.signal("speed [m/s]", "left")[1], 0.1, atol=1e-5)
-    np.testing.assert_allclose(take.signal("speed [m/s]", "forward, wanted")[1], 0.5, atol=1e-5)
+    np.testing.assert_allclose(take.signal("speed [m/s]", "forward, desired")[1], 0.5, atol=1e-5)
     np.testing.assert_allclose(take.signal("torque over limit [%]", "FL_calf_joint")[1], 25.0, atol=1e-4)
     np.testing.assert_allclose(take.signal("force [N]", "FL"), [0.0, 5.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(take.signal("mine [V]", "a"), [np.nan, 7.0, np.nan])
-    height = take.signal("height [m]", "centre of mass")
+    height = take.signal("height [m]", "center of mass")
     assert height[0] == pytest.approx(pin.centerOfMass(go2.model, go2.model.createData(), go2.q_home)[2], abs=1e-5)
     assert height[2] == 9.0, "the caller's own"
     for bad, kind in (([1], TypeError), ({"a": 1.0}, TypeError), ({"a": {"b": "c"}}, TypeError)):
@@ -1197,7 +1197,7 @@ def test_sliders_go_from_limit_to_limit_and_half_a_turn_where_there_is_none() ->
             root="fixed",
             q_home=np.array([home]) if kind == "revolute" else None,
         )
-        return _range(robot, robot.tree.joints_by_name["j"])
+        return _slider_range(robot, robot.tree.joints_by_name["j"])
 
     both = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
     assert of(both.format(-1, 2)) == (-1.0, 2.0, 0.25)

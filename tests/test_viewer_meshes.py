@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from quaddyn.viewer import MeshError, shapes
 from quaddyn.viewer.image import AdjacentFiles
-from quaddyn.viewer.landscape import FINEST, height_field
+from quaddyn.viewer.landscape import MAX_FIELD_SAMPLES, triangulate_height_field
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.viewer.parts import Part, triangulate_fans
 
@@ -233,12 +233,12 @@ def test_broken_bytes_raise_nothing_but_mesh_errors(
 
 
 def test_solids_have_the_volume_of_geometry() -> None:
-    assert volume(shapes.box((1, 2, 3))) == pytest.approx(6, rel=1e-3)
-    assert volume(shapes.sphere(1)) == pytest.approx(4 / 3 * np.pi, rel=0.02)
-    assert volume(shapes.cylinder(1, 2)) == pytest.approx(2 * np.pi, rel=0.01)
-    assert volume(shapes.capsule(1, 2)) == pytest.approx((2 + 4 / 3) * np.pi, rel=0.02)
-    np.testing.assert_allclose(extent(shapes.capsule(1, 2)), [[-1, -1, -2], [1, 1, 2]], atol=1e-4)
-    np.testing.assert_allclose(extent(shapes.arrow())[:, 2], [0, 1], atol=1e-4)
+    assert volume(shapes.make_box((1, 2, 3))) == pytest.approx(6, rel=1e-3)
+    assert volume(shapes.make_sphere(1)) == pytest.approx(4 / 3 * np.pi, rel=0.02)
+    assert volume(shapes.make_cylinder(1, 2)) == pytest.approx(2 * np.pi, rel=0.01)
+    assert volume(shapes.make_capsule(1, 2)) == pytest.approx((2 + 4 / 3) * np.pi, rel=0.02)
+    np.testing.assert_allclose(extent(shapes.make_capsule(1, 2)), [[-1, -1, -2], [1, 1, 2]], atol=1e-4)
+    np.testing.assert_allclose(extent(shapes.make_arrow())[:, 2], [0, 1], atol=1e-4)
 
 
 @given(st.lists(st.integers(0, 7), max_size=20))
@@ -251,8 +251,8 @@ def test_a_fan_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
 
 
 def test_a_large_height_field_is_drawn_coarser_up_to_its_edges() -> None:
-    rows, columns = 2 * FINEST + 7, FINEST + 1
-    part = height_field(np.zeros((rows, columns)), np.array([0.1, 0.2]))
+    rows, columns = 2 * MAX_FIELD_SAMPLES + 7, MAX_FIELD_SAMPLES + 1
+    part = triangulate_height_field(np.zeros((rows, columns)), np.array([0.1, 0.2]))
     x, y = (np.unique(part.origin[axis] + part.step * part.grid[:, axis]) for axis in (0, 1))
     assert len(x) == 137 and len(y) == columns  # every third row and the last one, every column
     assert (x[0], y[0]) == (0.0, 0.0)

@@ -15,9 +15,9 @@ from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 
 
-def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
+def validate_configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
     """Returns a configuration (nq,) with unit quaternions, or raises."""
-    q = vector(name, value, (robot.nq,))
+    q = validate_vector(name, value, (robot.nq,))
     if not robot.algorithms.isNormalized(robot.model, q, 1e-3):
         raise ArgumentError(
             f"{name}: a quaternion (or the cosine and sine of a continuous joint) is not of unit length"
@@ -25,35 +25,35 @@ def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
     return q
 
 
-def contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]:
+def validate_contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]:
     """Returns the contacts of a plant as a tuple, or raises."""
-    found = tuple(contacts)
-    for contact in found:
+    points = tuple(contacts)
+    for contact in points:
         if not isinstance(contact, ContactPoint):
             raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
-    return found
+    return points
 
 
-def footholds(given: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
+def validate_footholds(footholds: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
     """Returns the footholds of a `LocomotionCommand`, or raises."""
-    if given is not None and not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(given).__name__}")
-    found = tuple((given or {}).values())
-    for foothold in found:
+    if footholds is not None and not isinstance(footholds, Mapping):
+        raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(footholds).__name__}")
+    selected = tuple((footholds or {}).values())
+    for foothold in selected:
         if not isinstance(foothold, Foothold):
             raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(foothold).__name__}")
-    return found
+    return selected
 
 
-def names(given: Iterable[str]) -> Iterable[str]:
-    """Returns several names as a tuple, or raises for a single string."""
-    if isinstance(given, str):  # a string is an iterable of strings too
+def validate_names(names: Iterable[str]) -> Iterable[str]:
+    """Returns the names unchanged; raises for a single string instead of several names."""
+    if isinstance(names, str):  # a string is an iterable of strings, too
         raise ArgumentTypeError("names: expected several names, got one string")
-    return given
+    return names
 
 
-def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
-    """Returns finite numbers of one of these shapes, or raises."""
+def validate_vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
+    """Returns `value` as an array of finite numbers of one of the given shapes, or raises."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -65,22 +65,22 @@ def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
     return array
 
 
-def direction(name: str, value: ArrayLike) -> Array:
+def validate_direction(name: str, value: ArrayLike) -> Array:
     """Returns a unit vector (3,), or raises."""
-    along = vector(name, value, (3,))
-    length = float(np.linalg.norm(along))
+    vector = validate_vector(name, value, (3,))
+    length = float(np.linalg.norm(vector))
     if not length > 0.0:
-        raise ArgumentError(f"{name}: expected a direction, got {along}")
-    return along / length
+        raise ArgumentError(f"{name}: expected a direction, got {vector}")
+    return vector / length
 
 
-def rows(name: str, value: ArrayLike) -> Array:
+def validate_points(name: str, value: ArrayLike) -> Array:
     """Returns points (n, 3), or raises."""
     count = np.shape(value)[:1]
-    return vector(name, value, (count[0] if count else 0, 3))
+    return validate_vector(name, value, (count[0] if count else 0, 3))
 
 
-def friction_of(friction: float | Mapping[str, float], name: str) -> float:
+def find_friction(friction: float | Mapping[str, float], name: str) -> float:
     """Returns the friction coefficient of one contact, or raises."""
     value = friction.get(name) if isinstance(friction, Mapping) else friction
     if value is None:

@@ -26,27 +26,33 @@ N = TypeVar("N", np.float64, np.int64)
 _POLYGONS = ("triangles", "polylist", "polygons")
 _SHADERS = ("phong", "lambert", "blinn", "constant")
 _MAX_DEPTH = 64
-#: Instances of instances multiply what a file holds: elements visited, numbers read and used, triangles drawn.
+#: Limits, since nested instances multiply the content of a file: elements visited, numbers processed, triangles drawn.
 _MAX_VISITS, _MAX_NUMBERS, _MAX_TRIANGLES = 200_000, 40_000_000, 4_000_000
-#: Characters that become words at a time: a word of its own takes many times its length.
-_PIECE, _SPACE = 1 << 20, re.compile(r"\s")
+#: Number of characters that are split into words at a time, since a separate word takes many times its length in
+#: memory.
+_CHUNK_LENGTH, _SPACE = 1 << 20, re.compile(r"\s")
 
 
-def read_collada(text: bytes, near: AdjacentFiles) -> tuple[Part, ...]:
-    """Returns the parts of a COLLADA file [m]; `near` locates its textures.
+def read_collada(text: bytes, adjacent_files: AdjacentFiles) -> tuple[Part, ...]:
+    """Returns the parts of a COLLADA file [m]; `adjacent_files` locates its textures.
 
     Raises:
         MeshError: the file is malformed or contains no triangles.
     """
     try:
         root = defusedxml.ElementTree.fromstring(text, forbid_dtd=True)
-    except (ET.ParseError, defusedxml.DefusedXmlException, ValueError, LookupError) as error:  # of encodings too
+    except (
+        ET.ParseError,
+        defusedxml.DefusedXmlException,
+        ValueError,
+        LookupError,
+    ) as error:  # ValueError, LookupError: unknown encodings
         raise MeshError(f"not safe XML: {error}") from None
-    for element in root.iter():  # tags of every schema version alike
+    for element in root.iter():  # removes the namespace, which differs between schema versions
         element.tag = str(element.tag).rpartition("}")[2]
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when its part is made
-            parts = tuple(_Document(root, near).parts())
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that are not finite are rejected by `Part`
+            parts = tuple(_Document(root, adjacent_files).read_parts())
     except (ValueError, KeyError, IndexError, OverflowError, ArithmeticError) as error:
         raise error if isinstance(error, MeshError) else MeshError(f"malformed COLLADA: {error!r}") from None
     if not parts:
@@ -55,106 +61,117 @@ def read_collada(text: bytes, near: AdjacentFiles) -> tuple[Part, ...]:
 
 
 class _Document:
-    """Parsed file; looks up elements by id, and reads each once."""
+    """Parsed COLLADA file, which looks up elements by id and reads each only once."""
 
-    def __init__(self, root: ET.Element, near: AdjacentFiles) -> None:
-        self.root, self.near = root, near
+    def __init__(self, root: ET.Element, adjacent_files: AdjacentFiles) -> None:
+        self.root, self.adjacent_files = root, adjacent_files
         self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
         unit = root.find("asset/unit")
         self.unit = float(unit.get("meter", "1")) if unit is not None else 1.0
-        self.visits = self.numbers = self.triangles = self.drawn = 0
-        self._read: dict[tuple[str, ET.Element], Any] = {}
+        self.n_visits = self.n_numbers = self.n_triangles = self.n_parts = 0
+        self._cache: dict[tuple[str, ET.Element], Any] = {}
 
-    def target(self, element: ET.Element, attribute: str = "url") -> ET.Element:
+    def find_target(self, element: ET.Element, attribute: str = "url") -> ET.Element:
+        """Returns the element to whose id an attribute of `element` refers."""
         return self.ids[element.attrib[attribute].removeprefix("#")]
 
-    def visit(self, element: ET.Element) -> ET.Element:
+    def count_visit(self, element: ET.Element) -> ET.Element:
         """Returns the element after counting it with its children towards the limit."""
-        self.visits += 1 + len(element)
-        if self.visits > _MAX_VISITS:
+        self.n_visits += 1 + len(element)
+        if self.n_visits > _MAX_VISITS:
             raise MeshError(f"more than {_MAX_VISITS} elements to visit")
         return element
 
-    def use(self, numbers: int) -> None:
+    def count_numbers(self, numbers: int) -> None:
         """Counts processed numbers towards the limit."""
-        self.numbers += numbers
-        if self.numbers > _MAX_NUMBERS:
+        self.n_numbers += numbers
+        if self.n_numbers > _MAX_NUMBERS:
             raise MeshError(f"more than {_MAX_NUMBERS} numbers")
 
-    def parts(self) -> Iterator[Part]:
+    def read_parts(self) -> Iterator[Part]:
+        """Yields the parts of the scene, or of all geometries of a file without a scene."""
         scale = np.diag([self.unit, self.unit, self.unit, 1.0])
         instance = self.root.find("scene/instance_visual_scene")
-        if instance is None:  # a library without a scene: everything in it
+        if instance is None:  # a library without a scene
             for geometry in self.root.iterfind("library_geometries/geometry"):
-                yield from self.geometry(geometry, scale, {})
+                yield from self.read_geometry(geometry, scale, {})
             return
-        for node in self.target(instance).iterfind("node"):
-            yield from self.node(node, scale, 0)
+        for node in self.find_target(instance).iterfind("node"):
+            yield from self.read_node(node, scale, 0)
 
-    def node(self, node: ET.Element, parent: Array, depth: int) -> Iterator[Part]:
+    def read_node(self, node: ET.Element, parent: Array, depth: int) -> Iterator[Part]:
+        """Yields the parts of a scene node and its children; `parent` (4, 4) is the placement of its parent."""
         if depth > _MAX_DEPTH:
             raise MeshError(f"scene nodes deeper than {_MAX_DEPTH}")
-        placement = parent @ self._once("transform", self.visit(node), _transform)
+        placement = parent @ self._read_once("transform", self.count_visit(node), _read_transform)
         for child in node:
             if child.tag == "node":
-                yield from self.node(child, placement, depth + 1)
+                yield from self.read_node(child, placement, depth + 1)
             elif child.tag == "instance_node":
-                yield from self.node(self.target(child), placement, depth + 1)
+                yield from self.read_node(self.find_target(child), placement, depth + 1)
             elif child.tag == "instance_geometry":
-                found = child.find("bind_material/technique_common")
-                bound = self.visit(found).iterfind("instance_material") if found is not None else ()
-                materials = {x.attrib["symbol"]: x for x in bound}
-                yield from self.geometry(self.target(child), placement, materials)
+                bindings = child.find("bind_material/technique_common")
+                instances = self.count_visit(bindings).iterfind("instance_material") if bindings is not None else ()
+                materials = {instance.attrib["symbol"]: instance for instance in instances}
+                yield from self.read_geometry(self.find_target(child), placement, materials)
 
-    def geometry(self, geometry: ET.Element, placement: Array, materials: dict[str, ET.Element]) -> Iterator[Part]:
-        mesh = self.visit(geometry).find("mesh")
+    def read_geometry(self, geometry: ET.Element, placement: Array, materials: dict[str, ET.Element]) -> Iterator[Part]:
+        """Yields the parts of a geometry, with materials by the symbols that it uses."""
+        mesh = self.count_visit(geometry).find("mesh")
         if mesh is None:
             return
-        for polygons in self.visit(mesh):
+        for polygons in self.count_visit(mesh):
             if polygons.tag in _POLYGONS and len(polygons):
-                bound = materials.get(polygons.get("material", ""))
-                part = self.polygons(polygons, placement, self.material(bound) if bound is not None else None)
+                instance = materials.get(polygons.get("material", ""))
+                part = self.read_polygons(
+                    polygons, placement, self.read_material(instance) if instance is not None else None
+                )
                 if len(part.triangles):
-                    self.drawn += 1
-                    if self.drawn > MAX_PARTS:
+                    self.n_parts += 1
+                    if self.n_parts > MAX_PARTS:
                         raise MeshError(f"more than {MAX_PARTS} parts")
                     yield part
 
-    def polygons(self, polygons: ET.Element, placement: Array, material: Material | None) -> Part:
+    def read_polygons(self, polygons: ET.Element, placement: Array, material: Material | None) -> Part:
+        """Returns the part of one <triangles>, <polylist> or <polygons> element."""
         inputs = polygons.findall("input")
-        columns = [int(x.get("offset", "0")) for x in inputs]
+        columns = [int(entry_input.get("offset", "0")) for entry_input in inputs]
         if min(columns) < 0:
             raise MeshError(f"offset {min(columns)} of an <input>")
         stride = 1 + max(columns)
-        runs = [self.integers(p) for p in polygons.iterfind("p")]
-        index = np.concatenate(runs or [np.zeros(0, np.int64)])
-        self.use(len(index))
+        index_lists = [self.read_integers(p) for p in polygons.iterfind("p")]
+        index = np.concatenate(index_lists or [np.zeros(0, np.int64)])
+        self.count_numbers(len(index))
         index = index[: len(index) // stride * stride].reshape(-1, stride)
         if polygons.tag == "polylist":
             counts = polygons.find("vcount")
             index = index[
-                triangulate_fans(self.integers(counts) if counts is not None else index[:0, 0], len(index)).reshape(-1)
+                triangulate_fans(
+                    self.read_integers(counts) if counts is not None else index[:0, 0], len(index)
+                ).reshape(-1)
             ]
         elif polygons.tag == "polygons":
             index = index[
-                triangulate_fans(np.array([len(run) // stride for run in runs], np.int64), len(index)).reshape(-1)
+                triangulate_fans(
+                    np.array([len(index_list) // stride for index_list in index_lists], np.int64), len(index)
+                ).reshape(-1)
             ]
-        self.use(index.size)
+        self.count_numbers(index.size)
         sources: dict[str, tuple[Array, Indices]] = {}
-        for x in sorted(inputs, key=lambda e: int(e.get("set", "0"))):
-            column = index[:, int(x.get("offset", "0"))]
-            source = self.visit(self.target(x, "source"))
+        for entry_input in sorted(inputs, key=lambda e: int(e.get("set", "0"))):
+            column = index[:, int(entry_input.get("offset", "0"))]
+            source = self.count_visit(self.find_target(entry_input, "source"))
             # <vertices> bundles the position with attributes that share its index
-            for entry in source.iterfind("input") if source.tag == "vertices" else (x,):
+            for entry in source.iterfind("input") if source.tag == "vertices" else (entry_input,):
                 semantic = entry.attrib["semantic"]
                 if semantic in ("POSITION", "TEXCOORD") and semantic not in sources:
-                    sources[semantic] = self.source(self.target(entry, "source")), column
+                    sources[semantic] = self.read_source(self.find_target(entry, "source")), column
         values, corners = sources["POSITION"]
         if values.shape[1] < 3:
             raise MeshError(f"positions of {values.shape[1]} numbers")
         triangles = corners.reshape(-1, 3)
-        self.triangles += len(triangles)
-        if self.triangles > _MAX_TRIANGLES:
+        self.n_triangles += len(triangles)
+        if self.n_triangles > _MAX_TRIANGLES:
             raise MeshError(f"more than {_MAX_TRIANGLES} triangles")
         uvs = None
         if material is not None and material.texture is not None and "TEXCOORD" in sources:
@@ -165,7 +182,8 @@ class _Document:
             uvs = None if uvs is None else uvs[:, ::-1]
         return Part.from_positions(values[:, :3], triangles, uvs, material, placement)
 
-    def source(self, source: ET.Element) -> Array:
+    def read_source(self, source: ET.Element) -> Array:
+        """Returns the rows (n, stride) of numbers of a <source>."""
         array = source.find("float_array")
         if array is None:
             raise MeshError(f"source {source.get('id')!r} has no float_array")
@@ -173,29 +191,33 @@ class _Document:
         stride = int(accessor.get("stride", "1")) if accessor is not None else 3
         if stride < 1:
             raise MeshError(f"stride {stride} of source {source.get('id')!r}")
-        values = self.floats(array)
+        values = self.read_floats(array)
         return values[: len(values) // stride * stride].reshape(-1, stride)
 
-    # -- what is read once -----------------------------------------------------------------------------------
-    def floats(self, element: ET.Element) -> Array:
-        return self._once("floats", element, lambda e: _numbers(e.text, np.float64))
+    # -- elements that are read only once --------------------------------------------------------------------
+    def read_floats(self, element: ET.Element) -> Array:
+        """Returns the floating-point numbers in the text of an element, (n,)."""
+        return self._read_once("floats", element, lambda e: _parse_numbers(e.text, np.float64))
 
-    def integers(self, element: ET.Element) -> Indices:
-        return self._once("integers", element, lambda e: _numbers(e.text, np.int64))
+    def read_integers(self, element: ET.Element) -> Indices:
+        """Returns the integers in the text of an element, (n,)."""
+        return self._read_once("integers", element, lambda e: _parse_numbers(e.text, np.int64))
 
-    def material(self, instance: ET.Element) -> Material | None:
+    def read_material(self, instance: ET.Element) -> Material | None:
         """Returns the diffuse color or texture of the effect of an <instance_material>."""
-        link = self.target(instance, "target").find("instance_effect")
-        return None if link is None else self._once("material", self.target(link), self._material)
+        link = self.find_target(instance, "target").find("instance_effect")
+        return None if link is None else self._read_once("material", self.find_target(link), self._read_effect)
 
-    def _once(self, kind: str, element: ET.Element, read: Callable[[ET.Element], T]) -> T:
+    def _read_once(self, kind: str, element: ET.Element, read: Callable[[ET.Element], T]) -> T:
+        """Returns ``read(element)``, cached by element and `kind` of the result."""
         key = kind, element
-        if key not in self._read:
-            self._read[key] = read(element)
-        found: T = self._read[key]
-        return found
+        if key not in self._cache:
+            self._cache[key] = read(element)
+        result: T = self._cache[key]
+        return result
 
-    def _material(self, effect: ET.Element) -> Material | None:
+    def _read_effect(self, effect: ET.Element) -> Material | None:
+        """Returns the diffuse color or texture of an <effect>; None without a known shader."""
         shader = next((s for tag in _SHADERS for s in effect.iterfind(f"*/technique/{tag}")), None)
         if shader is None:
             return None
@@ -206,14 +228,14 @@ class _Document:
         sampler = shader.find("diffuse/texture")
         if sampler is not None:
             texture, color = (
-                self._image(effect, sampler.attrib["texture"]),
+                self._find_image(effect, sampler.attrib["texture"]),
                 [1.0, 1.0, 1.0] if diffuse is None else color,
             )
         if not np.isfinite(color).all():
-            raise MeshError("a colour that is not finite")
-        return Material((color[0], color[1], color[2], _opacity(shader)), texture)
+            raise MeshError("a color that is not finite")
+        return Material((color[0], color[1], color[2], _read_opacity(shader)), texture)
 
-    def _image(self, effect: ET.Element, name: str) -> Path | None:
+    def _find_image(self, effect: ET.Element, name: str) -> Path | None:
         """Returns the image of a texture via sampler and surface; some exporters name the image directly."""
         parameters = {
             p.attrib["sid"]: p for path in ("", "*/", "*/technique/") for p in effect.iterfind(f"{path}newparam")
@@ -223,37 +245,37 @@ class _Document:
                 name = parameters[name].findtext(tag, name).strip()
         image = self.ids.get(name)
         reference = image.findtext("init_from") if image is not None and image.tag == "image" else None
-        return self.near.find(reference) if reference else None
+        return self.adjacent_files.find(reference) if reference else None
 
 
-def _transform(node: ET.Element) -> Array:
+def _read_transform(node: ET.Element) -> Array:
     """Returns the product of a node's transformation elements in file order, (4, 4)."""
-    out = np.eye(4)
+    product = np.eye(4)
     for element in node:
         if element.tag not in ("matrix", "translate", "rotate", "scale"):
             continue
-        x = _numbers(element.text, np.float64)
-        step = np.eye(4)
+        numbers = _parse_numbers(element.text, np.float64)
+        transform = np.eye(4)
         if element.tag == "matrix":
-            step = x.reshape(4, 4)
+            transform = numbers.reshape(4, 4)
         elif element.tag == "translate":
-            step[:3, 3] = x[:3]
+            transform[:3, 3] = numbers[:3]
         elif element.tag == "scale":
-            step[:3, :3] = np.diag(x[:3])
+            transform[:3, :3] = np.diag(numbers[:3])
         else:
-            step[:3, :3] = _rotation(x[:3], np.deg2rad(x[3]))
-        out = out @ step
-    return out
+            transform[:3, :3] = _axis_rotation(numbers[:3], np.deg2rad(numbers[3]))
+        product = product @ transform
+    return product
 
 
-def _rotation(axis: Array, angle: float) -> Array:
+def _axis_rotation(axis: Array, angle: float) -> Array:
     """Returns the rotation about an axis by Rodrigues' formula; the axis is normalized."""
     x, y, z = axis / (np.linalg.norm(axis) or 1.0)
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.asarray(np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K)
 
 
-def _opacity(shader: ET.Element) -> float:
+def _read_opacity(shader: ET.Element) -> float:
     """Returns the opacity of a shader; since exporters interpret <transparency> differently, invisible means opaque."""
     text = shader.findtext("transparent/color")
     factor = float(shader.findtext("transparency/float", "1"))
@@ -261,12 +283,12 @@ def _opacity(shader: ET.Element) -> float:
     return alpha if 0.05 < alpha < 1 else 1.0
 
 
-def _numbers(text: str | None, dtype: type[N]) -> NDArray[N]:
+def _parse_numbers(text: str | None, dtype: type[N]) -> NDArray[N]:
     """Returns the numbers in a text, (n,)."""
-    words, out, start = text or "", [np.zeros(0, dtype)], 0
-    while start < len(words):
-        gap = _SPACE.search(words, start + _PIECE)
-        end = gap.start() if gap is not None else len(words)
-        out.append(np.array(words[start:end].split(), dtype=dtype))
+    characters, chunks, start = text or "", [np.zeros(0, dtype)], 0
+    while start < len(characters):
+        separator = _SPACE.search(characters, start + _CHUNK_LENGTH)
+        end = separator.start() if separator is not None else len(characters)
+        chunks.append(np.array(characters[start:end].split(), dtype=dtype))
         start = end
-    return np.concatenate(out)
+    return np.concatenate(chunks)

@@ -15,22 +15,22 @@ from ..robot.robot import Robot
 from ..urdf.tree import LENGTH_DECIMALS, Array
 from .figure import Figure
 from .landscape import Landscape
-from .markers import Markers, Placed, hull
+from .markers import Markers, SlotPoses, convex_hull_from_above
 from .scene import SLOT, Scene
 from .scene_snapshot import SceneSnapshot
 
 #: Length of a velocity arrow, as the distance covered in this time [s].
 _ARROW_TIME = 0.5
-#: Height of the velocity arrows above the center of mass, and distance between them [robot lengths].
-_ABOVE, _APART = 0.3, 0.06
+#: Height of the velocity arrow above the center of mass, and distance between it and the desired one [robot lengths].
+_ARROW_HEIGHT, _ARROW_SPACING = 0.3, 0.06
 #: Distance between the dots of a trail [robot lengths].
-_DOT = 0.02
-#: Foothold cost of the last color, and radius of a candidate's dot [side lengths of a cell].
-_DEAR, _CELL = 3.0, 0.35
+_TRAIL_SPACING = 0.02
+#: Foothold cost from which on the last color is used, and radius of a candidate's dot [side lengths of a cell].
+_MAX_SHOWN_COST, _CANDIDATE_RADIUS = 3.0, 0.35
 #: Length of a ground normal [robot lengths].
-_NORMAL = 0.25
+_NORMAL_LENGTH = 0.25
 #: Distance below which nominal and selected foothold are drawn as one [robot lengths].
-_CLOSE = 2e-3
+_MIN_SHOWN_DEVIATION = 2e-3
 _UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -56,7 +56,7 @@ class Drawing:
         self, robot: Robot, scene: Scene, figure: Figure, landscape: Landscape, newtons_per_meter: float
     ) -> None:
         self.robot, self.data = robot, robot.model.createData()
-        self._ghost = robot.model.createData()
+        self._reference_data = robot.model.createData()
         self._scene, self._figure, self._landscape = scene, figure, landscape
         self._scale = newtons_per_meter
         self._markers = Markers(scene, figure.size)
@@ -80,151 +80,163 @@ class Drawing:
         Raises:
             UnknownNameError: no frame of a name.
         """
-        known = {name: None if name == "com" else self.robot.frame_id(name) for name in names}
-        self._trails = {name: (index, deque(maxlen=dots)) for name, index in known.items()}
+        frame_ids = {name: None if name == "com" else self.robot.frame_id(name) for name in names}
+        self._trails = {name: (index, deque(maxlen=dots)) for name, index in frame_ids.items()}
 
     def update_poses(self, snapshot: SceneSnapshot) -> NDArray[np.float32]:
         """Returns the pose of every slot (n, 10); adds slots for new markers."""
         q = np.array(snapshot.q)
         self._markers.begin()
         self.robot.algorithms.forwardKinematics(self.robot.model, self.data, q)
-        for name in (*snapshot.wrenches, *snapshot.cones, *snapshot.normals, *(snapshot.around or ())):
-            self._place(self.robot.frame_id(name))
+        for name in (*snapshot.wrenches, *snapshot.cones, *snapshot.normals, *(snapshot.support_feet or ())):
+            self._update_frame(self.robot.frame_id(name))
         for index in (*self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
-            self._place(index)
+            self._update_frame(index)
         self.base = self.data.oMi[self._figure.joints[0]].translation.copy()
-        shown = dict(self._links(self.data, self._figure.slots[0]))
-        shown.update(self._forces(snapshot))
-        shown.update(self._contacts(snapshot))
-        shown.update(self._support(snapshot))
-        shown.update(self._footholds(snapshot))
-        shown.update(self._normals(snapshot))
+        poses_by_slot = dict(self._place_links(self.data, self._figure.slots[0]))
+        poses_by_slot.update(self._place_forces(snapshot))
+        poses_by_slot.update(self._place_contacts(snapshot))
+        poses_by_slot.update(self._place_support_polygon(snapshot))
+        poses_by_slot.update(self._place_footholds(snapshot))
+        poses_by_slot.update(self._place_normals(snapshot))
         for name, point in snapshot.points.items():
-            shown.update(self._markers.point(name, point))
+            poses_by_slot.update(self._markers.draw_point(name, point))
         for name, curve in snapshot.curves.items():
-            shown.update(self._markers.curve(name, curve))
-        shown.update(self._bodies(q))
-        shown.update(self._outlines())
+            poses_by_slot.update(self._markers.draw_curve(name, curve))
+        poses_by_slot.update(self._place_capsules(q))
+        poses_by_slot.update(self._place_sole_outlines())
         for name, index in self._frames.items():
-            shown.update(self._markers.triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
-        shown.update(self._motion(snapshot, q))
-        shown.update(self._trail_markers())
+            poses_by_slot.update(self._markers.draw_triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
+        poses_by_slot.update(self._place_center_of_mass(snapshot, q))
+        poses_by_slot.update(self._place_trails())
         if snapshot.reference_q is not None:
-            first = self._figure.ghost()
-            self.robot.algorithms.forwardKinematics(self.robot.model, self._ghost, np.array(snapshot.reference_q))
-            shown.update(self._links(self._ghost, first))
+            first_slot = self._figure.add_reference_robot()
+            self.robot.algorithms.forwardKinematics(
+                self.robot.model, self._reference_data, np.array(snapshot.reference_q)
+            )
+            poses_by_slot.update(self._place_links(self._reference_data, first_slot))
         poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
-        for slot, numbers in (shown | self._landscape.poses).items():
-            poses[slot] = numbers
+        for slot, pose in (poses_by_slot | self._landscape.poses).items():
+            poses[slot] = pose
         return poses
 
-    def _place(self, index: int) -> None:
-        """Returns the placement of a frame."""
+    def _update_frame(self, index: int) -> None:
+        """Updates the placement of a frame in `data`."""
         pin.updateFramePlacement(self.robot.model, self.data, index)
 
-    def _links(self, data: pin.Data, first: int) -> Placed:
+    def _place_links(self, data: pin.Data, first: int) -> SlotPoses:
         """Returns the poses of a robot's links at the placements in `data`; its slots begin at `first`."""
         for slot, joint in enumerate(self._figure.joints, first):
             yield slot, (*pin.SE3ToXYZQUAT(data.oMi[joint]), 1.0, 1.0, 1.0)
 
-    def _at(self, name: str) -> Array:
+    def _frame_position(self, name: str) -> Array:
         """Returns the position of a frame (3,), world [m]."""
         return np.asarray(self.data.oMf[self.robot.frame_id(name)].translation)
 
-    def _forces(self, snapshot: SceneSnapshot) -> Placed:
+    def _place_forces(self, snapshot: SceneSnapshot) -> SlotPoses:
         """Returns the poses of forces and moments on frames, and of the cones there."""
         for name, wrench in snapshot.wrenches.items():
-            at = self._at(name)
-            yield from self._markers.arrow("force", name, at, wrench[:3] / self._scale)
+            position = self._frame_position(name)
+            yield from self._markers.draw_arrow("force", name, position, wrench[:3] / self._scale)
             if len(wrench) == 6:
-                yield from self._markers.arrow("moment", name, at, wrench[3:] / (self._scale * self._figure.size))
+                yield from self._markers.draw_arrow(
+                    "moment", name, position, wrench[3:] / (self._scale * self._figure.size)
+                )
         for name, coefficient in snapshot.cones.items():
-            yield from self._markers.cone(name, self._at(name), coefficient)
+            yield from self._markers.draw_cone(name, self._frame_position(name), coefficient)
 
-    def _contacts(self, snapshot: SceneSnapshot) -> Placed:
+    def _place_contacts(self, snapshot: SceneSnapshot) -> SlotPoses:
         """Returns the poses of a plant's contacts: points, forces and cones."""
         for i, contact in enumerate(snapshot.contacts):
-            # The body touches here and there: its marks are shared by all of it.
+            # Contacts of the body change places: their markers are shared by all links.
             name = f"{contact.sphere if contact.link is None else 'body'} {i}"
-            yield from self._markers.contact(name, contact.point)
-            yield from self._markers.arrow("force", name, contact.point, contact.force / self._scale)
-            if snapshot.coned_contacts:
-                yield from self._markers.cone(name, contact.point, contact.friction, contact.normal)
+            yield from self._markers.draw_contact(name, contact.point)
+            yield from self._markers.draw_arrow("force", name, contact.point, contact.force / self._scale)
+            if snapshot.show_contact_cones:
+                yield from self._markers.draw_cone(name, contact.point, contact.friction, contact.normal)
 
-    def _support(self, snapshot: SceneSnapshot) -> Placed:
+    def _place_support_polygon(self, snapshot: SceneSnapshot) -> SlotPoses:
         """Returns the poses of the support polygon, of the contacts or of feet."""
-        if snapshot.around is None:
+        if snapshot.support_feet is None:
             return
-        touched = [contact.point for contact in snapshot.contacts]
-        if not touched:
-            radii = [self.robot.legs[name].foot.radius for name in snapshot.around]
-            touched = [self._at(n) - (0.0, 0.0, r) for n, r in zip(snapshot.around, radii, strict=True)]
-        yield from self._markers.polygon(hull(np.array(touched).reshape(-1, 3)))
+        contact_points = [contact.point for contact in snapshot.contacts]
+        if not contact_points:
+            radii = [self.robot.legs[name].foot.radius for name in snapshot.support_feet]
+            contact_points = [
+                self._frame_position(name) - (0.0, 0.0, radius)
+                for name, radius in zip(snapshot.support_feet, radii, strict=True)
+            ]
+        yield from self._markers.draw_polygon(convex_hull_from_above(np.array(contact_points).reshape(-1, 3)))
 
-    def _footholds(self, snapshot: SceneSnapshot) -> Placed:
+    def _place_footholds(self, snapshot: SceneSnapshot) -> SlotPoses:
         """Returns the poses of footholds of swing feet: selected, nominal, and candidates colored by cost."""
         for foothold in snapshot.footholds:
-            yield from self._markers.disc(foothold.foot, foothold.position, foothold.normal)
-            if foothold.deviation > _CLOSE * self._figure.size:
-                yield from self._markers.foothold_line(
+            yield from self._markers.draw_disc(foothold.foot, foothold.position, foothold.normal)
+            if foothold.deviation > _MIN_SHOWN_DEVIATION * self._figure.size:
+                yield from self._markers.draw_foothold_line(
                     foothold.foot, np.array([foothold.nominal.position, foothold.position])
                 )
             if foothold.terrain_window is None:
                 continue
-            radius, shares = _CELL * foothold.terrain_window.cell, np.minimum(foothold.costs / _DEAR, 1.0).tolist()
-            for place, normal, share in zip(foothold.candidates, foothold.normals, shares, strict=True):
-                yield from self._markers.candidate(share, place, normal, radius)
-            for place in foothold.rejected:
-                if np.isfinite(place[2]):
-                    yield from self._markers.candidate(None, place, _UP, radius)
+            radius, cost_fractions = (
+                _CANDIDATE_RADIUS * foothold.terrain_window.cell,
+                np.minimum(foothold.costs / _MAX_SHOWN_COST, 1.0).tolist(),
+            )
+            for position, normal, cost_fraction in zip(
+                foothold.candidates, foothold.normals, cost_fractions, strict=True
+            ):
+                yield from self._markers.draw_candidate(cost_fraction, position, normal, radius)
+            for position in foothold.rejected:
+                if np.isfinite(position[2]):
+                    yield from self._markers.draw_candidate(None, position, _UP, radius)
 
-    def _normals(self, snapshot: SceneSnapshot) -> Placed:
+    def _place_normals(self, snapshot: SceneSnapshot) -> SlotPoses:
         """Returns the poses of the ground normals, at the lowest points of the frames' spheres."""
         for name, normal in snapshot.normals.items():
             radius = self.robot.legs[name].foot.radius if name in self.robot.legs else 0.0
-            tail = self._at(name) - radius * normal
-            yield from self._markers.arrow("normal", name, tail, _NORMAL * self._figure.size * normal)
+            tail = self._frame_position(name) - radius * normal
+            yield from self._markers.draw_arrow("normal", name, tail, _NORMAL_LENGTH * self._figure.size * normal)
 
-    def _bodies(self, q: Array) -> Placed:
+    def _place_capsules(self, q: Array) -> SlotPoses:
         """Returns the poses of capsules, and of lines between the nearest pairs."""
         if self.capsules is None:
             return
         model, count = self.capsules
         for i, (ends, capsule) in enumerate(zip(model.world_segments(q), model.capsules, strict=True)):
-            yield from self._markers.capsule(f"{capsule.link} {i}", ends, capsule.radius)
-        distances, between = model.nearest(q)
+            yield from self._markers.draw_capsule(f"{capsule.link} {i}", ends, capsule.radius)
+        distances, nearest_points = model.nearest(q)
         for i, pair in enumerate(np.argsort(np.round(distances, LENGTH_DECIMALS), kind="stable")[:count].tolist()):
-            yield from self._markers.curve(f"pair {i}", between[pair])
+            yield from self._markers.draw_curve(f"pair {i}", nearest_points[pair])
 
-    def _outlines(self) -> Placed:
+    def _place_sole_outlines(self) -> SlotPoses:
         """Returns the poses of the edges of the soles."""
         for sole in self.soles:
             index = self.robot.frame_id(sole.frame)
-            self._place(index)
+            self._update_frame(index)
             frame, corners = self.data.oMf[index], sole.corners
-            around = np.vstack((corners, corners[:1])) @ frame.rotation.T + frame.translation
-            yield from self._markers.outline(sole.name, around)
+            outline = np.vstack((corners, corners[:1])) @ frame.rotation.T + frame.translation
+            yield from self._markers.draw_outline(sole.name, outline)
 
-    def _motion(self, snapshot: SceneSnapshot, q: Array) -> Placed:
+    def _place_center_of_mass(self, snapshot: SceneSnapshot, q: Array) -> SlotPoses:
         """Returns the poses of the center of mass, its velocity and the desired velocity."""
         model, data, algorithms = self.robot.model, self.data, self.robot.algorithms
-        above = np.array([0.0, 0.0, _ABOVE * self._figure.size])
+        arrow_offset = np.array([0.0, 0.0, _ARROW_HEIGHT * self._figure.size])
         if snapshot.v is None:
             self.center = algorithms.centerOfMass(model, data, q, False).copy()
         else:
             self.center = algorithms.centerOfMass(model, data, q, snapshot.v, False).copy()
-            at = self.center if snapshot.desired_velocity is None else self.center + above
-            yield from self._markers.arrow("velocity", "com", at, _ARROW_TIME * data.vcom[0])
+            tail = self.center if snapshot.desired_velocity is None else self.center + arrow_offset
+            yield from self._markers.draw_arrow("velocity", "com", tail, _ARROW_TIME * data.vcom[0])
         if snapshot.desired_velocity is not None:
-            at = self.center + (1.0 + _APART / _ABOVE) * above
-            yield from self._markers.arrow("wanted", "com", at, _ARROW_TIME * snapshot.desired_velocity)
+            tail = self.center + (1.0 + _ARROW_SPACING / _ARROW_HEIGHT) * arrow_offset
+            yield from self._markers.draw_arrow("desired", "com", tail, _ARROW_TIME * snapshot.desired_velocity)
         if snapshot.show_com:
-            yield from self._markers.center_of_mass(self.center, self._landscape.height(*self.center[:2]))
+            yield from self._markers.draw_center_of_mass(self.center, self._landscape.height(*self.center[:2]))
 
-    def _trail_markers(self) -> Placed:
-        """Returns the poses of the dots of trails; adds a dot where a frame has moved far enough."""
-        for name, (frame, way) in self._trails.items():
-            here = self.center if frame is None else self.data.oMf[frame].translation.copy()
-            if not way or np.linalg.norm(here - way[-1]) > _DOT * self._figure.size:
-                way.append(here)
-            yield from self._markers.trail(name, way)
+    def _place_trails(self) -> SlotPoses:
+        """Returns the poses of the dots of the trails; adds a dot for each frame that has moved far enough."""
+        for name, (frame, dots) in self._trails.items():
+            position = self.center if frame is None else self.data.oMf[frame].translation.copy()
+            if not dots or np.linalg.norm(position - dots[-1]) > _TRAIL_SPACING * self._figure.size:
+                dots.append(position)
+            yield from self._markers.draw_trail(name, dots)

@@ -16,13 +16,13 @@ _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 @dataclass(frozen=True, slots=True)
 class AdjacentFiles:
-    """Files to which a mesh file may refer: in its folder and the folder above, none outside its package root.
+    """Files to which a mesh file may refer: in its folder and the folder above, but not outside its package root.
 
     Mesh files are untrusted: references to other hosts or to the rest of the disk must not be followed.
 
     Attributes:
         mesh: mesh file.
-        root: package root that contains it; without one, its own folder.
+        root: package root that contains it; None: only files in the folder of the mesh.
     """
 
     mesh: Path
@@ -36,17 +36,17 @@ class AdjacentFiles:
                 return None
             folder = self.mesh.parent.resolve()
             path = ((beside or self.mesh).parent / unquote(parts.path)).resolve()
-            above = folder.parent if self.root is not None and folder != self.root.resolve() else folder
-            return path if path.is_relative_to(above) and path.is_file() else None
+            top_folder = folder.parent if self.root is not None and folder != self.root.resolve() else folder
+            return path if path.is_relative_to(top_folder) and path.is_file() else None
         except (OSError, ValueError):
             return None
 
 
-def data_uri(path: Path) -> str | None:
+def encode_image_uri(path: Path) -> str | None:
     """Returns the image as a ``data:`` URI, or None if the file is neither PNG nor JPEG, or too large."""
     try:
         data = read_regular_file(path, MAX_BYTES)
     except OSError:
         return None
-    kind = next((v for k, v in _MAGIC.items() if data.startswith(k)), None)
-    return None if kind is None else f"data:{kind};base64,{base64.b64encode(data).decode()}"
+    media_type = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
+    return None if media_type is None else f"data:{media_type};base64,{base64.b64encode(data).decode()}"

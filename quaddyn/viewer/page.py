@@ -22,20 +22,23 @@ _SCRIPTS = ("geometry.js", "stage.js", "plots.js", "player.js", "panel.js", "dri
 
 
 @functools.cache
-def _text(name: str) -> str:
-    """Returns the text of a file of the page."""
+def _read_text(name: str) -> str:
+    """Returns the text of a file in the folder ``web`` of this subpackage."""
     return (importlib.resources.files(__package__) / "web" / name).read_text(encoding="utf-8")
 
 
 @functools.cache
-def _own() -> str:
+def _make_scripts() -> str:
     """Returns the scripts of the page, with the plot library."""
-    licence = "/*! uPlot\n" + _text("uPlot.LICENSE") + "*/\n"
-    return "".join(_script(text) for text in (licence + _text("uPlot.iife.min.js"), *map(_text, _SCRIPTS)))
+    license_text = "/*! uPlot\n" + _read_text("uPlot.LICENSE") + "*/\n"
+    return "".join(
+        _make_script_element(text)
+        for text in (license_text + _read_text("uPlot.iife.min.js"), *map(_read_text, _SCRIPTS))
+    )
 
 
 @functools.cache
-def meshcat_script() -> str:
+def read_meshcat_script() -> str:
     """Returns the viewer script of meshcat (three.js, orbit controls, menu) from its package, with its license note.
 
     Raises:
@@ -45,11 +48,11 @@ def meshcat_script() -> str:
     folder = Path(spec.origin).parent / "viewer" / "dist" if spec is not None and spec.origin else Path("-")
     try:
         script = (folder / "main.min.js").read_text(encoding="utf-8")
-        licence = folder / "main.min.js.LICENSE.txt"
-        note = licence.read_text(encoding="utf-8") if licence.is_file() else ""
+        license_file = folder / "main.min.js.LICENSE.txt"
+        license_text = license_file.read_text(encoding="utf-8") if license_file.is_file() else ""
     except OSError as error:
         raise QuaddynError(f"the viewer needs meshcat's main.min.js: {error}; reinstall meshcat") from None
-    return note + "\n" + script
+    return license_text + "\n" + script
 
 
 class RecordedPage(PosixPath):
@@ -65,30 +68,32 @@ def embed_in_iframe(page: str, *, height: int = 480) -> str:
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
 
 
-def _page(title: str, policy: str, scripts: str) -> str:
+def _make_page(title: str, policy: str, scripts: str) -> str:
     """Returns an HTML page with its content security policy."""
-    styles = _text("uPlot.min.css") + _text("page.css")
+    styles = _read_text("uPlot.min.css") + _read_text("page.css")
     values = {"title": html.escape(title), "policy": policy, "styles": styles, "scripts": scripts}
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _text("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _read_text("page.html"))
 
 
-def live_page(title: str, port: int) -> str:
+def make_live_page(title: str, port: int) -> str:
     """Returns the page of the server, which loads meshcat and the frames from the server."""
     hosts = ("127.0.0.1", "localhost")
     connect = " ".join(("'self'", *(f"ws://{h}:{port}" for h in hosts)))
     policy = _POLICY.format(script="'self' 'unsafe-inline'", connect=connect)
-    scripts = '<script src="meshcat.js"></script>\n' + _own() + _script("live();")
-    return _page(title, policy, scripts)
+    scripts = '<script src="meshcat.js"></script>\n' + _make_scripts() + _make_script_element("live();")
+    return _make_page(title, policy, scripts)
 
 
-def recorded_page(title: str, data: str) -> str:
+def make_recorded_page(title: str, data: str) -> str:
     """Returns the self-contained page of `data`: base64 of gzip of length-prefixed packets."""
     policy = _POLICY.format(script="'unsafe-inline'", connect="'none'")
-    scripts = _script(meshcat_script()) + _own()
-    scripts += f'<script type="application/octet-stream" id="data">{data}</script>\n' + _script("recorded();")
-    return _page(title, policy, scripts)
+    scripts = _make_script_element(read_meshcat_script()) + _make_scripts()
+    scripts += f'<script type="application/octet-stream" id="data">{data}</script>\n' + _make_script_element(
+        "recorded();"
+    )
+    return _make_page(title, policy, scripts)
 
 
-def _script(source: str) -> str:
-    """Returns a script element."""
+def _make_script_element(source: str) -> str:
+    """Returns an HTML script element with this source."""
     return "<script>" + source.replace("</script", "<\\/script") + "</script>\n"

@@ -87,14 +87,16 @@ class Part:
         origin = used.min(axis=0, initial=np.inf) if len(used) else np.zeros(3)
         step = float((used - origin).max(initial=0.0) / GRID) or 1.0
         grid = np.round((used - origin) / step).astype(np.int64)
-        key, place = np.unique((grid[:, 0] << 32) | (grid[:, 1] << 16) | grid[:, 2], return_inverse=True)
-        welded = place.astype(np.uint32)[corner].reshape(-1, 3)
-        a, b, c = welded.T
-        keep = (a != b) & (b != c) & (c != a)
+        key, vertex_index = np.unique((grid[:, 0] << 32) | (grid[:, 1] << 16) | grid[:, 2], return_inverse=True)
+        merged_triangles = vertex_index.astype(np.uint32)[corner].reshape(-1, 3)
+        a, b, c = merged_triangles.T
+        is_nondegenerate = (a != b) & (b != c) & (c != a)
         if coordinates is not None:
-            coordinates = coordinates.reshape(-1, 6)[keep].reshape(-1, 2)
-        welds = np.stack([key >> 32, (key >> 16) & 0xFFFF, key & 0xFFFF], axis=1).astype(np.uint16)
-        return Part(welds, origin, step, np.ascontiguousarray(welded[keep]), coordinates, material)
+            coordinates = coordinates.reshape(-1, 6)[is_nondegenerate].reshape(-1, 2)
+        merged_grid = np.stack([key >> 32, (key >> 16) & 0xFFFF, key & 0xFFFF], axis=1).astype(np.uint16)
+        return Part(
+            merged_grid, origin, step, np.ascontiguousarray(merged_triangles[is_nondegenerate]), coordinates, material
+        )
 
     @property
     def positions(self) -> Array:

@@ -26,7 +26,7 @@ class JointSliders:
         self._robot = robot = viewer.robot
         self._joints = independent_joints(robot.bodies)
         for name, joint in self._joints.items():
-            low, high, value = _range(robot, joint)
+            low, high, value = _slider_range(robot, joint)
             unit = "m" if joint.type == "prismatic" else "rad"
             viewer.add_slider(name, low, high, value, unit=unit, group="joints")
         self._shown: dict[str, float] | None = None
@@ -37,23 +37,25 @@ class JointSliders:
         Returns:
             (nq,) configuration if it has changed, else None.
         """
-        set_to = self._viewer.sliders
-        if set_to == self._shown:
+        values = self._viewer.sliders
+        if values == self._shown:
             return None
-        self._shown, q = set_to, np.array(self._robot.q_home)
+        self._shown, q = values, np.array(self._robot.q_home)
         for name, joint in self._joints.items():
-            set_joint_value(q, self._robot.configuration_index(name), joint, set_to[name])
+            set_joint_value(q, self._robot.configuration_index(name), joint, values[name])
         self._viewer.show(q)
         return q
 
 
-def _range(robot: Robot, joint: Joint) -> tuple[float, float, float]:
+def _slider_range(robot: Robot, joint: Joint) -> tuple[float, float, float]:
     """Returns minimum, maximum and home value of a joint's slider."""
-    k = robot.configuration_index(joint.name)
+    index = robot.configuration_index(joint.name)
     if joint.type == "continuous":
-        return -math.pi, math.pi, math.atan2(robot.q_home[k + 1], robot.q_home[k])
-    value, low, high = float(robot.q_home[k]), float(robot.lower[k]), float(robot.upper[k])
-    low, high = (end if math.isfinite(end) else value + turn for end, turn in ((low, -math.pi), (high, math.pi)))
-    if not low < high:  # a joint that its limits hold still
+        return -math.pi, math.pi, math.atan2(robot.q_home[index + 1], robot.q_home[index])
+    value, low, high = float(robot.q_home[index]), float(robot.lower[index]), float(robot.upper[index])
+    low, high = (
+        limit if math.isfinite(limit) else value + half_turn for limit, half_turn in ((low, -math.pi), (high, math.pi))
+    )
+    if not low < high:  # equal limits: the joint cannot move
         low, high = low - 1e-3, high + 1e-3
     return low, high, min(max(value, low), high)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Pose
-from .image import data_uri
+from .image import encode_image_uri
 from .parts import Material, Part
 
 #: Number of values of a slot in a frame.
@@ -39,7 +39,7 @@ class Blob:
         self._size += len(data)
         return reference
 
-    def packet(self, header: Mapping[str, object]) -> bytes:
+    def make_packet(self, header: Mapping[str, object]) -> bytes:
         """Returns the packet of `header` and all arrays added so far."""
         text = json.dumps(header, separators=(",", ":")).encode()
         text += b" " * (-(len(text) + 4) % 8)
@@ -54,37 +54,37 @@ class Scene:
         self.packets: list[bytes] = []
         self._numbers: dict[tuple[str, Hashable], int] = {}
         self._count = {"geometries": 0, "materials": 0}
-        self._start()
+        self._start_packet()
 
-    def _start(self) -> None:
+    def _start_packet(self) -> None:
         """Starts a new packet."""
         self._blob = Blob()
         self._new: dict[str, list[dict[str, object]]] = {k: [] for k in ("geometries", "materials", "slots", "meshes")}
 
-    def slot(self, *path: str) -> int:
+    def add_slot(self, *path: str) -> int:
         """Adds a slot, listed under `path` in the page's scene menu; returns its number."""
         self.slots.append(path)
         self._new["slots"].append({"path": path})
         return len(self.slots) - 1
 
-    def geometry(self, key: Hashable, part: Part) -> int:
+    def add_geometry(self, key: Hashable, part: Part) -> int:
         """Returns the number of the geometry `part`, which is sent once for each `key`."""
         if (number := self._numbers.get(("geometries", key))) is not None:
             return number
-        narrow = np.uint16 if len(part.grid) <= 2**16 else np.uint32
-        return self._add(
+        index_type = np.uint16 if len(part.grid) <= 2**16 else np.uint32
+        return self._add_item(
             "geometries",
             key,
             {
                 "grid": self._blob.add(part.grid),
                 "origin": part.origin.tolist(),
                 "step": part.step,
-                "triangles": self._blob.add(part.triangles.astype(narrow)),
+                "triangles": self._blob.add(part.triangles.astype(index_type)),
                 "uvs": None if part.uvs is None else self._blob.add(part.uvs),
             },
         )
 
-    def material(self, material: Material, *, glow: bool = False, through: bool = False) -> int:
+    def add_material(self, material: Material, *, glow: bool = False, through: bool = False) -> int:
         """Returns the number of a material.
 
         Args:
@@ -95,18 +95,18 @@ class Scene:
         key = (material, glow, through)
         if (number := self._numbers.get(("materials", key))) is not None:
             return number
-        image = data_uri(material.texture) if material.texture is not None else None
+        image = encode_image_uri(material.texture) if material.texture is not None else None
         item: dict[str, object] = {"color": material.color, "texture": image, "glow": glow, "through": through}
-        return self._add("materials", key, item)
+        return self._add_item("materials", key, item)
 
-    def _add(self, kind: str, key: Hashable, item: dict[str, object]) -> int:
+    def _add_item(self, kind: str, key: Hashable, item: dict[str, object]) -> int:
         """Adds a geometry or material and returns its number."""
         number = self._numbers[kind, key] = self._count[kind]
         self._count[kind] += 1
         self._new[kind].append(item)
         return number
 
-    def mesh(
+    def add_mesh(
         self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
     ) -> None:
         """Adds a geometry to a slot; `placement` and `scale` are in the slot's frame."""
@@ -119,7 +119,7 @@ class Scene:
         """Returns the packet of everything new since the last call, or None if there is nothing."""
         if not any(self._new.values()):
             return None
-        packet = self._blob.packet({"kind": "scene", **self._new})
+        packet = self._blob.make_packet({"kind": "scene", **self._new})
         self.packets.append(packet)
-        self._start()
+        self._start_packet()
         return packet

@@ -14,7 +14,7 @@ from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 from . import checks
-from .checks import vector
+from .checks import validate_vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +28,8 @@ class SceneSnapshot:
         show_com: whether the center of mass is drawn.
         cones: {frame: friction coefficient} of friction cones on level ground.
         contacts: contacts of a plant.
-        coned_contacts: whether the contacts have cones.
-        around: feet of the support polygon; () for the polygon of the contacts; None for no polygon.
+        show_contact_cones: whether the contacts have cones.
+        support_feet: feet of the support polygon; () for the polygon of the contacts; None for no polygon.
         points: {name: (3,)} world [m].
         curves: {name: (n, 3)} world [m].
         desired_velocity: (3,) desired velocity of the center of mass, world [m/s], or None.
@@ -44,8 +44,8 @@ class SceneSnapshot:
     show_com: bool = True
     cones: Mapping[str, float] = field(default_factory=dict)
     contacts: tuple[ContactPoint, ...] = ()
-    coned_contacts: bool = False
-    around: tuple[str, ...] | None = None
+    show_contact_cones: bool = False
+    support_feet: tuple[str, ...] | None = None
     points: Mapping[str, Array] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict)
     desired_velocity: Array | None = None
@@ -79,34 +79,38 @@ class SceneSnapshot:
             UnknownNameError: a name in `forces`, `friction` or `normals` is not a frame of the robot.
             ArgumentError: a wrong shape, a non-finite value, or a quaternion not of unit norm.
         """
-        for what, value in (("forces", forces), ("friction", friction), ("normals", normals)):
+        for argument, value in (("forces", forces), ("friction", friction), ("normals", normals)):
             if isinstance(value, Mapping):
                 for name in value:
                     robot.frame_id(name)
-            elif what != "friction" and value is not None:
-                raise ArgumentTypeError(f"{what}: expected a mapping of frame names, got {type(value).__name__}")
-        wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
-        touching = checks.contact_points(contacts or ())
-        coned = tuple(wrenches or robot.feet) if show_friction_cones and contacts is None else ()
-        around: tuple[str, ...] | None = None
+            elif argument != "friction" and value is not None:
+                raise ArgumentTypeError(f"{argument}: expected a mapping of frame names, got {type(value).__name__}")
+        wrenches = {name: validate_vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
+        contact_points = checks.validate_contact_points(contacts or ())
+        frames_with_cone = tuple(wrenches or robot.feet) if show_friction_cones and contacts is None else ()
+        support_feet: tuple[str, ...] | None = None
         if show_support_polygon and contacts is not None:
-            around = () if touching else None  # in the air nothing supports
+            support_feet = () if contact_points else None  # in the air nothing supports
         elif show_support_polygon:
             loaded = [name for name in robot.feet if name in wrenches and wrenches[name].any()]
-            around = tuple(loaded or robot.feet)
+            support_feet = tuple(loaded or robot.feet)
         return cls(
-            q=checks.configuration("q", robot, q),
-            v=None if v is None else vector("v", v, (robot.nv,)),
+            q=checks.validate_configuration("q", robot, q),
+            v=None if v is None else validate_vector("v", v, (robot.nv,)),
             wrenches=wrenches,
             show_com=show_com,
-            cones={name: checks.friction_of(friction, name) for name in coned},
-            contacts=touching,
-            coned_contacts=show_friction_cones,
-            around=around,
-            points={name: vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()},
-            curves={name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()},
-            desired_velocity=None if desired_velocity is None else vector("desired_velocity", desired_velocity, (3,)),
-            reference_q=None if reference_q is None else checks.configuration("reference_q", robot, reference_q),
-            footholds=checks.footholds(footholds),
-            normals={name: checks.direction(f"normals[{name!r}]", n) for name, n in (normals or {}).items()},
+            cones={name: checks.find_friction(friction, name) for name in frames_with_cone},
+            contacts=contact_points,
+            show_contact_cones=show_friction_cones,
+            support_feet=support_feet,
+            points={name: validate_vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()},
+            curves={name: checks.validate_points(f"curves[{name!r}]", c) for name, c in (curves or {}).items()},
+            desired_velocity=None
+            if desired_velocity is None
+            else validate_vector("desired_velocity", desired_velocity, (3,)),
+            reference_q=None
+            if reference_q is None
+            else checks.validate_configuration("reference_q", robot, reference_q),
+            footholds=checks.validate_footholds(footholds),
+            normals={name: checks.validate_direction(f"normals[{name!r}]", n) for name, n in (normals or {}).items()},
         )

@@ -22,32 +22,32 @@ import tornado.web
 import tornado.websocket
 
 from ..errors import QuaddynError
-from .page import live_page, meshcat_script
+from .page import make_live_page, read_meshcat_script
 from .scene import Blob
 from .sliders import Slider
 
 #: The only address of the server, which is reachable from this machine alone.
 ADDRESS = "127.0.0.1"
-_START_SECONDS = 10.0
+_START_TIMEOUT = 10.0
 #: Minimum time between two frames sent to a page, about the frame time of a screen [s].
-_FRAME_SECONDS = 1 / 60
+_FRAME_PERIOD = 1 / 60
 
 
-#: Keys that a page reports, by their position on the keyboard (`KeyboardEvent.code`).
+#: Codes of the keys that a page reports, by their position on the keyboard (`KeyboardEvent.code`).
 KEY_CODES = frozenset(
     ("KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ShiftLeft")
 )
-_LONGEST_MESSAGE = 1024
+_MAX_MESSAGE_BYTES = 1024
 #: Maximum size of a request; longer ones are rejected before they are read [bytes].
-_LONGEST_BODY, _LONGEST_HEADER = 1024, 16384
+_MAX_BODY_BYTES, _MAX_HEADER_BYTES = 1024, 16384
 #: Maximum number of connections, including pages; further ones are closed at once.
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 #: Time after which a connection that has not become a page is closed [s].
-REQUEST_TIME = 10.0
+REQUEST_TIMEOUT = 10.0
 #: Time after which a page that has not taken a packet is closed [s].
-WRITE_TIME = 20.0
+WRITE_TIMEOUT = 20.0
 #: Time without a message after which keys and sticks of a page count as released [s].
-SILENCE = 1.0
+INPUT_TIMEOUT = 1.0
 #: Headers that prevent other sites from embedding the page, reading it, or learning its address.
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -82,15 +82,15 @@ class Server:
     """
 
     def __init__(self, title: str, port: int) -> None:
-        meshcat_script()  # a broken installation is reported here, not as a blank page
+        read_meshcat_script()  # a broken installation is reported here, not as a blank page
         self._title = title
         self._clients: set[_Client] = set()
-        self._kept: list[bytes] = []
-        self._note: dict[str, bytes] = {}
+        self._permanent_packets: list[bytes] = []
+        self._state_packets: dict[str, bytes] = {}
         self._frame: bytes | None = None
-        self._number = 0  # of the newest frame
+        self._frame_number = 0  # number of the newest frame
         self._scheduled = False
-        self._drivers: tuple[_Client, ...] = ()  # replaced as a whole: other threads read it
+        self._controlling_pages: tuple[_Client, ...] = ()  # replaced as a whole: other threads read it
         self._token = secrets.token_urlsafe(12)
         self._sliders: dict[str, Slider] = {}
         self._slider_values: dict[str, float] = {}
@@ -108,7 +108,7 @@ class Server:
         self._thread = threading.Thread(target=self._run, args=(started,), name="quaddyn-viewer", daemon=True)
         self._thread.start()
         try:
-            started.result(_START_SECONDS)
+            started.result(_START_TIMEOUT)
         except Exception as error:
             raise ServerError(f"the viewer's server did not start: {error!r}") from error
 
@@ -119,20 +119,20 @@ class Server:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Keys of `KEY_CODES` pressed on any page that has sent a message within `SILENCE`."""
-        return frozenset().union(*(driver.keys for driver in self._active_drivers()))
+        """Keys of `KEY_CODES` pressed on any page that has sent a message within `INPUT_TIMEOUT`."""
+        return frozenset().union(*(page.keys for page in self._active_pages()))
 
     @property
     def axes(self) -> tuple[float, float, float]:
         """Axes of a gamepad: the largest deflection of each axis on any page, -1 to 1."""
-        found = [driver.axes for driver in self._active_drivers()] or [(0.0, 0.0, 0.0)]
-        x, y, z = (max(each, key=abs) for each in zip(*found, strict=True))
+        deflections = [page.axes for page in self._active_pages()] or [(0.0, 0.0, 0.0)]
+        x, y, z = (max(each, key=abs) for each in zip(*deflections, strict=True))
         return x, y, z
 
     @property
     def paused(self) -> bool:
         """Whether a page has paused the run."""
-        return any(driver.paused for driver in self._drivers)
+        return any(page.paused for page in self._controlling_pages)
 
     def take_step(self) -> bool:
         """Returns whether a page has requested a single step that has not been taken, and marks it as taken."""
@@ -142,22 +142,22 @@ class Server:
         """Adds a slider to every page, in place of one of the same name."""
         self._sliders[slider.name] = slider
         self._slider_values = {**self._slider_values, slider.name: slider.start}
-        self.send_state("sliders", self._sliders_packet())
+        self.send_state("sliders", self._make_sliders_packet())
 
     @property
     def slider_values(self) -> dict[str, float]:
         """Value of each slider by name."""
         return dict(self._slider_values)
 
-    def _active_drivers(self) -> list[_Client]:
+    def _active_pages(self) -> list[_Client]:
         """Returns the controlling pages that have sent a message recently."""
         now = time.monotonic()
-        return [driver for driver in self._drivers if now - driver.heard < SILENCE]
+        return [page for page in self._controlling_pages if now - page.last_message_time < INPUT_TIMEOUT]
 
-    def _sliders_packet(self) -> bytes:
+    def _make_sliders_packet(self) -> bytes:
         """Returns the packet of all sliders."""
-        shown = [{**asdict(s), "value": self._slider_values[s.name]} for s in tuple(self._sliders.values())]
-        return Blob().packet({"kind": "sliders", "sliders": shown})
+        sliders = [{**asdict(s), "value": self._slider_values[s.name]} for s in tuple(self._sliders.values())]
+        return Blob().make_packet({"kind": "sliders", "sliders": sliders})
 
     @property
     def clients(self) -> int:
@@ -175,28 +175,28 @@ class Server:
 
     def send_packet(self, packet: bytes) -> None:
         """Sends a packet that every page needs, including pages that connect later."""
-        self._call(self._send, packet)
+        self._call_in_loop(self._append_packet, packet)
 
     def send_state(self, kind: str, packet: bytes) -> None:
         """Sends a packet that replaces the last one of its `kind`, such as the camera."""
-        self._call(self._state, kind, packet)
+        self._call_in_loop(self._replace_state, kind, packet)
 
     def send_frame(self, packet: bytes) -> None:
         """Makes `packet` the newest frame, which all pages receive; an older frame that was not sent yet is dropped."""
         self._frame = packet
-        self._number += 1
+        self._frame_number += 1
         if self._clients and not self._scheduled:
             self._scheduled = True
-            self._call(self._flush)
+            self._call_in_loop(self._start_sending)
 
     def close(self) -> None:
         """Disconnects all pages and frees the port; may be called repeatedly."""
         if self._thread.is_alive():
-            self._call(self._stop.set)
+            self._call_in_loop(self._stop.set)
             self._thread.join(5.0)
 
     # -- in the event loop's thread ----------------------------------------------------------------------------
-    def _call(self, function: Any, *args: object) -> None:
+    def _call_in_loop(self, function: Any, *args: object) -> None:
         """Runs a function in the thread of the event loop."""
         try:
             self._loop.call_soon_threadsafe(function, *args)
@@ -215,66 +215,66 @@ class Server:
         """Opens the port and serves until the server is closed."""
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        application = tornado.web.Application(websocket_max_message_size=_LONGEST_MESSAGE)
+        application = tornado.web.Application(websocket_max_message_size=_MAX_MESSAGE_BYTES)
         # A foreign host name that resolves to this machine (DNS rebinding) gets 404.
         application.add_handlers(
             r"(127\.0\.0\.1|localhost)",
             [
                 (prefix + path, handler, arguments)
-                for prefix, may_drive in ((f"/{self._token}/", True), ("/", False))
+                for prefix, may_control in ((f"/{self._token}/", True), ("/", False))
                 for path, handler, arguments in (
-                    ("", _Text, {"text": live_page(self._title, self.port), "kind": "text/html"}),
-                    ("meshcat.js", _Text, {"text": meshcat_script(), "kind": "text/javascript"}),
-                    ("socket", _Client, {"server": self, "may_drive": may_drive}),
+                    ("", _Text, {"text": make_live_page(self._title, self.port), "kind": "text/html"}),
+                    ("meshcat.js", _Text, {"text": read_meshcat_script(), "kind": "text/javascript"}),
+                    ("socket", _Client, {"server": self, "may_control": may_control}),
                 )
             ],
         )
         self._http = http = _Http(
             application,
-            max_body_size=_LONGEST_BODY,
-            max_header_size=_LONGEST_HEADER,
-            idle_connection_timeout=REQUEST_TIME,
-            body_timeout=REQUEST_TIME,
+            max_body_size=_MAX_BODY_BYTES,
+            max_header_size=_MAX_HEADER_BYTES,
+            idle_connection_timeout=REQUEST_TIMEOUT,
+            body_timeout=REQUEST_TIMEOUT,
         )
         http.pages = self._clients
         http.add_socket(self._socket)
         started.set_result(None)
         await self._stop.wait()
-        self._loop.set_exception_handler(_without_cancellations)
+        self._loop.set_exception_handler(_handle_loop_error)
         http.stop()
         for client in tuple(self._clients):
             client.close()
         await http.close_all_connections()
 
-    def _send(self, packet: bytes) -> None:
-        """Appends a packet for every page."""
-        self._kept.append(packet)
-        self._flush()
+    def _append_packet(self, packet: bytes) -> None:
+        """Appends a packet that every page receives, and starts sending it."""
+        self._permanent_packets.append(packet)
+        self._start_sending()
 
-    def _state(self, kind: str, packet: bytes) -> None:
-        """Replaces the packet of a kind."""
-        self._note[kind] = packet
-        self._flush()
+    def _replace_state(self, kind: str, packet: bytes) -> None:
+        """Replaces the state packet of a kind, and starts sending it."""
+        self._state_packets[kind] = packet
+        self._start_sending()
 
     def _on_slider_moved(self, client: _Client, name: object, value: object) -> None:
         """Stores the value of a slider that a page has moved, and sends it to the other pages."""
         slider = self._sliders.get(name) if isinstance(name, str) else None
-        if slider is None or isinstance(value, bool) or not _finite(value):
+        if slider is None or isinstance(value, bool) or not _is_finite_number(value):
             return
         self._slider_values = {**self._slider_values, slider.name: min(max(float(value), slider.low), slider.high)}
-        self._note["sliders"] = packet = self._sliders_packet()
+        self._state_packets["sliders"] = packet = self._make_sliders_packet()
         if client in self._clients:  # which has the value already
-            client.noted["sliders"] = packet
-        self._flush()
+            client.sent_states["sliders"] = packet
+        self._start_sending()
 
-    def _flush(self) -> None:
-        """Starts sending to every page."""
+    def _start_sending(self) -> None:
+        """Starts sending the pending packets to every page."""
         self._scheduled = False
         for client in self._clients:
             client.refresh()
 
 
-def _without_cancellations(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Reports errors of callbacks, except requests canceled by closing the server."""
     if not isinstance(context.get("exception"), asyncio.CancelledError):
         loop.default_exception_handler(context)
@@ -291,19 +291,19 @@ class _Http(tornado.httpserver.HTTPServer):
     @property
     def connections(self) -> int:
         """Number of open connections."""
-        return sum(not each.closed() for each in tuple(self._streams))
+        return sum(not stream.closed() for stream in tuple(self._streams))
 
     def handle_stream(self, stream: tornado.iostream.IOStream, address: tuple[Any, ...]) -> None:
         self._streams = {each for each in self._streams if not each.closed()}
-        if self.connections >= MOST_CONNECTIONS:
+        if self.connections >= MAX_CONNECTIONS:
             stream.close()
             return
         self._streams.add(stream)
-        asyncio.get_running_loop().call_later(REQUEST_TIME, self._end_unless_page, stream)
+        asyncio.get_running_loop().call_later(REQUEST_TIMEOUT, self._close_unless_page, stream)
         super().handle_stream(stream, address)
 
-    def _end_unless_page(self, stream: tornado.iostream.IOStream) -> None:
-        """Closes a connection that has not become a page in time."""
+    def _close_unless_page(self, stream: tornado.iostream.IOStream) -> None:
+        """Closes a connection that has not opened the websocket of a page in time."""
         if not any(page.stream is stream for page in self.pages):
             stream.close()
 
@@ -329,16 +329,16 @@ class _Text(tornado.web.RequestHandler):
 class _Client(tornado.websocket.WebSocketHandler):
     """Websocket of one connected page; tornado rejects pages of another origin."""
 
-    def initialize(self, server: Server, may_drive: bool) -> None:
-        self._server, self._may_drive = server, may_drive
+    def initialize(self, server: Server, may_control: bool) -> None:
+        self._server, self._may_control = server, may_control
         self._sent = 0  # number of packets sent of those that every page needs
-        self.noted: dict[str, bytes] = {}  # last packet sent of each kind
-        self._seen = 0
-        self._busy = False
-        self.heard = -math.inf
-        self._forget()
+        self.sent_states: dict[str, bytes] = {}  # last packet sent of each kind
+        self._last_frame_number = 0
+        self._is_sending = False
+        self.last_message_time = -math.inf
+        self._release_inputs()
 
-    def _forget(self) -> None:
+    def _release_inputs(self) -> None:
         """Releases all inputs of the page."""
         self.keys: frozenset[str] = frozenset()
         self.axes = (0.0, 0.0, 0.0)
@@ -350,8 +350,8 @@ class _Client(tornado.websocket.WebSocketHandler):
         assert self.ws_connection is not None and self.ws_connection.stream is not None
         self.stream: tornado.iostream.IOStream = self.ws_connection.stream
         server._clients.add(self)
-        if self._may_drive:
-            server._drivers = (*server._drivers, self)
+        if self._may_control:
+            server._controlling_pages = (*server._controlling_pages, self)
         self.refresh()
         server._connected.set()
 
@@ -361,69 +361,69 @@ class _Client(tornado.websocket.WebSocketHandler):
         It may also contain ``"step": 1`` or ``"slide": [name, value]`` once. A list alone is the keys; anything else
         releases all inputs. Messages of pages without the token are ignored.
         """
-        if not self._may_drive:
+        if not self._may_control:
             return
         try:
-            said = json.loads(message)
+            content = json.loads(message)
         except (ValueError, RecursionError):
-            said = None
-        said = {"keys": said} if isinstance(said, list) else said if isinstance(said, dict) else {}
-        keys, axes = said.get("keys"), said.get("axes")
-        self.heard = time.monotonic()
+            content = None
+        content = {"keys": content} if isinstance(content, list) else content if isinstance(content, dict) else {}
+        keys, axes = content.get("keys"), content.get("axes")
+        self.last_message_time = time.monotonic()
         self.keys = (
             frozenset(k for k in keys if isinstance(k, str)) & KEY_CODES if isinstance(keys, list) else frozenset()
         )
-        self.axes = _axes(axes)
-        self.paused = said.get("paused") is True
-        if said.get("step") == 1:
+        self.axes = _parse_axes(axes)
+        self.paused = content.get("paused") is True
+        if content.get("step") == 1:
             self._server._steps.release()
-        slide = said.get("slide")
+        slide = content.get("slide")
         if isinstance(slide, list) and len(slide) == 2:
             self._server._on_slider_moved(self, *slide)
 
     def on_close(self) -> None:
         server = self._server
         server._clients.discard(self)
-        server._drivers = tuple(
-            driver for driver in server._drivers if driver is not self
+        server._controlling_pages = tuple(
+            page for page in server._controlling_pages if page is not self
         )  # a closed page presses no key
         if not server._clients:
             server._connected.clear()
 
     def refresh(self) -> None:
         """Starts sending the packets that the page has not received."""
-        if not self._busy:
-            self._busy = True
+        if not self._is_sending:
+            self._is_sending = True
             asyncio.get_running_loop().create_task(self._send_pending_packets())
 
     async def _send_pending_packets(self) -> None:
         """Sends packets one at a time over the websocket, each after the previous one was taken."""
         try:
-            while (packet := self._next()) is not None:
+            while (packet := self._next_packet()) is not None:
                 is_frame = packet is self._server._frame
-                await asyncio.wait_for(self.write_message(packet, binary=True), WRITE_TIME)
+                await asyncio.wait_for(self.write_message(packet, binary=True), WRITE_TIMEOUT)
                 if is_frame:
-                    await asyncio.sleep(_FRAME_SECONDS)
+                    await asyncio.sleep(_FRAME_PERIOD)
         except (tornado.websocket.WebSocketClosedError, tornado.iostream.StreamClosedError):
             self.on_close()
         except TimeoutError:
             self.on_close()
             self.stream.close()
         finally:
-            self._busy = False
+            self._is_sending = False
 
-    def _next(self) -> bytes | None:
+    def _next_packet(self) -> bytes | None:
         """Returns the next packet for the page, or None if it has received everything."""
         server = self._server
-        if self._sent < len(server._kept):
+        if self._sent < len(server._permanent_packets):
             self._sent += 1
-            return server._kept[self._sent - 1]
-        for kind, packet in server._note.items():
-            if self.noted.get(kind) is not packet:
-                self.noted[kind] = packet
+            return server._permanent_packets[self._sent - 1]
+        for kind, packet in server._state_packets.items():
+            if self.sent_states.get(kind) is not packet:
+                self.sent_states[kind] = packet
                 return packet
-        if self._seen != server._number:
-            self._seen = server._number
+        if self._last_frame_number != server._frame_number:
+            self._last_frame_number = server._frame_number
             return server._frame
         return None
 
@@ -431,19 +431,19 @@ class _Client(tornado.websocket.WebSocketHandler):
         raise tornado.web.HTTPError(400)
 
 
-def _axes(said: object) -> tuple[float, float, float]:
+def _parse_axes(value: object) -> tuple[float, float, float]:
     """Returns three numbers from -1 to 1; zeros for invalid input."""
-    if not (isinstance(said, list) and len(said) == 3):
+    if not (isinstance(value, list) and len(value) == 3):
         return 0.0, 0.0, 0.0
-    if not all(_finite(x) for x in said):
+    if not all(_is_finite_number(x) for x in value):
         return 0.0, 0.0, 0.0
-    x, y, z = (min(max(float(a), -1.0), 1.0) for a in said)
+    x, y, z = (min(max(float(a), -1.0), 1.0) for a in value)
     return x, y, z
 
 
-def _finite(said: object) -> TypeGuard[int | float]:
+def _is_finite_number(value: object) -> TypeGuard[int | float]:
     """Returns whether a value is a number that fits a float; JSON permits larger ones."""
     try:
-        return isinstance(said, int | float) and math.isfinite(said)
+        return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:
         return False

@@ -38,7 +38,7 @@ class Signals:
         Raises:
             ArgumentError: more than `MAX_LINES` lines.
         """
-        found: dict[int, float] = {}
+        new_values: dict[int, float] = {}
         for panel, lines in panels.items():
             for name, value in lines.items():
                 key = panel, name
@@ -49,9 +49,9 @@ class Signals:
                         )
                     self._numbers[key] = len(self._numbers)
                     self._new.append({"panel": panel, "name": name})
-                found[self._numbers[key]] = value
+                new_values[self._numbers[key]] = value
         values = np.full(len(self._numbers), np.nan, dtype=np.float32)
-        for i, value in found.items():
+        for i, value in new_values.items():
             values[i] = value
         return values
 
@@ -62,7 +62,7 @@ class Signals:
 
 
 def validate_signals(signals: object) -> dict[str, dict[str, float]]:
-    """Returns the panels of a caller, or raises.
+    """Returns the argument `signals` of `Viewer.show` as panels of lines, or raises.
 
     Raises:
         ArgumentTypeError: not a mapping of mappings of numbers.
@@ -71,48 +71,48 @@ def validate_signals(signals: object) -> dict[str, dict[str, float]]:
         return {}
     if not isinstance(signals, Mapping):
         raise ArgumentTypeError(f"signals: expected {{panel: {{line: value}}}}, got {type(signals).__name__}")
-    out: dict[str, dict[str, float]] = {}
+    panels: dict[str, dict[str, float]] = {}
     for panel, lines in signals.items():
         if not (isinstance(panel, str) and isinstance(lines, Mapping) and all(isinstance(n, str) for n in lines)):
             raise ArgumentTypeError(f"signals[{panel!r}]: expected a mapping of lines by name")
-        out[panel] = {name: check_number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
-    return out
+        panels[panel] = {name: check_number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
+    return panels
 
 
-def motion_panels(
-    robot: Robot, data: pin.Data, center: Array, moving: bool, wanted: Array | None
+def make_motion_panels(
+    robot: Robot, data: pin.Data, center: Array, has_velocity: bool, desired_velocity: Array | None
 ) -> dict[str, dict[str, float]]:
     """Returns panels of height and velocity of the center of mass, in the heading of the base.
 
     `data` must be as after ``centerOfMass``.
     """
-    out = {HEIGHT: {"centre of mass": float(center[2])}}
-    if moving:
+    panels = {HEIGHT: {"center of mass": float(center[2])}}
+    if has_velocity:
         R = data.oMi[1].rotation if robot.root == "free" else np.eye(3)
         x, y = float(R[0, 0]), float(R[1, 0])
         length = max(float(np.hypot(x, y)), 1e-9)
         x, y = x / length, y / length
         u, v, w = data.vcom[0].tolist()
         lines = {"forward": x * u + y * v, "left": x * v - y * u, "up": w}
-        if wanted is not None:
-            a, b = float(wanted[0]), float(wanted[1])
-            lines |= {"forward, wanted": x * a + y * b, "left, wanted": x * b - y * a}
-        out[SPEED] = lines
-    return out
+        if desired_velocity is not None:
+            a, b = float(desired_velocity[0]), float(desired_velocity[1])
+            lines |= {"forward, desired": x * a + y * b, "left, desired": x * b - y * a}
+        panels[SPEED] = lines
+    return panels
 
 
-def torque_panel(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
+def make_torque_panel(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
     """Returns a panel of the joint torques in percent of their limits, or as torques for joints without limits."""
-    out: dict[str, dict[str, float]] = {}
+    panels: dict[str, dict[str, float]] = {}
     for name, value, limit in zip(robot.actuated, tau.tolist(), robot.effort_limits.tolist(), strict=True):
         if np.isfinite(limit) and limit > 0.0:
-            out.setdefault(LOAD, {})[name] = 100.0 * value / limit
+            panels.setdefault(LOAD, {})[name] = 100.0 * value / limit
         else:
-            out.setdefault(TORQUE, {})[name] = value
-    return out
+            panels.setdefault(TORQUE, {})[name] = value
+    return panels
 
 
-def force_panel(
+def make_force_panel(
     robot: Robot, wrenches: Mapping[str, Array], contacts: tuple[ContactPoint, ...]
 ) -> dict[str, dict[str, float]]:
     """Returns a panel of the magnitudes of the forces on each foot, and on all other contacts."""

@@ -13,7 +13,7 @@ from ..robot.arguments import check_number
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """Slider on the live page; `start` is its initial value, and the unit is shown after the value."""
+    """Slider on the live page; `start` is its initial value, and `unit` is the text after the value."""
 
     name: str
     low: float
@@ -30,9 +30,9 @@ class Slider:
             ArgumentTypeError: a text or number of a wrong type.
             ArgumentError: limits that are not finite and in order, or a value beyond them.
         """
-        for what, text in (("name", name), ("unit", unit), ("group", group)):
+        for argument, text in (("name", name), ("unit", unit), ("group", group)):
             if not isinstance(text, str):
-                raise ArgumentTypeError(f"{what}: expected a text, got {type(text).__name__}")
+                raise ArgumentTypeError(f"{argument}: expected a text, got {type(text).__name__}")
         low, high, value = check_number("low", low), check_number("high", high), check_number("value", value)
         if not (np.isfinite([low, high, value]).all() and low < high and low <= value <= high):
             raise ArgumentError(f"slider {name!r}: expected low <= value <= high, got {low:g}, {value:g}, {high:g}")

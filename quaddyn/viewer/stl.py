@@ -9,7 +9,7 @@ import numpy as np
 from .parts import MeshError, Part
 
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-# Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
+# Each digit can be matched in one way only: otherwise a long word that is not a number would take quadratic time.
 _NUMBER = rb"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
 _VERTEX = re.compile(rb"vertex\s+" + _NUMBER + rb"\s+" + _NUMBER + rb"\s+" + _NUMBER)
 
@@ -24,8 +24,8 @@ def read_stl(data: bytes) -> tuple[Part, ...]:
     if len(data) >= 84 and len(data) == 84 + 50 * count:  # the word "solid" also begins some binary files
         corners = np.frombuffer(data, _FACET, count, 84)["corners"].reshape(-1, 3)
     elif data.lstrip()[:5].lower() == b"solid":
-        words = (float(word) for found in _VERTEX.finditer(data) for word in found.groups())
-        with np.errstate(over="ignore"):  # what is not finite is refused when the part is made
+        words = (float(word) for match in _VERTEX.finditer(data) for word in match.groups())
+        with np.errstate(over="ignore"):  # numbers that are not finite are rejected by `Part`
             corners = np.fromiter(words, dtype=np.float64).astype(np.float32).reshape(-1, 3)
     else:
         raise MeshError(f"not an STL file: {len(data)} bytes, a header for {84 + 50 * count}")

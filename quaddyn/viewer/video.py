@@ -29,7 +29,7 @@ from ..errors import ArgumentError, QuaddynError
 #: Program names of supported browsers.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 #: Options for a browser without a window, network, graphics card or user profile.
-FLAGS = (
+BROWSER_OPTIONS = (
     "--headless", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage",
     "--no-proxy-server", "--no-first-run", "--no-default-browser-check", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio",
@@ -40,10 +40,10 @@ ENCODERS = {
     ".mp4": ("-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart"),
     ".webm": ("-c:v", "libvpx-vp9", "-pix_fmt", "yuv420p", "-crf", "28", "-b:v", "0", "-row-mt", "1", "-cpu-used", "4"),
 }
-TYPES = {".mp4": ("video/mp4;codecs=avc1.42E01E", "video/mp4"), ".webm": ("video/webm;codecs=vp8", "video/webm")}
+MEDIA_TYPES = {".mp4": ("video/mp4;codecs=avc1.42E01E", "video/mp4"), ".webm": ("video/webm;codecs=vp8", "video/webm")}
 #: Minimum size of a video with at least one picture [bytes].
 MIN_VIDEO_BYTES = 1000
-#: Timeout for starting the browser, and for its answers [s].
+#: Timeout for starting the browser, and for loading the page [s].
 BROWSER_TIMEOUT = 60.0
 
 
@@ -61,7 +61,7 @@ def check_video(path: Path | None) -> None:
         return
     if path.suffix.lower() not in ENCODERS:
         raise ArgumentError(f"{path}: expected a file name that ends with {' or '.join(ENCODERS)}")
-    _browser()
+    _find_browser()
 
 
 def render_video(
@@ -77,9 +77,9 @@ def render_video(
     Args:
         page: file written by `Viewer.record`.
         path: file to write, with suffix .mp4 or .webm.
-        fps: frames per second.
+        fps: frame rate [1/s].
         size: width and height, even numbers [pixels].
-        progress: called with the fraction done (0 to 1); None for none.
+        progress: called with the completed fraction, 0 to 1; None for no calls.
 
     Returns:
         The encoder: "ffmpeg" or "browser".
@@ -89,42 +89,42 @@ def render_video(
         QuaddynError: no browser is installed, none records this format, or a program failed.
     """
     check_video(path)
-    program = _ffmpeg()
-    say = progress or (lambda share: None)
-    with _running(_browser(), size) as address:
+    program = _find_ffmpeg()
+    report_progress = progress or (lambda fraction: None)
+    with _run_browser(_find_browser(), size) as address:
         if program is None:
-            asyncio.run(_by_browser(address, page, path, fps, size))
+            asyncio.run(_record_by_browser(address, page, path, fps, size))
             return "browser"
-        asyncio.run(_by_ffmpeg(program, address, page, path, fps, size, say))
+        asyncio.run(_render_by_ffmpeg(program, address, page, path, fps, size, report_progress))
         return "ffmpeg"
 
 
-def _browser() -> str:
+def _find_browser() -> str:
     """Returns the program of an installed browser, or raises."""
     for name in BROWSERS:
-        if (found := shutil.which(name)) is not None:
-            return found
+        if (program := shutil.which(name)) is not None:
+            return program
     raise QuaddynError(f"a video needs a browser to draw it; none of {', '.join(BROWSERS)} is installed")
 
 
-def _ffmpeg() -> str | None:
+def _find_ffmpeg() -> str | None:
     """Returns the program of ffmpeg, or None."""
-    if (found := shutil.which("ffmpeg")) is not None:
-        return found
+    if (program := shutil.which("ffmpeg")) is not None:
+        return program
     with contextlib.suppress(ImportError, RuntimeError):
         return str(importlib.import_module("imageio_ffmpeg").get_ffmpeg_exe())
     return None
 
 
 @contextlib.contextmanager
-def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
+def _run_browser(program: str, size: tuple[int, int]) -> Iterator[str]:
     """Runs a browser with an empty profile; yields the address of its first tab, and ends it with all its processes."""
-    unconfined = ("--no-sandbox",) if os.geteuid() == 0 else ()  # as root a browser starts in no other way
+    unconfined = ("--no-sandbox",) if os.geteuid() == 0 else ()  # required by browsers that run as root
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [
                 program,
-                *FLAGS,
+                *BROWSER_OPTIONS,
                 *unconfined,
                 f"--user-data-dir={profile}",
                 f"--window-size={size[0]},{size[1]}",
@@ -164,28 +164,28 @@ class _Tab:
         """Opens a recorded page, stopped at its start, in a tab."""
         socket = await tornado.websocket.websocket_connect(address, max_message_size=2**30)
         try:
-            yield await cls(socket)._show(page, size)
+            yield await cls(socket)._load(page, size)
         finally:
             socket.close()
             while await socket.read_message() is not None:
                 pass
 
-    async def _show(self, page: Path, size: tuple[int, int]) -> _Tab:
+    async def _load(self, page: Path, size: tuple[int, int]) -> _Tab:
         """Loads a page and waits until it is drawn."""
-        target = await self.call("Target.createTarget", url="about:blank")
-        attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        target = await self.call_method("Target.createTarget", url="about:blank")
+        attached = await self.call_method("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-        await self.call("Emulation.setDeviceMetricsOverride", **metrics)
-        await self.call("Page.navigate", url=page.resolve().as_uri() + "#t=0&film")
+        await self.call_method("Emulation.setDeviceMetricsOverride", **metrics)
+        await self.call_method("Page.navigate", url=page.resolve().as_uri() + "#t=0&film")
         deadline = time.monotonic() + BROWSER_TIMEOUT
-        while not await self.value("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))"):
+        while not await self.evaluate("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))"):
             if time.monotonic() > deadline:
                 raise QuaddynError(f"{page}: the browser did not show the page in time")
             await asyncio.sleep(0.05)
         return self
 
-    async def call(self, method: str, **parameters: object) -> dict[str, Any]:
+    async def call_method(self, method: str, **parameters: object) -> dict[str, Any]:
         """Calls a method of the DevTools protocol and returns its result."""
         number = next(self._numbers)
         await self._socket.write_message(
@@ -195,21 +195,23 @@ class _Tab:
             text = await self._socket.read_message()
             if text is None:
                 raise QuaddynError("the browser ended while it was drawing")
-            answer = json.loads(text)
-            if answer.get("id") == number:
-                if "error" in answer:
-                    raise QuaddynError(f"the browser cannot {method}: {answer['error'].get('message')}")
-                return dict(answer["result"])
+            response = json.loads(text)
+            if response.get("id") == number:
+                if "error" in response:
+                    raise QuaddynError(f"the browser cannot {method}: {response['error'].get('message')}")
+                return dict(response["result"])
 
-    async def value(self, expression: str) -> Any:
+    async def evaluate(self, expression: str) -> Any:
         """Returns the value of a JavaScript expression; promises are awaited."""
-        out = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in out:
-            raise QuaddynError(f"the page failed: {out['exceptionDetails'].get('text')}")
-        return out["result"].get("value")
+        result = await self.call_method(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in result:
+            raise QuaddynError(f"the page failed: {result['exceptionDetails'].get('text')}")
+        return result["result"].get("value")
 
 
-async def _by_ffmpeg(
+async def _render_by_ffmpeg(
     program: str,
     address: str,
     page: Path,
@@ -223,12 +225,12 @@ async def _by_ffmpeg(
     even = ("-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2")
     command = (program, "-y", "-loglevel", "error", *pictures, *even, *ENCODERS[path.suffix.lower()], str(path))
     async with _Tab.open(address, page, size) as tab:
-        count = round(float(await tab.value("quaddyn.player.end")) * fps) + 1
+        count = round(float(await tab.evaluate("quaddyn.player.end")) * fps) + 1
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as encoder:
             assert encoder.stdin is not None
             for i in range(count):
-                await tab.value(f"quaddyn.drawn({i / fps})")
-                picture = await tab.call("Page.captureScreenshot", format="png")
+                await tab.evaluate(f"quaddyn.drawn({i / fps})")
+                picture = await tab.call_method("Page.captureScreenshot", format="png")
                 try:
                     encoder.stdin.write(base64.b64decode(picture["data"]))
                 except BrokenPipeError:
@@ -239,13 +241,13 @@ async def _by_ffmpeg(
         raise QuaddynError(f"ffmpeg failed: {errors.decode(errors='replace').strip()[-300:]}")
 
 
-async def _by_browser(address: str, page: Path, path: Path, fps: float, size: tuple[int, int]) -> None:
+async def _record_by_browser(address: str, page: Path, path: Path, fps: float, size: tuple[int, int]) -> None:
     """Records the scene by the browser in real time."""
     async with _Tab.open(address, page, size) as tab:
-        for kind in TYPES[path.suffix.lower()]:
-            if await tab.value(f"MediaRecorder.isTypeSupported({kind!r})"):
-                taken = base64.b64decode(await tab.value(f"filmed({kind!r}, {fps})"))
-                if len(taken) > MIN_VIDEO_BYTES:
-                    path.write_bytes(taken)
+        for kind in MEDIA_TYPES[path.suffix.lower()]:
+            if await tab.evaluate(f"MediaRecorder.isTypeSupported({kind!r})"):
+                video = base64.b64decode(await tab.evaluate(f"filmed({kind!r}, {fps})"))
+                if len(video) > MIN_VIDEO_BYTES:
+                    path.write_bytes(video)
                     return
     raise QuaddynError(f"this browser records no {path.suffix} and there is no ffmpeg; pip install 'quaddyn[video]'")

@@ -30,7 +30,7 @@ from ..strict_attributes import StrictAttributes
 from . import camera, checks
 from . import signals as plotted
 from .animation import Animation
-from .checks import vector
+from .checks import validate_vector
 from .drawing import Drawing
 from .figure import Figure, MissingMesh
 from .landscape import Landscape
@@ -40,8 +40,8 @@ from .scene_snapshot import SceneSnapshot
 from .server import Server
 from .sliders import Slider
 
-#: Period at which a paused loop checks whether it may continue [s].
-_POLL = 0.005
+#: Time between two checks of a paused loop whether it may continue [s].
+_PAUSE_POLL_PERIOD = 0.005
 
 
 @renamed_attributes(
@@ -74,7 +74,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
     Attributes:
         robot: robot that is shown.
-        newtons_per_meter: length scale of force arrows [N/m].
+        newtons_per_meter: length scale of force arrows [N/m], as passed or, for None, from the weight.
 
     Raises:
         ServerError: the port is not available.
@@ -112,25 +112,25 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self._drawing = Drawing(robot, self._scene, self._figure, self._landscape, self.newtons_per_meter)
         self._signals = plotted.Signals()
         self._channels: list[dict[str, str]] = []
-        self._unserved: dict[str, float] = {}  # sliders
+        self._initial_slider_values: dict[str, float] = {}  # values of sliders by name, without a live page
         self._recording = Animation(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
-        self._floor = self._floor_packet()
+        self._floor = self._make_floor_packet()
         if terrain is not None:
             self.show_terrain(terrain)
-        nothing = np.zeros(0, dtype=np.float32)
-        first_look = self._drawing.update_poses(SceneSnapshot(np.array(robot.q_home)))
+        no_values = np.zeros(0, dtype=np.float32)
+        first_poses = self._drawing.update_poses(SceneSnapshot(np.array(robot.q_home)))
         self._home = self._drawing.base
         self.set_camera()
         if self.missing_meshes and self._server:
             text = f"{len(self.missing_meshes)} mesh(es) missing:\n" + "\n".join(map(str, self.missing_meshes[:8]))
-            self._server.send_state("note", Blob().packet({"kind": "note", "text": text}))
-        self._send(first_look, "", nothing, None)  # not recorded
+            self._server.send_state("note", Blob().make_packet({"kind": "note", "text": text}))
+        self._send(first_poses, "", no_values, None)  # not recorded
         if open_browser:
             webbrowser.open(self.url)
 
-    # -- what it is ----------------------------------------------------------------------------------------------
+    # -- live page -----------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
         """Address of the live page on this machine, with the token that permits control of the run.
@@ -138,7 +138,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             QuaddynError: the viewer was made with ``serve=False`` or has been closed.
         """
-        return self._live.url
+        return self._live_server.url
 
     @property
     def missing_meshes(self) -> tuple[MissingMesh, ...]:
@@ -164,16 +164,16 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Returns:
             Whether a page is connected.
         """
-        return self._live.wait(timeout)
+        return self._live_server.wait(timeout)
 
     @property
-    def _live(self) -> Server:
+    def _live_server(self) -> Server:
         """Server of the live page; raises if there is none."""
         if self._server is None or self._finalizer is None or not self._finalizer.alive:
             raise QuaddynError("this viewer serves no page: it was closed or made with serve=False")
         return self._server
 
-    # -- showing -------------------------------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------------------------
     @renamed_parameters(
         com="show_com",
         cones="show_friction_cones",
@@ -235,8 +235,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             normals: {frame name: (3,)} normal of the ground below the frame, such as those of a `LocomotionCommand`,
                 drawn as arrows.
             tau: (nu,) joint torques, plotted as fractions of the effort limits [N m or N].
-            signals: {panel title: {line label: value}} plotted in panels of their own. A panel replaces the default
-                panel of the same title; the line "x, wanted" is drawn dashed in the color of "x".
+            signals: {panel title: {line label: value}} plotted in separate panels. A panel replaces the default
+                panel of the same title; the line "x, desired" is drawn dashed in the color of "x".
             caption: text in the corner of the page.
             time: time of the frame in the recording [s]; by default 1 / fps after the last frame.
 
@@ -262,20 +262,22 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             footholds=footholds,
             normals=normals,
         )
-        torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
+        torque = None if tau is None else validate_vector("tau", tau, (self.robot.nu,))
         panels = plotted.validate_signals(signals)
         if time is not None and not np.isfinite(check_number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         drawing = self._drawing
         poses = drawing.update_poses(snapshot)
-        moving = snapshot.v is not None
-        own = plotted.motion_panels(self.robot, drawing.data, drawing.center, moving, snapshot.desired_velocity)
-        own |= plotted.force_panel(self.robot, snapshot.wrenches, snapshot.contacts)
+        has_velocity = snapshot.v is not None
+        default_panels = plotted.make_motion_panels(
+            self.robot, drawing.data, drawing.center, has_velocity, snapshot.desired_velocity
+        )
+        default_panels |= plotted.make_force_panel(self.robot, snapshot.wrenches, snapshot.contacts)
         if torque is not None:
-            own |= plotted.torque_panel(self.robot, torque)
-        values = self._signals.values(own | panels)
-        shown_at = self._recording.add(time, poses, caption or "", values)
-        self._send(poses, caption or "", values, shown_at)
+            default_panels |= plotted.make_torque_panel(self.robot, torque)
+        values = self._signals.values(default_panels | panels)
+        recording_time = self._recording.add(time, poses, caption or "", values)
+        self._send(poses, caption or "", values, recording_time)
 
     def show_plant(self, plant: Plant, **options: Any) -> None:
         """Shows the present state of a plant: robot, terrain, contacts with their forces, torques and time.
@@ -292,8 +294,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if plant.robot is not self.robot:
             raise ArgumentError(f"plant: of {plant.robot.name!r}, but this viewer shows {self.robot.name!r}")
         self.show_terrain(plant.terrain)
-        shown: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
-        self.show(plant.q, **(shown | options))
+        defaults: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
+        self.show(plant.q, **(defaults | options))
 
     def show_terrain(self, terrain: Terrain | Surface | Iterable[Surface]) -> None:
         """Draws a terrain from the next `show` on, in place of the previous one; ``()`` draws none.
@@ -304,8 +306,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Args:
             terrain: terrain such as ``plant.terrain``, or surfaces.
         """
-        if self._landscape.show(terrain if isinstance(terrain, Terrain) else Terrain.from_surfaces(terrain)):
-            self._floor = self._floor_packet()
+        if self._landscape.set_terrain(terrain if isinstance(terrain, Terrain) else Terrain.from_surfaces(terrain)):
+            self._floor = self._make_floor_packet()
             if self._server is not None:
                 self._server.send_state("floor", self._floor)
 
@@ -318,7 +320,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no frame of a name.
         """
-        self._drawing.show_frames(checks.names(names))
+        self._drawing.show_frames(checks.validate_names(names))
 
     def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
         """Draws the paths of frames as dotted lines from the next `show` on; ``()`` draws none.
@@ -335,7 +337,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             ArgumentError: `dots` is not positive.
         """
         check_positive("dots", dots)
-        self._drawing.show_trails(checks.names(names), int(dots))
+        self._drawing.show_trails(checks.validate_names(names), int(dots))
 
     def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:
         """Draws collision capsules from the next `show` on, and lines between the nearest pairs.
@@ -363,10 +365,10 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             UnknownNameError: no frame of a name.
             ArgumentError: point contacts, or two contacts of one name.
         """
-        flat = check_surfaces("soles", soles)
-        for sole in flat:
+        surfaces = check_surfaces("soles", soles)
+        for sole in surfaces:
             self.robot.frame_id(sole.frame)
-        self._drawing.soles = flat
+        self._drawing.soles = surfaces
 
     def set_camera(
         self,
@@ -395,10 +397,10 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if target is None:
             point, base = (figure.low + figure.high) / 2, self._home
         else:
-            point, base = vector("target", target, (3,)), self._drawing.base
+            point, base = validate_vector("target", target, (3,)), self._drawing.base
         view = camera.camera_parameters(point, figure.size, distance, azimuth, elevation, fov)
         scales = {"size": figure.size, "newtons_per_meter": self.newtons_per_meter}
-        self._camera = Blob().packet({"kind": "camera", "base": base.tolist(), "follow": follow, **view, **scales})
+        self._camera = Blob().make_packet({"kind": "camera", "base": base.tolist(), "follow": follow, **view, **scales})
         if self._server is not None:
             self._server.send_state("camera", self._camera)
 
@@ -411,16 +413,16 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if packet is not None:
             self._server.send_packet(packet)
         if channels:
-            self._server.send_packet(Blob().packet({"kind": "channels", "channels": channels}))
+            self._server.send_packet(Blob().make_packet({"kind": "channels", "channels": channels}))
         blob = Blob()
         arrays = {"poses": blob.add(poses), "values": blob.add(values)}
-        self._server.send_frame(blob.packet({"kind": "frame", **arrays, "text": text, "time": time}))
+        self._server.send_frame(blob.make_packet({"kind": "frame", **arrays, "text": text, "time": time}))
 
-    def _floor_packet(self) -> bytes:
-        return Blob().packet({"kind": "floor", "height": self._landscape.floor})
+    def _make_floor_packet(self) -> bytes:
+        """Returns the packet with the height of the floor."""
+        return Blob().make_packet({"kind": "floor", "height": self._landscape.floor})
 
-    # -- input from the live page
-    # ----------------------------------------------------------------------------------------------
+    # -- input from the live page --------------------------------------------------------------------------------
     def add_slider(
         self, name: str, low: float, high: float, value: float, *, unit: str = "", group: str = "settings"
     ) -> None:
@@ -440,14 +442,14 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             ArgumentError: not ``low <= value <= high`` with ``low < high``.
         """
         slider = Slider.validated(name, low, high, value, unit, group)
-        self._unserved[name] = slider.start
+        self._initial_slider_values[name] = slider.start
         if self._server is not None:
             self._server.add_slider(slider)
 
     @property
     def sliders(self) -> dict[str, float]:
         """Value of each slider by name."""
-        return dict(self._unserved) if self._server is None else self._server.slider_values
+        return dict(self._initial_slider_values) if self._server is None else self._server.slider_values
 
     @property
     def gamepad_axes(self) -> tuple[float, float, float]:
@@ -473,7 +475,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         """
         start = clock.perf_counter()
         while self._server is not None and self._server.paused and not self._server.take_step():
-            clock.sleep(_POLL)
+            clock.sleep(_PAUSE_POLL_PERIOD)
         return clock.perf_counter() - start
 
     # -- recording -----------------------------------------------------------------------------------------------
@@ -493,21 +495,21 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             QuaddynError: no frame has been shown.
             OSError: the file cannot be written.
         """
-        made = RecordedPage(path)
-        made.write_text(self._page(title), encoding="utf-8")
-        return made
+        recorded = RecordedPage(path)
+        recorded.write_text(self._make_page(title), encoding="utf-8")
+        return recorded
 
-    def _page(self, title: str | None) -> str:
+    def _make_page(self, title: str | None) -> str:
         """Returns the recorded page."""
-        channels = Blob().packet({"kind": "channels", "channels": self._channels})
+        channels = Blob().make_packet({"kind": "channels", "channels": self._channels})
         packets = (*self._scene.packets, self._floor, self._camera, channels)
-        return self._recording.page(packets, title or self.robot.name)
+        return self._recording.make_page(packets, title or self.robot.name)
 
     def _repr_html_(self) -> str:
         """Returns the recorded page for a notebook; the robot at home if nothing has been shown."""
         if not len(self._recording):
             self.show(self.robot.q_home)
-        return embed_in_iframe(self._page(None))
+        return embed_in_iframe(self._make_page(None))
 
     def clear_recording(self) -> None:
         """Deletes the stored frames; the next recording starts at the next `show`."""
@@ -528,7 +530,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         yield
         self.record(path, title=title)
 
-    # -- life ----------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------
     def close(self) -> None:
         """Stops the server and frees its port; frames shown so far can still be recorded."""
         if self._finalizer is not None:
@@ -546,5 +548,5 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         raise ArgumentTypeError("a Viewer cannot be copied or pickled; make another")
 
     def __repr__(self) -> str:
-        where = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
-        return f"Viewer({self.robot.name!r}, {where}, {len(self._recording)} frames)"
+        address = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
+        return f"Viewer({self.robot.name!r}, {address}, {len(self._recording)} frames)"

@@ -64,15 +64,15 @@ class Plots {
     let count = 0;
     panel.values = [];
     const series = panel.numbers.map(n => {
-      const channel = this.channels[n], twin = channel.name.replace(/, wanted$/, ""), wanted = twin !== channel.name;
-      const of = wanted ? panel.numbers.find(m => this.channels[m].name === twin) : undefined;
+      const channel = this.channels[n], twin = channel.name.replace(/, (desired|wanted)$/, ""), desired = twin !== channel.name;
+      const of = desired ? panel.numbers.find(m => this.channels[m].name === twin) : undefined;
       channel.stroke = of !== undefined && this.channels[of].stroke || LINES[count++ % LINES.length];
       const key = document.createElement("span"), chip = document.createElement("i"), value = document.createElement("b");
       chip.style.background = channel.stroke;
       key.append(chip, channel.name + " ", value);
       keys.append(key);
       panel.values.push(value);
-      return {label: channel.name, stroke: channel.stroke, width: 1.4, dash: wanted ? [5, 4] : undefined,
+      return {label: channel.name, stroke: channel.stroke, width: 1.4, dash: desired ? [5, 4] : undefined,
         points: {show: false}};
     });
     const axis = {stroke: ink, grid: {stroke: line, width: 1}, ticks: {show: false}, font: "10px system-ui"};
