@@ -89,10 +89,10 @@ class CompliantPlane(FrozenArrays):
             ("stiction_speed", 0.0, np.inf),
         ):
             value = check_number(name, getattr(self, name))
-            check_positive = name in ("stiffness", "stiction_speed")
-            if not (low <= value <= high and np.isfinite(value)) or (check_positive and value == 0.0):
+            must_be_positive = name in ("stiffness", "stiction_speed")
+            if not (low <= value <= high and np.isfinite(value)) or (must_be_positive and value == 0.0):
                 range_text = (
-                    "positive" if check_positive else f"between 0 and {high:g}" if high < np.inf else "0 or positive"
+                    "positive" if must_be_positive else f"between 0 and {high:g}" if high < np.inf else "0 or positive"
                 )
                 raise ArgumentError(f"{name}: expected a finite number, {range_text}, got {value}")
             object.__setattr__(self, name, value)
@@ -249,11 +249,11 @@ def foot_forces(
     return out
 
 
-def _check_overflow(what: str, value: Array | np.float64, *arguments: Array) -> None:
+def _check_overflow(quantity: str, value: Array | np.float64, *arguments: Array) -> None:
     """Raises `ArgumentError` unless `value`, computed from finite arguments, is finite."""
     if not np.isfinite(value).all():
         size = max(float(np.abs(x).max(initial=0.0)) for x in arguments)
-        raise ArgumentError(f"positions, velocities: finite, but {what} overflows (largest entry {size:.3g})")
+        raise ArgumentError(f"positions, velocities: finite, but {quantity} overflows (largest entry {size:.3g})")
 
 
 def _check_points(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:

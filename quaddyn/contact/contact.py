@@ -233,12 +233,12 @@ def check_surfaces(argument: str, contacts: object) -> tuple[Contact, ...]:
         ArgumentTypeError: an element is not a contact.
         ArgumentError: an element is a point, or two have the same name.
     """
-    found = check_sequence(argument, contacts, "contacts of kind 'surface'")
-    for contact in found:
+    surfaces = check_sequence(argument, contacts, "contacts of kind 'surface'")
+    for contact in surfaces:
         if not isinstance(contact, Contact):
             raise ArgumentTypeError(f"{argument}: expected contacts of kind 'surface', got {type(contact).__name__}")
         if contact.kind != "surface":
             raise ArgumentError(f"{argument}: expected contacts of kind 'surface', got {contact.name!r}, a point")
-    if len({contact.name for contact in found}) < len(found):
-        raise ArgumentError(f"{argument}: expected every name once, got {[contact.name for contact in found]}")
-    return tuple(found)
+    if len({contact.name for contact in surfaces}) < len(surfaces):
+        raise ArgumentError(f"{argument}: expected every name once, got {[contact.name for contact in surfaces]}")
+    return tuple(surfaces)

@@ -94,8 +94,8 @@ def _solve_stance(
     data, q, positions = robot.model.createData(), start.copy(), positions.copy()
     q[2] = height
     for _ in range(MAX_ITERATIONS):
-        offset = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - positions.mean(axis=0)
-        positions += offset
+        com_offset = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - positions.mean(axis=0)
+        positions += com_offset
         targets = {}
         for c, R, position in zip(feet, rotations, positions, strict=True):
             targets[c.frame] = pin.SE3(R, np.array([*position, 0.0]) - R @ c.offset).homogeneous
@@ -103,6 +103,6 @@ def _solve_stance(
         if not solution.converged:
             return None
         q = solution.q
-        if float(np.abs(offset).max()) < CENTERING_TOLERANCE:
+        if float(np.abs(com_offset).max()) < CENTERING_TOLERANCE:
             break
     return q

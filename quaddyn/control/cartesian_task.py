@@ -101,7 +101,7 @@ class CartesianTask:
         return len(set(self.is_angular))
 
     def check_state(self, s: State) -> None:
-        """Raise `ArgumentError` unless `s` is a state of this robot."""
+        """Raises `ArgumentError` unless `s` is a state of this task's robot."""
         check_state(s)
         if s.robot is not self.robot:
             raise ArgumentError(

@@ -16,7 +16,7 @@ ROUNDING_TOLERANCE = 1e-9
 MAX_GAIN = 1e50
 
 
-def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
+def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, n_units: int = 1) -> Array:
     """Returns a gain as a (k, k) symmetric positive semi-definite matrix, read-only.
 
     Args:
@@ -24,7 +24,7 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
         value: a number (times the identity), (k,) the diagonal, or (k, k).
         k: number of rows of the task.
         definite: whether the matrix must be positive definite.
-        units: number of different units of the task's rows; a single number is accepted only if it is 1.
+        n_units: number of different units of the task's rows; a single number is accepted only if it is 1.
 
     Raises:
         ArgumentError: another shape, an entry that is not finite, an asymmetric or indefinite matrix, or a single
@@ -44,20 +44,20 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
         raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
     if np.abs(gain).max(initial=0.0) > MAX_GAIN:
         raise ArgumentError(f"{name}: expected entries of at most {MAX_GAIN:g}, got {value!r}")
-    if gain.ndim == 0 and units > 1:
+    if gain.ndim == 0 and n_units > 1:
         raise ArgumentError(
             f"{name}: expected shape ({k},) or ({k}, {k}), since the rows are in meters and radians, got {value!r}"
         )
     if gain.ndim < 2:
         gain = np.diag(np.broadcast_to(gain, (k,)))
-    size = float(np.abs(gain).max(initial=0.0))
-    if np.abs(gain - gain.T).max(initial=0.0) > ROUNDING_TOLERANCE * size:
+    largest = float(np.abs(gain).max(initial=0.0))
+    if np.abs(gain - gain.T).max(initial=0.0) > ROUNDING_TOLERANCE * largest:
         raise ArgumentError(f"{name}: expected a symmetric matrix, got {value!r}")
     gain = 0.5 * (gain + gain.T)
-    smallest = float(np.linalg.eigvalsh(gain / size).min()) if size > 0.0 else 0.0
-    if smallest < -ROUNDING_TOLERANCE:
-        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {smallest * size:.3g}")
-    if definite and not (size > 0.0 and smallest > ROUNDING_TOLERANCE):
+    smallest_eigenvalue = float(np.linalg.eigvalsh(gain / largest).min()) if largest > 0.0 else 0.0
+    if smallest_eigenvalue < -ROUNDING_TOLERANCE:
+        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {smallest_eigenvalue * largest:.3g}")
+    if definite and not (largest > 0.0 and smallest_eigenvalue > ROUNDING_TOLERANCE):
         raise ArgumentError(f"{name}: expected a positive definite matrix, got {value!r}")
     return frozen(gain)
 
@@ -115,7 +115,7 @@ def compute_modal_damping(root: Array, inverse_root: Array, stiffness: Array, ra
     Returns:
         D (k, k), and (k,) the undamped natural frequencies w, ascending [rad/s].
     """
-    squares, V = np.linalg.eigh(inverse_root @ stiffness @ inverse_root.T)
-    w = np.sqrt(np.maximum(squares, 0.0))
+    squared_frequencies, V = np.linalg.eigh(inverse_root @ stiffness @ inverse_root.T)
+    w = np.sqrt(np.maximum(squared_frequencies, 0.0))
     RV = root @ V
     return np.asarray((RV * (2.0 * ratio * w)) @ RV.T), w

@@ -115,7 +115,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
 
     def _gain(self, name: str, value: ArrayLike, *, definite: bool = False) -> Array:
         """Returns a stiffness, damping or inertia as a (k, k) matrix after checking it."""
-        return as_gain_matrix(name, value, self.task.k, definite=definite, units=self.task.n_units)
+        return as_gain_matrix(name, value, self.task.k, definite=definite, n_units=self.task.n_units)
 
     @property
     def inertia(self) -> Array | None:
@@ -168,9 +168,9 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
         D, frequencies = compute_modal_damping(root, inverse_root, self.stiffness, self.damping_ratio)
         if self.damping is not None:
             D = self.damping
-        spring = self.stiffness @ motion.error + D @ motion.rate
+        impedance_force = self.stiffness @ motion.error + D @ motion.rate
         if self.inertia is None:
-            force = spring + space.inertia @ motion.acceleration
+            force = impedance_force + space.inertia @ motion.acceleration
             load = s.gravity + motion.J.T @ force
         else:
             # The measured force, converted to the equivalent force on the task's rows.
@@ -178,7 +178,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
                 motion.J @ (space.constrained_inverse @ (motion.twist_jacobian.T @ measured))
             )
             desired_acceleration = motion.acceleration + inverse_root.T @ (
-                inverse_root @ (spring + external_task_force)
+                inverse_root @ (impedance_force + external_task_force)
             )
             force = (
                 space.inertia @ (desired_acceleration - motion.drift - motion.J @ space.stance_acceleration)

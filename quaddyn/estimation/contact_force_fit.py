@@ -189,15 +189,15 @@ def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
         for j in range(k):
             V[i, j] = 1.0 if i == j else 0.0
     for _ in range(MAX_JACOBI_SWEEPS):
-        turned = False
+        rotated = False
         for i in range(k):
             for j in range(i):
                 x, y, z = dot(A[i], A[i], m), dot(A[j], A[j], m), dot(A[i], A[j], m)
                 if not abs(z) > ROUNDING_TOLERANCE * math.sqrt(x * y):
                     continue
-                turned = True
-                half = (y - x) / (2.0 * z)
-                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + math.sqrt(1.0 + half * half))
+                rotated = True
+                cotangent = (y - x) / (2.0 * z)
+                t = (1.0 if cotangent >= 0.0 else -1.0) / (abs(cotangent) + math.sqrt(1.0 + cotangent * cotangent))
                 c = 1.0 / math.sqrt(1.0 + t * t)
                 s = c * t
                 for r in range(m):
@@ -206,17 +206,17 @@ def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
                 for r in range(k):
                     a, b = V[i, r], V[j, r]
                     V[i, r], V[j, r] = c * a - s * b, s * a + c * b
-        if not turned:
+        if not rotated:
             break
     largest, rank = 0.0, 0
     for i in range(k):
         largest = max(largest, dot(A[i], A[i], m))
     threshold = max(tolerance, ROUNDING_TOLERANCE * float(max(k, m)))
     for i in range(k):
-        square = dot(A[i], A[i], m)
-        if square > threshold * threshold * largest:
+        squared_norm = dot(A[i], A[i], m)
+        if squared_norm > threshold * threshold * largest:
             rank += 1
-            scale = dot(A[i], w.b, m) / square
+            scale = dot(A[i], w.b, m) / squared_norm
             for r in range(k):
                 w.forces[r] += scale * V[i, r]
     return rank

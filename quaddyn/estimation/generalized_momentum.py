@@ -65,7 +65,7 @@ def dot6(a: Vector, b: Vector) -> float:
 
 @compiled(inline=False)
 def compute_body_momentum(
-    b: MomentumBodies, joint_placements: Tensor, j: int, momentum: Vector, moment: Vector
+    b: MomentumBodies, joint_placements: Tensor, j: int, momentum: Vector, mass_moment: Vector
 ) -> None:
     """Computes the momentum (6,) about the world origin, and mass and first moment (4,), of body j from its twist."""
     twist, at, mass = b.work[0, j], joint_placements[j], b.mass[j]
@@ -74,8 +74,8 @@ def compute_body_momentum(
     linear = (vec3(twist[0:3]) + cross(omega, c)) * mass
     momentum[0:3] = linear
     momentum[3:6] = cross(c, linear) + R @ (mat3(b.inertia[j]) @ (R.T @ omega))
-    moment[0] = mass
-    moment[1:4] = c * mass
+    mass_moment[0] = mass
+    mass_moment[1:4] = c * mass
 
 
 @compiled(inline=False)
@@ -92,8 +92,8 @@ def compute_momentum_and_drive(
         p: (nv,) momentum; written.
         drive: (nv,) rate of the momentum without applied forces; written.
     """
-    twists, momenta, moments, n = b.work[0], b.work[1], b.work[2], len(b.mass)
-    change, gravity = local(6), vec3(b.gravity)
+    twists, momenta, mass_moments, n = b.work[0], b.work[1], b.work[2], len(b.mass)
+    wrench, gravity = local(6), vec3(b.gravity)
     for r in range(6):
         twists[0, r] = 0.0
     for j in range(1, n):
@@ -101,17 +101,19 @@ def compute_momentum_and_drive(
             twists[j, r] = twists[b.parent[j], r]
             for k in range(b.first[j], b.first[j] + b.freedoms[j]):
                 twists[j, r] += columns[k, r] * v[k]
-        compute_body_momentum(b, joint_placements, j, momenta[j], moments[j])
+        compute_body_momentum(b, joint_placements, j, momenta[j], mass_moments[j])
     for j in range(n - 1, 0, -1):
-        twist, H, moment, above = twists[j], momenta[j], moments[j], b.parent[j]
+        twist, H, mass_moment, parent = twists[j], momenta[j], mass_moments[j], b.parent[j]
         # G - V x* H
         omega, linear = vec3(twist[3:6]), vec3(H[0:3])
-        change[0:3] = gravity * moment[0] - cross(omega, linear)
-        change[3:6] = cross(vec3(moment[1:4]), gravity) - cross(omega, vec3(H[3:6])) - cross(vec3(twist[0:3]), linear)
+        wrench[0:3] = gravity * mass_moment[0] - cross(omega, linear)
+        wrench[3:6] = (
+            cross(vec3(mass_moment[1:4]), gravity) - cross(omega, vec3(H[3:6])) - cross(vec3(twist[0:3]), linear)
+        )
         for k in range(b.first[j], b.first[j] + b.freedoms[j]):
             p[k] = dot6(columns[k], H) + b.armature[k] * v[k]
-            drive[k] = dot6(columns[k], change)
-        if above > 0:
+            drive[k] = dot6(columns[k], wrench)
+        if parent > 0:
             for r in range(6):
-                momenta[above, r] += H[r]
-                moments[above, r] += moment[r]
+                momenta[parent, r] += H[r]
+                mass_moments[parent, r] += mass_moment[r]

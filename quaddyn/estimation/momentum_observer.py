@@ -129,7 +129,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
             self._observe(*s.kinematic_arrays(), v, tau)
         else:
             assert self._dynamics is not None
-            self._filter.now[0] = s.M @ v
-            self._filter.now[1] = self._dynamics.coriolis(q, v).T @ v - s.gravity
+            self._filter.current[0] = s.M @ v
+            self._filter.current[1] = self._dynamics.coriolis(q, v).T @ v - s.gravity
             update_residual(self._filter, v, tau)
         return self.residual

@@ -12,28 +12,28 @@ class ResidualFilter(NamedTuple):
     """Parameters and state of a momentum observer."""
 
     dt: float  # between updates [s]
-    beta: Vector  # (nv,) factor of the previous estimate
+    beta: Vector  # (nv,) factor of the previous estimate in the filter
     damping: Vector  # (nv,) viscous friction of the joints; zeros to include it in the estimate
     friction: Vector  # (nv,) Coulomb friction of the joints; zeros to include it in the estimate
     stiction: float  # speed below which Coulomb friction is proportional to it
     actuated: IntVector  # (nu,) velocity indices of the motors
-    r: Vector  # (nv,) the estimate
+    r: Vector  # (nv,) estimated external generalized force
     p: Vector  # (nv,) momentum at the last update
-    drive: Vector  # (nv,) its rate at the last update, without motors and external forces
-    now: Matrix  # (2, nv) both at this update
+    drive: Vector  # (nv,) rate of the momentum at the last update, without motors and external forces
+    current: Matrix  # (2, nv) momentum and its rate at this update
     is_initialized: IntVector  # (1,) whether there was an update
 
 
 @entry("the momentum observer")
 def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
-    """Updates the estimate by one step, with momentum and ``C^T v - g`` of this update in ``o.now``.
+    """Updates the estimate by one step, with momentum and ``C^T v - g`` of this update in ``o.current``.
 
     Args:
         o: the observer; updated.
         v: (nv,) velocity.
         tau: (nu,) torques since the last update [N m].
     """
-    p, drive = o.now[0], o.now[1]
+    p, drive = o.current[0], o.current[1]
     for i in range(len(v)):
         speed = max(abs(v[i]), o.stiction)
         drive[i] -= o.damping[i] * v[i] + o.friction[i] * v[i] / speed
@@ -65,5 +65,5 @@ def observe_momentum(
         v: (nv,) velocity.
         tau: (nu,) torques since the last update [N m].
     """
-    compute_momentum_and_drive(b, columns, joint_placements, v, o.now[0], o.now[1])
+    compute_momentum_and_drive(b, columns, joint_placements, v, o.current[0], o.current[1])
     update_residual(o, v, tau)

@@ -15,7 +15,7 @@ class SchmittTrigger(NamedTuple):
     dwell_time: float  # time for which a threshold has to be passed [s]
     in_contact: IntVector  # (nf,) whether a foot is in contact
     is_beyond_threshold: IntVector  # (nf,) whether the force is beyond the threshold of the next event
-    since: Vector  # (nf,) time since which it is [s]
+    passed_since: Vector  # (nf,) time since which the force is beyond the threshold [s]
     changed: IntVector  # (nf,) whether the contact state changed at the last update
 
 
@@ -42,8 +42,8 @@ def update_triggers(t: SchmittTrigger, time: float, forces: Matrix, given: IntVe
             continue
         if t.is_beyond_threshold[i] == 0:
             t.is_beyond_threshold[i] = 1
-            t.since[i] = time
-        if time - t.since[i] >= t.dwell_time * (1.0 - 1e-9):  # tolerance for rounded sums of periods
+            t.passed_since[i] = time
+        if time - t.passed_since[i] >= t.dwell_time * (1.0 - 1e-9):  # tolerance for rounded sums of periods
             t.is_beyond_threshold[i] = 0
             t.in_contact[i] = 1 - t.in_contact[i]
             t.changed[i] = 1

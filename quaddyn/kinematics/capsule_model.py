@@ -145,12 +145,12 @@ class CapsuleModel(
             rng, smallest = np.random.default_rng(seed), np.full(len(self.pairs), np.inf)
             for _ in range(N_PAIR_SAMPLES):
                 smallest = np.minimum(smallest, self.distances(robot.random_configuration(rng)))
-            nearest: dict[tuple[str, str], float] = {}
+            smallest_by_links: dict[tuple[str, str], float] = {}
             for (i, j), distance in zip(self.pairs.tolist(), smallest.tolist(), strict=True):
                 pair = _sorted_pair(names[i], names[j])
-                nearest[pair] = min(distance, nearest.get(pair, np.inf))
-            far = {pair for pair, distance in nearest.items() if distance > reach}
-            reasons |= {pair: f"no sample was nearer than {nearest[pair]:.3g} m" for pair in far}
+                smallest_by_links[pair] = min(distance, smallest_by_links.get(pair, np.inf))
+            far_pairs = {pair for pair, distance in smallest_by_links.items() if distance > reach}
+            reasons |= {pair: f"no sample was nearer than {smallest_by_links[pair]:.3g} m" for pair in far_pairs}
             self.pairs = np.array(remaining_pairs(), dtype=np.int64).reshape(-1, 2)
         self.pairs.flags.writeable = False
         self.excluded_pairs = MappingProxyType(dict(sorted(reasons.items())))

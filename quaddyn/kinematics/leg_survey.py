@@ -162,12 +162,12 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
 
 def home_knee(leg: LegKinematics) -> str:
     """Returns the side to which the knee bends at home: the default branch of `LegKinematics.inverse`."""
-    away = leg.forward(leg.q_home) + 0.1 * (
+    bent_position = leg.forward(leg.q_home) + 0.1 * (
         leg.hip - leg.forward(leg.q_home)
     )  # at home the knee may be straight, which is on both branches
-    default = leg.inverse(away).q
-    knees = {knee: leg.inverse(away, knee=knee).q for knee, _ in leg.branches}
-    return min(knees, key=lambda knee: float(np.abs(knees[knee] - default).max()))
+    default = leg.inverse(bent_position).q
+    q_by_knee = {knee: leg.inverse(bent_position, knee=knee).q for knee, _ in leg.branches}
+    return min(q_by_knee, key=lambda knee: float(np.abs(q_by_knee[knee] - default).max()))
 
 
 def reachable_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
@@ -245,11 +245,11 @@ def _random_joint_values(leg: LegKinematics, count: int, rng: np.random.Generato
 def _joint_ranges(leg: LegKinematics) -> tuple[Array, Array]:
     """Returns finite bounds of every joint: its limits, or default ranges where it has none."""
     joints = {b.joint.name: b.joint for b in leg.robot.bodies[1:] if b.joint is not None}
-    wide = np.array(
+    default_ranges = np.array(
         [_DEFAULT_SLIDE_RANGE if joints[name].type == "prismatic" else _DEFAULT_ANGLE_RANGE for name in leg.joints]
     )
-    low = np.where(np.isfinite(leg.lower), leg.lower, np.minimum(-wide, leg.upper - 2.0 * wide))
-    high = np.where(np.isfinite(leg.upper), leg.upper, np.maximum(wide, leg.lower + 2.0 * wide))
+    low = np.where(np.isfinite(leg.lower), leg.lower, np.minimum(-default_ranges, leg.upper - 2.0 * default_ranges))
+    high = np.where(np.isfinite(leg.upper), leg.upper, np.maximum(default_ranges, leg.lower + 2.0 * default_ranges))
     return low, high
 
 

@@ -22,10 +22,10 @@ HIP_TOLERANCE = 1e-12
 def clamp_to_annulus(foot: Complex, leg: TwoLinks) -> Complex:
     """Returns the in-plane positions nearest to `foot` (N,) between the folded and the stretched leg [m]."""
     center = leg.hip + leg.G
-    line = foot - center
-    r = np.abs(line)
+    hip_to_foot = foot - center
+    r = np.abs(hip_to_foot)
     is_off_hip = r > HIP_TOLERANCE * leg.longest
-    direction = np.where(is_off_hip, line / np.where(is_off_hip, r, 1.0), -1j)  # at the hip itself: down
+    direction = np.where(is_off_hip, hip_to_foot / np.where(is_off_hip, r, 1.0), -1j)  # at the hip itself: down
     return np.asarray(center + direction * np.clip(r, leg.shortest, leg.longest))
 
 

@@ -49,12 +49,14 @@ class NumericLeg:
         self._names = [j.name for j in self._joints]
         axis = chain.forward(q_home)[1][limb.hip]
         self._side = -1.0 if axis @ left < -FILE_ANGLE_TOLERANCE else 1.0
-        self._straight = _STRAIGHT_TOLERANCE * limb.reach**2
-        self._home = float(self._knee_bend(q_home))
-        if abs(self._home) < self._straight:  # straight at home: towards the wider part of the knee's range
-            bent = q_home.copy()
-            bent[limb.knee] += _PROBE_DISPLACEMENT * robot.legs[leg].knee_sign
-            self._home = float(self._knee_bend(bent))
+        self._straight_tolerance = _STRAIGHT_TOLERANCE * limb.reach**2
+        self._home_bend = float(self._knee_bend(q_home))
+        if (
+            abs(self._home_bend) < self._straight_tolerance
+        ):  # straight at home: towards the wider part of the knee's range
+            bent_q = q_home.copy()
+            bent_q[limb.knee] += _PROBE_DISPLACEMENT * robot.legs[leg].knee_sign
+            self._home_bend = float(self._knee_bend(bent_q))
         ranges = [
             np.linspace(*_finite_range(low, high, j.type == "prismatic"), _GRID_SIZES[chain.n])
             for low, high, j in zip(chain.lower, chain.upper, self._joints, strict=True)
@@ -71,8 +73,8 @@ class NumericLeg:
 
     def solve(self, p: Array, knee: str | None) -> Array:
         """Returns the joint values (n,) with the foot nearest to `p` (3,) [m], for a knee direction and the limits."""
-        desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
-        candidates = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight)
+        desired_bend = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home_bend < 0.0 else 1.0}[knee]
+        candidates = np.flatnonzero(desired_bend * self._knee_bends >= -self._straight_tolerance)
         if not candidates.size:  # the knee cannot bend to that side
             candidates = np.arange(len(self._samples))
         distances = np.linalg.norm(self._feet[candidates] - p, axis=1)

@@ -70,13 +70,13 @@ class TwoLinks:
         Returns:
             (..., m) [rad], not yet wrapped to the joints' ranges.
         """
-        line = foot - self.hip - self.G
-        a, b, r = abs(self.A), abs(self.B), np.abs(line)
-        fourth = (a + b - r) * (a + b + r) * (r - abs(a - b)) * (r + abs(a - b))
-        delta = bend * np.arctan2(np.sqrt(np.maximum(fourth, 0.0)), (r - a) * (r + a) - b * b)
-        thigh = np.angle(line) - np.angle(a + b * np.exp(1j * delta))
+        hip_to_foot = foot - self.hip - self.G
+        a, b, r = abs(self.A), abs(self.B), np.abs(hip_to_foot)
+        sine_product = (a + b - r) * (a + b + r) * (r - abs(a - b)) * (r + abs(a - b))
+        delta = bend * np.arctan2(np.sqrt(np.maximum(sine_product, 0.0)), (r - a) * (r + a) - b * b)
+        thigh = np.angle(hip_to_foot) - np.angle(a + b * np.exp(1j * delta))
         turns = (thigh - np.angle(self.A), thigh + delta - np.angle(self.B), np.zeros_like(thigh))
-        q = np.empty((*line.shape, len(self.groups)))
+        q = np.empty((*hip_to_foot.shape, len(self.groups)))
         previous: Array = np.zeros(())
         for k, (group, offset) in enumerate(zip(self.groups, self.offsets, strict=True)):
             turn = turns[group] + offset

@@ -37,10 +37,10 @@ class LegPoseParameters:
     N_PARAMETERS = 6
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
-        fold = folded_pose(robot)
-        if fold is None:
+        pose = folded_pose(robot)
+        if pose is None:
             raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")
-        self.folded_pose = fold
+        self.folded_pose = pose
         self._low, self._high = folding_ranges(robot)
         state = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
         heading = state.placement(robot.bodies[0].name).rotation @ morphology.heading
@@ -62,10 +62,10 @@ class LegPoseParameters:
                 elif joint == leg.knee:
                     self._gains[index[joint], 3 * side + 2] = leg.knee_sign * PARAMETER_RANGES[2]
                 else:
-                    along = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
+                    axis_cosine = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
                     # An axis at a right angle to that of the knee has no direction relative to it.
-                    same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
-                    self._gains[index[joint], 3 * side + 1] = -leg.knee_sign * same * PARAMETER_RANGES[1]
+                    same_direction = 0.0 if abs(axis_cosine) < FILE_ANGLE_TOLERANCE else np.sign(axis_cosine)
+                    self._gains[index[joint], 3 * side + 1] = -leg.knee_sign * same_direction * PARAMETER_RANGES[1]
 
     def pose(self, parameters: Array) -> Array:
         """Returns the joint positions (nu,) of six parameters in about [-1, 1], clamped to their ranges [rad or m]."""

@@ -78,24 +78,24 @@ def plan_righting(
         return cached_plan
     report = progress or _print_progress
     search = RightingSearch(robot, morphology)
-    found: dict[str, SearchResult] = {}
+    results: dict[str, SearchResult] = {}
     for side in ("left", "right", "back"):
 
         def report_side(text: str, side: str = side) -> None:
             report(f"righting {robot.name!r} from its {side}: {text}")
 
-        first = search.mirror(found["left"].parameters) if side == "right" and "left" in found else None
+        first_parameters = search.mirror(results["left"].parameters) if side == "right" and "left" in results else None
         if search.rests_on(side):
-            found[side] = find_motion(
+            results[side] = find_motion(
                 search,
                 side,
                 np.random.default_rng(seed),
                 max_trials=max_trials,
-                first_parameters=first,
+                first_parameters=first_parameters,
                 progress=report_side,
             )
-    motions = {side: each.motion for side, each in found.items() if each.motion is not None}
-    infeasible = {side: found[side].reason for side in SIDES if side in found and found[side].motion is None}
+    motions = {side: each.motion for side, each in results.items() if each.motion is not None}
+    infeasible = {side: results[side].reason for side in SIDES if side in results and results[side].motion is None}
     plan = RightingPlan(robot.name, key, motions, infeasible)
     if use_cache:
         object_cache.store_object(key, json.dumps(_to_json(plan)).encode())
@@ -111,8 +111,10 @@ def _print_progress(text: str) -> None:
 def _hash_sources() -> str:
     """Returns a hash of the source files on which plans depend."""
     folder = Path(__file__).parent
-    others = (folder.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter"))
-    return object_cache.hash_parts(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *others)))
+    other_files = (
+        folder.parent / "locomotion" / f"{name}.py" for name in ("leg_folding", "righting", "torque_limiter")
+    )
+    return object_cache.hash_parts(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *other_files)))
 
 
 def _cache_key(robot: Robot, seed: int, max_trials: int) -> str:
@@ -164,12 +166,12 @@ def _load_cached_plan(key: str, robot: Robot) -> RightingPlan | None:
     if content is None:
         return None
     try:
-        read = json.loads(content)
+        values = json.loads(content)
         motions = {
             side: RightingMotion(*(np.array(motion[name]) for name in ("poses", "times", "rest_durations")))
-            for side, motion in read["motions"].items()
+            for side, motion in values["motions"].items()
         }
-        plan = RightingPlan(robot.name, key, motions, read["infeasible"])
+        plan = RightingPlan(robot.name, key, motions, values["infeasible"])
     except (KeyError, TypeError, ValueError, QuaddynError):
         return None
     return plan if all(motion.poses.shape[1:] == (robot.nu,) for motion in motions.values()) else None

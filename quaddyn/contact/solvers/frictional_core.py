@@ -213,13 +213,13 @@ def _solve_contact(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, ou
     if qn >= 0.0:
         out[0], out[1], out[2] = 0.0, 0.0, 0.0
         return
-    small = 1e-12 * (xx + yy + nn)
+    regularization = 1e-12 * (xx + yy + nn)
     axx, axy, ayy = xx - xn * xn / nn, xy - xn * yn / nn, yy - yn * yn / nn
     bx, by = qx - xn * qn / nn, qy - yn * qn / nn
     low, high, s = 0.0, -1.0, 0.0
     lx, ly, ln = 0.0, 0.0, 0.0
     for _ in range(100):
-        dxx, dyy = axx + s + small, ayy + s + small
+        dxx, dyy = axx + s + regularization, ayy + s + regularization
         det = dxx * dyy - axy * axy
         lx, ly = -(dyy * bx - axy * by) / det, -(dxx * by - axy * bx) / det
         ln = -(qn + xn * lx + yn * ly) / nn
@@ -247,7 +247,7 @@ def _solve_contact(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, ou
 def run_gauss_seidel(
     G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, sweeps: int, work: ContactWorkspace
 ) -> tuple[int, float]:
-    """Runs nonlinear block Gauss-Seidel, each contact solved exactly in turn; returns sweeps and residual [m/s]."""
+    """Runs nonlinear block Gauss-Seidel, one exact contact after the other; returns sweeps and residual [m/s]."""
     c, impulse, k = work.velocity, local(3), len(mu)
     residual = math.inf
     for sweep in range(sweeps):
@@ -350,8 +350,8 @@ def solve_contact_problem(
         if best_residual <= tolerance:
             return best_residual
         compute_velocities(G, g, impulses, c)
-        done, residual = run_gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
-        steps[0] += done
+        n_sweeps, residual = run_gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
+        steps[0] += n_sweeps
         if residual < best_residual:
             best_residual = residual
             copy_vector(impulses, best, n)

@@ -85,15 +85,17 @@ class ContactProblem:
         for name, array in (("g", g), ("G", G), ("friction", mu)):
             object.__setattr__(self, name, array)
         if k and not (mu.min() >= 0.0 and mu.max() <= MAX_FRICTION):
-            bad = mu[(mu < 0.0) | (mu > MAX_FRICTION)][0]
-            raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
+            invalid = mu[(mu < 0.0) | (mu > MAX_FRICTION)][0]
+            raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {invalid}")
         if k and self.G.diagonal().min() < 0.0:
             raise ArgumentError(
                 f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on its diagonal"
             )
         if not is_approx(self.G, self.G.T, SYMMETRY_TOLERANCE) and self.G.any():
-            worst = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
-            raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[worst]} and {self.G.T[worst]} at {worst}")
+            index = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
+            raise ArgumentError(
+                f"G: expected a symmetric matrix, got {self.G[index]} and {self.G.T[index]} at {index}"
+            )
         for name, shape in (("offset", (k,)), ("previous_velocity", (n,)), ("initial_impulses", (k, 3))):
             if getattr(self, name) is not None:
                 array = check_vector(name, getattr(self, name), shape, "for each contact of g")
@@ -112,10 +114,10 @@ class ContactProblem:
         previous_velocity: Array | None = None,
         initial_impulses: Array | None = None,
     ) -> ContactProblem:
-        """Returns the problem of contacts with a Jacobian on a robot with an inertia.
+        """Returns the contact problem of a robot from contact Jacobian, inverse inertia and velocity.
 
         Args:
-            J: (3k, nv) Jacobian of the contact points in contact frames.
+            J: (3k, nv) Jacobian of the contact points, rows in contact frames.
             M_inverse: (nv, nv) inverse of the joint-space inertia.
             v: (nv,) generalized velocity without contact impulses, ``v_before + dt aba(q, v_before, tau)``.
             friction: (k,) or one number, dimensionless.
