@@ -93,9 +93,7 @@ class ContactProblem:
             )
         if not is_approx(self.G, self.G.T, SYMMETRY_TOLERANCE) and self.G.any():
             index = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
-            raise ArgumentError(
-                f"G: expected a symmetric matrix, got {self.G[index]} and {self.G.T[index]} at {index}"
-            )
+            raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[index]} and {self.G.T[index]} at {index}")
         for name, shape in (("offset", (k,)), ("previous_velocity", (n,)), ("initial_impulses", (k, 3))):
             if getattr(self, name) is not None:
                 array = check_vector(name, getattr(self, name), shape, "for each contact of g")
