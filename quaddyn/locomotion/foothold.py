@@ -177,9 +177,9 @@ class Foothold:
                 self.position, None if self.terrain_window is None else np.array([*self.nominal.costs.values()])
             )
         k, m = self._cell_index(self.position)
-        inside = 0 <= k < N_CELLS_PER_SIDE and 0 <= m < N_CELLS_PER_SIDE
+        is_inside = 0 <= k < N_CELLS_PER_SIDE and 0 <= m < N_CELLS_PER_SIDE
         return self._make_candidate(
-            self.position, self._cell_costs[k, m] if inside else np.full(len(COST_TERMS), np.nan)
+            self.position, self._cell_costs[k, m] if is_inside else np.full(len(COST_TERMS), np.nan)
         )
 
     @functools.cached_property
@@ -206,7 +206,7 @@ class Foothold:
         """Reason for the selection of this foothold, as text."""
         if self._selection.reason or self.terrain_window is None:
             return self._selection.reason or TERRAIN_UNKNOWN
-        if self.terrain_window.cost[cell_index(self.terrain_window, *self._selection.nominal)] <= ACCEPTABLE_COST:
+        if self.terrain_window.cost[find_cell_index(self.terrain_window, *self._selection.nominal)] <= ACCEPTABLE_COST:
             return NOMINAL_ACCEPTABLE
         return LOWEST_COST if self._is_cell_known.any() else ALL_UNKNOWN
 
@@ -229,7 +229,7 @@ class Foothold:
         window, (x, y, z) = self.terrain_window, self._selection.position
         if window is None:
             return math.nan
-        (i, j), (n, m) = cell_index(window, x, y), window.heights.shape
+        (i, j), (n, m) = find_cell_index(window, x, y), window.heights.shape
         a, b = (np.arange(max(k - SEARCH_RADIUS, 0), min(k + SEARCH_RADIUS + 1, s)) for k, s in ((i, n), (j, m)))
         distances = np.hypot((window.corner[0] + a * window.cell - x)[:, None], window.corner[1] + b * window.cell - y)
         height_differences = np.abs(window.heights[np.ix_(a, b)] - z)
@@ -322,7 +322,7 @@ class Foothold:
         if self.terrain_window is not None:
             (x, y), cost = self._selection.nominal, self._window_around(self.terrain_window.cost)
             steepness = (self._cell_slopes**2).sum(axis=2) / SLOPE_SCALE**2
-            deviation = self.terrain_window.compute_deviation_costs(*cell_index(self.terrain_window, x, y), x, y)
+            deviation = self.terrain_window.compute_deviation_costs(*find_cell_index(self.terrain_window, x, y), x, y)
             is_known = np.isfinite(cost)
             costs[is_known] = np.stack((steepness, cost - steepness, deviation), axis=2)[is_known]
         return costs
@@ -348,22 +348,22 @@ class Foothold:
         if ground is None:
             return np.full((N_CELLS_PER_SIDE, N_CELLS_PER_SIDE, 3), np.nan)
         offsets = np.arange(-SEARCH_RADIUS, SEARCH_RADIUS + 1)
-        i, j = cell_index(ground, *self._selection.nominal)
+        i, j = find_cell_index(ground, *self._selection.nominal)
         x, y = ground.corner[0] + (i + offsets) * ground.cell, ground.corner[1] + (j + offsets) * ground.cell
         return np.stack((*np.meshgrid(x, y, indexing="ij"), self._window_around(ground.heights)), axis=2)
 
     def _window_around(self, field: Array) -> Array:
         """Returns the part (side, side, ...) of a field of the terrain window around the nominal foothold."""
         assert self.terrain_window is not None
-        i, j = cell_index(self.terrain_window, *self._selection.nominal)
+        i, j = find_cell_index(self.terrain_window, *self._selection.nominal)
         return field[i - SEARCH_RADIUS : i + SEARCH_RADIUS + 1, j - SEARCH_RADIUS : j + SEARCH_RADIUS + 1]
 
     def _cell_index(self, position: Array) -> tuple[int, int]:
         """Returns row and column of a position (3,) [m] among the cells around the nominal foothold."""
         assert self.terrain_window is not None
         (i, j), (k, m) = (
-            cell_index(self.terrain_window, *self._selection.nominal),
-            cell_index(self.terrain_window, *position[:2].tolist()),
+            find_cell_index(self.terrain_window, *self._selection.nominal),
+            find_cell_index(self.terrain_window, *position[:2].tolist()),
         )
         return k - i + SEARCH_RADIUS, m - j + SEARCH_RADIUS
 
@@ -374,7 +374,7 @@ class Foothold:
         return FootholdCandidate(frozen(position), costs, reach_margin, shank_clearance)
 
 
-def cell_index(window: TerrainWindow, x: float, y: float) -> tuple[int, int]:
+def find_cell_index(window: TerrainWindow, x: float, y: float) -> tuple[int, int]:
     """Returns row and column of the cell of a terrain window that contains the point (x, y) [m]."""
     return round((x - window.corner[0]) / window.cell), round((y - window.corner[1]) / window.cell)
 

@@ -113,7 +113,7 @@ def fit_plane_under_foot(
 
 
 @entry("footholds on known terrain")
-def required_lift(
+def compute_required_lift(
     heights: Matrix,
     origin_x: float,
     origin_y: float,

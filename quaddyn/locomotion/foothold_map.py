@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
-from .foothold_kernel import fit_plane_under_foot, required_lift
+from .foothold_kernel import compute_required_lift, fit_plane_under_foot
 from .morphology import Morphology
 from .swing import APEX_PHASE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
 from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
@@ -39,7 +39,7 @@ def _interpolate_minimum_jerk(fraction: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _path_fractions(timing: SwingTiming) -> Array:
+def _compute_path_fractions(timing: SwingTiming) -> Array:
     """Computes the fractions (samples, 3) of the motion along x, y and z at `SWING_SAMPLES`; see `SwingTrajectory`."""
     return np.column_stack(
         [
@@ -166,7 +166,7 @@ class FootholdMap:
             slope_x = slope_y = 0.0
         z = float(heights[i, j]) + slope_x * (x - corner[0] - i * cell)
         z += slope_y * (y - corner[1] - j * cell)
-        return x, y, z, np.array(_unit_normal(slope_x, slope_y))
+        return x, y, z, np.array(_compute_unit_normal(slope_x, slope_y))
 
     def lowest_height(self, x: float, y: float) -> float | None:
         """Returns the height of the lowest of the nine cells around a point [m]; None if unknown."""
@@ -194,7 +194,7 @@ class FootholdMap:
             self.window.heights, *index, z, self.window.cell, SLOPE_SCALE, tolerance, slope
         ):
             return None
-        return _unit_normal(*slope.tolist())
+        return _compute_unit_normal(*slope.tolist())
 
     def lift_direction(self, x: float, y: float) -> tuple[float, float, float] | None:
         """Returns the unit direction in which a foot at (x, y) [m] is lifted; None if the ground is partly unknown.
@@ -204,7 +204,7 @@ class FootholdMap:
         index = self.window.find_cell(x, y)
         if index is None or not math.isfinite(self.window.cost[index]):
             return None
-        return _unit_normal(*self.window.slopes[index].tolist())
+        return _compute_unit_normal(*self.window.slopes[index].tolist())
 
     def choose_swing_timing(
         self, start: Array, end: Array, radius: float, min_clearance: float, slope: Array
@@ -257,12 +257,12 @@ class FootholdMap:
         """
         length, mean_slope = self._morphology.length, math.hypot(*slope.tolist())
         grid, tolerance = (*self.window.corner, self.window.cell), EVEN_TERRAIN_TOLERANCE * length
-        lift: float = required_lift(
+        lift: float = compute_required_lift(
             self.window.heights,
             *grid,
             start,
             end,
-            _path_fractions(timing),
+            _compute_path_fractions(timing),
             LIFT_FRACTIONS,
             radius + length * PATH_DEVIATION,
             radius,
@@ -272,7 +272,7 @@ class FootholdMap:
         return max(min_clearance, min(TERRAIN_CLEARANCE * length + lift, MAX_CLEARANCE * length))
 
 
-def _unit_normal(slope_x: float, slope_y: float) -> tuple[float, float, float]:
+def _compute_unit_normal(slope_x: float, slope_y: float) -> tuple[float, float, float]:
     """Returns the upward unit normal of a plane with slopes along x and y."""
     n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
     return -slope_x * n, -slope_y * n, n

@@ -94,7 +94,7 @@ class GroundPlane:
             lowering: target of the lowering [m].
         """
         points, (a, b) = self.list_support_points(), self.slope.tolist()
-        mx, my, mz = _mean_point(points)
+        mx, my, mz = _compute_mean_point(points)
         slope_error = self._fit_slope() - self.slope
         self.slope = self.slope + min(1.0, dt / slope_time) * slope_error
         self.slope_rate = float(slope_error[0]) / slope_time, float(slope_error[1]) / slope_time
@@ -117,7 +117,7 @@ class GroundPlane:
 
     def height(self, x: float, y: float) -> float:
         """Computes the height of the plane at the point (x, y) [m]."""
-        mx, my, mz = _mean_point(self.list_support_points())
+        mx, my, mz = _compute_mean_point(self.list_support_points())
         slope_x, slope_y = self.slope.tolist()
         mz = mz if self._map_height is None else self._map_height
         return float(mz + slope_x * (x - mx) + slope_y * (y - my))
@@ -157,7 +157,7 @@ class GroundPlane:
     def _fit_slope(self) -> Array:
         """Fits the slope (2,) of the plane by least squares, limited to `MAX_SLOPE`."""
         points = self.list_support_points()
-        mx, my, mz = _mean_point(points)
+        mx, my, mz = _compute_mean_point(points)
         xx = xy = xz = yy = yz = 0.0
         for x, y, z in points:  # plain floats are faster than small arrays
             x, y, z = x - mx, y - my, z - mz
@@ -196,7 +196,7 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
     )
 
 
-def _mean_point(points: list[Any]) -> tuple[float, float, float]:
+def _compute_mean_point(points: list[Any]) -> tuple[float, float, float]:
     """Returns the mean (x, y, z) of four points."""
     (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
     return 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)

@@ -105,8 +105,8 @@ class LocomotionLimits:
             gait, velocity, friction_model, yaw, self._torque_limiter.limits
         )
         friction = min(friction_model.known_friction, friction_model.slip_bound)
-        x, y, turn = velocity.tolist()
-        speed = self.velocity_limits.max_hip_speed(x, y, turn)
+        x, y, yaw_rate = velocity.tolist()
+        speed = self.velocity_limits.max_hip_speed(x, y, yaw_rate)
         if math.isinf(friction) or not speed:
             return velocity, reason
         p = self._morphology

@@ -85,12 +85,12 @@ class PathReference:
         ``sinc(a / 2)`` of its length.
         """
         x, y, rate = self.velocity.tolist()
-        turn = rate * times
-        middle = self.yaw + 0.5 * turn
-        chord = times * np.sinc(turn * (0.5 / np.pi))
+        angle = rate * times
+        middle = self.yaw + 0.5 * angle
+        chord = times * np.sinc(angle * (0.5 / np.pi))
         c, s = np.cos(middle) * chord, np.sin(middle) * chord
         displacement = np.stack((x * c - y * s, x * s + y * c), axis=-1)
-        return self.position + displacement, self.yaw + turn
+        return self.position + displacement, self.yaw + angle
 
     def world_velocity(self, time: float = 0.0) -> Array:
         """Returns the velocity (2,) of the reference after `time` [s], world axes [m/s]."""

@@ -116,9 +116,9 @@ class Steering:
             command = (TRANSITION_SPEED_FRACTION if gait.has_end_support else 1.0) * command
         if is_obstructed or (gait.vertical_force_profile.is_constant and self.is_blocked):
             self._mean_lag = 0.0, 0.0
-        (ahead, across), (_, aside) = ground.compute_projection(path.yaw).tolist()
-        x, y, turn = self._compensate_lag(gait, command)
-        target = ahead * x + across * y, aside * y, turn
+        (forward_x, forward_y), (_, leftward_y) = ground.compute_projection(path.yaw).tolist()
+        x, y, yaw_rate = self._compensate_lag(gait, command)
+        target = forward_x * x + forward_y * y, leftward_y * y, yaw_rate
         max_acceleration = min(ACCELERATION, TURN_FRICTION_FRACTION * PYRAMID_FACE_RATIO * friction) * p.gravity
         rates = max_acceleration, max_acceleration, YAW_ACCELERATION / p.time_scale**2
         present = path.velocity
@@ -135,17 +135,17 @@ class Steering:
             command: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
         """
         u, v = self._mean_lag
-        x, y, turn = command.tolist()
-        speed, lag = self._legs.max_hip_speed(x, y, turn), math.hypot(u, v)
+        x, y, yaw_rate = command.tolist()
+        speed, lag = self._legs.max_hip_speed(x, y, yaw_rate), math.hypot(u, v)
         if lag <= LAG_DEADBAND_FRACTION * speed or not speed:
-            return [x, y, turn]
+            return [x, y, yaw_rate]
         max_compensation = (
             MAX_LAG_COMPENSATION if gait.vertical_force_profile.is_constant else MAX_FLIGHT_LAG_COMPENSATION
         )
         fraction = min(1.0, lag / (LAG_DEADBAND_FRACTION * speed) - 1.0, max_compensation * speed / lag)
         compensated: list[float]
         compensated = self._legs.clamp_velocity(
-            gait, np.array([x - fraction * u, y - fraction * v, turn]), for_reference=True
+            gait, np.array([x - fraction * u, y - fraction * v, yaw_rate]), for_reference=True
         )[0].tolist()
         return compensated
 

@@ -135,21 +135,21 @@ class StepLookahead:
             position: (2,) position of the robot, world [m].
             yaw: yaw angle of the heading frame [rad].
         """
-        x, y, turn = velocity.tolist()
+        x, y, yaw_rate = velocity.tolist()
         if not (x or y):
             return velocity, reason
         direction = math.atan2(y, x)
         self._update_edges(window, position, yaw + direction)
-        ahead, behind = self._edges_ahead, self._edges_behind
-        if not (ahead.up or ahead.down or behind.up or behind.down):
+        edges_ahead, edges_behind = self._edges_ahead, self._edges_behind
+        if not (edges_ahead.up or edges_ahead.down or edges_behind.up or edges_behind.down):
             self._is_stopped = False
             return velocity, reason
-        query = gait, x, y, turn, ahead, behind, self._is_stopped
+        query = gait, x, y, yaw_rate, edges_ahead, edges_behind, self._is_stopped
         if query != self._cached_query:  # commands and edges rarely change from tick to tick
             fraction, limit_reason = self._allowed_fraction(
-                gait, velocity, direction, ahead, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
+                gait, velocity, direction, edges_ahead, 1.0 / RESUME_HEIGHT_RATIO if self._is_stopped else 1.0
             )
-            fraction_behind, reason_behind = self._allowed_fraction(gait, velocity, direction, behind)
+            fraction_behind, reason_behind = self._allowed_fraction(gait, velocity, direction, edges_behind)
             self._cached_query, self._cached_result = (
                 query,
                 min((fraction, limit_reason), (max(MIN_COMMAND_FRACTION, fraction_behind), reason_behind)),
@@ -157,7 +157,7 @@ class StepLookahead:
         fraction, limit_reason = self._cached_result
         self._is_stopped = fraction < MIN_COMMAND_FRACTION
         if self._is_stopped:
-            return np.array([0.0, 0.0, turn]), limit_reason
+            return np.array([0.0, 0.0, yaw_rate]), limit_reason
         return (fraction * velocity, limit_reason) if fraction < 1.0 else (velocity, reason)
 
     def _allowed_fraction(
@@ -172,13 +172,13 @@ class StepLookahead:
             edges: edges along the path.
             height_scale: factor by which the edges are taken to be higher.
         """
-        p, (x, y, turn) = self._morphology, velocity.tolist()
+        p, (x, y, yaw_rate) = self._morphology, velocity.tolist()
         if height_scale * max(edges.up, edges.down) > MAX_STEP_HEIGHT:
             return 0.0, STEP_TOO_HIGH
         rise = height_scale * max(CLIMB_PATH_RATIO * edges.up, DESCENT_PATH_RATIO * edges.down)
         if not rise:
             return 1.0, ""
-        stride = self._legs.max_hip_speed(x, y, turn) * gait.duty_factor * gait.period * p.time_scale / p.length
+        stride = self._legs.max_hip_speed(x, y, yaw_rate) * gait.duty_factor * gait.period * p.time_scale / p.length
         remaining = self._legs.swing_length(gait) ** 2 - rise**2
         limits = [(1.0, ""), (math.sqrt(max(remaining, 0.0)) / max(stride, 1e-9), STEP_JOINT_SPEED)]
         lowering, half_stride = (
@@ -187,11 +187,11 @@ class StepLookahead:
         )
         fractions = np.linspace(1.0, MIN_COMMAND_FRACTION, 15)
         for i, foot in enumerate(FEET):
-            required_lift = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + lowering
+            compute_required_lift = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + lowering
             lift = np.minimum(
                 *(np.interp(end * half_stride * fractions, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
             )
-            feasible = np.flatnonzero(lift >= required_lift)
+            feasible = np.flatnonzero(lift >= compute_required_lift)
             limits.append((float(fractions[feasible[0]]) if feasible.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
         return min(limits, key=lambda limit: limit[0])
 
@@ -262,8 +262,8 @@ def measure_foot_lift(leg: Chain, i: int, morphology: Morphology) -> Array:
     positions = positions[np.abs(positions[:, 1] - home[1]) < CELL_HALF_WIDTH] if p.can_step_sideways else positions
     half_cell = 0.5 * float(LIFT_POSITIONS[1] - LIFT_POSITIONS[0])
     lifts = np.zeros(len(LIFT_POSITIONS))
-    for k, ahead in enumerate(LIFT_POSITIONS):
-        heights = positions[np.abs(positions[:, 0] - home[0] - ahead) < half_cell, 2]
+    for k, position in enumerate(LIFT_POSITIONS):
+        heights = positions[np.abs(positions[:, 0] - home[0] - position) < half_cell, 2]
         lifts[k] = max(0.0, float(heights.max(initial=ground)) - ground)
     while len(_lift_cache) >= MAX_CACHED_LIFTS:
         _lift_cache.pop(next(iter(_lift_cache)), None)

@@ -52,15 +52,15 @@ class VelocityLimits:
         self._cached_command: tuple[Gait, list[float]] | None = None
         self._cached_result: tuple[list[float], str] = [0.0, 0.0, 0.0], ""
 
-    def max_hip_speed(self, x: float, y: float, turn: float) -> float:
+    def max_hip_speed(self, x: float, y: float, yaw_rate: float) -> float:
         """Computes an upper bound of the speed of all hips [m/s].
 
         Args:
             x: forward speed [m/s].
             y: leftward speed [m/s].
-            turn: yaw rate [rad/s].
+            yaw_rate: yaw rate [rad/s].
         """
-        return math.hypot(x, y) + abs(turn) * self._radius
+        return math.hypot(x, y) + abs(yaw_rate) * self._radius
 
     def gait_limit_reason(self, gait: Gait) -> str:
         """Returns the reason for which legs cannot perform a gait at any velocity; "" if they can.
@@ -106,17 +106,17 @@ class VelocityLimits:
         self, gait: Gait, velocity: list[float], reserve: float = 1.0
     ) -> tuple[list[float], str]:
         """Returns the velocity (3,) clamped to the fraction `reserve` of the limits, and the reason."""
-        p, (x, y, turn) = self._morphology, velocity
+        p, (x, y, yaw_rate) = self._morphology, velocity
         if not gait.has_swing_phase:
-            return [0.0, 0.0, 0.0], NO_STEPPING if x or y or turn else ""
+            return [0.0, 0.0, 0.0], NO_STEPPING if x or y or yaw_rate else ""
         reason = ""
         if not p.can_step_sideways and gait.footprint_scale[1] != 1.0:
-            return [0.0, 0.0, 0.0], NO_LATERAL_MOTION if x or y or turn else ""
-        if not p.can_step_sideways and (y or turn):
-            y, turn, reason = 0.0, 0.0, NO_LATERAL_MOTION
+            return [0.0, 0.0, 0.0], NO_LATERAL_MOTION if x or y or yaw_rate else ""
+        if not p.can_step_sideways and (y or yaw_rate):
+            y, yaw_rate, reason = 0.0, 0.0, NO_LATERAL_MOTION
         stance, swing_length = gait.duty_factor * gait.period * p.time_scale, self.swing_length(gait)
         max_inward_path = 2.0 * MAX_INWARD_FRACTION * gait.footprint_scale[1] * self._half_width
-        speed = self.max_hip_speed(x, y, turn)
+        speed = self.max_hip_speed(x, y, yaw_rate)
         limits = (
             (1.0, reason),
             (reserve * gait.max_stride * p.length / stance / max(speed, 1e-9), STRIDE_OF_GAIT),
@@ -125,11 +125,11 @@ class VelocityLimits:
         )
         half_stance, (length_scale, width_scale) = 0.5 * stance, gait.footprint_scale
         displacements = [
-            (half_stance * (x - turn * width_scale * b), half_stance * (y + turn * length_scale * a))
+            (half_stance * (x - yaw_rate * width_scale * b), half_stance * (y + yaw_rate * length_scale * a))
             for a, b in p.nominal_stance.tolist()
         ]
         workspace_scale, foot = self._workspace.max_stride_scale(gait.footprint_scale, displacements)
         scale, reason = min(
             (*limits, (reserve * workspace_scale, f"{LEG_REACH} {foot}")), key=lambda candidate: candidate[0]
         )
-        return [scale * x, scale * y, scale * turn], reason
+        return [scale * x, scale * y, scale * yaw_rate], reason

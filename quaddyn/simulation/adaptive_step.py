@@ -28,7 +28,7 @@ from .energy_balance import (
     KINETIC_ERROR_FRACTION,
     POTENTIAL,
     RISE_POWER,
-    mechanical_energy,
+    compute_mechanical_energy,
 )
 from .kinematic_tree import KinematicTree, PointForces
 from .motions import integrate_configuration
@@ -78,11 +78,11 @@ def evaluate_dynamics(
     """Computes poses, Jacobian and inertia at a configuration, and the energies there at velocity v."""
     place_joints(bodies, q, terms)
     compute_inertia(bodies, terms)
-    mechanical_energy(bodies, terms, v, motion.correction, energies)
+    compute_mechanical_energy(bodies, terms, v, motion.correction, energies)
 
 
 @compiled()
-def contact_law_at(law: ContactLaw, h: float) -> ContactLaw:
+def scale_contact_law(law: ContactLaw, h: float) -> ContactLaw:
     """Returns the contact law of a substep of length h [s].
 
     Positions advance with the new velocity from the middle of the substep on.
@@ -94,7 +94,7 @@ def contact_law_at(law: ContactLaw, h: float) -> ContactLaw:
 
 
 @compiled()
-def energy_tolerance(model: StepModel, memory: StepMemory) -> float:
+def compute_energy_tolerance(model: StepModel, memory: StepMemory) -> float:
     """Returns the energy error of the last substep above which it is refined [J]."""
     rise = GROUND_RISE_SPEED if memory.progress[CONTACTS] > 0 else FLIGHT_RISE_SPEED
     allowed: float = model.law.dt * (
@@ -134,7 +134,7 @@ def integrate_substep(
         `DONE`, or the help that is needed: `NEEDS_CAPACITY`, `NEEDS_CONTACT_SOLVER` or `NEEDS_RK4_STEP`.
     """
     progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
-    law = contact_law_at(model.law, h) if max_iterations > 0 else model.law
+    law = scale_contact_law(model.law, h) if max_iterations > 0 else model.law
     q = memory.q_middle if max_iterations > 0 else memory.q_start
     state = StepState(q, v, memory.v_mirrored, memory.tau, memory.external, memory.drives)
     while True:

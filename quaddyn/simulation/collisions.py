@@ -291,7 +291,7 @@ def _copy(a: Vector, out: Vector) -> None:
 
 @compiled()
 def _add_scaled(a: Vector, factor: float, direction: Vector, out: Vector) -> None:
-    """Computes ``out = a + f way``."""
+    """Computes ``out = a + factor direction``."""
     for i in range(3):
         out[i] = a[i] + factor * direction[i]
 

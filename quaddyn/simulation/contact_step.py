@@ -84,7 +84,7 @@ def compute_free_velocity(
 
 
 @compiled()
-def contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
+def compute_contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
     """Computes the rows t1, t2, n of a right-handed contact frame; on level ground the world axes."""
     tx, ty, tz = 0.0, 0.0, 0.0
     if abs(nx) < 0.9:
@@ -135,7 +135,7 @@ def compute_stop_rows(i: int, model: StepModel, v: Vector, motion: StepDynamics,
     """Computes the rows of a contact that is a joint stop; its tangents have no effect."""
     T, Y, r, j = contacts.T, contacts.Y, 3 * i, -1 - contacts.collisions.spheres[i]
     dof, side = model.stops.v[j], model.stops.sides[j]
-    contact_frame(0.0, 0.0, 1.0, T[r : r + 3])
+    compute_contact_frame(0.0, 0.0, 1.0, T[r : r + 3])
     for a in range(r, r + 3):
         contacts.g[a], contacts.velocities_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for c in range(len(v)):
@@ -158,7 +158,7 @@ def compute_contact_rows(
     g, velocity_before, free, nv, r = contacts.g, contacts.velocities_before, motion.free_velocity, len(v), 3 * i
     sphere = collisions.spheres[i]
     n, c, radius, last = collisions.normals[i], contacts.centers[sphere], model.radii[sphere], model.last_rows[sphere]
-    contact_frame(n[0], n[1], n[2], T[r : r + 3])
+    compute_contact_frame(n[0], n[1], n[2], T[r : r + 3])
     px, py, pz = c[0] - radius * n[0] - o[0], c[1] - radius * n[1] - o[1], c[2] - radius * n[2] - o[2]
     for a in range(r, r + 3):
         g[a], velocity_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0

@@ -18,7 +18,9 @@ KINETIC, POTENTIAL, RISE_POWER, CORRECTION_POWER = range(4)
 
 
 @compiled(inline=False)
-def mechanical_energy(bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Vector) -> None:
+def compute_mechanical_energy(
+    bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Vector
+) -> None:
     """Computes kinetic and potential energy, and powers against gravity, into `energies` (4,).
 
     The potential energy is zero with the center of mass at the world's origin.

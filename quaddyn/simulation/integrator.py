@@ -11,7 +11,13 @@ from __future__ import annotations
 
 from ..compiler import Matrix, Vector, compiled, entry
 from .actuators import TorqueSpeedLimits
-from .adaptive_step import MAX_MIDPOINT_ITERATIONS, energy_tolerance, evaluate_dynamics, fill_zeros, integrate_substep
+from .adaptive_step import (
+    MAX_MIDPOINT_ITERATIONS,
+    compute_energy_tolerance,
+    evaluate_dynamics,
+    fill_zeros,
+    integrate_substep,
+)
 from .contact_data import SphereContacts, StepDynamics, StepModel
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
 from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, KINETIC
@@ -95,7 +101,8 @@ def step_in_substeps(
                 return result
             progress[N_TRIED] += 1
             is_inaccurate = (
-                not abs(substep[ENERGY_ERROR]) <= energy_tolerance(model, memory) and progress[STATUS] != INACCURATE
+                not abs(substep[ENERGY_ERROR]) <= compute_energy_tolerance(model, memory)
+                and progress[STATUS] != INACCURATE
             )
             if is_inaccurate and h > MIN_SUBSTEP_FRACTION * model.law.dt and progress[N_TRIED] < MAX_SUBSTEP_TRIALS:
                 lengths[last], lengths[last + 1] = 0.5 * h, 0.5 * h
@@ -160,7 +167,7 @@ def advance_step(
         if result != DONE:
             return result
     if progress[PHASE] != SUBSTEPS:
-        if model.is_adaptive and not abs(memory.substep[ENERGY_ERROR]) <= energy_tolerance(model, memory):
+        if model.is_adaptive and not abs(memory.substep[ENERGY_ERROR]) <= compute_energy_tolerance(model, memory):
             begin_step(memory)
             progress[PHASE], progress[N_PENDING], progress[N_TRIED], progress[N_TAKEN], progress[IN_FLIGHT] = (
                 SUBSTEPS,
@@ -269,7 +276,9 @@ def run_steps(
 
 
 @entry("the contact simulation", release=True)
-def push_forces_at(bodies: KinematicTree, q: Vector, pushes: PointForces, terms: StepTerms, out: Vector) -> None:
+def compute_push_forces_at(
+    bodies: KinematicTree, q: Vector, pushes: PointForces, terms: StepTerms, out: Vector
+) -> None:
     """Computes the generalized forces of pushes at q into `out` (nv,)."""
     place_joints(bodies, q, terms)
     compute_push_forces(bodies, terms, pushes, out)

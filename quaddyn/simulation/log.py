@@ -240,7 +240,7 @@ def plot_panels(
     return figure
 
 
-def log_joint_fields(robot: Robot) -> dict[str, Any]:
+def make_joint_fields(robot: Robot) -> dict[str, Any]:
     """Returns the fields of a `Log` that describe the joints of a robot."""
     one_dof, prismatic = robot.one_dof_joints, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
     rows = [(v, *one_dof[v]) for v in map(robot.velocity_index, robot.actuated)]

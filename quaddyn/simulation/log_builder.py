@@ -9,7 +9,7 @@ import numpy as np
 
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .log import Log, log_joint_fields
+from .log import Log, make_joint_fields
 from .records import Checkpoint, ContactPoint
 
 
@@ -100,7 +100,7 @@ class LogBuilder:
             tuple(self._forces),
             status=tuple(self._outcomes),
             level_residuals=_pad_rows(self._residuals),
-            **log_joint_fields(self._robot),
+            **make_joint_fields(self._robot),
         )
 
 

@@ -164,12 +164,15 @@ def _make_messages(log: McapSource, i: int, positions: list[float], velocities: 
     messages: list[Message] = [("/joint_states", JOINTS, "", joints)]
     if log.base is not None:
         base_pose, twist = log.base[i].tolist(), log.v[i, :6].tolist()
-        pose = {"position": _xyz(base_pose), "orientation": dict(zip("xyzw", base_pose[3:], strict=True))}
+        pose = {
+            "position": _make_vector_message(base_pose),
+            "orientation": dict(zip("xyzw", base_pose[3:], strict=True)),
+        }
         messages.append(("/base", POSE, "world", {"pose": pose}))
-        base_twist = {"linear": _xyz(twist), "angular": _xyz(twist[3:])}
+        base_twist = {"linear": _make_vector_message(twist), "angular": _make_vector_message(twist[3:])}
         messages.append(("/base_velocity", "geometry_msgs/msg/TwistStamped", "base", {"twist": base_twist}))
     for sphere, force in zip(log.spheres, log.forces[i].tolist(), strict=True):
-        wrench = {"force": _xyz(force), "torque": _xyz([0.0, 0.0, 0.0])}
+        wrench = {"force": _make_vector_message(force), "torque": _make_vector_message([0.0, 0.0, 0.0])}
         messages.append((f"/contact/{sphere}", "geometry_msgs/msg/WrenchStamped", "world", {"wrench": wrench}))
     if any(log.status):
         residuals = [x for x in log.level_residuals[i].tolist() if math.isfinite(x)] if log.level_residuals.size else []
@@ -178,6 +181,6 @@ def _make_messages(log: McapSource, i: int, positions: list[float], velocities: 
     return messages
 
 
-def _xyz(values: list[float]) -> dict[str, float]:
+def _make_vector_message(values: list[float]) -> dict[str, float]:
     """Returns the first three values as a vector message with the fields x, y and z."""
     return dict(zip("xyz", values[:3], strict=True))

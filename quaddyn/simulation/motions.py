@@ -13,7 +13,7 @@ SMALL_ANGLE = 0.3
 
 
 @compiled(inline=False)
-def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
+def compute_joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
     """Computes the placement (12,) of a joint's frame at q relative to its frame at zero."""
     x, y, z, c, s = axis[0], axis[1], axis[2], 1.0, 0.0
     out[9], out[10], out[11] = 0.0, 0.0, 0.0
@@ -28,13 +28,13 @@ def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
         out[9], out[10], out[11] = x * q[0], y * q[0], z * q[0]
     else:
         out[9], out[10], out[11] = q[0], q[1], q[2]
-        _quaternion_rotation(q[3:], out)
+        _compute_quaternion_rotation(q[3:], out)
         return
     rotation_about(axis, c, s, out)
 
 
 @compiled()
-def _quaternion_rotation(quaternion: Vector, out: Vector) -> None:
+def _compute_quaternion_rotation(quaternion: Vector, out: Vector) -> None:
     """Computes the rotation of a unit quaternion (x, y, z, w), column by column."""
     x, y, z, w = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
     out[0], out[1], out[2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z), 2.0 * (x * z - w * y)
@@ -68,7 +68,7 @@ def _rotate_unit_vector(direction: Vector, angle: float, out: Vector) -> None:
 
 
 @compiled()
-def _exponential_coefficients(angle: float) -> tuple[float, float]:
+def _compute_exponential_coefficients(angle: float) -> tuple[float, float]:
     """Returns ``(1 - cos a) / a^2`` and ``(a - sin a) / a^3``, the coefficients of the exponential map."""
     square = angle * angle
     if angle > SMALL_ANGLE:
@@ -83,9 +83,9 @@ def _exponential_coefficients(angle: float) -> tuple[float, float]:
 def _integrate_planar(q: Vector, v: Vector, h: float, out: Vector) -> None:
     """Integrates a planar joint, position and (cos, sin), with the velocity v in the joint's axes over a time h [s]."""
     x, y, angle = h * v[0], h * v[1], h * v[2]
-    cosine_term, sine_term = _exponential_coefficients(abs(angle))
-    along, across = 1.0 - angle * angle * sine_term, angle * cosine_term  # sin a / a, (1 - cos a) / a
-    u, w = along * x - across * y, across * x + along * y
+    cosine_term, sine_term = _compute_exponential_coefficients(abs(angle))
+    sine_ratio, cosine_ratio = 1.0 - angle * angle * sine_term, angle * cosine_term  # sin a / a, (1 - cos a) / a
+    u, w = sine_ratio * x - cosine_ratio * y, cosine_ratio * x + sine_ratio * y
     out[0] = q[0] + q[2] * u - q[3] * w
     out[1] = q[1] + q[3] * u + q[2] * w
     _rotate_unit_vector(q[2:], angle, out[2:])
@@ -97,17 +97,17 @@ def _integrate_free(q: Vector, v: Vector, h: float, out: Vector) -> None:
     R, u = local(9), local(3)
     x, y, z, a, b, c = h * v[0], h * v[1], h * v[2], h * v[3], h * v[4], h * v[5]
     angle = math.sqrt(a * a + b * b + c * c)
-    first, second = _exponential_coefficients(angle)
+    first, second = _compute_exponential_coefficients(angle)
     axis_x, axis_y, axis_z = b * z - c * y, c * x - a * z, a * y - b * x
     u[0] = x + first * axis_x + second * (b * axis_z - c * axis_y)
     u[1] = y + first * axis_y + second * (c * axis_x - a * axis_z)
     u[2] = z + first * axis_z + second * (a * axis_y - b * axis_x)
-    _quaternion_rotation(q[3:], R)
+    _compute_quaternion_rotation(q[3:], R)
     for k in range(3):
         out[k] = q[k] + R[k] * u[0] + R[3 + k] * u[1] + R[6 + k] * u[2]
     # sin(a / 2) / a = (1 - (a / 2)^2 (a / 2 - sin(a / 2)) / (a / 2)^3) / 2
     quarter = 0.25 * angle * angle
-    _, half_sine = _exponential_coefficients(0.5 * angle)
+    _, half_sine = _compute_exponential_coefficients(0.5 * angle)
     part, w = 0.5 * (1.0 - quarter * half_sine), math.cos(0.5 * angle)
     i, j, k_, l_ = q[3], q[4], q[5], q[6]
     a, b, c = part * a, part * b, part * c

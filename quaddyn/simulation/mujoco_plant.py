@@ -213,13 +213,13 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         self._contacts = ()
         self._status = "free"
 
-    def _internal_state(self) -> tuple[Any, ...]:
+    def _copy_internal_state(self) -> tuple[Any, ...]:
         kind = self._mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(self._mujoco.mj_stateSize(self.model, kind))
         self._mujoco.mj_getState(self.model, self.data, state, kind)
         return state, self.contacts, self._status
 
-    def _state_difference(self, inner: tuple[Any, ...]) -> str:
+    def _describe_state_difference(self, inner: tuple[Any, ...]) -> str:
         size = self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION)
         if len(inner) != 3 or np.shape(inner[0]) != (size,):
             shape = np.shape(inner[0]) if inner else "none"

@@ -352,9 +352,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         steps_per_tick = (
             1
             if control_dt is None
-            else _whole_multiple("control_dt", check_number("control_dt", control_dt), self.dt, "dt")
+            else _count_periods("control_dt", check_number("control_dt", control_dt), self.dt, "dt")
         )
-        ticks = _whole_multiple("duration", check_number("duration", duration), steps_per_tick * self.dt, "control_dt")
+        ticks = _count_periods("duration", check_number("duration", duration), steps_per_tick * self.dt, "control_dt")
         if not callable(controller):
             raise ArgumentTypeError(f"controller: expected a callable, got {type(controller).__name__}")
         if ticks > self.MAX_TICKS:
@@ -409,7 +409,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._tau,
             self._steps,
             self._pushes,
-            self._internal_state(),
+            self._copy_internal_state(),
             tuple(array.copy() for array in persistent_arrays(self._drives)),
             self._held_system.persistent_arrays,
         )
@@ -427,7 +427,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
         state = checkpoint
-        if differences := self._differences(state):
+        if differences := self._describe_differences(state):
             raise ArgumentError(
                 f"checkpoint: of another plant: {'; '.join(differences)}; restore it in a plant made with the same "
                 "arguments"
@@ -439,13 +439,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._held_system.persistent_arrays = state.held
         self._restore_internal_state(state.inner)
 
-    def _differences(self, checkpoint: Checkpoint) -> list[str]:
+    def _describe_differences(self, checkpoint: Checkpoint) -> list[str]:
         """Returns descriptions of the differences between a checkpoint and this plant."""
         spheres = tuple(sphere.name for sphere in self._spheres)
         motors = [np.shape(array) for array in persistent_arrays(self._drives)]
         differences = [
-            f"{name} {theirs!r}, here {here!r}"
-            for name, theirs, here in (
+            f"{name} {theirs!r}, here {own!r}"
+            for name, theirs, own in (
                 ("plant", checkpoint.kind, type(self).__name__),
                 ("robot", checkpoint.robot, self.robot.name),
                 ("dt", checkpoint.dt, self.dt),
@@ -455,11 +455,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 ("shape of tau", np.shape(checkpoint.tau), self._tau.shape),
                 ("shapes of the motors' memory", [np.shape(array) for array in checkpoint.drives], motors),
             )
-            if theirs != here
+            if theirs != own
         ]
         if not self._held_system.accepts(checkpoint.held):
             differences.append("other held bodies than here")
-        if not differences and (inner := self._state_difference(checkpoint.inner)):
+        if not differences and (inner := self._describe_state_difference(checkpoint.inner)):
             differences.append(inner)
         return differences
 
@@ -477,7 +477,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if integrator == "rk4" and self.actuators.backlash.any():
             raise ArgumentError("integrator: 'rk4' does not support motors with backlash; use another integrator")
 
-    def _state_difference(self, inner: tuple[Any, ...]) -> str:
+    def _describe_state_difference(self, inner: tuple[Any, ...]) -> str:
         """Returns the reason why `_restore_internal_state` would reject a state, or "" if it would not."""
         return ""
 
@@ -498,12 +498,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """
 
     @abstractmethod
-    def _internal_state(self) -> tuple[Any, ...]:
+    def _copy_internal_state(self) -> tuple[Any, ...]:
         """Returns copies of everything else that the next step depends on."""
 
     @abstractmethod
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
-        """Restores a state that `_internal_state` returned."""
+        """Restores a state that `_copy_internal_state` returned."""
 
     def _sum_wrenches(self, forces: Iterable[tuple[str, Array]] = ()) -> dict[str, Array]:
         """Returns the sum of active pushes and of `forces` at each frame, (6,) each, world axes [N, N m]."""
@@ -559,9 +559,9 @@ def _check_period(controller: object, command: object, period: float) -> None:
             )
 
 
-def _whole_multiple(name: str, value: float, unit: float, of: str) -> int:
+def _count_periods(name: str, value: float, unit: float, unit_name: str) -> int:
     """Returns how many times `unit` fits into `value`, or raises if that is not a whole number."""
     count = round(value / unit) if np.isfinite(value / unit) else 0
     if count < 1 or abs(count * unit - value) > 1e-6 * unit:
-        raise ArgumentError(f"{name}: expected a whole number of times {of} = {unit:g} s, got {value:g} s")
+        raise ArgumentError(f"{name}: expected a whole number of times {unit_name} = {unit:g} s, got {value:g} s")
     return count

@@ -265,16 +265,16 @@ class Simulation(Plant):
         """Number of contacts in the last step."""
         return int(self._memory.progress[CONTACTS])
 
-    def _internal_state(self) -> tuple[Any, ...]:
+    def _copy_internal_state(self) -> tuple[Any, ...]:
         memory = self._memory
         outcome = tuple(memory.progress[[CONTACTS, STATUS, IN_FLIGHT]].tolist()), float(memory.total[MAX_RESIDUAL])
         contacts = tuple(array.copy() for array in contact_data.persistent_arrays(self._contacts))
         return memory.v_previous.copy(), memory.work.copy(), outcome, contacts
 
-    def _state_difference(self, inner: tuple[Any, ...]) -> str:
+    def _describe_state_difference(self, inner: tuple[Any, ...]) -> str:
         if len(inner) != 4 or len(inner[2]) != 2 or np.shape(inner[2][0]) != (3,):
             return "its internal state is not that of a Simulation"
-        own_state, (v_previous, work, _, contacts) = self._internal_state(), inner
+        own_state, (v_previous, work, _, contacts) = self._copy_internal_state(), inner
         for name, given_shape, own_shape in (
             (
                 "shapes of the last step",
@@ -307,7 +307,7 @@ class Simulation(Plant):
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         self._commanded[0] = tau
         set_attribute(self, "_active_pushes", self._make_point_forces(wrenches) if wrenches else self._no_pushes)
-        if not self._run(self._commanded, self._no_states):
+        if not self._run_compiled_steps(self._commanded, self._no_states):
             self._clear_contacts()  # of the step that was not completed
             raise self._make_divergence_error()
         self._read_state()
@@ -330,7 +330,7 @@ class Simulation(Plant):
             end = min([len(torques), *(n_taken + push.end - self._steps for push in self._pushes)])
             self._active_pushes = self._make_point_forces(self._sum_wrenches())
             rows = slice(n_taken, int(end))
-            is_finite = self._run(torques[rows], states[rows])
+            is_finite = self._run_compiled_steps(torques[rows], states[rows])
             progress = self._memory.progress
             n_steps = int(progress[N_STEPS])
             n_taken, n_inaccurate, self._steps = (
@@ -353,7 +353,7 @@ class Simulation(Plant):
         set_attribute(self, "_q", q)
         set_attribute(self, "_v", v)
 
-    def _run(self, torques: Array, states: Array) -> bool:
+    def _run_compiled_steps(self, torques: Array, states: Array) -> bool:
         """Takes a step under each row of `torques` by compiled code, and provides the results that this code requests.
 
         Args:
@@ -389,7 +389,7 @@ class Simulation(Plant):
 
         def force(q: Array) -> Array:
             push_forces = np.zeros(self.robot.nv)
-            integrator.push_forces_at(self._step_model.bodies, q, self._active_pushes, self._terms, push_forces)
+            integrator.compute_push_forces_at(self._step_model.bodies, q, self._active_pushes, self._terms, push_forces)
             return torques + push_forces
 
         model = self._smooth_model
@@ -397,12 +397,12 @@ class Simulation(Plant):
         with np.errstate(all="ignore"):  # an overflow is detected by its speed
             q, free_velocity = rk4_step(self.robot.algorithms, model, data, memory.q.copy(), memory.v.copy(), force, dt)
             if self._motion.f.any():
-                free_velocity = free_velocity - self._friction_velocity_change(data, q, free_velocity)
+                free_velocity = free_velocity - self._compute_friction_velocity_change(data, q, free_velocity)
         memory.q_end[:] = q
         self._motion.free_velocity[:] = free_velocity if np.isfinite(q).all() else np.nan
         memory.progress[[HELP_GIVEN, RK4_STEP_DONE]] = 1
 
-    def _friction_velocity_change(self, data: pin.Data, q: Array, v: Array) -> Array:
+    def _compute_friction_velocity_change(self, data: pin.Data, q: Array, v: Array) -> Array:
         """Returns ``(M + dt f)^-1 dt f v``, the change of the velocity v by joint friction in a step (nv,)."""
         M = self.robot.algorithms.crba(self._smooth_model, data, q)
         M = np.triu(M) + np.triu(M, 1).T

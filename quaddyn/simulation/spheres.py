@@ -192,7 +192,7 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
         for geometry in link.collisions:
             if any(_contains_point(geometry, foot) for foot in feet):
                 continue
-            for center, radius in _shape_spheres(geometry):
+            for center, radius in _make_shape_spheres(geometry):
                 spheres[f"{name} {n_spheres}"] = ContactSphere(name, radius, center)
                 n_spheres += 1
     return spheres
@@ -229,7 +229,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
         has_unread_shape = False
         for link, placement in body.links:
             for geometry in link.collisions:
-                spheres = _shape_spheres(geometry, read_mesh)
+                spheres = _make_shape_spheres(geometry, read_mesh)
                 has_unread_shape |= not spheres
                 candidates += [(link.name, center, placement.apply(center), radius) for center, radius in spheres]
         if has_unread_shape and not candidates:
@@ -292,7 +292,7 @@ def _contains_point(geometry: Geometry, point: Array) -> bool:
     return False
 
 
-def _shape_spheres(
+def _make_shape_spheres(
     geometry: Geometry, read_mesh: Callable[[Path], Array | None] = read_vertices
 ) -> list[tuple[Array, float]]:
     """Returns center and radius of the spheres that represent a collision shape, in the frame of its link [m]."""

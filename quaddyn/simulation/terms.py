@@ -20,7 +20,7 @@ from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
 from ..robot.loop_geometry import compose
 from ..robot.loop_solver import close_all, drift_all
 from .kinematic_tree import FREE, INERTIA, PLANAR, PRISMATIC, KinematicTree, PointForces
-from .motions import joint_placement
+from .motions import compute_joint_placement
 
 
 class StepTerms(NamedTuple):
@@ -86,12 +86,12 @@ def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
         compose(poses[bodies.parent[i]], bodies.placements[i], joint_frame)
         if bodies.follows_q[i] >= 0:
             position[0] = terms.q_all[bodies.follows_q[i]]
-            joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
+            compute_joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
         elif bodies.multiplier[i] != 1.0 or bodies.offset[i] != 0.0:
             position[0] = bodies.multiplier[i] * q[bodies.q[i]] + bodies.offset[i]
-            joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
+            compute_joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
         else:
-            joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], motion)
+            compute_joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], motion)
         compose(joint_frame, motion, poses[i])
         if i == 1:
             for a in range(3):
@@ -198,7 +198,7 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
             else:
                 j = d
                 while j >= 0:
-                    M[d, j] = _power(J[j], momentum)
+                    M[d, j] = _scalar_product(J[j], momentum)
                     j = parent_dof[j]
                 M[d, d] += bodies.armature[d]
 
@@ -208,7 +208,7 @@ def _add_inertia(bodies: KinematicTree, d: int, J: Matrix, momentum: Vector, M: 
     """Adds the contribution of row d and the rows above it to M, if several rows belong to one degree of freedom."""
     b, j = bodies.row_dof[d], d
     while j >= 0:
-        a, x = bodies.row_dof[j], _power(J[j], momentum)
+        a, x = bodies.row_dof[j], _scalar_product(J[j], momentum)
         if a == b:
             M[a, a] += x if j == d else 2.0 * x
         elif a > b:
@@ -265,7 +265,7 @@ def _multiply_inertia(body: Vector, motion: Vector, out: Vector) -> None:
 
 
 @compiled()
-def _power(motion: Vector, force: Vector) -> float:
+def _scalar_product(motion: Vector, force: Vector) -> float:
     """Returns the scalar product of a motion and a force vector."""
     total = 0.0
     for a in range(6):
@@ -316,9 +316,9 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     for i in range(n - 1, 0, -1):
         for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             if bodies.coupled:
-                terms.h[row_dof[d]] += _power(J[d], F[i])
+                terms.h[row_dof[d]] += _scalar_product(J[d], F[i])
             else:
-                terms.h[d] = _power(J[d], F[i])
+                terms.h[d] = _scalar_product(J[d], F[i])
         for a in range(6):
             F[bodies.parent[i], a] += F[i, a]
 
@@ -386,5 +386,5 @@ def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointFo
         wrench[5] += x * f[1] - y * f[0]
         d = pushes.last[i]
         while d >= 0:
-            out[bodies.row_dof[d]] += _power(J[d], wrench)
+            out[bodies.row_dof[d]] += _scalar_product(J[d], wrench)
             d = parent_row[d]

@@ -81,14 +81,14 @@ class Figure:
         links = robot.tree.links
         with_visuals, with_collisions = any(x.visuals for x in links), any(x.collisions for x in links)
         first = len(scene.slots)
-        for index, (body, inside) in enumerate(zip(robot.bodies, self._placements_in_joint, strict=True)):
+        for index, (body, placement_in_joint) in enumerate(zip(robot.bodies, self._placements_in_joint, strict=True)):
             slot = scene.add_slot("Robot", body.name)
             if not meshes or not (with_visuals or with_collisions):
-                self._add_sticks(slot, index, body, inside)
+                self._add_sticks(slot, index, body, placement_in_joint)
                 continue
             for link, placement in body.links:
                 for geometry in link.visuals if with_visuals else link.collisions:
-                    self._add_link_shape(slot, link, geometry, inside @ placement)
+                    self._add_link_shape(slot, link, geometry, placement_in_joint @ placement)
         self.slots = (first, len(scene.slots))
 
     def _compute_bounds(self) -> tuple[Array, Array]:
@@ -96,8 +96,10 @@ class Figure:
         data = self.robot.model.createData()
         self.robot.algorithms.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
         points = [data.oMf[self.robot.frame_id(name)].translation for name in self.robot.feet]
-        for body, joint, inside in zip(self.robot.bodies, self.joints, self._placements_in_joint, strict=True):
-            ends = np.array([inside.translation, inside.apply(body.inertial.com)])
+        for body, joint, placement_in_joint in zip(
+            self.robot.bodies, self.joints, self._placements_in_joint, strict=True
+        ):
+            ends = np.array([placement_in_joint.translation, placement_in_joint.apply(body.inertial.com)])
             points.extend(ends @ data.oMi[joint].rotation.T + data.oMi[joint].translation)
         return np.min(points, axis=0), np.max(points, axis=0)
 
@@ -132,7 +134,7 @@ class Figure:
             self.missing_meshes.append(MissingMesh(link.name, shape.uri, str(error), substitute))
 
     def _add_substitute(self, slot: int, link: Link, placement: Pose, failed: Geometry) -> str:
-        """Draws the collision shapes of a link whose visual mesh cannot be read, or a box; returns what was drawn."""
+        """Draws the collision shapes of a link whose visual mesh cannot be read, or a box; returns which of them."""
         n_drawn = 0
         for other in link.collisions:
             if other is failed:
@@ -186,20 +188,24 @@ class Figure:
                     raise parts
                 return parts
 
-    def _add_sticks(self, slot: int, index: int, body: CompositeBody, inside: Pose) -> None:
+    def _add_sticks(self, slot: int, index: int, body: CompositeBody, placement_in_joint: Pose) -> None:
         """Draws lines from the body's joint to the next joints and to its foot, and a ball at the joint."""
         r = 0.02 * self.size
         material = self.scene.add_material(_STICK_MATERIAL)
-        self._add_mesh(slot, self.scene.add_geometry("ball", shapes.make_sphere(1.0)), material, inside, (1.6 * r,) * 3)
+        self._add_mesh(
+            slot, self.scene.add_geometry("ball", shapes.make_sphere(1.0)), material, placement_in_joint, (1.6 * r,) * 3
+        )
         ends = [b.placement.translation for b in self.robot.bodies if b.parent == index]
         for leg in self.robot.legs.values():
             foot = self.robot.model.frames[self.robot.frame_id(leg.foot.name)]
             if foot.parentJoint == self.joints[index]:
-                ends.append(inside.inverse().apply(foot.placement.translation))
+                ends.append(placement_in_joint.inverse().apply(foot.placement.translation))
         stick = self.scene.add_geometry("stick", shapes.make_line(1.0))
         for end in _select_far_points(ends, r):
             length = float(np.linalg.norm(end))
-            self._add_mesh(slot, stick, material, inside @ Pose.of(rotation_from_z(end), np.zeros(3)), (r, r, length))
+            self._add_mesh(
+                slot, stick, material, placement_in_joint @ Pose.of(rotation_from_z(end), np.zeros(3)), (r, r, length)
+            )
 
 
 def _select_far_points(points: Iterable[Array], distance: float) -> list[Array]:
