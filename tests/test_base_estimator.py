@@ -112,7 +112,7 @@ def test_noisy_sensors_give_a_velocity_one_can_walk_with(trot: Trot) -> None:
     assert attitude_error(q, trot.q) < 0.02
 
 
-def test_the_covariance_tells_how_wrong_the_estimate_is(trot: Trot) -> None:
+def test_the_covariance_agrees_with_the_errors_of_the_estimate(trot: Trot) -> None:
     """Normalized squared errors of attitude, velocity and position lie where nine normal numbers do."""
     found = []
     for k, estimator, _, _ in follow(trot, VENDOR, VENDOR_IMU):
@@ -128,7 +128,7 @@ def test_the_covariance_tells_how_wrong_the_estimate_is(trot: Trot) -> None:
     assert np.max(found[50:]) < 40.0
 
 
-def test_yaw_and_place_are_what_it_knows_nothing_about(trot: Trot) -> None:
+def test_yaw_and_position_are_unobservable(trot: Trot) -> None:
     """Begun elsewhere and turned about the vertical, everything else is as before, the covariance included."""
     robot, far = trot.robot, BaseEstimator(trot.robot, dt=DT)
     turn, shift = pin.exp3(np.array([0.0, 0.0, 2.0])), np.array([3.0, -7.0, 0.5])
@@ -330,7 +330,7 @@ def test_feet_are_found_through_the_loops_that_move_them() -> None:
         estimator.update(beyond, np.zeros(robot.nu), np.zeros(3), np.array([0.0, 0.0, 9.81]), robot.feet)
 
 
-def test_of_several_unknown_feet_the_first_one_is_named() -> None:
+def test_the_error_names_the_first_of_several_unknown_feet() -> None:
     robot = qd.load("go2")
     estimator, q = BaseEstimator(robot, dt=DT), np.zeros(robot.nu)
     for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):

@@ -49,7 +49,9 @@ def distance_to(shape: BoxShape | CylinderShape, points: np.ndarray) -> np.ndarr
 @pytest.mark.parametrize(
     "shape", [BoxShape((0.4, 0.2, 0.1)), BoxShape((0.1, 0.1, 0.02)), CylinderShape(0.05, 0.3), CylinderShape(0.1, 0.02)]
 )
-def test_capsules_contain_their_shape_and_reach_no_further_than_they_say(shape: BoxShape | CylinderShape) -> None:
+def test_capsules_contain_their_shape_and_extend_at_most_by_their_overapproximation(
+    shape: BoxShape | CylinderShape,
+) -> None:
     rng, found = np.random.default_rng(0), list(fit_capsules(shape))
     size = np.array(shape.size if isinstance(shape, BoxShape) else (2 * shape.radius, 2 * shape.radius, shape.length))
     points = size * rng.uniform(-0.5, 0.5, (4000, 3))
@@ -105,7 +107,9 @@ def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("radius", "length"), [(0.05, 0.4), (0.1, 0.02), (0.03, 0.0)])
-def test_capsules_about_a_mesh_contain_it_and_reach_no_further_than_they_say(radius: float, length: float) -> None:
+def test_capsules_about_a_mesh_contain_it_and_extend_at_most_by_their_overapproximation(
+    radius: float, length: float
+) -> None:
     """Points of a capsule in any pose: the fit knows nothing of it."""
     rng = np.random.default_rng(0)
     axis, place = rng.normal(size=3), rng.normal(size=3)
@@ -126,7 +130,7 @@ def test_capsules_about_a_mesh_contain_it_and_reach_no_further_than_they_say(rad
     assert inside.all()
 
 
-def test_pairs_that_are_equally_near_are_in_the_same_order_whatever_the_rounding() -> None:
+def test_rounding_does_not_affect_the_order_of_equally_near_pairs() -> None:
     robot = qd.load("small_quadruped")
     model, home, orders = CollisionModel(robot), np.array(robot.q_home), set()
     rng = np.random.default_rng(0)

@@ -117,7 +117,7 @@ def test_torques_do_not_jump_where_links_turn_past_each_other() -> None:
     assert record["held"] > 0 and record["caused"] < 0.01
 
 
-def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) -> None:
+def test_pairs_within_their_margin_are_named_and_move_apart(arms: qd.Robot, tmp_path: Path) -> None:
     limits = CollisionLimits(
         arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [0.0, 1.0, 0.0]}
     )
@@ -137,7 +137,7 @@ def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) 
     assert command.nonviable == () and limits.distance_margins(q, v)[0].min() > -1e-4
 
 
-def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
+def test_pairs_without_rows_need_none_at_any_speed() -> None:
     """All pairs that could come near their limit with twice `most` have rows, no others do, and obstacles may move."""
     robot, rng = qd.load("go2"), np.random.default_rng(5)
     things = {"ball": Obstacle.sphere(0.1), "bar": Obstacle.capsule(0.03, [0, 0, 0], [0.5, 0.2, 0.1])}

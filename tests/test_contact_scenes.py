@@ -63,7 +63,7 @@ class Scene:
     friction=st.floats(0.0, 2.0),
     dt=st.sampled_from((1e-3, 2e-3)),
 )
-def test_dropped_robots_get_no_energy_from_the_ground(seed: int, name: str, friction: float, dt: float) -> None:
+def test_the_ground_adds_no_energy_to_a_dropped_robot(seed: int, name: str, friction: float, dt: float) -> None:
     if name not in ROBOTS:
         ROBOTS[name] = qd.load(name)
     robot, rng, height = ROBOTS[name], np.random.default_rng(seed), 0.05
@@ -128,7 +128,7 @@ def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(share: float) -> No
 
 
 @pytest.mark.parametrize("mu", [0.2, 0.6, 1.0])
-def test_a_sliding_box_stops_where_coulomb_says(mu: float) -> None:
+def test_a_sliding_box_stops_where_coulombs_law_predicts(mu: float) -> None:
     # 1 m/s on a low block: a high one would tip
     scene = block(0.0, mu, half_height=0.03)
     scene.v[0] = 1.0
@@ -141,7 +141,7 @@ def test_a_sliding_box_stops_where_coulomb_says(mu: float) -> None:
 
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 1.0])
-def test_a_bouncing_ball_keeps_e_squared_of_its_energy(e: float) -> None:
+def test_a_bouncing_ball_has_e_squared_of_its_energy_left(e: float) -> None:
     # between impacts the parabola is exact, so that heights tell of the impacts alone
     height, v, solver, mass = 1.0, 0.0, ImpactSolver(e), 0.3
     for bounce in range(1, 5):

@@ -106,7 +106,7 @@ def test_force_only_members_push_without_a_condition_on_their_motion(go2: qd.Rob
     np.testing.assert_array_equal(contacts.drift(s, motion_only=True), contacts.drift(s)[:3])
 
 
-def test_generalized_forces_are_what_aba_feels(go2: qd.Robot) -> None:
+def test_generalized_forces_have_the_same_effect_as_external_forces_of_aba(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 7)
     rng = np.random.default_rng(8)
     contacts = mixed_set(go2, rng)
@@ -144,7 +144,7 @@ def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: in
         assert abs((inner @ edge)[:-1].max()) < 1e-12
 
 
-def test_a_surface_bears_what_its_corners_can_make_and_no_more() -> None:
+def test_the_wrench_cone_of_a_surface_is_that_of_the_forces_at_its_corners() -> None:
     rng, mu, half = np.random.default_rng(9), 0.6, np.array([0.1, 0.05])
     contact = Contact(name="sole", frame="f", kind="surface", half_size=half, friction=mu)
     A = friction_pyramid(contact)
@@ -163,7 +163,7 @@ def test_a_surface_bears_what_its_corners_can_make_and_no_more() -> None:
     assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.99 * m * half.sum()])).max() < 0.0
 
 
-def test_bilateral_contacts_have_no_cone_and_the_stacked_pyramid_keeps_to_its_columns(go2: qd.Robot) -> None:
+def test_bilateral_contacts_have_no_cone_and_stacked_pyramids_use_separate_columns(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 10)
     contacts = ContactSet(
         go2,
@@ -175,7 +175,7 @@ def test_bilateral_contacts_have_no_cone_and_the_stacked_pyramid_keeps_to_its_co
     np.testing.assert_array_equal(A[:7, :3], friction_pyramid(contacts["FL"], faces=6))
 
 
-def test_pressure_acts_where_the_wrench_says(go2: qd.Robot) -> None:
+def test_the_center_of_pressure_is_where_the_wrench_has_no_tangential_moment(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 11)
     s = dyn.update(q, v)
     contacts = mixed_set(go2, np.random.default_rng(12))
@@ -209,7 +209,7 @@ def test_support_polygon_of_a_stance_is_the_rectangle_of_its_feet(go2: qd.Robot)
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 30))
-def test_the_hull_holds_every_point_and_the_margin_its_sign(seed: int, count: int) -> None:
+def test_the_hull_contains_every_point_and_the_sign_of_the_margin_is_right(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(count, 2)).round(1)  # with doubles and points on a line
     hull = support_polygon(points)
@@ -224,7 +224,7 @@ def test_the_hull_holds_every_point_and_the_margin_its_sign(seed: int, count: in
         support_polygon(np.full((2, 2), np.nan))
 
 
-def test_rounding_makes_no_corners_and_does_not_choose_the_first_one() -> None:
+def test_rounding_affects_neither_the_corners_nor_which_is_first() -> None:
     rng = np.random.default_rng(3)
     corners = np.array([[-0.2, -0.1], [0.2, -0.1], [0.2, 0.1], [-0.2, 0.1]])
     between = 0.5 * (corners + np.roll(corners, -1, axis=0))
@@ -240,7 +240,7 @@ def test_rounding_makes_no_corners_and_does_not_choose_the_first_one() -> None:
 
 
 # -- events --------------------------------------------------------------------------------------------------------
-def test_events_are_the_changes_of_touch() -> None:
+def test_events_are_the_changes_of_contact_states() -> None:
     events = ContactEvents(("FL", "FR"))
     assert events.update(0.0, {"FL": False, "FR": False}) == ()
     (down,) = events.update(0.1, {"FL": True})
@@ -345,7 +345,7 @@ def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -
     assert np.linalg.norm(lazy.tau) < np.linalg.norm(upright.tau)
 
 
-def test_inverse_dynamics_says_what_is_missing(go2: qd.Robot) -> None:
+def test_inverse_dynamics_reports_the_unbalanced_force(go2: qd.Robot) -> None:
     s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.from_feet(go2)
     contacts.activate(())
     flying = inverse_dynamics(s, contacts, np.zeros(go2.nv))
@@ -387,12 +387,12 @@ def test_inverse_dynamics_says_what_is_missing(go2: qd.Robot) -> None:
         ("frame", {"frame": 3}),
     ],
 )
-def test_a_bad_contact_is_refused_by_name(name: str, change: dict[str, object]) -> None:
+def test_an_invalid_contact_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
     with pytest.raises(qd.ArgumentError, match=name):
         Contact(**({"name": "c", "frame": "f"} | change))  # type: ignore[arg-type]
 
 
-def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
+def test_an_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.Robot) -> None:
     foot = Contact.from_foot(go2, "FL")
     with pytest.raises(qd.UnknownNameError, match="FX"):
         Contact.from_foot(go2, "FX")

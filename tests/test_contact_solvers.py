@@ -87,7 +87,7 @@ def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
     assert nothing.status == "free" and nothing.converged and nothing.impulses.shape == (0, 3)
 
 
-def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
+def test_an_unsolved_problem_is_reported_and_its_result_finite() -> None:
     solver = FrictionalSolver("admm", max_iterations=1, fallback=False)
     G_, g = problem(3, 4, redundant=True)
     solution = solver.solve(ContactProblem(G_, g, 0.6))
@@ -96,14 +96,14 @@ def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
     assert np.isfinite(solution.impulses).all()
 
 
-def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
+def test_wrong_initial_impulses_do_not_change_the_solution() -> None:
     G_, g = problem(5, 4, redundant=False)
     good = FrictionalSolver().solve(ContactProblem(G_, g, 0.6))
     spoiled = FrictionalSolver().solve(ContactProblem(G_, g, 0.6, initial_impulses=np.full((4, 3), 1e3)))
     np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
 
 
-def test_a_contact_without_friction_that_parts_needs_no_impulse() -> None:
+def test_a_separating_contact_without_friction_has_no_impulse() -> None:
     g = np.array([0.0, 0.0, 2.0])  # 0 <= 0 n holds for the apex's wrong side, too
     assert contact_residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
     solution = FrictionalSolver(fallback=False).solve(ContactProblem(np.eye(3), g, 0.0))
@@ -193,7 +193,7 @@ def test_feet_in_random_states_obey_the_laws_in_their_own_words(name: str, kind:
     assert obeyed >= bar * count
 
 
-def test_the_independent_judge_sees_each_law_broken() -> None:
+def test_the_independent_check_detects_a_violation_of_each_law() -> None:
     (case,) = cases(qd.load("go2"), 1, "four", seed=3)
     case = Case(case.M, case.J, case.v - 0.5 * np.eye(18)[2], np.full(4, 0.5))  # it falls
     right = FrictionalSolver().solve(ContactProblem(case.G, case.g, case.friction)).impulses
@@ -215,7 +215,7 @@ def test_a_pile_of_a_hundred_points_ends_in_an_honest_status() -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), contacts=st.integers(1, 5), exponent=st.integers(-200, 200))
-def test_no_finite_problem_gives_a_nan(seed: int, contacts: int, exponent: int) -> None:
+def test_finite_problems_never_give_nan(seed: int, contacts: int, exponent: int) -> None:
     rng = np.random.default_rng(seed)
     J = rng.normal(size=(3 * contacts, 4)) * rng.choice((0.0, 1.0), (3 * contacts, 1)) * 10.0 ** min(exponent / 2, 150)
     g = rng.normal(size=3 * contacts) * 10.0 ** rng.integers(-100, 100)
@@ -258,7 +258,7 @@ def test_magnitudes_at_the_end_of_the_range_end_in_an_honest_status() -> None:
         ("initial_impulses", {"initial_impulses": np.zeros(3)}),
     ],
 )
-def test_a_bad_problem_is_refused_by_name(name: str, change: dict[str, object]) -> None:
+def test_an_invalid_problem_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
     good = {"G": np.eye(3), "g": np.zeros(3), "friction": 0.5}
     with pytest.raises(qd.ArgumentError, match=f"^{name}"):
         ContactProblem(**(good | change))  # type: ignore[arg-type]
@@ -281,7 +281,7 @@ def test_only_problems_are_solved() -> None:
             solver.solve(np.eye(3))  # type: ignore[arg-type]
 
 
-def test_bad_options_are_refused_by_name() -> None:
+def test_invalid_options_raise_errors_that_name_them() -> None:
     for options in ({"method": "magic"}, {"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             FrictionalSolver(**options)  # type: ignore[arg-type]
@@ -312,7 +312,7 @@ def test_rigid_contacts_stop_redundant_or_not() -> None:
         np.testing.assert_allclose(solution.impulses.ravel(), -np.linalg.pinv(G_, hermitian=True) @ g, atol=1e-8)
 
 
-def test_a_contact_held_in_two_ways_at_once_is_reported() -> None:
+def test_contradicting_bilateral_contacts_are_reported() -> None:
     G_ = np.tile(np.eye(3), (2, 2))  # the same point twice
     solution = RigidSolver().solve(ContactProblem(G_, np.zeros(6), 0.0, offset=np.array([0.1, -0.1])))
     assert solution.status == "inaccurate" and not solution.converged
@@ -339,7 +339,7 @@ def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: 
     assert impact.work <= 1e-8 and 0.0 <= impact.restitution <= e
 
 
-def test_a_spectrum_that_admm_cannot_work_with_takes_no_iteration() -> None:
+def test_a_spectrum_that_admm_rejects_takes_no_iteration() -> None:
     programs, free = PinocchioConeSolvers(1e-8, 100), np.array([0.0, 0.0, -1.0])
     impulses, iterations = programs.admm(np.zeros((3, 3)), free, np.full(1, 0.5), None)
     assert impulses.tolist() == [[0.0, 0.0, 0.0]] and iterations == 0
@@ -358,7 +358,7 @@ def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
     assert one.friction.tolist() == each.friction.tolist() == [0.5, 0.5]
 
 
-def test_pinocchios_solvers_aim_at_a_hundredth_of_what_is_asked_for() -> None:
+def test_pinocchios_solvers_have_a_hundredth_of_the_requested_tolerance() -> None:
     programs = PinocchioConeSolvers(1e-6, 77)
     for own in (programs._admm_settings, programs._pgs_settings):
         assert own.max_iterations == 77

@@ -70,7 +70,7 @@ def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, fo
     np.testing.assert_allclose(settled, wanted[0], rtol=0.02)
 
 
-def test_the_integral_takes_out_what_the_feed_forward_does_not_know() -> None:
+def test_the_integral_removes_the_error_of_the_feed_forward() -> None:
     robot = fixed("go2")
     q = bent(robot)
     wall = wall_at(robot, "FL", q, friction=0.0)
@@ -199,7 +199,7 @@ def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, 
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_exact(seed: int) -> None:
+def test_on_a_rigid_wall_the_force_reaches_its_target_and_the_motion_along_it_is_exact(seed: int) -> None:
     robot = fixed("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
     q, v = random_state(robot, seed, 0.5)
@@ -227,7 +227,7 @@ def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_
     np.testing.assert_allclose((motion.J @ x[:-1] + motion.drift)[1:], wanted, atol=1e-7 * scale)
 
 
-def test_a_standing_robot_presses_with_one_foot_while_three_bear_it() -> None:
+def test_a_standing_robot_presses_with_one_foot_while_three_support_it() -> None:
     robot = strong("anymal_c")
     feet = ("FR", "RL", "RR")
     dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
@@ -264,7 +264,7 @@ def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
     assert tight.integral[0] == -2.0
 
 
-def test_a_long_search_for_the_wall_leaves_no_wound_up_integral() -> None:
+def test_a_long_search_for_the_wall_does_not_wind_up_the_integral() -> None:
     robot = fixed("go2")
     q = bent(robot)
     wall = wall_at(robot, "FL", q, gap=0.03)

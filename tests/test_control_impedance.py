@@ -50,7 +50,7 @@ def psd(seed: int, k: int, size: float, rank: int | None = None) -> Array:
 # -- the pieces ----------------------------------------------------------------------------------------------------
 @given(SEEDS, st.floats(0.0, 2.0))
 @settings(max_examples=50 if "QUADDYN_SLOW" in os.environ else 25, deadline=None)
-def test_every_mode_gets_the_damping_ratio_that_was_asked_for(seed: int, ratio: float) -> None:
+def test_every_mode_has_the_requested_damping_ratio(seed: int, ratio: float) -> None:
     k = 1 + seed % 6
     inertia, K = psd(seed, k, 3.0) + 0.1 * np.eye(k), psd(seed + 1, k, 500.0) + np.eye(k)
     R = np.linalg.cholesky(inertia)
@@ -219,9 +219,7 @@ STEPS = [(*limb, ratio) for limb in LIMBS for ratio in RATIOS]
 
 
 @pytest.mark.parametrize(("name", "root", "frame", "ratio"), others_slow(STEPS, STEPS[1 :: len(RATIOS) + 1]))
-def test_a_step_of_a_centimetre_shows_the_damping_ratio_asked_for(
-    name: str, root: str, frame: str, ratio: float
-) -> None:
+def test_the_response_to_a_step_has_the_requested_damping_ratio(name: str, root: str, frame: str, ratio: float) -> None:
     robot = strong(name, root)
     q = bent(robot)
     rows = CartesianTask(robot, frame).rows
@@ -357,7 +355,7 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
 
 
 @pytest.mark.parametrize("capacity", [1e-4, 50.0])
-def test_what_the_null_space_gives_the_robot_comes_out_of_the_tank(capacity: float) -> None:
+def test_energy_from_the_null_space_springs_is_taken_from_the_tank(capacity: float) -> None:
     robot = strong("four_link_leg")
     drained = 0
     for seed in range(20):
@@ -511,7 +509,7 @@ def test_distribution_of_h_is_gravity_compensation() -> None:
 # -- hard cases ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "two_link_leg", "hyq", "ur5", "chain_4"])
 @pytest.mark.parametrize("shaped", [False, True])
-def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bool) -> None:
+def test_a_straight_limb_gives_finite_torques_and_is_reported(name: str, shaped: bool) -> None:
     robot = qd.load(name, root="fixed")
     frame = robot.feet[0] if robot.feet else "tool0"
     q = robot.neutral  # all of these are stretched out there
@@ -532,7 +530,7 @@ def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bo
         assert (np.abs(out.tau) <= robot.effort_limits).all()
 
 
-def test_torques_are_cut_and_the_joints_named() -> None:
+def test_torques_are_clamped_and_the_joints_named() -> None:
     robot = qd.load("go2", root="fixed")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     at = s.placement("FL").translation
@@ -565,13 +563,13 @@ def test_torques_are_cut_and_the_joints_named() -> None:
         ({"null_space": 1.0}, "null_space"),
     ],
 )
-def test_bad_gains_and_rows_are_refused_by_name(options: dict[str, object], word: str) -> None:
+def test_invalid_gains_and_rows_raise_errors_that_name_them(options: dict[str, object], word: str) -> None:
     robot = qd.load("go2", root="fixed")
     with pytest.raises(qd.ArgumentError, match=word):
         CartesianImpedance(robot, "FL", **{"stiffness": 100.0, **options})  # type: ignore[arg-type]
 
 
-def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
+def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None:
     robot, other = qd.load("go2", root="fixed"), qd.load("solo12", root="fixed")
     with pytest.raises(qd.UnknownNameError, match="FL_foot"):
         CartesianImpedance(robot, "FL_foott", stiffness=1.0)
@@ -622,7 +620,7 @@ def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
         impedance.compute(s, at)
 
 
-def test_gains_come_as_numbers_diagonals_or_matrices() -> None:
+def test_gains_may_be_numbers_diagonals_or_matrices() -> None:
     np.testing.assert_array_equal(as_gain_matrix("K", 2, 2), 2.0 * np.eye(2))
     np.testing.assert_array_equal(as_gain_matrix("K", (1, 2), 2), np.diag((1.0, 2.0)))
     np.testing.assert_array_equal(as_gain_matrix("K", 0.0, 2), np.zeros((2, 2)))

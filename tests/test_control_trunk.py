@@ -85,7 +85,7 @@ def test_the_trunk_follows_on_the_frictional_plant_within_its_torques(name: str)
     assert up == pytest.approx(robot.mass * G, rel=0.02)
 
 
-def test_three_feet_bear_the_trunk_and_two_say_what_they_cannot() -> None:
+def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> None:
     robot = strong("go2")
     model = VirtualModel(robot)
     dyn = qd.Dynamics(robot)
@@ -124,7 +124,7 @@ def test_the_storage_of_the_trunk_falls() -> None:
     assert storage[-1] < 0.05 * storage[0]
 
 
-def test_gains_scale_with_the_robot_and_bad_ones_are_refused() -> None:
+def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:
     small, large = VirtualModel(qd.load("solo12")), VirtualModel(qd.load("anymal_c"))
     assert large.impedance.stiffness[2, 2] > 10.0 * small.impedance.stiffness[2, 2]
     robot = qd.load("go2")

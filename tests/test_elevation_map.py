@@ -34,7 +34,7 @@ def scan(rng: np.random.Generator, at: float, noise: float, offset: float = 0.0)
 
 
 # -- fusing -----------------------------------------------------------------------------------------------------------
-def test_heights_are_as_sure_as_the_map_says() -> None:
+def test_errors_of_heights_agree_with_their_standard_deviations() -> None:
     rng, grid = np.random.default_rng(0), ElevationMap((2.0, 2.0), resolution=0.02, drift_rate=0.0)
     for _ in range(20):
         offset = 0.003 * rng.standard_normal()
@@ -58,7 +58,7 @@ def test_an_uncertain_pose_makes_what_is_far_from_the_sensor_less_certain() -> N
     np.testing.assert_allclose(found, np.sqrt(0.01**2 + 0.02**2 + (0.03 * away) ** 2), rtol=1e-12)
 
 
-def test_heights_grow_less_certain_with_the_way() -> None:
+def test_the_variance_of_heights_grows_with_the_distance_traveled() -> None:
     grid, points = ElevationMap((2.0, 2.0), drift_rate=0.02), np.array([[0.3, 0.1, -0.5]])
     grid.update(points, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.01)
     before = grid.standard_deviations[np.isfinite(grid.heights)]
@@ -67,7 +67,7 @@ def test_heights_grow_less_certain_with_the_way() -> None:
     np.testing.assert_allclose(after**2, before**2 + 0.02**2 * 0.25, rtol=1e-12)
 
 
-def test_a_stray_point_changes_no_height_and_ground_that_changed_is_believed() -> None:
+def test_an_outlier_changes_no_height_and_terrain_that_has_changed_is_accepted() -> None:
     grid, pose = ElevationMap((1.0, 1.0), drift_rate=0.0), Pose.of(np.eye(3), [0.0, 0.0, 0.5])
     floor, raised = np.array([[0.1, 0.1, -0.5]]), np.array([[0.1, 0.1, -0.3]])
     for _ in range(5):
@@ -92,7 +92,7 @@ def test_at_an_edge_the_upper_points_count() -> None:
 
 
 # -- the window -------------------------------------------------------------------------------------------------------
-def test_the_window_moves_by_whole_cells_and_keeps_what_stays() -> None:
+def test_the_window_moves_by_whole_cells_and_keeps_the_cells_inside() -> None:
     whole = ElevationMap.from_function(hills, (4.0, 4.0), resolution=0.05)
     part = ElevationMap.from_function(hills, (1.0, 1.0), resolution=0.05)
     before = part.height(0.2, 0.1)

@@ -54,7 +54,7 @@ def fly(
     ("name", "root"), [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed"), ("z1", "fixed")]
 )
 @pytest.mark.parametrize("gain", [20.0, 300.0, np.inf])
-def test_the_residual_follows_a_constant_force_through_exactly_the_filter_asked_for(
+def test_the_residual_follows_a_constant_force_with_exactly_the_specified_lag(
     name: str, root: str, gain: float
 ) -> None:
     robot = qd.load(name, root=root)
@@ -79,7 +79,7 @@ def test_the_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> 
 
 
 @pytest.mark.parametrize("gain", [30.0, 1000.0])
-def test_noise_of_the_velocities_comes_out_as_large_as_stated(go2: qd.Robot, gain: float) -> None:
+def test_velocity_noise_causes_the_documented_noise_of_the_residual(go2: qd.Robot, gain: float) -> None:
     rng, dyn, dt, size = np.random.default_rng(2), qd.Dynamics(go2), 1e-3, 1e-3
     observer, zero, out = MomentumObserver(go2, dt=dt, gain=gain, joint_friction=False), np.zeros(go2.nu), []
     for _ in range(3000):
@@ -108,7 +108,7 @@ def test_joint_friction_is_not_taken_for_a_contact() -> None:
 # -- contact forces ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 @pytest.mark.parametrize("rows", ["all", "joints"])
-def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
+def test_estimated_forces_of_standing_feet_are_those_of_the_floor(name: str, rows: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
     estimator = ContactForceEstimator(ContactSet.from_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
     assert estimate.unobservable_dimensions == 0 and np.abs(estimate.residual).max() < 0.01 * robot.mass * G
 
 
-def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
+def test_a_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot) -> None:
     dyn, dt = qd.Dynamics(go2), 1e-3
     s = dyn.update(go2.q_home, np.zeros(go2.nv))
     contacts = ContactSet.from_feet(go2)
@@ -143,7 +143,7 @@ def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
     assert np.abs(estimate.residual).max() > 1.0
 
 
-def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> None:
+def test_the_unobservable_force_along_a_straight_leg_is_reported(go2: qd.Robot) -> None:
     q = go2.q_home.copy()
     q[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
     dyn = qd.Dynamics(go2)
@@ -174,7 +174,7 @@ def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
 
 # -- touchdown -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "hyq"], ["go2"]))
-def test_touchdown_is_seen_soon_after_it_happens_and_not_before(name: str) -> None:
+def test_touchdown_is_detected_soon_after_it_happens_and_not_before(name: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
     q = robot.q_home.copy()
@@ -217,7 +217,7 @@ def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: 
     assert detector.feet_in_contact == ("FR",)
 
 
-def test_the_thresholds_of_the_trigger_rise_together_and_never_below_their_own(go2: qd.Robot) -> None:
+def test_raised_thresholds_keep_their_ratio_and_are_never_below_the_given_ones(go2: qd.Robot) -> None:
     detector = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.0)
     for raised, on, off in ((60.0, 60.0, 30.0), (5.0, 20.0, 10.0)):
         detector.reset()

@@ -123,7 +123,7 @@ def test_forces_are_those_of_least_squares(name: str, rows: str) -> None:
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-8, 1e-3, 0.05, 0.3])
-def test_directions_that_the_motion_hides_get_nothing_at_any_tolerance(tolerance: float) -> None:
+def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: float) -> None:
     robot = qd.load("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(4)
     contacts = ContactSet(

@@ -84,7 +84,7 @@ def test_every_leg_of_the_catalogue_has_a_closed_form(name):
 @pytest.mark.parametrize(
     "name", [n for n in [*LEGGED, *OWN] if n not in ("centauro", "three_link_leg", "four_link_leg")]
 )
-def test_targets_are_reached_on_every_branch_and_one_branch_is_where_they_came_from(name):
+def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joint_values(name):
     for leg in legs_of(name):
         if len(leg._geometry.links) > 2:
             continue  # below, with the angle given
@@ -384,7 +384,7 @@ def nearest_by_search(leg, p, rng):
 @pytest.mark.parametrize(
     "name", others_slow(["go2", "hyq", "anymal_c", "bolt", "solo8", "two_link_leg", "finger_edu"], KINDS - {"bolt"})
 )
-def test_out_of_reach_the_answer_is_the_nearest_point(name):
+def test_for_unreachable_targets_the_result_is_the_nearest_point(name):
     leg, rng = legs_of(name)[0], np.random.default_rng(11)
     g = leg._geometry
     scale = g.reach + abs(g.lateral)
@@ -530,7 +530,7 @@ def test_axes_written_with_few_digits_leave_no_error(seed):
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
-def test_out_of_reach_a_branch_with_skewed_axes_beats_every_sample_of_its_own(seed):
+def test_for_unreachable_targets_a_branch_with_skewed_axes_is_nearer_than_random_samples(seed):
     rng = np.random.default_rng(seed)
     leg = LegKinematics(qd.load(random_leg(rng), root="fixed", legs=LEGS[3]), "leg")
     g = leg._geometry
@@ -590,7 +590,7 @@ def odd_leg(roll="0.02 0.03 0"):
     return LegKinematics(qd.load(text, root="fixed", legs=LEGS[3]), "leg")
 
 
-def test_a_leg_that_fits_no_closed_form_says_so_and_is_solved_with_the_same_names():
+def test_a_leg_without_closed_form_is_solved_numerically_with_the_same_branch_names():
     leg, rng = odd_leg(), np.random.default_rng(13)
     assert leg.closed_form is False and "numeric" in repr(leg)
     q = rng.uniform(-0.8, 0.8, (20, 3))
@@ -659,7 +659,7 @@ def test_wrong_types_names_and_options_are_named():
             three.inverse([0.2, 0.0, -0.3], angle=angle)
 
 
-def test_the_knee_of_a_numeric_leg_that_is_straight_at_home_bends_the_same_way_whatever_the_rounding():
+def test_rounding_does_not_affect_how_a_numeric_leg_that_is_straight_at_home_bends():
     signs = set()
     for offset in ("0", "1e-17", "-1e-17"):
         leg = odd_leg(f"{offset} 0.03 0")

@@ -35,7 +35,7 @@ def test_placements_of_an_arm_are_reached_within_its_limits(name):
 
 @pytest.mark.parametrize("name", ["go2", "anymal_c", "hyq", "solo12"])
 @pytest.mark.parametrize("root", ["free", "planar"])
-def test_base_and_four_feet_go_where_they_are_wanted(name, root):
+def test_base_and_four_feet_reach_their_targets(name, root):
     robot = qd.load(name, root=root)
     dyn, q0 = qd.Dynamics(robot), robot.q_home
     base = robot.tree.root.name
@@ -80,14 +80,14 @@ def test_it_finds_what_the_closed_form_finds_and_moves_only_the_joints_it_may(na
         np.testing.assert_array_equal(s.q[others], q0[others])
 
 
-def test_out_of_reach_it_says_so_and_stops_at_the_nearest_point():
+def test_an_unreachable_target_is_reported_and_gives_the_nearest_point():
     robot = qd.load("two_link_leg")
     s = inverse_kinematics(robot, {"leg": [0.0, 0.0, -2.5]}, q0=np.array([-1.0, 0.5]), max_iterations=300)
     assert not s.converged and s.status == "stationary" and s.starts == 11
     assert s.errors["leg"] == pytest.approx(0.5, abs=1e-9)
 
 
-def test_limits_are_kept_and_may_be_left_out():
+def test_limits_are_respected_and_may_be_ignored():
     robot = qd.load("go2")
     leg = LegKinematics(robot, "FL")
     p = leg.forward(np.array([0.0, 0.5, 0.0]))  # straight: beyond the calf's limit

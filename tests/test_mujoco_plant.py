@@ -222,7 +222,7 @@ def test_divergence_keeps_the_last_good_state() -> None:
     assert np.abs(plant.v).max() < 1.0
 
 
-def test_bad_options_are_refused_by_name() -> None:
+def test_invalid_options_raise_errors_that_name_them() -> None:
     robot = qd.load("go2")
     for options in (
         {"dt": 0.0},

@@ -48,7 +48,7 @@ def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
     assert with_payload(robot, 0.0) is robot
 
 
-def test_impossible_payloads_are_refused() -> None:
+def test_impossible_payloads_raise_errors() -> None:
     robot = qd.load("solo12")
     with pytest.raises(qd.UnknownNameError, match="FL_UPPER_LEG"):
         with_payload(robot, 1.0, link="FL_UPPER_LEX")
@@ -61,7 +61,7 @@ def test_impossible_payloads_are_refused() -> None:
             with_payload(robot, **options)
 
 
-def test_an_arm_at_rest_knows_what_it_holds() -> None:
+def test_the_payload_of_an_arm_at_rest_is_estimated() -> None:
     robot = qd.load("ur5")
     real, dyn = with_payload(robot, 3.0, PLACE, link="tool0"), qd.Dynamics(robot)
     truth, rng = qd.Dynamics(real), np.random.default_rng(1)
@@ -76,7 +76,7 @@ def test_an_arm_at_rest_knows_what_it_holds() -> None:
     assert estimator.loaded_robot().mass == pytest.approx(real.mass, abs=0.01)
 
 
-def test_a_legged_robot_knows_what_it_carries_standing_and_trotting() -> None:
+def test_the_payload_of_a_standing_and_trotting_robot_is_estimated() -> None:
     robot = qd.load("solo12")
     real = with_payload(robot, 0.3 * robot.mass, PLACE, diameter=0.1)
     plant, dyn = qd.Simulation(real, dt=1e-3), qd.Dynamics(robot)

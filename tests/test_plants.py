@@ -403,7 +403,7 @@ def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
     dt=st.sampled_from((5e-4, 1e-3, 2e-3)),
     slope=st.floats(-0.3, 0.3),
 )
-def test_dropped_robots_get_no_energy_from_the_ground(
+def test_the_ground_adds_no_energy_to_a_dropped_robot(
     seed: int, name: str, friction: float, dt: float, slope: float
 ) -> None:
     robot, rng, height = robot_of(name), np.random.default_rng(seed), 0.05

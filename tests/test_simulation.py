@@ -317,7 +317,7 @@ def test_step_refuses_a_bad_torque_by_name_and_keeps_its_state(
     assert sim.time == 0.0
 
 
-def test_bad_options_are_refused_by_name(go2: qd.Robot) -> None:
+def test_invalid_options_raise_errors_that_name_them(go2: qd.Robot) -> None:
     for options in (
         {"dt": 0.0},
         {"dt": np.nan},

@@ -72,7 +72,7 @@ def test_a_sole_is_the_largest_rectangle_at_the_bottom(
 
 
 @pytest.mark.parametrize("shapes", [BALL, BAR, ""], ids=["ball", "bar", "none"])
-def test_feet_without_a_flat_sole_are_refused_in_a_sentence(shapes: str) -> None:
+def test_feet_without_a_flat_sole_raise_a_clear_error(shapes: str) -> None:
     robot = qd.load(biped(shapes))
     with pytest.raises(qd.ArgumentError, match=r"no flat sole.*half_size"):
         Contact.from_sole(robot, "L")
@@ -80,7 +80,7 @@ def test_feet_without_a_flat_sole_are_refused_in_a_sentence(shapes: str) -> None
         Contact.from_sole(robot, "left")
 
 
-def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
+def test_contacts_that_are_not_surfaces_raise_errors(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="rotation: expected None for the point"):
         Contact(name="c", frame="L", rotation=np.eye(3))
     for wrong in (np.zeros((3, 3)), -np.eye(3), np.eye(2), np.full((3, 3), np.nan)):
@@ -107,7 +107,7 @@ def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
-def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: qd.Robot) -> None:
+def test_the_direction_of_the_foot_links_axes_makes_no_difference(robot: qd.Robot) -> None:
     other = qd.load(biped(TURNED, turned=True))
     commands = []
     for each in (robot, other):
@@ -130,7 +130,7 @@ def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: q
         np.testing.assert_allclose(two.centers_of_pressure[foot], one.centers_of_pressure[foot], atol=1e-8)
 
 
-def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
+def test_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Robot) -> None:
     soles = soles_of(robot)
     s = qd.Dynamics(robot).update(flat_foot_stance(robot, soles), np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, contacts=soles, friction=1.0)
@@ -290,7 +290,7 @@ def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
     assert (flat @ inside < 1e-12).all() and (flat @ (inside + 0.01 * np.eye(6)[5]) > 0.0).any()
 
 
-def test_soles_of_files_as_polygons_take_all_corners_or_the_most_that_are_asked_for() -> None:
+def test_polygons_of_soles_have_all_corners_or_the_requested_maximum() -> None:
     robot = qd.load(biped(SPHERES))
     all_four, three = (Contact.from_sole(robot, "L", corners=n) for n in (8, 3))
     assert {tuple(p) for p in all_four.polygon.round(9)} == {(-0.1, 0.04), (-0.1, -0.04), (0.1, 0.05), (0.1, -0.05)}

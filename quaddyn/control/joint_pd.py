@@ -40,9 +40,9 @@ class JointPD(StrictAttributes, fixed=("robot",)):
     """Proportional-derivative control of the actuated joints, ``tau = kp (q* - q) + kd (v* - v) + feedforward``.
 
     Default gains come from the robot alone.  With J_f the linear part of a foot's Jacobian, the inertia at a leg's
-    joint in stance is ``I = M_ii + (mass / feet) |J_f,i|^2`` (with a part of the mass); at any other joint,
-    and at every joint under a fixed root, it is ``I = M_ii``; all at ``q_home``.  Then ``kp = I w^2`` and ``kd = 2 zeta
-    I w`` with ``w = 2 pi bandwidth``.
+    joint in stance is ``I = M_ii + (mass / feet) |J_f,i|^2``, which includes the part of the mass that the leg carries;
+    at any other joint, and at every joint under a fixed root, it is ``I = M_ii``; all at ``q_home``.  Then ``kp = I
+    w^2`` and ``kd = 2 zeta I w`` with ``w = 2 pi bandwidth``.
 
     A swing leg is far lighter, down to ``m = 1 / (M^-1)_ii`` with every other joint free, and a digital damper designed
     for stance may be unstable there.  Therefore kd is at most ``m / (2 dt)``: one joint alone then loses half its speed
