@@ -144,7 +144,7 @@ class Twins:
         if exact:
             solver, entries = self.python._structure.solver, uncontracted()
             solver._tick = lambda q, v, values: entries["tick"](q, v, solver.data, values)
-            solver._switch = lambda *arguments: entries["advance_contacts_entry"](
+            solver._advance_contacts = lambda *arguments: entries["advance_contacts_entry"](
                 solver._ramps, solver.data.contacts, *arguments
             )
             solver._fill_terms = self.c.terms

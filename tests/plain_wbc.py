@@ -218,7 +218,7 @@ def friction_pyramid(cone: FrictionPyramid, tick: Tick) -> list[Rows]:
                 > 1e-9
             )
             keeps = tuple(
-                "turning friction" if row[5] else "centre of pressure" if row[3:].any()
+                "torsional friction" if row[5] else "center of pressure" if row[3:].any()
                 else "friction cone" if row[:2].any() else "normal force"
                 for row in about
             )  # fmt: skip
@@ -403,7 +403,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
     p = e.barrier_rate
-    rooms, speeds = e._gaps(e.block, s.q, s.v, p)
+    rooms, speeds = e._margins_of_parts(e.block, s.q, s.v, p)
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     frames = moved_frames(s, {body for body in e._bodies if body})
     moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}

@@ -58,14 +58,14 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         problem = wbc.compute(dyn.update(q, v)).details.problem
         found = [g for g in problem.levels[0] if g.element == "collisions"]
         rows = [(row @ a[arms.actuated_index], low) for g in found for row, low in zip(g.A, g.lower, strict=True)]
-        nearest, speeds = limits._gaps(limits.block, q, v)
-        room, rate = limits._gaps(limits.block, q, v, p)
+        nearest, speeds = limits._margins_of_parts(limits.block, q, v)
+        room, rate = limits._margins_of_parts(limits.block, q, v, p)
         some, around, least = np.isfinite(room), list[np.ndarray](), list[np.ndarray]()
         for t in (-h, 0.0, h):
             limits.set_obstacle_pose("ball", where["ball"] + t * speed, velocity=speed)
             now = pin.integrate(arms.model, q, t * v + 0.5 * t * t * a), v + t * a
-            around.append(limits._gaps(limits.block, *now)[0])
-            above, change = limits._gaps(limits.block, *now, p)
+            around.append(limits._margins_of_parts(limits.block, *now)[0])
+            above, change = limits._margins_of_parts(limits.block, *now, p)
             above = np.where(some, above, 0.0)
             least.append((above + reach) * (change + p * (above - SECOND_ORDER_MARGIN)))
         np.testing.assert_allclose(speeds[some], (around[2][some] - around[0][some]) / (2 * h), atol=1e-3)
@@ -152,7 +152,7 @@ def test_pairs_without_rows_need_none_at_any_speed() -> None:
             limits.set_obstacle_pose("ball", [0.6, 0.3, 0.2], velocity=rng.normal(size=3))
             groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
             found = Counter(name for group in groups if group.element == "collisions" for name in group.names)
-            rooms, speeds = limits._gaps(limits.block, q, v, limits.barrier_rate)
+            rooms, speeds = limits._margins_of_parts(limits.block, q, v, limits.barrier_rate)
             p, b, h = limits.barrier_rate, limits.max_acceleration, rooms - SECOND_ORDER_MARGIN
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
             slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))

@@ -177,9 +177,7 @@ def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_pa
     wbc.tasks.joint_friction.compensation_fraction = 0.0
     ignored = wbc.compute(dyn.update(q, v))
     assert not ignored.friction_torque.any()
-    assert (
-        ignored.explain().splitlines()[-1].startswith("joint friction that nothing compensates takes up to 0.132 N m")
-    )
+    assert ignored.explain().splitlines()[-1].startswith("joint friction without compensation takes up to 0.132 N m")
     assert "FL_" in ignored.explain() or rough.actuated[2] in ignored.explain()
 
 

@@ -28,6 +28,10 @@ PACKAGE = Path(quaddyn.__file__).parent
 
 #: Subpackages whose public parameters are all described; at the end, every subpackage.
 COMPLETE = (
+    "quaddyn.hierarchy",
+    "quaddyn.wbc",
+    "quaddyn.wbc.constraints",
+    "quaddyn.wbc.tasks",
     "quaddyn",
     "quaddyn.cli",
     "quaddyn.contact",

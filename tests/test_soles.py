@@ -137,8 +137,8 @@ def test_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Robot) -> No
     wbc.tasks.com.reference(s.com, acceleration=np.array([-6.0, 0.0, 0.0]))
     command = wbc.compute(s)
     assert command.ok
-    assert "centre of pressure" in command.explain()
-    assert min(room for name, room in command.margins.items() if "centre of pressure" in name) > -1e-6
+    assert "center of pressure" in command.explain()
+    assert min(room for name, room in command.margins.items() if "center of pressure" in name) > -1e-6
     contacts = ContactSet(robot, soles)
     for sole in soles:
         local = command.centers_of_pressure[sole.name] - contacts.positions(s)[sole.name]
@@ -325,7 +325,7 @@ def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
         assert command.ok
         aside[kind] = (s.com_jacobian @ command.acceleration)[1]
         said = command.explain()
-        assert "centre of pressure" in said or "friction" in said, said
+        assert "center of pressure" in said or "friction" in said, said
     assert aside["polygon"] >= aside["rectangle"] - 1e-9
     for tick in range(300):
         command = wbc.compute(dyn.update(sim.q, sim.v))

@@ -22,7 +22,7 @@ def test_an_infeasible_tick_is_explained_in_five_lines_after_status_and_cause(in
     status, cause, *what = infeasible.explain().splitlines()
     assert status.startswith("infeasible")
     assert cause.startswith("likely cause: FR, ") and "assumed to carry load, but moving fast" in cause
-    assert len(what) == 6 and what[-1].endswith("explain(max_lines=None) has them all")
+    assert len(what) == 6 and what[-1].endswith("explain(max_lines=None) returns all of them")
     assert int(what[-1].split()[2]) == len(infeasible.explain(max_lines=None).splitlines()) - 2 - 5
 
 
@@ -55,7 +55,7 @@ def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
 def test_a_tick_that_loses_nothing_has_no_cause() -> None:
     robot = qd.load("go2")
     command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
-    assert command.explain().splitlines()[1:] == ["nothing was lost: all tasks reach their targets"]
+    assert command.explain().splitlines()[1:] == ["no deficits: all tasks reach their targets"]
 
 
 def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:

@@ -1,4 +1,4 @@
-"""`pressures`: centers of pressure of surface contacts at a past tick."""
+"""`compute_centers_of_pressure`: centers of pressure of surface contacts at a past tick."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tick_data import ContactStateData, RigidBodyTerms
 def compute_centers_of_pressure(
     terms: RigidBodyTerms, contacts: ContactStateData, names: Sequence[str], forces: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Returns the (3,) center of pressure by name of each loaded surface contact, world axes [m].
+    """Returns the (3,) center of pressure of each loaded surface contact by name, world axes [m].
 
     Args:
         terms: rigid-body terms of the tick.

@@ -29,7 +29,7 @@ class Status:
             tolerances; "fallback": the solver found no finite solution, and the minimum-norm one is returned.  In all
             four cases the equations of motion hold.
         violation: largest violation of a row of level 0, as an acceleration [m/s^2] (see `quaddyn.wbc.constraints`).
-        kkt: largest residual of the optimality (KKT) conditions.
+        kkt: largest residual of the optimality (KKT) conditions, relative to the size of their terms.
     """
 
     outcome: Outcome
@@ -50,7 +50,7 @@ class LevelReport:
     """Result of one level.
 
     Attributes:
-        residual: weighted norm of the residuals of the equalities and of the violations of the limits.
+        residual: norm of the residuals of the equalities and of the violations of the limits, each times its weight.
         rank: number of linearly independent directions that the level determined.
         tasks: (rows,) target minus achieved value by task, in the units of the rows.
         violations: largest violation by name of each violated limit, in the unit of the limit.

@@ -88,10 +88,10 @@ class Command:
 
     @property
     def nonviable(self) -> tuple[str, ...]:
-        """Names of joints and pairs outside their viable set: no admissible acceleration keeps their limits.
+        """Names of joints and pairs outside their viable set: no allowed acceleration keeps their limits.
 
         These are joints beyond their limits or too fast to stop in time (`quaddyn.wbc.JointBounds`), and pairs of
-        bodies that are too near or approach too fast (`quaddyn.wbc.CollisionLimits`).  Level 0 brings them back; if it
+        bodies that are too near or approach too fast (`quaddyn.wbc.CollisionLimits`).  Level 0 drives them back; if it
         cannot, `status` reports it.
         """
         return self.details.nonviable
@@ -116,15 +116,15 @@ class Command:
     def explain(
         self, *, threshold: float = 1e-3, include_last_level: bool = False, max_lines: int | None = DEFAULT_MAX_LINES
     ) -> str:
-        """Returns sentences about what the tasks lost and which limit or task caused it; see `quaddyn.wbc.explanation`.
+        """Returns sentences about the deficits of tasks, and the limit or task that causes each; see `explanation`.
 
-        Every candidate cause takes one more solve, so call it for people, not in loops.  The text of an infeasible tick
-        starts with a likely cause.
+        Every candidate cause takes one more solve, so call it for diagnosis, not in control loops.  The text of an
+        infeasible tick starts with a likely cause.
 
         Args:
             threshold: smallest deficit to report, in the unit of the row.
-            include_last_level: whether to include rows of the last of three or more levels, which only fills the
-                freedom that the others leave.
+            include_last_level: whether to include rows of the last of three or more levels, which only determines
+                the freedom that the others leave.
             max_lines: largest number of lines about deficits, the largest deficits of the most important level first;
                 None for all.
         """
@@ -153,7 +153,7 @@ class Command:
 
 
 class TickCommand(Command):
-    """Command of a running controller, whose attributes are computed when they are first read.
+    """Command of a running controller; its attributes are computed when they are first read.
 
     Args:
         values: the vector of the `TickResult`.
@@ -237,7 +237,7 @@ def _restore(
     tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails,
     friction_torque: Array, centers_of_pressure: dict[str, Array],
 ) -> Command:  # fmt: skip
-    """Returns the command that `Command.__reduce__` took apart."""
+    """Returns the command from the parts that `Command.__reduce__` stored."""
     return Command(
         tau,
         acceleration,

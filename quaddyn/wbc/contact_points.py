@@ -1,8 +1,8 @@
 """Kinematics of the contact points in the current state: Jacobian, drift, and the prescribed motion or force.
 
 The contact point of a spherical foot is the point of the sphere that lies deepest along the contact normal n,
-``p = c - r n`` with center c and radius r.  The contact force acts there.  A contact that is held keeps the material
-point at p at rest: its velocity is ``v_c + omega x (-r n)``.  Since p stays below the center while the foot rotates,
+``p = c - r n`` with center c and radius r.  The contact force acts there.  A closed contact keeps the material point of
+the foot at p at rest: its velocity is ``v_c + omega x (-r n)``.  Since p stays below the center while the foot rotates,
 rolling without slipping forbids the acceleration ``a_c + alpha x (-r n)``, without a term ``omega x (omega x r)``.
 """
 

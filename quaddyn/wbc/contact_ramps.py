@@ -1,4 +1,4 @@
-"""Ramps that make and break contacts: the activation from 0 to 1 or back, and the cap of the normal force meanwhile."""
+"""Ramps of contacts that are made or broken: activation between 0 and 1, and upper bound of the normal force."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..compiler import IntVector, Matrix, Vector, compiled
 from .tick_data import ContactStateData
 
-#: Flags of a tick: all ramps are at their ends; a contact has just been made.
+#: Flags of a tick: all ramps are at their ends; a contact has reached activation 1 at this tick.
 ALL_RAMPS_ENDED, CONTACT_COMPLETED = 1, 2
 
 
 class ContactRamps(NamedTuple):
-    """Activation of each contact: 0 inactive, 1 made, in between while it is made or broken.
+    """Activation of each contact: 0 inactive, 1 closed, in between while the contact is made or broken.
 
     While a contact is made, the normal force may not exceed ``F s / (1 - s)``, which grows from 0 without bound as the
     activation s goes from 0 to 1; while it is broken, it may not exceed ``f s``, with f the force when the ramp began.
@@ -25,11 +25,11 @@ class ContactRamps(NamedTuple):
 
     activation: Vector  # s
     cap: Vector  # largest normal force [N]
-    is_rising: IntVector  # whether it is on the way to 1
+    is_rising: IntVector  # whether the activation is increasing
     start_cap: Vector  # cap where the ramp began [N]
     start_activation: Vector  # activation where the ramp began
     force_unit: Vector  # F [N]
-    was_completed: IntVector  # whether it arrived at 1 at this tick
+    was_completed: IntVector  # whether the activation reached 1 at this tick
 
 
 def make_ramps(count: int) -> ContactRamps:
@@ -41,7 +41,7 @@ def make_ramps(count: int) -> ContactRamps:
 
 @compiled()
 def set_ramp(ramps: ContactRamps, c: int, requested: bool) -> None:
-    """Sets contact c made or inactive at once."""
+    """Sets contact c to closed or inactive at once."""
     ramps.is_rising[c] = int(requested)
     ramps.activation[c] = 1.0 if requested else 0.0
     ramps.cap[c] = math.inf if requested else 0.0
@@ -99,7 +99,7 @@ def advance_contacts(
         force: (contacts, 6) forces of the tick before [N, N m].
 
     Returns:
-        The sum of the flags `SETTLED` and `MADE`, or 0.
+        The sum of the flags `ALL_RAMPS_ENDED` and `CONTACT_COMPLETED`, or 0.
     """
     count, settled, completed = 0, ALL_RAMPS_ENDED, 0
     for c in range(len(requested)):
@@ -130,7 +130,7 @@ def advance_contacts(
 
 @compiled()
 def contact_load(force: Vector, normal: Vector, has_normal: bool) -> float:
-    """Returns the load of a contact: the force along the normal (3,), or its length where that does not bound it."""
+    """Returns the load of a contact: the force along the normal (3,), or the norm of the force without a normal."""
     normal_force: float = force[0] * normal[0] + force[1] * normal[1] + force[2] * normal[2]
     if has_normal:
         return normal_force

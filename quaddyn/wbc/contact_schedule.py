@@ -1,4 +1,4 @@
-"""`ContactSchedule`: contacts that are made and broken by name, tick by tick.
+"""`ContactSchedule`: the contacts that a controller makes and breaks, tick by tick.
 
 A contact that is named for the first time is made over a ramp; one that is no longer named is broken over a ramp.
 """
@@ -17,23 +17,23 @@ from .contact_settings import ChangeCounter, ContactSettings
 from .named_items import check_contact_names
 from .tasks import FootTask
 
-#: Largest number of sets of contacts that are cached.
+#: Largest number of cached masks of requested contacts.
 MAX_CACHED_MASKS = 64
 
 
 class ContactSchedule:
-    """Ramps of a controller's contacts: toward 1 for the requested contacts, toward 0 for the others.
+    """Schedule of a controller's contacts: the activation goes to 1 for requested contacts, and to 0 for the others.
 
     Args:
         settings: contacts by name.
-        tasks: foot tasks by contact; a contact that is fully made takes over the foot from its task.
+        tasks: foot tasks by contact; the task of a foot is inactive while the contact is closed.
         default: contacts that are requested if none are named.
         changes: counter of changes.
 
     Attributes:
         ramps: ramps of all contacts, in the order of their names.
         names: names of the contacts.
-        requested_contacts: last request.
+        requested_contacts: names of the contacts of the last request.
         is_settled: whether all ramps are at their ends.
     """
 
@@ -109,6 +109,7 @@ class ContactSchedule:
         self._has_ticked = True
 
     def _names_of_mask(self, requested: IntVector) -> tuple[str, ...]:
+        """Returns the names of the contacts whose entry is not zero."""
         return tuple(name for name, is_requested in zip(self.names, requested.tolist(), strict=True) if is_requested)
 
     def _make_mask(self, requested: Iterable[str]) -> IntVector:

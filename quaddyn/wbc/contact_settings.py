@@ -1,8 +1,8 @@
 """Contacts of a controller: their settings, and their geometry in one state.
 
 The contact point of a spherical foot is the point of the sphere that lies deepest along the contact normal n,
-``p = c - r n`` with center c and radius r.  The contact force acts there.  A contact that is held keeps the material
-point at p at rest: its velocity is ``v_c + omega x (-r n)``.  Since p stays below the center while the foot rotates,
+``p = c - r n`` with center c and radius r.  The contact force acts there.  A closed contact keeps the material point of
+the foot at p at rest: its velocity is ``v_c + omega x (-r n)``.  Since p stays below the center while the foot rotates,
 rolling without slipping forbids the acceleration ``a_c + alpha x (-r n)``, without a term ``omega x (omega x r)``.
 """
 
@@ -37,7 +37,7 @@ Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
 
 class ChangeCounter:
-    """Counters of changes to the contacts of a controller, which then copies them again.
+    """Counters of changes to the contacts of a controller; the solver copies the contacts again after a change.
 
     Attributes:
         settings: number of changes of contact settings.
@@ -95,6 +95,7 @@ class ContactSettings(StrictAttributes):
         self._minimum, self._maximum, self._height = 0.0, np.inf, 0.0
 
     def _set(self, **changes: object) -> None:
+        """Replaces fields of the contact."""
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
         self._changes.count_settings_change()
@@ -153,7 +154,7 @@ class ContactSettings(StrictAttributes):
         self.has_friction_override = True
 
     def apply_default_friction(self, friction: float) -> None:
-        """Sets the friction coefficient of the controller, unless this contact has one of its own.
+        """Sets the friction coefficient of the controller, unless this contact has a separate one.
 
         Args:
             friction: Coulomb friction coefficient, dimensionless.
@@ -202,9 +203,9 @@ class ContactSettings(StrictAttributes):
 
     @surface_height.setter
     def surface_height(self, value: float) -> None:
-        given = check_number("height", value)
+        given = check_number("surface_height", value)
         if not np.isfinite(given):
-            raise ArgumentError(f"height: expected a finite number, got {value}")
+            raise ArgumentError(f"surface_height: expected a finite number, got {value}")
         self._height = given
         self._changes.count_settings_change()
 
@@ -240,7 +241,7 @@ class ContactSettings(StrictAttributes):
 
 
 def foot_contact(robot: Robot, frame: str, contacts: Sequence[ContactSettings]) -> int:
-    """Returns the index of the contact that takes over a foot from its `FootTask` when it is made.
+    """Returns the index of the contact that replaces the `FootTask` of a foot when it is closed.
 
     This is the contact on the frame of the foot; if there are several, the one with the name of the frame.
 
@@ -335,7 +336,7 @@ def make_contact_frame(s: State, settings: ContactSettings, start: int, activati
 
 
 def check_friction(friction: float) -> float:
-    """Returns a valid Coulomb friction coefficient.
+    """Validates a Coulomb friction coefficient and returns it.
 
     Raises:
         ArgumentError: the coefficient is not in [0, 10].

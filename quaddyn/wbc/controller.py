@@ -44,7 +44,7 @@ from .tick_file import save
 
 
 class _LastTick:
-    """State that one tick leaves to the next, for internal use.
+    """State that one tick passes to the next, for internal use.
 
     Attributes:
         tau: (nu,) torques of the last tick [N m], None before the first.
@@ -125,7 +125,7 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
         self._friction, self.ramp_time = check_friction(friction), ramp_time
         if not 0.0 <= check_number("rank_tolerance", rank_tolerance) < 1.0:
-            raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
+            raise ArgumentError(f"rank_tolerance: expected a number in [0, 1), got {rank_tolerance}")
         if not 0.0 <= check_number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
         self._structure = ControllerStructure(
@@ -135,7 +135,7 @@ class WholeBodyController(StrictAttributes):
         self._exclusive_call = ExclusiveCall("controller")
         self._start()
 
-    # -- elements and contacts that come and go -----------------------------------------------------------------
+    # -- adding and removing elements and contacts -----------------------------------------------------------------
     def add(self, element: Element, level: int) -> None:
         """Adds a task or a constraint to a level, behind the elements that are already there.  Call it between ticks.
 
@@ -292,7 +292,7 @@ class WholeBodyController(StrictAttributes):
             contacts: names of the contacts that should be closed; all feet if None (no contact if the root is fixed).
                 Contacts that appear or disappear from one call to the next are ramped.
 
-        Returns: The `Command`.  Its numbers are always finite and satisfy the equations of motion; its status tells
+        Returns: The `Command`.  Its numbers are always finite and satisfy the equations of motion; its status states
             whether it is the strict optimum.
 
         Raises:
@@ -305,7 +305,9 @@ class WholeBodyController(StrictAttributes):
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
-            raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
+            raise ArgumentError(
+                "state: belongs to another robot than the controller; load the robot once and use it for both"
+            )
         with self._exclusive_call.acquire("compute"):
             return self._tick(state, contacts)
 
@@ -345,7 +347,7 @@ class WholeBodyController(StrictAttributes):
         """
         last = self._last
         if last.command is None or last.memory is None:
-            raise ArgumentError("save_tick: there is no tick yet; call compute first")
+            raise ArgumentError("save_tick: no tick was computed yet; call compute first")
         save(last.command, last.memory, last.ticks - 1, path)
 
     def _advance_contacts(self, contacts: Iterable[str] | None) -> None:
@@ -353,7 +355,7 @@ class WholeBodyController(StrictAttributes):
         solver, command = self._structure.solver, self._last.command
         values = None
         if command is not None and self._activation_step != math.inf:
-            # Contacts that came or went since have no place in the answer of before: by name then.
+            # If contacts were added or removed since the last tick, its forces are assigned by name.
             has_same_contacts = command.solver is solver or command.solver.names == solver.names
             values = command.values if has_same_contacts else solver.make_result_of_forces(command.forces)
         self._structure.schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, values)
@@ -364,5 +366,5 @@ class WholeBodyController(StrictAttributes):
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(
-            "a WholeBodyController cannot be copied or pickled; make another, with copies of its tasks"
+            "a WholeBodyController cannot be copied or pickled; create another one with copies of its tasks"
         )

@@ -1,4 +1,4 @@
-"""`build_model`: robot, elements and contacts of a controller as the tables that a tick goes through."""
+"""`build_model`: the tables of robot, elements and contacts that a compiled tick reads."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MAX_LIMB_JOINTS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControllerTables:
-    """Model of a controller for compiled code, and further tables for Python.
+    """Tables of a controller: the model for compiled code, and further tables for Python.
 
     Attributes:
         model: model for compiled code.
         frames: names of the frames whose terms are needed, in the order of `ControllerModel.chains`.
         contact_frames: index of the frame of each contact.
-        guides: for each contact, the index of the foot task of the same foot, or -1.
+        foot_task_indices: for each contact, the index of the foot task of the same foot, or -1.
         force_tasks: force tasks, in the order of their references.
-        custom: elements whose rows are computed in Python, with their indices.
-        momentum: whether terms of the momentum are needed.
-        most_rows: largest number of equalities of all levels, including those of the minimum norm.
-        most_limits: largest number of limits of all levels.
-        cone_rows: largest number of rows of a contact's friction cone.
+        custom_elements: elements whose rows are computed in Python, with their indices.
+        momentum: whether a task reads terms of the momentum.
+        max_equality_rows: largest number of equalities of all levels, including those of the minimum norm.
+        max_limit_rows: largest number of limits of all levels.
+        max_cone_rows: largest number of rows of a contact's friction cone.
     """
 
     model: ControllerModel
@@ -51,7 +51,7 @@ class ControllerTables:
     max_cone_rows: int
 
 
-#: Methods that define an element's rows: the rows of a derived class that overrides one are computed in Python.
+#: Methods that define the rows of an element: if a derived class overrides one, its rows are computed in Python.
 ROW_DEFINING_METHODS = (
     "rows",
     "position",
@@ -121,7 +121,7 @@ def build_model(
     pin_model = robot.model
     has_single_base = (
         robot.root == "free" and sum(p == 0 for p in pin_model.parents) == 2
-    )  # the world itself, and the base
+    )  # the joints of the world and of the base
     model = ControllerModel(
         mass=float(scales.mass),
         total_mass=float(sum(inertia.mass for inertia in pin_model.inertias[1:])),

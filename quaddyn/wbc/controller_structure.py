@@ -1,4 +1,4 @@
-"""`ControllerStructure`: elements by level and contacts of a controller, and the objects that are derived from them."""
+"""`ControllerStructure`: elements by level and contacts of a controller, and the objects that depend on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ControllerStructure:
     Attributes:
         levels: the elements.
         contacts: settings of every contact by name.
-        default: names of the contacts that are requested if none are named.
+        default_contacts: names of the contacts that are requested if none are named.
         schedule: ramps of the contacts.
         solver: solver of the ticks of these elements and contacts.
 
@@ -84,6 +84,7 @@ class ControllerStructure:
         )
 
     def _make_settings(self, argument: str, contact: object) -> ContactSettings:
+        """Returns settings of a contact; `argument` names it in errors."""
         if not isinstance(contact, Contact):
             raise ArgumentTypeError(f"{argument}: expected quaddyn.contact.Contact, got {type(contact).__name__}")
         return ContactSettings(self._robot, contact, changes=self._changes)
@@ -126,6 +127,7 @@ class ControllerStructure:
         self._set_contacts(remaining)
 
     def _replace_elements(self, elements: Sequence[Sequence[Element]]) -> None:
+        """Replaces the elements of all levels; those that remain keep their parameters."""
         contacts = dict(self.contacts)
         _validate_contacts((e for level in elements for e in level), contacts)
         self.levels = self.levels.with_elements(elements)
@@ -144,7 +146,7 @@ class ControllerStructure:
 
 
 def _validate_contacts(elements: Iterable[Element], contacts: Mapping[str, ContactSettings]) -> None:
-    """Raises if an element cannot be used with these contacts."""
+    """Validates that all elements can be used with these contacts."""
     for element in elements:
         if isinstance(element, Element):  # other objects are rejected by `Levels`
             element.validate_contacts(contacts)

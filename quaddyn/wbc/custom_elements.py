@@ -1,4 +1,4 @@
-"""`CustomTask` and `CustomConstraint`: user-defined elements with a minimum of code.
+"""`CustomTask` and `CustomConstraint`: base classes of user-defined elements.
 
 Both are defined by functions of the configuration, of which the user defines the value and the Jacobian.  Velocities
 are ``J v``, and the drift ``dJ/dt v`` is computed by differences of the Jacobian along the motion.  They may be added
@@ -133,7 +133,9 @@ class CustomConstraint(Constraint):
         unit: unit of the rows as accelerations.
 
     Attributes:
-        stiffness, damping, weight: (rows,) as given; may be set at any time.
+        stiffness: (rows,) K_p [1/s^2]; may be set at any time.
+        damping: (rows,) K_d [1/s], critical if None was given; may be set at any time.
+        weight: (rows,) weights, dimensionless; may be set at any time.
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class CustomConstraint(Constraint):
 
 
 class JacobianDifferencer:
-    """Evaluates Jacobians slightly ahead of and behind the current state, with dynamics buffers of its own."""
+    """Computer of drifts by central differences of Jacobians, with separate dynamics buffers."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
@@ -247,15 +249,15 @@ def _check_row_values(element: CustomTask | CustomConstraint, method: str, given
 
 
 def row_names(rows: int | Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of rows: as given, or their numbers.
+    """Returns the names of rows: the given names, or "0", "1", ... for a number of rows.
 
     Raises:
         ArgumentTypeError: neither a number nor a sequence.
         ArgumentError: no row, or a name that is used twice.
     """
     if isinstance(rows, bool) or not isinstance(rows, int | Sequence):
-        raise ArgumentTypeError(f"rows: expected how many, or their names, got {type(rows).__name__}")
+        raise ArgumentTypeError(f"rows: expected the number of rows or their names, got {type(rows).__name__}")
     names = tuple(map(str, range(rows))) if isinstance(rows, int) else check_sequence("rows", rows, "names of rows")
     if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"rows: expected one at least, each name once, got {rows}")
+        raise ArgumentError(f"rows: expected at least one row, and each name once, got {rows}")
     return names

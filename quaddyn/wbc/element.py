@@ -23,27 +23,27 @@ from .parameter_block import ParameterBlock
 class RowCounts(NamedTuple):
     """Sizes on which the layout of an element depends."""
 
-    rows: int  # rows of a motion task; or capsules that are kept apart; or contacts that hold an object
+    rows: int  # number of rows of a motion task, of capsules of a `CollisionLimits`, or of contacts that hold an object
     nq: int
     nv: int
     nu: int
     frames: int
     contacts: int
     force_tasks: int
-    entries: int  # of `ControllerModel.index`
-    forces: int  # components of all contact forces
+    entries: int  # number of entries of `ControllerModel.index`
+    forces: int  # number of components of all contact forces
     max_cone_rows: int  # largest number of rows of the friction cones of all contacts
 
 
 class Layout(NamedTuple):
-    """Numbers of parameters, rows and list entries of one element, and valid values of its two integers."""
+    """Layout of an element: numbers of parameters, rows and list entries, and valid values of its two integers."""
 
-    rows: int  # rows of a motion task; or capsules; or hands; 0 for all others
+    rows: int  # number of rows of a motion task, of capsules, or of hands; 0 for all other kinds
     parameter_count: int  # number of parameters that compiled code reads
     first: range | None = None  # valid values of the two integers that `Element.bind` returns; None if not used
     second: range | None = None
-    equalities: int = 0  # largest number of equality rows that it writes in one tick
-    limits: int = 0
+    equalities: int = 0  # largest number of equality rows in one tick
+    limits: int = 0  # largest number of limit rows in one tick
     joints: int = 0  # joints listed at `first` in `ControllerModel.index`: index in v, index in q, entries of q
     q_entries: int = 0  # indices in q listed there
     hands: int = 0  # contacts listed at `second`, each with whether it moves relative to the held object's frame
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
     momentum: bool = False  # whether it reads terms of the momentum
 
     def describe_invalid_reference(self, first: int, second: int) -> str:
-        """Returns what is wrong with an element's two integers, as "expected ..., got ..."; "" if nothing."""
+        """Returns "expected ..., got ..." if one of the element's two integers is invalid; "" if both are valid."""
         for given, valid_range in ((first, self.first), (second, self.second)):
             if valid_range is not None and given not in valid_range:
                 return f"expected a reference from {valid_range.start} to {valid_range.stop - 1}, got {given}"
@@ -62,7 +62,7 @@ class Layout(NamedTuple):
 
 
 class ReferenceResolver:
-    """Registry that maps the names to which elements refer to the integers that compiled code uses.
+    """Registry that maps the names in elements to the integers that compiled code uses.
 
     Args:
         robot: the robot.
@@ -70,9 +70,9 @@ class ReferenceResolver:
 
     Attributes:
         robot: as given.
-        frames: names of the registered frames, in the order of their numbers.
+        frames: names of the registered frames, in the order of their indices.
         frame_ids: ids of these frames in the robot's model.
-        force_tasks: registered force tasks, in the order of their numbers.
+        force_tasks: registered force tasks, in the order of their indices.
         entries: entries of `ControllerModel.index`.
     """
 
@@ -83,7 +83,7 @@ class ReferenceResolver:
         self.entries: list[int] = []
 
     def add_frame(self, name: str) -> int:
-        """Registers a frame and returns its number, for `quaddyn.wbc.tick_data.frame_kinematics`."""
+        """Registers a frame and returns its index, for `quaddyn.wbc.tick_data.frame_kinematics`."""
         frame = self.robot.frame_id(name)
         if frame not in self.frame_ids:
             self.frame_ids.append(frame)
@@ -91,15 +91,15 @@ class ReferenceResolver:
         return self.frame_ids.index(frame)
 
     def contact_number(self, contact: str) -> int:
-        """Returns the number of the contact of this name, -1 if it does not exist."""
+        """Returns the index of the contact of this name, -1 if it does not exist."""
         return next((c for c, settings in enumerate(self._contacts) if settings.name == contact), -1)
 
     def foot_contact_number(self, frame: str) -> int:
-        """Returns the number of the contact of a foot, -1 if it has none."""
+        """Returns the index of the contact of a foot, -1 if it has none."""
         return foot_contact(self.robot, frame, self._contacts)
 
     def add_force_task(self, task: Element) -> int:
-        """Registers a force task and returns its number, for `TickInputData.force_references`."""
+        """Registers a force task and returns its index, for `TickInputData.force_references`."""
         self.force_tasks.append(task)
         return len(self.force_tasks) - 1
 
@@ -160,10 +160,10 @@ class Element(ParameterBlock, fixed=("name", "robot", "labels")):
         self.validate_contacts(contacts)
 
     def clear_references(self) -> None:
-        """Clears references and other state that is carried from tick to tick; does nothing by default."""
+        """Clears references and other state that persists from tick to tick; does nothing by default."""
 
     def find_nonviable(self, parameters: Array, q: Array, v: Array) -> tuple[str, ...]:
-        """Returns the names of joints or pairs in states from which their limits cannot be kept; none by default.
+        """Returns the names of joints or pairs that can no longer be kept within their limits; none by default.
 
         Args:
             parameters: parameters of the element at the tick; entries behind them belong to other elements.

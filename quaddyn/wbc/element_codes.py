@@ -10,10 +10,11 @@ To add a kind with compiled rows:
    the current position as the reference, in `capture_reference`;
 4. if it does not accept every finite reference: write a compiled function in its file, and call it in ``reference``
    and, for controllers in C, in `quaddyn.wbc.embedded.reference_divisor`; add a sentence about the position to
-   `quaddyn.wbc.export_api`, for the header; 5. export the class from `tasks/__init__.py` or `constraints/__init__.py`,
-   and from `wbc/__init__.py`; 6. add one to ``ELEMENTS`` in `tests/wbc_elements.py`, under the name of its file, and to
-   the controllers of `tests/test_wbc_export.py` and `tests/tick_mutants.py`; 7. draw it in
-   `docs/_ext/element_pictures.py`, and add it to the table of `docs/tasks.md` and to `CHANGELOG.md`.
+   `quaddyn.wbc.export_api`, for the header;
+5. export the class from `tasks/__init__.py` or `constraints/__init__.py`, and from `wbc/__init__.py`;
+6. add one to ``ELEMENTS`` in `tests/wbc_elements.py`, under the name of its file, and to the controllers of
+   `tests/test_wbc_export.py` and `tests/tick_mutants.py`;
+7. draw it in `docs/_ext/element_pictures.py`, and add it to the table of `docs/tasks.md` and to `CHANGELOG.md`.
 
 Names correspond: ``FeetDistanceTask`` is in ``tasks/feet_distance.py``, "feet_distance" in ``ELEMENTS``, and its
 picture is drawn by ``feet_distance_task``.

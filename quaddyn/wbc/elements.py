@@ -1,4 +1,4 @@
-"""`Elements`: the tasks and constraints of a controller by name, with types where the name determines the class."""
+"""`Elements`: the tasks and constraints of a controller by name; names of default elements have typed attributes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ Kind = TypeVar("Kind", bound=Element)
 @renamed_attributes(of="get_typed")
 class Elements(NamedItems[Any]):
     """Mapping of names to tasks and constraints.
+
+    Args:
+        kind: name of the kind of items, for errors, such as "task".
+        items: elements by name.
 
     ``tasks["com"]`` and ``tasks.com`` are the same object.  The attributes exist for the elements that a controller has
     by default; type checkers and editors know their classes.  For other elements use ``tasks["wrist"]``, or
@@ -58,7 +62,7 @@ class Elements(NamedItems[Any]):
     else:
 
         def __getattr__(self, name):
-            if name in self:  # not one of the default elements, whose classes are known by attribute
+            if name in self:  # exists, but is not one of the default elements, which have attributes
                 raise AttributeError(f"{name!r} is not an attribute of {type(self).__name__}; use tasks[{name!r}]")
             raise UnknownAttributeError(type(self).__name__, name, [n for n in dir(type(self)) if n[0] != "_"])
 

@@ -37,7 +37,7 @@ MAX_FRICTION = 10.0
 
 
 class EmbeddedController(NamedTuple):
-    """A controller as arrays."""
+    """A controller as arrays, for compiled code without Python."""
 
     data: TickData
     ramps: ContactRamps
@@ -47,16 +47,16 @@ class EmbeddedController(NamedTuple):
     has_request: IntVector  # (1,) whether contacts were requested before
     ticks: IntVector  # (1,) number of ticks so far
     home: Vector  # (nq,) home configuration, the default reference of postures
-    unit_norm_parts: IntMatrix  # parts of q with unit norm: first index and size of each
+    unit_norm_parts: IntMatrix  # first index and size of each part of q that has unit norm, such as a quaternion
     frictionless_pyramids: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
     activation_step: float  # change of an activation per tick, infinite to switch at once
     weight: float  # weight of the robot [N]
-    pyramid_friction_ratio: float  # of mu that a pyramid's faces reach
+    pyramid_friction_ratio: float  # friction coefficient at the middle of a pyramid's faces, divided by mu
 
 
 @compiled()
 def embedded_result(e: EmbeddedController, values: Vector) -> TickResult:
-    """Returns the parts of a result."""
+    """Returns views of the parts of a result vector."""
     model = e.data.model
     return result_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
 
@@ -188,7 +188,7 @@ def clear_element_references(e: EmbeddedController, i: int) -> None:
 
 @compiled(inline=False)
 def reset(e: EmbeddedController) -> None:
-    """Clears contacts, references and the last torques: the next tick is a first one."""
+    """Clears contacts, references and the last torques, so that the next tick is a first one."""
     for i in range(e.data.model.items.shape[0]):
         clear_element_references(e, i)
     for c in range(len(e.data.contacts.size)):
@@ -204,7 +204,7 @@ def reset(e: EmbeddedController) -> None:
 
 @compiled(inline=False)
 def is_finite_vector(x: Vector) -> bool:
-    """Returns whether every number and the sum of squares are finite."""
+    """Returns whether all entries and the sum of their squares are finite."""
     square = 0.0
     for i in range(len(x)):
         square += x[i] * x[i]
@@ -304,9 +304,9 @@ def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) ->
 def set_parameters(
     e: EmbeddedController, i: int, first: int, values: Vector, min_value: float, must_be_finite: bool
 ) -> bool:
-    """Sets parameters of constraint i from its `first` on, and returns whether they were accepted.
+    """Sets the parameters of constraint i from index `first` on, and returns whether they were accepted.
 
-    None may be NaN or below `least`, nor, if they are `bounded`, infinite.
+    Rejects NaN, values below `min_value` and, if `must_be_finite`, infinite values.
     """
     for k in range(len(values)):
         if not values[k] >= min_value or (must_be_finite and not math.isfinite(values[k])):

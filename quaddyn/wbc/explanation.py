@@ -1,10 +1,10 @@
-"""Explanation of torques and accelerations: which rows of a tick have a deficit, and which limit or task causes it.
+"""Explanation of a tick: rows with a deficit, and the limit or task that causes each deficit.
 
 The cause of a deficit is the one limit, or else the one task, whose removal reduces the residual of the row most.  It
-is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All limits
-of one contact together are a candidate, too: where a robot tips over a contact, its friction cone and the lower bound
-of its normal force both prevent pulling, so that removing one of them alone makes no difference.  Each candidate takes
-one solve, so explanations are for people, not for loops.
+is found by solving again without each candidate, because a multiplier is valid for infinitesimal changes only.  All
+limits of one contact together are a candidate, too: where a robot would tip over a contact, the friction cone and the
+lower bound of the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each
+candidate takes one solve, so explanations are for diagnosis, not for control loops.
 """
 
 from __future__ import annotations
@@ -101,15 +101,17 @@ def explain(
         sorted(group, key=lambda loss: -round_to_six_digits(abs(loss.deficit))) for group in groups.values()
     ]
     sentence_groups.sort(key=lambda group: (group[0].level, -round_to_six_digits(abs(group[0].deficit))))
-    lines = [_sentence(*group) for group in sentence_groups] or ["nothing was lost: all tasks reach their targets"]
+    lines = [_sentence(*group) for group in sentence_groups] or ["no deficits: all tasks reach their targets"]
     if max_lines is not None and len(lines) > max_lines:
-        lines[max_lines:] = [f"... and {len(lines) - max_lines} more lines; explain(max_lines=None) has them all"]
+        lines[max_lines:] = [
+            f"... and {len(lines) - max_lines} more lines; explain(max_lines=None) returns all of them"
+        ]
     cause = likely_cause(details, status.outcome) if sentence_groups else ""
     return "\n".join([str(status), *([cause] if cause else []), *lines, *details.remarks])
 
 
 def _sentence(largest: Loss, *others: Loss) -> str:
-    """Returns the sentence about the rows of one element that have the same cause."""
+    """Returns one sentence about rows of one element with the same cause; `largest` has the largest deficit."""
     if not others:
         return str(largest)
     names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
@@ -123,8 +125,8 @@ def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_l
     Args:
         details: details of a command.
         threshold: smallest deficit to report, in the unit of the row.
-        include_last_level: whether to include rows of the last of three or more levels, which only fills the freedom
-            that the others leave.
+        include_last_level: whether to include rows of the last of three or more levels, which only determines the
+            freedom that the others leave.
     """
     losses: list[Loss] = []
     cache: dict[Candidate, Array] = {}
@@ -193,7 +195,7 @@ def _find_cause(
 
 
 def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: bool) -> Iterator[Candidate]:
-    """Yields each group alone, and then all groups with active limits of one contact together."""
+    """Yields the candidates: each group alone, then the groups with active limits of one contact together."""
     groups_by_contact: dict[str, Candidate] = {}
     for k in range(level + 1):
         for i, group in enumerate(details.problem.levels[k]):

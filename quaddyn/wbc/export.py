@@ -76,8 +76,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     """Returns a controller as C99 without writing files.
 
     Args:
-        controller: as of `export_c`.
-        name: as of `export_c`.
+        controller: controller without custom elements.
+        name: prefix of the names of files and functions; ``ROBOT_wbc`` if None.
 
     Raises:
         ArgumentError: as of `export_c`.
@@ -88,7 +88,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     if name is None:
         name = identifier(f"{robot.name}_wbc")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
-        raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
+        raise ArgumentError(f"name: expected a letter followed by up to 60 letters, digits or _, got {name!r}")
     custom_names = [element.name for _, element in solver.tables.custom_elements]
     if custom_names:
         raise ArgumentError(
@@ -115,7 +115,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
 
 
 def make_embedded_controller(controller: WholeBodyController) -> EmbeddedController:
-    """Returns a controller as arrays of their own, before its first tick."""
+    """Returns a copy of a controller as arrays, before its first tick."""
     robot, solver, schedule = controller.robot, controller._structure.solver, controller._structure.schedule
     data, count, scale = solver.make_first_tick_data(), len(schedule.names), solver.scales
     size = solver.result_size
@@ -152,9 +152,9 @@ def _frictionless_pyramids(solver: TickSolver) -> Array:
 
 
 def _add_prefix_to_core(text: str, name: str) -> str:
-    """Returns the source of the core with the controller's prefix, so that a program may contain two of them."""
+    """Returns the core's source with the controller's prefix, so that one program may contain several controllers."""
     text = re.sub(r"\bwbc_embedded_", f"{name}_core_", text)
-    return f"/* What ticks consist of. Written by quaddyn {__version__}; do not edit. */\n{text}"
+    return f"/* Computation of a tick. Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
 def to_ascii(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The C interface of an exported controller: a header in the user's terms, and functions that call compiled ones."""
+"""C interface of an exported controller: its header, and public functions that call the compiled core."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from .embedded import EmbeddedController
 from .export_data import define_constant_array
 from .tasks import ForceTask, Task
 
-#: A function: its comment, its prototype, its body.
+#: A function of C: its comment, prototype and body.
 CFunction = tuple[str, str, str]
 
-#: Outcomes of a tick, and their meaning.
+#: Meaning of each outcome of a tick, by its name.
 OUTCOME_MEANINGS = dict(
     zip(
         (*OUTCOMES, "overflow", "not_a_number", "refused"),
         (
             "the strict optimum",
-            "the strict optimum of least violation: level 0 cannot be met",
-            "finite, but its certificate is beyond tolerance",
-            "there is no finite answer: torques that are not finite are those of the tick before",
-            "finite q and v whose dynamics are not: the torques of the tick before",
-            "q, v or a number that was set is NaN or infinite: the torques of the tick before",
-            "a quaternion or (cos, sin) of q is not of length 1, or q or v is out of all bounds: the same",
+            "the strict optimum of least violation: level 0 is infeasible",
+            "finite, but the residuals exceed the tolerances",
+            "the solver found no finite solution: the minimum-norm solution, or else the torques of the last tick",
+            "q and v are finite, but their dynamics overflow: the torques of the last tick",
+            "q, v or a parameter is NaN or infinite: the torques of the last tick",
+            "q has a quaternion or (cos, sin) without unit norm, or q or v is out of range: torques as before",
         ),
         strict=True,
     )
 )
 
 
-#: Conventions, for the header.
+#: Text about conventions, for the header.
 CONVENTIONS = (
     "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a free "
-    "base is in the base's axes. The controller is static memory: no allocation, and one controller per program and "
-    "name. Functions are not thread-safe: call them from one thread, or lock. Functions that return int and set "
-    "something return 1 if they took it, and 0 if they changed nothing."
+    "base is in base axes. The controller is static memory: no allocation, and one controller per program and "
+    "name. Functions are not thread-safe: call them from one thread, or lock. Functions that set "
+    "parameters return 1 if the values were accepted, and 0 if nothing was changed."
 )
 
 
@@ -101,33 +101,34 @@ class CApi:
             )
         return [
             (
-                "Forget contacts, references and the last torques: the next tick is a first one, on which contacts are "
-                "made at once. A program that starts need not call it.",
+                "Clears contacts, references and the last torques: the next tick is a first one, at which contacts are "
+                "made at once. Not needed at program start.",
                 f"void {name}_reset(void)",
                 f"    {name}_core_reset(&controller);",
             ),
             (
-                "One tick of control at the state (q, v): torques, and what became of it, one of the outcomes above. "
-                "contacts says of each contact whether it is to be; contacts that appear or vanish from one tick to "
-                "the next come and go over the ramp of the controller; NULL stands for all feet. tau is always finite.",
+                "Computes one tick at the state (q, v): writes the torques, and returns one of the outcomes above. "
+                "contacts has 1 for each contact that should be closed, else 0; changes from one tick to the next are "
+                "ramped; NULL for all feet. tau is always finite.",
                 f"int {name}_tick(const double q[{n}_NQ], const double v[{n}_NV], "
                 f"const unsigned char contacts[{max(1, len(self.contacts))}], double tau[{n}_NU])",
                 tick,
             ),
-            ("(NV) accelerations that the last torques lead to.", f"const double *{name}_acceleration(void)",
+            ("Returns the (NV) accelerations due to the last torques.", f"const double *{name}_acceleration(void)",
              f"    return {last} + {nu};"),
-            ("(NC, 6) forces and moments of the contacts, on the robot, world axes [N, N m]; zero where there is none.",
+            ("Returns the (NC, 6) contact forces on the robot, world axes [N, N m]; zero for inactive contacts.",
              f"const double *{name}_forces(void)", f"    return {last} + {nu + nv};"),
-            ("(NC) how much of each contact there is: 0 apart, 1 made.", f"const double *{name}_shares(void)",
+            ("Returns the (NC) activations of the contacts: 0 inactive, 1 closed, in between while ramped.",
+             f"const double *{name}_shares(void)",
              "    return controller.ramps.activation.at;"),
-            ("Largest violation of a row of level 0, as an acceleration [m/s^2].", f"double {name}_violation(void)",
+            ("Returns the largest violation of level 0, as an acceleration [m/s^2].", f"double {name}_violation(void)",
              f"    return {last}[{summary}];"),
-            ("Largest residual of the optimality conditions.", f"double {name}_kkt(void)",
+            ("Returns the largest residual of the optimality conditions.", f"double {name}_kkt(void)",
              f"    return {last}[{summary + 1}];"),
-            ("(NU) what of the last torques joint friction takes [N m].",
+            ("Returns the (NU) part of the last torques that compensates joint friction [N m].",
              f"const double *{name}_friction_torques(void)",
              f"    return {last} + {summary + 2};"),
-            ("Ticks since the start or the last reset, but for those whose state was refused.",
+            ("Returns the number of ticks since the start or the last reset, without those with an invalid state.",
              f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
         ]  # fmt: skip
 
@@ -140,25 +141,25 @@ class CApi:
             rows = f"rows {', '.join(e.labels)}" if n <= 6 else f"{n} rows, one per joint"
             position = f"const double position[{e.size}], " if e.size else ""
             position_argument = f"optional(position, {e.size})" if e.size else "optional(NULL, 0)"
-            description = f"Task {e.name!r}, {rows}: what is wanted from now on. "
+            description = f"Sets the reference of task {e.name!r}, {rows}. "
             description += f"{_describe_position(e)} " if e.size else ""
-            description += "NULL for a velocity or acceleration is zero" + (
-                ", for a position the one before." if e.size else "."
+            description += "A velocity or acceleration of NULL is zero" + (
+                "; a position of NULL is unchanged." if e.size else "."
             )
             rates = f"optional(velocity, {n}), optional(acceleration, {n})"
             return [
                 (description,
                  f"int {name}_reference({position}const double velocity[{n}], const double acceleration[{n}])",
                  call.format("set_motion_reference", f"{position_argument}, {rates}")),
-                (f"Feedback of {e.name!r} by row, none negative; NULL for damping is critical.",
+                (f"Sets the feedback gains of task {e.name!r} by row, >= 0; NULL for critical damping.",
                  f"int {name}_gains(const double stiffness[{n}], const double damping[{n}])",
                  call.format("set_gains", f"vector(stiffness, {n}), optional(damping, {n})")),
             ]  # fmt: skip
         if isinstance(e, ForceTask) and self.contacts:
             size = f"contact < 0 || contact >= {self.upper}_NC ? 0 : (int)controller.data.contacts.size.at[contact]"
             return [
-                (f"Task {e.name!r}: the force of a contact that is wanted, on the robot, world axes: three numbers at "
-                 "a point, six on a surface; NULL for zero.",
+                (f"Sets the reference force of a contact in task {e.name!r}, on the robot, world axes: three numbers "
+                 "for a point, six for a surface; NULL for zero.",
                  f"int {name}_reference(int contact, const double *force)",
                  call.format("set_force_reference", f"contact,\n        optional(force, {size})")),
             ]  # fmt: skip
@@ -172,13 +173,13 @@ class CApi:
         if isinstance(e, JointFriction):
             nv, order = self.robot.nv, "by velocity"
             return [
-                self._parameter_function(e, name, i, "share", "1", "in its one entry", 1, 1),
+                self._parameter_function(e, name, i, "share", "1", "(one number)", 1, 1),
                 self._parameter_function(e, name, i, "damping", "N m s/rad, N s/m", order, 3, nv),
                 self._parameter_function(e, name, i, "coulomb", "N m, N", order, 3 + nv, nv),
             ]
         if isinstance(e, HeldObject):
             return [
-                self._parameter_function(e, name, i, "mass", "kg", "in its one entry", 0, 1),
+                self._parameter_function(e, name, i, "mass", "kg", "(one number)", 0, 1),
                 self._parameter_function(e, name, i, "com", "m", f"in the axes of {e.frame!r}", 2, 3, signed=True),
             ]
         return []
@@ -187,26 +188,26 @@ class CApi:
         self, e: Constraint, name: str, i: int, quantity: str, unit: str, order: str, first: int, n: int, *,
         must_be_finite: bool = True, signed: bool = False,
     ) -> CFunction:  # fmt: skip
+        """Returns the function that sets n parameters of a constraint from index `first` on."""
         min_value, finite = "-INFINITY" if signed else "0.0", "true" if must_be_finite else "false"
-        rule = ", ".join(
-            word for word, holds in (("none negative", not signed), ("all finite", must_be_finite)) if holds
-        )
+        rule = ", ".join(word for word, holds in ((">= 0", not signed), ("all finite", must_be_finite)) if holds)
         arguments = f"vector({quantity}, {n}), {min_value}, {finite}"
         return (
-            f"Constraint {e.name!r}: its {quantity} {order} [{unit}], {rule}.",
+            f"Sets the {quantity} of constraint {e.name!r} {order} [{unit}], {rule}.",
             f"int {name}_{quantity}(const double {quantity}[{n}])",
             f"    return {self.name}_core_set_parameters(&controller, {i}, {first}, {arguments});",
         )
 
     def _contact_functions(self) -> list[CFunction]:
+        """Returns the functions that set friction coefficients and normal forces of contacts."""
         if not self.contacts:
             return []
         name = self.name
         return [
-            ("Coulomb's coefficient of a contact at a point, from 0 to 10.",
+            ("Sets the Coulomb friction coefficient of a point contact, from 0 to 10.",
              f"int {name}_friction(int contact, double coefficient)",
              f"    return {name}_core_set_friction(&controller, contact, coefficient);"),
-            ("Bounds of a contact's normal force [N]: 0 <= least <= largest, which may be infinite.",
+            ("Sets the bounds of a contact's normal force [N]: 0 <= least <= largest; largest may be infinite.",
              f"int {name}_normal_force(int contact, double least, double largest)",
              f"    return {name}_core_set_force_limits(&controller, contact, least, largest);"),
         ]  # fmt: skip
@@ -220,7 +221,7 @@ class CApi:
         banner = [
             f"/* {name}: whole-body control of {robot.name!r}, written by quaddyn {__version__}. Do not edit.",
             "",
-            f"   {self._controller.dt:g} s per tick; contacts come and go over {ramp:g} s. Strict priorities:",
+            f"   {self._controller.dt:g} s per tick; contacts are ramped over {ramp:g} s. Strict priorities:",
             *(line for level in levels for line in textwrap.wrap(level, 112, subsequent_indent="      ")),
             "",
             *textwrap.wrap(CONVENTIONS, 112, initial_indent="   ", subsequent_indent="   "),
@@ -235,8 +236,8 @@ class CApi:
             _plain_comment("\n".join(banner)) + f"\n#ifndef {n}_H\n#define {n}_H",
             f"#define {n}_NQ {robot.nq}\n#define {n}_NV {robot.nv}\n#define {n}_NU {robot.nu}\n"
             f"#define {n}_NC {len(self.contacts)}\n#define {n}_DT {self._controller.dt!r}",
-            "/* What may become of a tick. */\nenum {\n" + "\n".join(outcomes) + "\n};",
-            *(["/* Contacts by number. */\nenum {\n" + "\n".join(contacts) + "\n};"] if contacts else []),
+            "/* Outcomes of a tick. */\nenum {\n" + "\n".join(outcomes) + "\n};",
+            *(["/* Indices of the contacts. */\nenum {\n" + "\n".join(contacts) + "\n};"] if contacts else []),
             '#ifdef __cplusplus\nextern "C" {\n#endif',
             f"/* Names of the motors' joints in the order of tau, and of the contacts. */\n"
             f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
@@ -265,7 +266,7 @@ class CApi:
             f"/* Memory and functions of {name}.h. Written by quaddyn {__version__}; do not edit. */",
             f'#include "{name}.h"\n\n#include <math.h>\n#include <stddef.h>\n\n#include "{name}_core.h"\n'
             f'#include "{name}_terms.h"',
-            "/* Lines of the cache. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n"
+            "/* Cache lines. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n"
             "#define ALIGNED\n#endif",
             *definitions,
             f"static const unsigned char standing[{max(1, len(self.contacts))}] = {{{standing}}};"
@@ -282,6 +283,7 @@ class CApi:
 
 
 def _describe_position(e: Task) -> str:
+    """Returns a sentence about the form of a task's reference position; "" if it is a plain vector."""
     if e.code == FRAME_ORIENTATION:
         return "The position is a rotation matrix, row by row."
     if e.code == FRAME_AXIS:
@@ -302,7 +304,7 @@ def _c_identifiers(names: Sequence[str], what: str) -> dict[str, str]:
         word = identifier(name)
         for other, other_word in out.items():
             if other_word.upper() == word.upper():
-                raise ArgumentError(f"{what}: {other!r} and {name!r} are the same to C; give one of them another name")
+                raise ArgumentError(f"{what}: {other!r} and {name!r} are the same identifier in C; rename one of them")
         out[name] = word
     return out
 
@@ -316,6 +318,7 @@ def _string_literals(names: Sequence[str]) -> str:
 
 
 def _wrap(text: str) -> str:
+    """Returns the text in lines of up to 116 characters."""
     return textwrap.fill(text, 116, subsequent_indent="    ", break_long_words=False)
 
 

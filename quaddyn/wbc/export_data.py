@@ -1,4 +1,4 @@
-"""Records of arrays as C: static arrays of the sizes that Python uses, and structures that point to them."""
+"""Records of arrays as C source: static arrays with the sizes of the Python arrays, and structures of pointers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..compiler.c99_types import identifier, literal
 from ..compiler.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
 from ..compiler.typed_tree import Constant
 
-#: Types of entries in C.
+#: Types of array entries in C, by type of the entries in compiled code.
 _C_ITEM_TYPES = {"float": "double", "int": "int64_t", "byte": "int8_t"}
 
 
 class StaticData:
-    """Definitions of static memory for records.
+    """Writer of the definitions of static memory for records.
 
     Args:
         constant: prefix of the names of arrays that are only read.
@@ -40,6 +40,7 @@ class StaticData:
         return f"static {type_} {name} = {self._format_value(record, kind, '', 0)};"
 
     def _collect_arrays(self, record: Any, path: str) -> None:
+        """Registers all arrays of a record by the memory that they use."""
         for field, value in zip(record._fields, record, strict=True):
             if isinstance(value, np.ndarray):
                 self._arrays_of_base.setdefault(id(_base_array(value)), []).append((f"{path}{field}", value))
@@ -47,6 +48,7 @@ class StaticData:
                 self._collect_arrays(value, f"{path}{field}_")
 
     def _format_value(self, x: Any, kind: Kind, path: str, depth: int) -> str:
+        """Returns the initializer of a value in C."""
         if isinstance(kind, RecordKind):
             indent = "    " * (depth + 1)
             fields = [
@@ -104,6 +106,7 @@ def define_constant_array(name: str, values: Any, *, static: bool = False) -> st
 
 
 def _wrap_items(items: list[str]) -> str:
+    """Returns the items, separated by commas, in lines of up to 110 characters."""
     lines, line = [], "   "
     for item in items:
         if len(line) + len(item) > 110:
@@ -114,6 +117,7 @@ def _wrap_items(items: list[str]) -> str:
 
 
 def _base_array(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the array that owns the memory of a view."""
     while isinstance(x.base, np.ndarray):
         x = x.base
     return x

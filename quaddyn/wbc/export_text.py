@@ -57,7 +57,7 @@ set(CMAKE_C_EXTENSIONS OFF)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-option(NATIVE "code for this machine's processor: faster, and other bits in the last place" OFF)
+option(NATIVE "code for this machine's processor: faster, with different rounding" OFF)
 
 add_library(NAME STATIC NAME.c NAME_core.c NAME_terms.c)
 target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
@@ -77,28 +77,28 @@ _README = """\
 # NAME: whole-body control of ROBOT in C99
 
 Written by quaddyn VERSION. C99 and the C library's mathematics; no allocation, no files, no threads.
-Memory: CONSTANT kB of constants, SET kB of numbers that may be set, ZERO kB that begin with zeros, some kB of stack.
+Memory: CONSTANT kB of constants, SET kB of numbers that may be set, ZERO kB that are initially zero, some kB of stack.
 
     cmake -B build && cmake --build build && build/NAME_stand
     cc -std=c99 -O2 main.c NAME.c NAME_core.c NAME_terms.c -lm -o NAME_stand     # the same without cmake
 
-| File | What |
+| File | Content |
 |---|---|
-| `NAME.h`, `NAME.c` | what programs call; the controller's numbers and memory |
-| `NAME_core.c` | ticks: contacts, tasks, limits, the solver of strict priorities; the same for every robot |
-| `NAME_terms.c` | the robot: M, h, centre of mass and frames at (q, v) |
-| `main.c` | an example: stands |
+| `NAME.h`, `NAME.c` | public functions; parameters and memory of the controller |
+| `NAME_core.c` | computation of a tick: contacts, tasks, limits, hierarchical solver; the same for every robot |
+| `NAME_terms.c` | rigid-body terms of the robot at (q, v): M, h, center of mass and frames |
+| `main.c` | example program that makes the robot stand |
 
     double tau[UPPER_NU];
     int outcome = NAME_tick(q, v, NULL, tau);     /* all feet on the ground; once per period */
-    if (outcome != UPPER_SOLVED) { ... }          /* NAME.h says what there is; tau is finite all the same */
+    if (outcome != UPPER_SOLVED) { ... }          /* see NAME.h; tau is finite in any case */
 
-Order of `tau`: `NAME_joints`. What may be set between ticks:
+Order of `tau`: `NAME_joints`. Functions that set parameters between ticks:
 
 SETTERS
 
-The controller keeps time by counting ticks. It is static memory and not thread-safe: one thread at a time. Torques are
-those of the Python package, bit for bit, where neither contracts products and sums (`-ffp-contract=off`), else to
+The controller measures time in ticks. Its memory is static and not thread-safe: use it in one thread at a time. Torques
+equal those of the Python package bit for bit if neither fuses products and sums (`-ffp-contract=off`), otherwise up to
 rounding.
 """
 
@@ -135,4 +135,5 @@ def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, 
 
 
 def _fill_template(text: str, name: str) -> str:
+    """Returns a template with the prefix of the controller."""
     return text.replace("UPPER", name.upper()).replace("NAME", name)

@@ -1,4 +1,4 @@
-"""`friction_remarks`: sentences about the torques that joint friction takes at a tick."""
+"""`friction_remarks`: sentences about joint friction at a tick, for explanations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def friction_remarks(
         sentences.append(f"joint friction takes {_describe_largest(robot.actuated, compensating_torque)}")
     if uncompensated.max(initial=0.0) > MIN_REPORTED_TORQUE:
         sentences.append(
-            f"joint friction that nothing compensates takes {_describe_largest(robot.actuated, uncompensated)}"
+            f"joint friction without compensation takes {_describe_largest(robot.actuated, uncompensated)}"
         )
     return tuple(sentences)
 

@@ -18,7 +18,8 @@ class ParameterEllipsoid(FrozenArrays):
     `quaddyn.identification.Identification.parameter_band` computes one from the covariance of a fit.
 
     Attributes:
-        directions: (k, n) half axes of the ellipsoid, or any rows that span it, over `Dynamics.parameters`.
+        directions: (k, n) half axes of the ellipsoid, or any rows that span it, in the units of the n entries of
+            `Dynamics.parameters`.
 
     Raises:
         ArgumentError: not a finite matrix.

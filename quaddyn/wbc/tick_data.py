@@ -183,10 +183,10 @@ class TickScratch(NamedTuple):
     # another one uses other rows than the caller: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
     # Used by `constraints.collision_rows`:
-    segments: Matrix  # (capsules, SEGMENT) of `constraints.segment_motion`
-    midpoints: Matrix  # (MIDDLES, capsules, ...)
-    screws: Matrix  # (SCREWS, nv or more) of `constraints.joint_screws`
-    pair_queue: IntVector  # (NEAR,) pairs and points that wait for a full block
+    segments: Matrix  # (capsules, SEGMENT_SIZE) of `constraints.segment_motion`
+    midpoints: Matrix  # (N_MIDPOINT_ROWS, capsules, ...) of `constraints.capsule_segments`
+    screws: Matrix  # (N_SCREW_ROWS, nv or more) of `constraints.joint_screws`
+    pair_queue: IntVector  # (QUEUE_SIZE,) pairs and points that wait for a full block
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h plus joint friction
     all_velocities: IntVector  # (nv,) indices of all velocities, the chain of quantities that all of them move
     full_unknowns: Vector

@@ -81,7 +81,8 @@ class TickRecord:
         joints: names of the actuated joints, in the order of the torques.
         contacts: components of the contact force by name of each active contact.
         contact_activations: activation by name of each active contact, in (0, 1].
-        q, v: the state.
+        q: (nq,) configuration.
+        v: (nv,) velocity [m/s, rad/s].
         problem: the levels, with names.
         command: the saved command.
         inputs: inputs of compiled code.
@@ -190,7 +191,7 @@ def _source_digest() -> str:
 
 # -- reading -------------------------------------------------------------------------------------------------------
 def read(path: str | os.PathLike[str]) -> TickRecord:
-    """Reads a saved tick.
+    """Reads and validates a saved tick.
 
     Args:
         path: path of the file.
@@ -285,7 +286,7 @@ def _make_problem(
         start = group_rows.stop
         names = tuple(map(str, group["names"]))
         fields = {name: rows[name][group_rows] for name in ROW_FIELDS}
-        contact = str(group.get("contact", ""))  # which older files do not tell
+        contact = str(group.get("contact", ""))  # missing in older files
         levels[group["level"]].append(
             RowGroup(str(group["element"]), names, str(group["unit"]), **fields, contact=contact)
         )

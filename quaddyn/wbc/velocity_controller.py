@@ -1,9 +1,9 @@
-"""`VelocityController`: whole-body inverse kinematics on velocity level, for robots that take joint positions.
+"""`VelocityController`: whole-body inverse kinematics on velocity level, for position-controlled robots.
 
 It solves the same strict hierarchy of tasks as torque control, with the generalized velocity v as the unknown: a task
 has rows ``J v = velocity + gain * error``.  Level 0 keeps the contacts at rest and the joints within their limits.
-Source: source E (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011, "Kinematic control of redundant
-manipulators: generalizing the task-priority framework to inequality task".
+Sources: *Robot Dynamics* lecture of ETH Zurich (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011,
+"Kinematic control of redundant manipulators: generalizing the task-priority framework to inequality task".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class VelocityCommand:
     Attributes:
         v: (nv,) generalized velocity [m/s, rad/s].
         q: (nq,) configuration after the period, to send to a position-controlled robot.
-        residuals: (rows,) desired minus achieved velocity by task.
+        residuals: (rows,) desired minus achieved velocity by task [m/s, rad/s].
         ranks: number of linearly independent directions that each level determined.
         active: names of the joints at a limit.
         status: `Status`; its violation is that of level 0, as a velocity [m/s, rad/s].
@@ -70,8 +70,8 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
     Args:
         robot: the robot, legged or not.
         dt: control period [s].
-        tasks: levels from 1 on, each one `Task` or several; if None, "com", "base" and the feet, then "posture"; with a
-            fixed root, "posture" alone.
+        tasks: levels from 1 on, each one `Task` or several; None for "com", "base" and the feet, then "posture" (with a
+            fixed root "posture" alone).
         contacts: contacts in addition to the feet.
         gain: gain of the position errors of all tasks [1/s].
         joint_limits: whether level 0 includes the position and velocity limits of the joints.
@@ -81,8 +81,12 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             use.
 
     Attributes:
-        tasks: every task by name.
-        dt, gain, joint_limits, rank_tolerance, damping: as given; they may be set at any time.
+        tasks: every task by name; the default ones if None was given.
+        dt: control period [s]; may be set at any time.
+        gain: gain of the position errors [1/s]; may be set at any time.
+        joint_limits: as given; may be set at any time.
+        rank_tolerance: relative tolerance of the rank; may be set at any time.
+        damping: damping of the solver, dimensionless; may be set at any time.
 
     Raises:
         ArgumentError: a number is out of range, a name is used twice, or an element is not a motion task.
@@ -152,8 +156,8 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
-            raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
-        state.writable_coordinates()  # finite, or refused
+            raise ArgumentError("state: belongs to another robot than the controller; use one Robot for both")
+        state.writable_coordinates()  # raises if the state is stale or not finite
         feet = () if self.robot.root == "fixed" else self.robot.feet
         names = feet if contacts is None else check_contact_names(contacts, self.contacts)
         contact_frames = {self.contacts[name].frame for name in names}
@@ -196,7 +200,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         if not self.joint_limits:
             return Level(stack, np.zeros(len(stack)), C=C[:0], lower=np.zeros(0), upper=np.zeros(0))
         q, lower, upper = state.q[self._entries], robot.lower[self._entries], robot.upper[self._entries]
-        has_range = lower < upper  # no room at all is what files write for "no limit"
+        has_range = lower < upper  # an empty range means "no limit" in robot files
         high = np.where(has_range, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
         low = np.where(has_range, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
         # a joint outside its range returns, at up to its largest velocity
@@ -215,7 +219,7 @@ def _make_status(solution: HierarchySolution) -> Status:
 
 
 def _check_stability(dt: float, gain: float) -> tuple[float, float]:
-    """Returns both numbers, and raises unless errors decay."""
+    """Validates period and gain, and returns both; raises unless position errors decay."""
     if not (0.0 < dt <= 0.1 and 0.0 <= gain * dt <= 1.0):
         raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
     return dt, gain

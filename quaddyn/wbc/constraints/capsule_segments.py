@@ -1,4 +1,4 @@
-"""The capsules of `CollisionLimits` in the current state, and which of them may be near each other."""
+"""The capsules of `CollisionLimits` in the current state, and a conservative test for pairs that may need a row."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .segment_motion import (
 
 #: Speed [m/s] below which the approach of capsules is negligible.
 NEGLIGIBLE_APPROACH_SPEED = 0.1
-#: Position [m] that is far from everything.
+#: Position [m] of unused lanes, far from all capsules.
 FAR_DISTANCE = 1e6
-#: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
-#: is a plane (its normal and a point of it), velocity of an obstacle.
+#: Number of parameters before those of the capsules, and per capsule: ends of its segment, radius, half length, whether
+#: it is a plane (given by its normal and a point), velocity of an obstacle.
 HEADER_SIZE, CAPSULE_SIZE = 4, 12
 RADIUS, HALF_LENGTH, IS_PLANE, OBSTACLE_VELOCITY = 6, 7, 8, 9
-#: Rows of `Work.middles`: middle of a segment and its velocity; from the middle to the second end, and how that
-#: changes; radius; its share of the distance of two middles within which there may be a row.
+#: Rows of `TickScratch.midpoints`: midpoint of a segment and its velocity; vector from the midpoint to the second end
+#: and its velocity; radius; contribution of the capsule to the distance of midpoints within which a row may be needed.
 MIDPOINT, MIDPOINT_VELOCITY, HALF_EXTENT, HALF_EXTENT_VELOCITY, CAPSULE_RADIUS, REACH, N_MIDPOINT_ROWS = (
     0,
     3,
@@ -69,13 +69,13 @@ def compute_segments(item: Item, t: TickContext) -> None:
         M[MIDPOINT_VELOCITY + 1, k] = x[START_VELOCITY + 1] + ay
         M[MIDPOINT_VELOCITY + 2, k] = x[START_VELOCITY + 2] + az
         M[CAPSULE_RADIUS, k] = z[RADIUS]
-    for k in range(item.size, item.size + 7):  # padding lanes beyond the last capsule are far from everything
+    for k in range(item.size, item.size + 7):  # unused lanes beyond the last capsule
         M[MIDPOINT, k] = FAR_DISTANCE
 
 
 @compiled(inline=False)
 def write_capsule_reaches(midpoints: Matrix, count: int, barrier: Barrier) -> bool:
-    r"""Computes the part of each capsule in the distance of two midpoints within which a pair may have a row.
+    r"""Computes the reach of each capsule: a pair may need a row only if the midpoints are nearer than the sum of both.
 
     As in `distance_barrier.row_need`, with the relative speed s bounded by the sum of the speeds of the two, relative
     to the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
@@ -114,9 +114,9 @@ def write_capsule_reaches(midpoints: Matrix, count: int, barrier: Barrier) -> bo
 
 @compiled(inline=True)
 def may_be_near(midpoints: Matrix, a: int, first: int, out: Vector) -> bool:
-    """Returns whether any of eight capsules may need a row with another one, by their midpoints; `out` > 0 marks them.
+    """Returns whether any of eight capsules may need a row with capsule a, from their midpoints; `out` > 0 marks them.
 
-    Two capsules are no nearer than along the line of their midpoints.
+    The distance of two segments is at least that of their projections on the line through the midpoints.
     """
     dx, dy, dz = load3_at(midpoints, MIDPOINT, first)
     dx, dy, dz = dx - midpoints[MIDPOINT, a], dy - midpoints[MIDPOINT + 1, a], dz - midpoints[MIDPOINT + 2, a]
@@ -124,7 +124,7 @@ def may_be_near(midpoints: Matrix, a: int, first: int, out: Vector) -> bool:
     extent_a = midpoints[HALF_EXTENT, a] * dx + midpoints[HALF_EXTENT + 1, a] * dy + midpoints[HALF_EXTENT + 2, a] * dz
     extent_b, square = dot8(dx, dy, dz, hx, hy, hz), dot8(dx, dy, dz, dx, dy, dz)
     reach = load8(midpoints, REACH, first) + midpoints[REACH, a]
-    scaled_gap = square - max8(extent_a, -extent_a) - max8(extent_b, -extent_b)  # times the distance of the middles
+    scaled_gap = square - max8(extent_a, -extent_a) - max8(extent_b, -extent_b)  # times the distance of the midpoints
     near = select8(scaled_gap, reach * reach * square - scaled_gap * scaled_gap, broadcast8(1.0))
     store8(near, out, 0)
     return sum8(max8(near, broadcast8(0.0))) > 0.0

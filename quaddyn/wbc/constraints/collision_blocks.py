@@ -1,4 +1,4 @@
-"""Blocks of eight pairs and of eight points: which need a row of `CollisionLimits`, and the data of the rows."""
+"""Blocks of eight pairs and of eight points: which need rows of `CollisionLimits`, and the data of the rows."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ from .pair_motion import (
 )
 from .segment_motion import EXTENT, EXTENT_DRIFT, EXTENT_VELOCITY, START, START_DRIFT, START_VELOCITY
 
-#: Number of parts of a pair: the whole, the two ends of the first capsule, those of the second.
+#: Number of parts of a pair: the whole pair, the two ends of the first capsule, the two ends of the second.
 N_PARTS = 5
-#: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
-#: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
-#: that it keeps away from.
+#: Rows of the row data of eight points: a number that is >= 0 where the point needs a row; remaining speed of approach;
+#: lower bound of the row, and its relaxation; wrenches whose products with the joint screws and with the rates of the
+#: screws are the row; position of the other point.
 ROW_NEED, REMAINING_SPEED, LOWER_BOUND, RELAXATION = 0, 1, 2, 3
 WRENCH, WRENCH_OF_RATES, OTHER_POINT, N_ROW_DATA = 4, 10, 16, 19
 
 
 class PairBlock(NamedTuple):
-    """Eight pairs of segments side by side; unused lanes contain old data, which are ignored."""
+    """Eight pairs of segments, one per SIMD lane; unused lanes contain old data, which are ignored."""
 
     P: Vector  # 12 rows: starts and directions of both
     V: Vector  # 12 rows: their velocities
     reach: Vector  # distance of the segments with zero margin [m]
-    critical_points: Vector  # FOUND rows of `barrier_points`
+    critical_points: Vector  # N_CRITICAL_POINT_ROWS rows of `critical_points`
 
 
 class PointBlock(NamedTuple):
-    """Eight points, each with a segment or plane from which it keeps away; unused lanes contain old data."""
+    """Eight points, each with the segment or plane to which its distance is limited; unused lanes contain old data."""
 
-    M: Vector  # KEEPING rows of `pair_motion`
+    M: Vector  # N_POINT_ROWS rows of `pair_motion`
     reach: Vector  # distance with zero margin [m]
     relaxation: Vector  # relaxation of the bounds of sliding points [m/s^2]
-    motion: Vector  # MOTION rows
-    row_data: Vector  # KNOWN rows
+    motion: Vector  # N_MOTION_ROWS rows of `pair_motion`
+    row_data: Vector  # N_ROW_DATA rows, see above
 
 
 @compiled()
 def store_pair_in_lane(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
-    """Writes two segments as a pair of a block."""
+    """Writes two segments to one lane of a block of pairs."""
     P, V = block.P[lane:], block.V[lane:]
     store_vector_in_lane(P, 0, a, START)
     store_vector_in_lane(P, 3, a, EXTENT)
@@ -95,7 +95,7 @@ def store_segment_point_in_lane(out: Vector, row: int, x: Vector, start: int, al
 
 @compiled()
 def store_point_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector) -> None:
-    """Writes a point of one segment, at a position in [0, 1], and another segment."""
+    """Writes a point of one segment, at a position in [0, 1], and another segment to one lane of a block of points."""
     out = M[lane:]
     store_segment_point_in_lane(out, POINT, a, START, EXTENT, position)
     store_segment_point_in_lane(out, POINT_VELOCITY, a, START_VELOCITY, EXTENT_VELOCITY, position)
@@ -110,7 +110,7 @@ def store_point_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vec
 
 @compiled(inline=False)
 def store_two_points_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector, other: float) -> None:
-    """Writes a point of each of two segments."""
+    """Writes a point of each of two segments to one lane of a block of points."""
     store_point_in_lane(M, lane, a, position, b)
     out = M[lane:]
     store_segment_point_in_lane(out, OTHER_SEGMENT + START, b, START, EXTENT, other)
@@ -124,7 +124,7 @@ def store_two_points_in_lane(M: Vector, lane: int, a: Vector, position: float, b
 
 @compiled(inline=False)
 def compute_row_data(block: PointBlock, from_planes: bool, barrier: Barrier) -> None:
-    """Computes which points of a block need a row, and the data of these rows, from the motion of the points."""
+    """Computes from the motion of eight points which of them need a row, and the bounds and wrenches of the rows."""
     motion, row_data, time = block.motion, block.row_data, 3.0 * barrier.midpoint_time
     nx, ny, nz = load3(motion, NORMAL)
     wx, wy, wz = load3(motion, RELATIVE_VELOCITY)
@@ -132,11 +132,11 @@ def compute_row_data(block: PointBlock, from_planes: bool, barrier: Barrier) -> 
     approach = dot8(nx, ny, nz, wx, wy, wz)
     required, remaining_speed = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, barrier)
     row_need = required + ROW_ACTIVATION_RATIO * barrier.max_acceleration
-    if not from_planes:  # where segments intersect there is no direction apart
+    if not from_planes:  # intersecting segments have no separating direction
         row_need = select8(d - MIN_SEPARATION, row_need, broadcast8(-1.0))
     store8(row_need, row_data, 8 * ROW_NEED)
     store8(remaining_speed, row_data, 8 * REMAINING_SPEED)
-    # a new row acts little at first: its bound rises from far below -ROW_ACTIVATION_RATIO max_acceleration
+    # a new row has little effect at first: its bound rises from far below -ROW_ACTIVATION_RATIO max_acceleration
     activation_deficit = max8(barrier.max_acceleration - row_need, broadcast8(0.0))
     store8(
         load8(block.relaxation, 0)

@@ -25,7 +25,7 @@ from .constraint import Constraint
 from .distance_barrier import max_approach_speed
 from .pair_distances import compute_part_distances
 
-#: Penetration of the margin [m] beyond which a pair is reported as not viable.
+#: Depth below the margin [m] beyond which a pair is reported as not viable.
 MAX_PENETRATION = 1e-4
 
 
@@ -40,8 +40,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
         k(h) = \begin{cases} p\,h & h \le b / p^2 \\ \sqrt{2 b\,(h - b / (2 p^2))} & \text{beyond} \end{cases}
 
-    (slower than the speed that b can stop in time, and decreasing exponentially at the end).  The row keeps the speed
-    below it, with n the direction between the points of the two capsules that are the first to approach too fast:
+    (below the speed that b can stop in time, and decreasing exponentially near the margin).  The row keeps the speed
+    of approach below k, with n the direction between the two points of the capsules where this limit is reached first:
 
     .. math::
 
@@ -49,16 +49,16 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     This is an exponential control barrier function with a double pole near the limit.  *Viable* are the states with
     :math:`h \ge 0` and :math:`\dot h + k(h) \ge 0`; a viable pair never requires :math:`\ddot h > b`.  Where the drift
-    would require more than b, the row may use up to nine tenths of the remaining speed within a period.
+    would require more than b, the row may use up to nine tenths of the remaining speed of approach within a period.
 
-    **Guarantee and assumptions.** From a viable state the distance of the capsules stays above `margin`, whatever the
+    **Guarantee and assumptions.** From a viable state the distance of the capsules stays above `margin`, for any
     tasks, and so does that of the links, as capsules contain them.  This assumes that level 0 is feasible, that the
     robot realizes the commanded accelerations and that they are constant over a control period dt, :math:`p\,dt \le
     1/2`, and that obstacles keep their given velocity.  Level 0 may be infeasible where joint and torque limits allow
     less than b; the status of the command reports it.
 
     **Within a period** the row changes, so it holds for its mean over dt: for the Jacobian at the middle of the period,
-    to first order in dt; for the smaller of the drifts now and after dt; and with a reserve for the jerk of both
+    to first order in dt; for the smaller of the drifts now and after dt; and with a margin for the jerk of both
     points, bounded by the rates of the joints between them (no derivative of a point by joint angles is longer than the
     lever of a joint).  The terms of second order in dt are covered by an additional margin of 0.01 mm.
 
@@ -80,10 +80,10 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     Args:
         model: capsules and pairs; or the robot, for a `CapsuleModel` of it.
-        obstacles: obstacles by name; None for none.  `set_obstacle_pose` moves them; until then they are at the origin
-            of the world.  In an exported controller they keep the position that they had when it was exported, and
-            their velocity.
-        obstacle_positions: (3,) position of the origin by name of an obstacle [m].
+        obstacles: obstacles by name; no obstacles if None.  `set_obstacle_pose` moves them; until then they are at the
+            origin of the world.  In an exported controller they keep the position and velocity of the
+            time of export.
+        obstacle_positions: (3,) position of the origin by name of an obstacle [m]; the origin of the world if None.
         links: names of links that keep away from obstacles; all if None.
         self_collision: whether to include pairs of the robot's own links.
         margin: d_min, minimum distance [m].
@@ -93,8 +93,10 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     Attributes:
         model: as given or made.
-        obstacles: as given.
-        margin, barrier_rate, max_acceleration: as given; may be set at any time.
+        obstacles: obstacles by name; empty if None was given.
+        margin: minimum distance [m]; may be set at any time.
+        barrier_rate: p [1/s]; may be set at any time.
+        max_acceleration: b [m/s^2]; may be set at any time.
         pairs: names of all pairs, one entry for each two capsules.
         left_out: names of pairs that are nearer than `margin` in the home configuration, such as feet and their ground,
             and therefore excluded: level 0 could not be satisfied from there.

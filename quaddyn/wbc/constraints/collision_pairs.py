@@ -1,4 +1,4 @@
-"""Selection of the pairs of capsules that `CollisionLimits` keeps apart."""
+"""Selection of the pairs of capsules whose distance `CollisionLimits` limits."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .capsule_segments import IS_PLANE, RADIUS
 class ChosenPairs(NamedTuple):
     """Pairs of capsules: first pairs of links, then pairs with obstacles, planes last."""
 
-    names: tuple[str, ...]  # of the pairs
-    pairs: NDArray[np.int64]  # (pairs, 2) numbers of capsules
-    left_out: tuple[str, ...]  # pairs that are too near at home
-    capsules: Array  # (capsules, WIDTH) numbers of each
-    labels: tuple[str, ...]  # of the capsules
-    bodies: tuple[str, ...]  # that they are fixed to, "" for obstacles
+    names: tuple[str, ...]  # names of the pairs
+    pairs: NDArray[np.int64]  # (pairs, 2) indices of capsules
+    left_out: tuple[str, ...]  # names of pairs nearer than the margin in the home configuration
+    capsules: Array  # (capsules, CAPSULE_SIZE) parameters
+    labels: tuple[str, ...]  # names of the capsules
+    bodies: tuple[str, ...]  # names of the bodies of the capsules, "" for obstacles
     capsules_of_obstacle: dict[str, slice]  # capsules of each obstacle
 
 
 def make_pair_list(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
-    """Returns the list of pairs that `collision_rows` processes, `LISTED` entries per pair.
+    """Returns the list of pairs that `collision_rows` processes, `PAIR_ENTRIES` entries per pair.
 
     Args:
         pairs: (pairs, 2) as of `ChosenPairs`.
-        capsules: (capsules, WIDTH) as there.
+        capsules: (capsules, CAPSULE_SIZE) as there.
     """
     is_plane, ends, first = capsules[pairs[:, 1], IS_PLANE] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):
@@ -47,12 +47,12 @@ def make_pair_list(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
 
 
 def _starts_new_run(pairs: NDArray[np.int64], is_plane: NDArray[np.bool_], i: int, j: int) -> bool:
-    """Returns whether pair j cannot be processed together with pair i."""
+    """Returns whether pair j starts a new run, because it cannot be processed together with pair i."""
     return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= LANE_WIDTH or is_plane[i] != is_plane[j])
 
 
 def has_invalid_run_ends(pair_list: NDArray[np.int64]) -> bool:
-    """Returns whether a list of pairs, (pairs, LISTED), is not one that `listed_pairs` could have made."""
+    """Returns whether a list of pairs, (pairs, PAIR_ENTRIES), has runs with invalid ends."""
     first = 0
     while first < len(pair_list):
         end = int(pair_list[first, 2])
@@ -159,9 +159,11 @@ def choose_pairs(
             names += [f"{capsule.link} - {key}"] * len(shapes)
             pairs += [(i, j) for j in shapes]
     if not pairs:
-        raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
+        raise ArgumentError(
+            f"model: no pair of {robot.name!r} remains; check obstacles, links, self_collision and margin"
+        )
     used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
-    # capsules' numbers ascend, planes come last: `collision_rows` looks at eight capsules at a time
+    # ascending indices of capsules, planes last: `collision_rows` processes eight capsules at a time
     order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][IS_PLANE], *pairs[k]))
     unused = len(blocks) - len(used)
     return ChosenPairs(
@@ -183,13 +185,13 @@ def _pair_name(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
 
 
 def _capsule_parameters(ends: Array, radius: float, *, is_plane: bool = False) -> Array:
-    """Returns the (WIDTH,) parameters of a capsule or plane."""
+    """Returns the (CAPSULE_SIZE,) parameters of a capsule or plane."""
     half = 0.0 if is_plane else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
     return np.array([*ends.ravel(), radius, half, float(is_plane), 0.0, 0.0, 0.0])
 
 
 def _home_distance(ends: Array, radius: float, z: Array, origin: Array) -> float:
-    """Returns the distance of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
+    """Returns the distance of a capsule at `ends` from an obstacle's capsule whose origin is at `origin` [m]."""
     b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
     if z[IS_PLANE] != 0.0:
         return float(((ends - origin) @ b[0]).min() - radii)

@@ -1,30 +1,32 @@
 """Rows of `CollisionLimits`, and the data that they read.
 
-Proof that rows keep a pair apart.  Let ``phi = h' + k(h)`` for any two points, one of each capsule's segment, with h
+Proof of the guarantee.  Let ``phi = h' + k(h)`` for any two points, one of each capsule's segment, with h
 the margin of their distance; and let ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 
-1. k(0) = 0, and the slope of k is at most p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``. 2. ``phi'
-= h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it requires ``h'' = k' k <= b``. 3. Over a period,
-with a constant, ``h''(t) = h''(0) + t y`` to first order in t.  ``y = 3 J' a + z``, with J' the time derivative of the
-row along the current velocities (`joint_screws`), and z that of the drift.  The row bounds ``h'' + (dt / 2) (1 + p dt /
-3) y``, the value that determines phi(dt). 4. phi may decay faster than with p, by nine tenths within the period at most
-and so never beyond 0, in three cases: where drifts alone would require more than the largest acceleration b of a pair;
-where a row has just appeared: below -b bounds continue like -1 / x, to -infinity where there is no row; and, in the
-same way, where points between the ends of their segments may reach an end within a few periods, where their row
-disappears. 5. z is at least the derivative of the drift, if it is negative, minus the jerk of the two points. 6. Bounds
-at the two points of the smallest phi hold for all points: the derivative of a minimum is that of the function at the
-minimizer, however fast the minimizer moves (Danskin 1966).  Nearest points have no such rows: the second derivative of
-their distance is discontinuous where one leaves the end of its segment, and is unbounded for segments that rotate past
-each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may replace phi: rows keep ``(d
-phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized, d phi is quadratic in the two
-positions; a few iterations find its slope (`critical_points`).  The minimum is between the ends, which has a row, or at
-one of them, each of which has one (`pair_motion`). 7. A row is over the joints that move one of the two bodies alone:
-no distance between them depends on the others.
+1. k(0) = 0, and the slope of k is at most p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``.
+2. ``phi' = h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it requires ``h'' = k' k <= b``.
+3. Over a period with constant a, ``h''(t) = h''(0) + t y`` to first order in t.  ``y = 3 J' a + z``, with J' the time
+   derivative of the row along the current velocities (`joint_screws`), and z the time derivative of the drift.  The row
+   bounds ``h'' + (dt / 2) (1 + p dt / 3) y``, which determines phi(dt).
+4. phi may decay faster than with p, by at most nine tenths of its value within the period and hence never below 0, in
+   three cases: where drifts alone would require more than the largest acceleration b of a pair; where a row has just
+   appeared (below -b, bounds continue like -1 / x, to -infinity where there is no row); and, in the same way, where
+   points between the ends of their segments may reach an end within a few periods, where their row disappears.
+5. z is at least the derivative of the drift, if it is negative, minus the jerk of the two points.
+6. Bounds at the two points with the smallest phi hold for all points: the derivative of a minimum is that of the
+   function at the minimizer, however fast the minimizer moves (Danskin 1966).  The nearest points cannot be used: the
+   second derivative of their distance is discontinuous where one leaves the end of its segment, and unbounded for
+   segments that rotate past each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may
+   replace phi: rows keep ``(d phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized,
+   d phi is quadratic in the two positions, and a few iterations find its slope (`critical_points`).  The minimum is
+   between the ends, with a row of its own, or at one of the ends, each of which has a row (`pair_motion`).
+7. A row contains only the joints that move one of the two bodies alone: no distance between them depends on the others.
 
-Eight pairs or points are processed at a time.  The midpoints of all capsules show that most pairs need no row; of the
-others, which parts may need one is computed, and the points of the whole (`critical_points`).  Parts are points that
-keep away from segments: ends, and for the whole a point from a point.  Eight of them form rows together
-(`pair_motion`, `collision_blocks`), which are written in the order of pairs and parts (`distance_rows`).
+Eight pairs or points are processed at a time.  A test of the midpoints of all capsules excludes most pairs
+(`capsule_segments`).  For the other pairs, `critical_points` finds the parts that may need a row, and the critical
+points of the whole pair.  A part is the distance of a point from a segment: of an end, or, for the whole pair, of one
+critical point from the other.  The rows of eight parts are computed together (`pair_motion`, `collision_blocks`) and
+written in the order of pairs and parts (`distance_rows`).
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ from .distance_rows import PendingRow, count_common_velocities, store_point_in_q
 from .joint_screws import clear_screws
 from .pair_motion import N_MOTION_ROWS, N_POINT_ROWS
 
-#: Number of entries of a pair in `ControllerModel.index`: its capsules, and the first pair behind those that are
-#: processed together with it, which have the same first capsule and second ones within eight.
+#: Number of entries of a pair in `ControllerModel.index`: its two capsules, and the end of its run: the pairs with the
+#: same first capsule and nearby second ones, which are processed together.
 PAIR_ENTRIES = 3
 
 
@@ -122,7 +124,8 @@ def add_parts_of_pairs(
 ) -> int:
     """Adds the parts of the queued pairs that may need a row to the block of points.
 
-    A pair with a ball has no ends.  Where the points of a whole are at an end, its row would equal that of the end.
+    A pair with a sphere has no ends.  If the critical points of the whole pair are at an end, the row of that end is
+    the same.
 
     Returns:
         The number of points that wait in the block, fewer than eight.
@@ -202,7 +205,7 @@ def add_point(
 def write_point_rows(
     item: Item, t: TickContext, points: PointBlock, count: int, from_planes: bool, barrier: Barrier
 ) -> None:
-    """Writes the rows of the first points of a block that need one."""
+    """Writes the rows of those of the first `count` points of a block that need one."""
     if count > 0:
         compute_distance_motion(points, from_planes, barrier, POINT_ITERATIONS)
         compute_row_data(points, from_planes, barrier)

@@ -1,4 +1,4 @@
-"""`Constraint`: base of elements whose rows are not a desired motion or force.
+"""`Constraint`: base of the elements whose rows are not a desired motion or force.
 
 A constraint has rows; the level to which it belongs determines their priority.  Weights make rows of different units
 comparable, as accelerations: forces are divided by the mass, torques by the mass and the leg length, and joint
@@ -19,7 +19,7 @@ from ..tick import Rows, Tick
 
 
 class Constraint(Element):
-    """Rows on accelerations, forces and torques, on any level of a controller.
+    """Base class of constraints: rows on accelerations, forces and torques, on any level of a controller.
 
     For a constraint of your own, derive from this class and define `rows`.
 
@@ -29,7 +29,6 @@ class Constraint(Element):
         robot: robot to which the constraint belongs; None if it fits any robot.
 
     Attributes:
-        robot: as given.
         unit: unit of the rows, for explanations.
     """
 
@@ -57,7 +56,7 @@ class Constraint(Element):
 
 
 def check_tolerance(what: str, value: float) -> float:
-    """Returns a valid relative tolerance.
+    """Validates a relative tolerance and returns it.
 
     Raises:
         ArgumentError: not in [0, 1).
@@ -69,7 +68,7 @@ def check_tolerance(what: str, value: float) -> float:
 
 
 def check_motor_values(robot: Robot, what: str, given: ArrayLike) -> Array:
-    """Returns (nu,) nonnegative numbers, which may be infinite, from a scalar or nu numbers.
+    """Validates nonnegative numbers, which may be infinite, and returns them as (nu,); a scalar is repeated.
 
     Raises:
         ArgumentError: another shape, or a negative number.

@@ -35,7 +35,7 @@ class ContactMotion(Constraint):
         name: name of the constraint in the controller.
 
     Attributes:
-        damping: as given; may be set at any time.
+        damping: d [1/s], the default if None was given; may be set at any time.
     """
 
     code = CONTACT_MOTION
@@ -89,7 +89,7 @@ def write_contact_motion_rows(item: Item, t: TickContext) -> None:
 
 @compiled(inline=False)
 def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
-    """Writes the rows of contacts that are being made or broken on one level, unless a foot task blends them.
+    """Writes the rows of one level for contacts that are being made or broken, unless a foot task blends them.
 
     The rows move from the last level to the first.  On each level their weight grows from 0 to infinity, ``p / (1 -
     p)`` with the progress p, and then they start on the level above.

@@ -1,4 +1,4 @@
-"""The points of two capsules that are the first to approach too fast, and have the rows; for eight pairs at once.
+"""Critical points of two capsules, where the limit of the speed of approach is reached first; for eight pairs at once.
 
 With r from one point to the other and w its rate of change, these are the points that minimize
 ``|r|^2 / 2 + ahead r . w``, which is quadratic in their positions along the two segments: rigid segments have
@@ -31,11 +31,11 @@ from .pair_motion import (
 )
 from .segment_motion import EXTENT, EXTENT_VELOCITY, START, START_VELOCITY
 
-#: Number of iterations for points, each with the preview time of the points before; the first one finds the nearest.
+#: Number of iterations for the points, each with the preview time of the previous points; the first finds the nearest.
 POINT_ITERATIONS = 4
-#: Rows of what is found of pairs: where the whole, and each of the four ends with the other segment, may need a row,
-#: positive ones; places along the two segments; how fast they slide while both are between the ends [1/s]; how far
-#: ahead they are sought [s].
+#: Rows of the critical points of pairs: numbers that are > 0 where the whole pair, and each of the four ends with the
+#: other segment, may need a row; positions along the two segments; their rates while both are between the ends [1/s];
+#: preview time [s].
 PART_NEEDS_ROW, FIRST_POSITION, SECOND_POSITION, FIRST_RATE, SECOND_RATE, PREVIEW_TIME, N_CRITICAL_POINT_ROWS = (
     0,
     5,
@@ -78,9 +78,9 @@ def preview_time(square: Lanes, reach: Lanes, p: float, max_acceleration: float)
 
 @compiled(inline=False)
 def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) -> None:
-    """Finds which parts of eight pairs may need a row, and the points of the part "whole".
+    """Finds which parts of eight pairs may need a row, and the critical points of the whole pairs.
 
-    Where the minimum is not inside both segments, S is 0 or 1.
+    Where the minimum is not inside both segments, the first position is 0 or 1.
 
     Args:
         block: the pairs; `found` is written.
@@ -112,8 +112,8 @@ def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) ->
     ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_uu, over_hh, uu_hh = one / select8(uu, uu, one), one / select8(hh, hh, one), uu * hh
-    # no part is nearer than its nearest points, nor faster than the fastest ends; and r . w, which is bilinear in
-    # the positions, is smallest at two ends
+    # bounds for each part: distance of the nearest points, speed of the fastest ends; r . w, which is bilinear in the
+    # positions, is smallest at two ends
     both_start = dot8(rx, ry, rz, wx, wy, wz)
     first_start, other_start = min8(both_start, both_start + hr_rate), min8(both_start, both_start - ur_rate)
     both_end = both_start + hr_rate - ur_rate - uh_rate
@@ -202,7 +202,7 @@ def sliding_relaxation(
 
 @compiled(inline=False)
 def compute_distance_motion(block: PointBlock, from_planes: bool, barrier: Barrier, iterations: int) -> None:
-    """Computes the motion of the distances of eight points from segments or planes.
+    """Computes the distances of eight points from segments or planes, and their derivatives.
 
     Args:
         block: the points; `motion` is written.

@@ -1,4 +1,4 @@
-"""The barrier function of `CollisionLimits`: largest approach speed of a pair, and the deceleration it requires."""
+"""The barrier function of `CollisionLimits`: largest approach speed of a pair, and the acceleration that keeps it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECOND_ORDER_MARGIN = 1e-5
 MIN_SLOPE_FRACTION = 0.2
 #: Largest rotation of a normal within a period [rad].
 MAX_NORMAL_TURN = 0.5
-#: Fraction of the remaining speed that drifts may use up within a period.
+#: Fraction of the remaining speed of approach that drifts may consume within a period.
 DRIFT_SPEED_FRACTION = 0.9
 #: Rounding error of distances [m], added to the distance within which a pair may need a row.
 DISTANCE_ROUNDING = 1e-9

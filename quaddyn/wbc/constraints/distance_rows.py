@@ -1,4 +1,4 @@
-"""Rows of `CollisionLimits` over the joints that change a distance, from the wrench that represents the row."""
+"""Rows of `CollisionLimits`: products of the wrench of a distance with the screws of the joints that change it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .distance_barrier import DRIFT_SPEED_FRACTION, Barrier
 from .joint_screws import ABSOLUTE_SPEED, IS_FILLED, SCREW, SCREW_RATE, TURN_SUM, TURN_SUM_BEFORE, fill_screws
 from .pair_motion import POINT, dot8, load3_at
 
-#: Entries of `TickScratch.pair_queue`: eight waiting pairs; of each of eight points, pair and part, the two frames, and
-#: the number of velocities that move both.
+#: Entries of `TickScratch.pair_queue`: eight queued pairs; then of each of eight points: pair, part, two frames, and
+#: the number of velocities that move both frames.
 FIRST_POINT_ENTRY, POINT_ENTRIES, QUEUE_SIZE = 8, 5, 48
 
 

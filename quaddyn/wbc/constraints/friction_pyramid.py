@@ -18,7 +18,7 @@ FIRST_SURFACE_ROW = 1 << 20
 #: Components of a row below this value are rounding errors.
 ROUNDING_TOLERANCE = 1e-9
 #: Names of the conditions that a row of a surface's cone may express.
-CONE_ROW_NAMES = ("normal force", "friction cone", "centre of pressure", "turning friction")
+CONE_ROW_NAMES = ("normal force", "friction cone", "center of pressure", "torsional friction")
 
 
 class FrictionPyramid(Constraint):

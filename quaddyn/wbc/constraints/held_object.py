@@ -48,10 +48,10 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
 
         J a + \dot J v = -d\, J v
 
-    Each contact has `Contact.force_only`, since it does not touch the environment.  It pushes within its cone, or also
+    Each contact has `Contact.force_only`, since it is not with the environment.  It pushes within its cone, or also
     pulls if it is not unilateral; a surface faces the object along its -z axis and rotates with the hand.  While
-    contacts are made or broken, the equations of the object are scaled by the smallest of their activations, as if part
-    of the object rested on a compliant support, and hands may move until their contacts are made.
+    contacts are made or broken, the equations of the object are scaled by the smallest of their activations, as if a
+    compliant support carried a part of the object, and hands may move until their contacts are made.
 
     Internal forces, which squeeze the object without moving it, are free: they are the null space of the grasp map G,
     ``sum_c G_c f_c``.  A `ForceTask` on these contacts determines them, as least squares below these rows result in
@@ -66,14 +66,16 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         contacts: names of the contacts that hold the object.
         frame: name of the robot's frame to which the object is fixed: the frame of one of the hands.
         mass: mass of the object [kg].
-        com: (3,) its center of mass in the frame [m].
-        inertia: (3, 3) about its center of mass, in the axes of the frame [kg m^2]; zero if None.
+        com: (3,) center of mass of the object in the frame [m].
+        inertia: (3, 3) inertia of the object about its center of mass, in the axes of the frame [kg m^2]; zero if None.
         damping: d [1/s]; ``10 sqrt(g / l)`` with l the leg length if None.
         name: name of the constraint in the controller.
 
     Attributes:
         frame, contacts: as given.
-        mass, com, inertia, damping: as given; may be set at any time.
+        mass: mass of the object [kg]; may be set at any time.
+        com: (3,) center of mass in the frame [m]; may be set at any time.
+        damping: d [1/s], the default if None was given; may be set at any time.
 
     Raises:
         UnknownNameError: the frame does not exist.
@@ -141,8 +143,8 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
                 raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
             if contacts[name].role != "force":
                 raise ArgumentError(
-                    f"contact {name!r} of {self.name!r}: expected force_only=True and no stiffness, since what it "
-                    "touches is not the world"
+                    f"contacts: {name!r} of {self.name!r}: expected force_only=True and no stiffness, because the "
+                    "contact is with the object and not with the environment"
                 )
 
     def bind_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
@@ -213,12 +215,16 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
             raise ArgumentError(f"force: expected a finite number [N], got {force}")
         hands = [make_contact_frame(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:
-            raise ArgumentError(f"internal_forces: {self.name!r} is not in a controller yet, whose contacts hold it")
+            raise ArgumentError(
+                f"internal_forces: {self.name!r} belongs to no controller yet; pass it to a WholeBodyController first"
+            )
         points = np.array([hand.point for hand in hands])
         levers = points - points.mean(axis=0)
         lengths = np.linalg.norm(levers, axis=1)
         if not lengths.min() > CENTER_TOLERANCE * lengths.max():
-            raise ArgumentError(f"internal_forces: expected contacts at several places, got {list(self.contacts)}")
+            raise ArgumentError(
+                f"internal_forces: expected contacts at different points, got {list(self.contacts)} at one point"
+            )
         G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(levers, hands, strict=True)])
         squeezing_forces = force_size * levers / lengths[:, np.newaxis]
         forces = np.concatenate(

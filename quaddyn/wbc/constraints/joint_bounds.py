@@ -7,7 +7,8 @@ Proof of the guarantee of `JointBounds`, per joint.  Let d be the assumed decele
 2. At a viable state, ``a = -d`` is within the bounds due to the upper limit, and ``a = d`` within those due to the
    lower one.  The two sets of bounds have a common acceleration if braking over h from the edge of one limit cannot
    leave the set at the other: ``d h^2 <= q_max - q_min`` and ``d h <= v_max``.  In very narrow ranges d is reduced
-   accordingly. 3. An admissible acceleration, held for h, keeps the limits during h and ends in a viable state.  At any
+   accordingly.
+3. An admissible acceleration, held for h, keeps the limits during h and ends in a viable state.  At any
    earlier time the state is viable, too: continuing until h and then braking keeps the limits from there.  So the next
    period, which is not longer than h, starts in a viable state again.
 """
@@ -44,7 +45,7 @@ class JointBounds(Constraint, fixed=("index",)):
 
         (v + h a)^2 \le 2\, d \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
 
-    **Guarantee.** From a viable state (`viable_mask`) all limits hold at all times, whatever the tasks, and the bounds
+    **Guarantee.** From a viable state (`viable_mask`) all limits hold at all times, for any tasks, and the bounds
     never require more than d of a joint.  This assumes that the robot realizes the commanded accelerations, that these
     are constant over a control period, which is not longer than h, and that the robot can always decelerate by d; the
     docstring of the module has the proof.  Set d to a value that the torque limits can provide: all joints of a robot
@@ -70,13 +71,18 @@ class JointBounds(Constraint, fixed=("index",)):
         horizon: h [s], at least `dt`; ten periods if None, over which noise in v causes a tenth of the acceleration
             that it would cause over one.
         recovery: time constant of the return into the limits [s]; 0 for as fast as possible.
-        position, velocity, viability: whether to apply these limits.
+        position: whether to apply the position limits.
+        velocity: whether to apply the velocity limits.
+        viability: whether to apply the viability condition.
         name: name of the constraint in the controller.
 
     Attributes:
-        horizon, recovery, acceleration, deceleration: as given.
-        lower, upper, velocity: (nu,) limits, infinite without limit.
-        viability: 1 to apply it, 0 not to.
+        horizon: h [s], ten periods if None was given.
+        recovery: time constant [s].
+        acceleration, deceleration: (nu,) [rad/s^2, m/s^2], the defaults if None was given.
+        lower, upper: (nu,) position limits [rad, m], infinite without limit.
+        velocity: (nu,) velocity limits [rad/s, m/s], infinite without limit.
+        viability: 1 to apply the viability condition, 0 not to.
 
     All of them may be set at any time; the vectors are views, whose entries may be set, too.
 
@@ -113,7 +119,7 @@ class JointBounds(Constraint, fixed=("index",)):
         if deceleration is not None:
             self.deceleration = _check_joint_values("deceleration", deceleration, robot.nu)
             if (self.deceleration > self.acceleration).any():
-                raise ArgumentError(f"deceleration: expected none above acceleration, got {deceleration}")
+                raise ArgumentError(f"deceleration: expected no entry above acceleration, got {deceleration}")
         self.horizon = 10.0 * dt if horizon is None else horizon
         self.recovery = recovery
         self.index = robot.actuated_index
@@ -176,7 +182,7 @@ class JointBounds(Constraint, fixed=("index",)):
 
 
 def _check_joint_values(what: str, given: Array | float, nu: int) -> Array:
-    """Returns positive finite numbers, scalar or (nu,)."""
+    """Validates positive finite numbers, scalar or (nu,), and returns them."""
     a = np.asarray(given, dtype=np.float64)
     if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
         raise ArgumentError(f"{what}: expected a positive number or {nu} of them, got {given}")

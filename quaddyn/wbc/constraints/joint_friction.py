@@ -26,14 +26,14 @@ STICTION_SPEED = 0.1
 class JointFrictionParameters(NamedTuple):
     """Parameters of `JointFriction`, in the order of its block."""
 
-    has_expected_velocity: Vector  # (1,) whether there was a tick that expected a velocity
+    has_expected_velocity: Vector  # (1,) whether a previous tick has computed an expected velocity
     compensation_fraction: float
     time_constant: float  # [s]
     damping: Vector  # (nv,)
     coulomb: Vector  # (nv,)
     stiction_speed: Vector  # (nv,)
     velocity: Vector  # (nv,)
-    expected_velocity: Vector  # (nv,) velocity that the last tick wanted for now
+    expected_velocity: Vector  # (nv,) velocity that the last tick predicted for this one
 
 
 @renamed_attributes(share="compensation_fraction")
@@ -75,8 +75,13 @@ class JointFriction(Constraint):
         name: name of the element in the controller.
 
     Attributes:
-        damping, coulomb, compensation_fraction, stiction_speed, time_constant: as given.
-        velocity: (nv,) largest desired speed; the velocity limits of the robot by default, infinite without limit.
+        damping: (nv,) d [N m s/rad, N s/m], that of the robot if None was given.
+        coulomb: (nv,) c [N m, N], that of the robot if None was given.
+        compensation_fraction: sigma, dimensionless.
+        stiction_speed: (nv,) w_s [rad/s, m/s], the default if None was given.
+        time_constant: T [s], the default if None was given.
+        velocity: (nv,) largest desired speed [rad/s, m/s]; the velocity limits of the robot by default, infinite
+            without limit.
 
     All of them may be set at any time; the vectors are views, whose entries may be set, too.
     """
@@ -167,7 +172,7 @@ def add_joint_friction(item: Item, t: TickContext, bias: Vector) -> None:
 
 @compiled(inline=False)
 def predict_velocity(item: Item, t: TickContext, acceleration: Vector) -> None:
-    """Stores the velocity that the accelerations of this tick lead to at the next one."""
+    """Predicts the velocity at the next tick from the accelerations of this one, and stores it."""
     p, dt = joint_friction_parameters(item.parameters, len(t.v)), t.model.period
     for i in range(len(t.v)):
         if p.damping[i] != 0.0 or p.coulomb[i] != 0.0:

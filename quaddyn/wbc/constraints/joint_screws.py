@@ -14,9 +14,9 @@ from ...compiler import Matrix, Vector, compiled
 from ...compiler.lanes import clear
 from ..tick_data import FrameKinematics
 
-#: Rows, joints side by side: linear and angular part of the screw; the same of its derivative by time; those of V; sum
-#: of the joints' absolute angular velocities up to this one, and up to the one before; absolute velocity; whether the
-#: column is filled.
+#: Rows of the table of screws, one column per joint: linear and angular part of the screw; of its time derivative; of
+#: V; sums of absolute angular velocities of the joints up to this one, and up to the previous one; absolute velocity;
+#: whether the column is filled.
 SCREW, SCREW_RATE, VELOCITY_SUM, TURN_SUM, TURN_SUM_BEFORE, ABSOLUTE_SPEED, IS_FILLED, N_SCREW_ROWS = (
     0,
     6,
@@ -43,7 +43,7 @@ def fill_screws(frame: FrameKinematics, v: Vector, base_velocities: int, S: Matr
         frame: kinematics of the frame.
         v: (nv,) velocity.
         base_velocities: velocities with a smaller index belong to one joint, the floating base.
-        S: (SCREWS, nv or more) table of screws.
+        S: (N_SCREW_ROWS, nv or more) table of screws.
     """
     A, chain, count = frame.jacobian, frame.chain, len(frame.chain)
     ox, oy, oz = frame.origin[0], frame.origin[1], frame.origin[2]

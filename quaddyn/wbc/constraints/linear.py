@@ -1,4 +1,4 @@
-"""`LinearConstraint`: rows that are given as matrices."""
+"""`LinearConstraint`: a constraint whose rows are given as matrices."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class LinearConstraint(Constraint):
 
     Args:
         name: name of the constraint in the controller and in explanations.
-        lower: l, (m,) or scalar; -inf for no bound.
-        upper: u, (m,) or scalar; inf for no bound; equal to `lower` for an equality.
-        acceleration: A_a, (m, nv); zero if None.
-        torque: A_tau, (m, nu); zero if None.
-        forces: A_c, (m, 3) or (m, 6) by contact; contacts without force are left out of a tick.
-        weights: (m,) or scalar, relative to other rows of the level.
+        lower: l, (m,) or scalar, in its unit `unit`; -inf for no bound.
+        upper: u, (m,) or scalar, in its unit `unit`; inf for no bound; equal to `lower` for an equality.
+        acceleration: A_a, (m, nv) [`unit` per m/s^2 or rad/s^2]; zero if None.
+        torque: A_tau, (m, nu) [`unit` per N m or N]; zero if None.
+        forces: A_c, (m, 3) or (m, 6) by contact [`unit` per N or N m]; contacts without force are left out of a tick;
+            zero if None.
+        weights: (m,) or scalar, weights relative to the other rows of the level.
         unit: unit of the rows, for explanations.
 
     Raises:
@@ -76,7 +77,7 @@ class LinearConstraint(Constraint):
             if value is not None:
                 parts[what] = np.array(value, dtype=np.float64)
                 if parts[what].ndim != 2 or not np.isfinite(parts[what]).all():
-                    raise ArgumentError(f"{self.name}: {what}: expected a finite matrix, got {value}")
+                    raise ArgumentError(f"{self.name}: {what}: expected a matrix of finite numbers, got {value}")
         sizes = {len(part) for part in parts.values()}
         if len(sizes) != 1:
             raise ArgumentError(f"{self.name}: expected matrices with the same number of rows, got {sorted(sizes)}")
@@ -88,9 +89,9 @@ class LinearConstraint(Constraint):
         except ValueError:
             raise ArgumentError(f"{self.name}: bounds and weights: expected {m} entries or one number") from None
         if not ((low <= high).all() and np.isfinite(w).all() and (w >= 0.0).all()):
-            raise ArgumentError(f"{self.name}: expected lower <= upper and finite weights >= 0")
+            raise ArgumentError(f"{self.name}: lower, upper, weights: expected lower <= upper and finite weights >= 0")
         if (low == np.inf).any() or (high == -np.inf).any():
-            raise ArgumentError(f"{self.name}: no number lies between {low} and {high}")
+            raise ArgumentError(f"{self.name}: lower, upper: no number lies between {low} and {high}")
         self._low, self._high, self._weights = low, high, w
         self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
         self._forces = parts
@@ -185,7 +186,7 @@ class LinearConstraint(Constraint):
         """Returns the rows as they were set."""
         for part, n in ((self._acceleration, tick.robot.nv), (self._torque, tick.robot.nu)):
             if part is not None and part.shape[1] != n:
-                raise ArgumentError(f"{self.name}: a matrix of {part.shape[1]} columns where {n} are needed")
+                raise ArgumentError(f"{self.name}: expected matrices of {n} columns, got {part.shape[1]}")
         force = None
         if self._forces:
             force = np.zeros((len(self._low), tick.nf))

@@ -47,7 +47,9 @@ class MotorLimits(Constraint):
 
     Attributes:
         motors: motors of the robot.
-        effort, no_load_speed, corner_speed: (nu,) as given.
+        effort: (nu,) largest motor torques [N m].
+        no_load_speed: (nu,) [rad/s].
+        corner_speed: (nu,) [rad/s], the no-load speed if None was given.
 
     Raises:
         ArgumentError: numbers that are negative or of another shape, or a corner speed above the no-load speed.
@@ -71,7 +73,9 @@ class MotorLimits(Constraint):
         self.no_load_speed = frozen(check_motor_values(robot, "no_load_speed", no_load_speed))
         corner = self.no_load_speed if corner_speed is None else check_motor_values(robot, "corner_speed", corner_speed)
         if (corner > self.no_load_speed).any():
-            raise ArgumentError(f"corner_speed: {corner_speed!r} is beyond the no-load speed {no_load_speed!r}")
+            raise ArgumentError(
+                f"corner_speed: expected at most the no-load speed {no_load_speed!r}, got {corner_speed!r}"
+            )
         self.corner_speed = frozen(corner)
         limited = np.isfinite(self.no_load_speed)
         self._end_speed = np.where(limited, self.no_load_speed, np.inf)

@@ -34,7 +34,7 @@ from .segment_motion import SEGMENT_SIZE, write_moving_segment, write_translatin
 
 @compiled()
 def has_part(part: int, from_plane: bool, half: float, other_half: float) -> bool:
-    """Returns whether a pair has this part: a ball has no ends, and from a plane only the ends of a capsule count."""
+    """Returns whether a pair has this part; a sphere has no ends, and a plane has only distances to ends."""
     if from_plane:
         return part == 0 if half == 0.0 else part == 1 or part == 2
     return part == 0 or (half > 0.0 and other_half > 0.0)

@@ -1,4 +1,4 @@
-"""Motion of the distances of eight points, each from a segment that it keeps away from, one per SIMD lane.
+"""Distances of eight points from their segments or planes and their derivatives, one point per SIMD lane.
 
 Rows of eight numbers, one per lane, are stored behind each other in an array; three rows are a vector.  Segments have
 the form of `segment_motion`: a start and the vector to the end.  They may be points.
@@ -11,10 +11,10 @@ from .segment_motion import EXTENT, EXTENT_DRIFT, EXTENT_VELOCITY, SEGMENT_SIZE,
 
 #: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.
 POINT, POINT_VELOCITY, POINT_DRIFT, OTHER_SEGMENT, N_POINT_ROWS = 0, 3, 6, 9, 9 + SEGMENT_SIZE
-#: Rows of a motion: distance; its second derivative at a = 0, and how fast that changes but for the third derivatives
-#: of the points; direction from the point to the segment; velocity of the segment's point against it.
+#: Rows of a motion: distance; its second derivative at a = 0; its third derivative without the third derivatives of the
+#: two points; unit vector from the point to the segment; velocity of the segment's point relative to the point.
 DISTANCE, SECOND_DERIVATIVE, THIRD_DERIVATIVE, NORMAL, RELATIVE_VELOCITY, N_MOTION_ROWS = 0, 1, 2, 3, 6, 9
-#: Distance [m] below which two points have no direction apart.
+#: Distance [m] below which the direction between two points is undefined.
 MIN_SEPARATION = 1e-9
 
 
@@ -68,16 +68,16 @@ def add_scaled3(
 
 @compiled(inline=False)
 def compute_point_motion(M: Vector, position: Lanes, out: Vector) -> None:
-    """Computes the motion of the distances of points from points of their segments.
+    """Computes the distances of eight points from given points of their segments, and the derivatives.
 
     With the direction n, and relative velocity w and acceleration c of the segment's point, the second derivative of
     the distance is ``n . c + |w across n|^2 / d``.  Where the points coincide n is 0, and terms divided by d are
     finite.
 
     Args:
-        M: KEEPING rows of points and segments.
+        M: N_POINT_ROWS rows of points and segments.
         position: position along the segments, in [0, 1].
-        out: takes MOTION rows.
+        out: takes N_MOTION_ROWS rows.
     """
     ux, uy, uz = difference3(M, POINT, OTHER_SEGMENT + START)
     vx, vy, vz = load3(M, OTHER_SEGMENT + EXTENT)
@@ -109,7 +109,10 @@ def compute_point_motion(M: Vector, position: Lanes, out: Vector) -> None:
 
 @compiled(inline=False)
 def compute_plane_motion(M: Vector, out: Vector) -> None:
-    """Computes the motion of the distances from planes; the "segment" of a plane is its normal and a point of it."""
+    """Computes the distances of eight points from planes, and their derivatives.
+
+    The "segment" of a plane has the normal as its start, and a point of the plane at its end.
+    """
     ax, ay, az = load3(M, POINT)
     nx, ny, nz = load3(M, OTHER_SEGMENT + START)
     bx, by, bz = load3(M, OTHER_SEGMENT + EXTENT)

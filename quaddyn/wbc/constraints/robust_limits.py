@@ -70,7 +70,7 @@ class RobustLimits(Constraint):
         friction_fraction: smallest friction coefficient of the ground, as a fraction of each contact's coefficient.
         torque_margin: (nu,) or scalar, largest difference of the torque at a joint from the commanded one [N m], due to
             joint friction and the torque constant of the motor.
-        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` if None.
+        limits: (nu,) or scalar, largest torques [N m]; ``robot.effort_limits`` if None.
         angular_acceleration: angular acceleration of the link for which to reserve torque [rad/s^2]; ``g / l`` with l
             the leg length if None.
         faces: number of faces of the friction pyramids.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...compiler import Matrix, Vector, compiled
 
-#: Entries: of the start and of what leads to the end, position, velocity and acceleration of each.
+#: Entries: position, velocity and acceleration at a = 0 of the start, and of the vector from the start to the end.
 START, EXTENT, START_VELOCITY, EXTENT_VELOCITY, START_DRIFT, EXTENT_DRIFT, SEGMENT_SIZE = 0, 3, 6, 9, 12, 15, 18
 
 
@@ -25,7 +25,7 @@ def write_moving_segment(
         velocity: (6,) linear and angular velocity.
         drift: (6,) acceleration at a = 0.
         z: (6,) ends of the segment in the body.
-        x: (SEGMENT,) takes the motion.
+        x: (SEGMENT_SIZE,) takes the motion.
     """
     a0, a1, a2 = rotation[0, 0], rotation[0, 1], rotation[0, 2]
     b0, b1, b2 = rotation[1, 0], rotation[1, 1], rotation[1, 2]
@@ -59,7 +59,7 @@ def write_moving_segment(
 
 @compiled()
 def write_translating_segment(z: Vector, velocity: Vector, x: Vector) -> None:
-    """Writes the motion of a segment whose ends are at z and have the same velocity."""
+    """Writes the motion of a segment whose ends z both move with a constant velocity."""
     for d in range(3):
         x[START + d] = z[d]
         x[EXTENT + d] = z[3 + d] - z[d]

@@ -29,12 +29,12 @@ class TorqueLimits(Constraint):
 
     Args:
         robot: the robot.
-        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` if None.
+        limits: (nu,) or scalar, largest torques [N m]; ``robot.effort_limits`` if None.
         scale: sigma, fraction of the limits that may be used, dimensionless.
         name: name of the constraint in the controller.
 
     Attributes:
-        limits: (nu,) limits times sigma [N m]; may be set at any time, also entry by entry.
+        limits: (nu,) limits times sigma [N m]; never None; may be set at any time, also entry by entry.
     """
 
     code = TORQUE_LIMITS

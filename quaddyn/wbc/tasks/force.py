@@ -49,7 +49,8 @@ class ForceTask(Element, fixed=("contacts",)):
         bandwidth: bandwidth of the force on compliant contacts [rad/s].
 
     Attributes:
-        weight, bandwidth: as given; may be set at any time.
+        weight: weight of the rows [m/s^2 per N], 1 / mass if None was given; may be set at any time.
+        bandwidth: bandwidth of the force on compliant contacts [rad/s]; may be set at any time.
         references: reference forces by contact; may be set at any time, see `reference`.
         block: (2,) weight, bandwidth.
     """
