@@ -185,7 +185,7 @@ def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
         HeldObject(robot, ("left",), "no palm", MASS)
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
-    with pytest.raises(qd.ArgumentError, match="not in a controller"):
+    with pytest.raises(qd.ArgumentError, match="belongs to no controller"):
         alone.internal_forces(s, 1.0)
     qd.WholeBodyController(robot, constraints=[*level_0, alone], contacts=[left])
     with pytest.raises(qd.ArgumentError, match="several places"):

@@ -169,7 +169,7 @@ def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> Non
     for rows in (0, ("a", "a"), 1.5, True):
         with pytest.raises(qd.ArgumentError, match="rows"):
             Together(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="the class Together; make one of it"):
+    with pytest.raises(qd.ArgumentTypeError, match="the class Together; create an object of it"):
         wbc.add(Together, level=1)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match=r"tasks\['own'\]"):
         wbc.tasks.own  # type: ignore[attr-defined]  # noqa: B018

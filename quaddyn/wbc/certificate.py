@@ -47,7 +47,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelReport:
-    """Result of one level.
+    """Report about one level.
 
     Attributes:
         residual: norm of the residuals of the equalities and of the violations of the limits, each times its weight.
@@ -72,8 +72,8 @@ class TickDetails:
         problem: the problem, level by level.
         x: (n,) solution: accelerations of the actuated joints, then contact forces divided by the robot's mass.
         ranks: rank of each level, as the solver found it.
-        resolve: function that solves a changed problem in the same way, for explanations.
-        remarks: sentences about matters other than deficits, such as joint friction.
+        resolve: function that solves a modified problem like the controller, for explanations.
+        remarks: further sentences for explanations, such as about joint friction.
         nonviable: names of joints and pairs outside their viable set; see `Command.nonviable`.
     """
 

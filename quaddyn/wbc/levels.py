@@ -27,7 +27,7 @@ class Levels:
         elements: the levels, constraints first.
 
     Attributes:
-        elements: as given.
+        elements: elements by level.
         by_name: every element by name.
         parameters: parameters of all elements: motion tasks in their order, then force tasks and constraints in theirs.
         first_parameter: index of the first parameter by name of the element.
@@ -72,7 +72,7 @@ class Levels:
         return Levels(self._robot, elements)
 
     def validate_parameters(self) -> None:
-        """Checks that the parameters may be read.
+        """Validates that all elements belong to this controller and have valid parameters.
 
         Raises:
             ArgumentError: an element belongs to another controller now, or has a parameter that is NaN.
@@ -83,7 +83,7 @@ class Levels:
             )
         for name, element in self.by_name.items():
             if np.isnan(element.block).any():
-                raise ArgumentError(f"{name}: one of its gains, references or limits is NaN")
+                raise ArgumentError(f"{name}: expected gains, references and limits without NaN; set them again")
 
     # -- references ------------------------------------------------------------------------------------------
     def clear_references(self) -> None:
@@ -99,7 +99,7 @@ class Levels:
 
     # -- rows in Python --------------------------------------------------------------------------------------
     def update_custom_rows(self, element: Element, tick: Tick) -> list[Rows]:
-        """Returns the rows of a custom element; one without a reference takes the current position."""
+        """Returns the rows of a custom element; a task without a reference first takes the current position as one."""
         if isinstance(element, Task) and not element.has_reference and element.size:
             contact = tick.foot(element.frame) if isinstance(element, FootTask) else None
             if contact is None or contact.activation < 1.0:
@@ -119,7 +119,9 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
     for element in (e for level in elements for e in level):
         if not isinstance(element, Task | ForceTask | Constraint):
             got = (
-                f"the class {element.__name__}; make one of it" if isinstance(element, type) else type(element).__name__
+                f"the class {element.__name__}; create an object of it"
+                if isinstance(element, type)
+                else type(element).__name__
             )
             raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {got}")
         if element.name in by_name:
@@ -140,7 +142,7 @@ def _have_same_coupling(one: Robot, other: Robot) -> bool:
 
 
 def check_robot(element: Element, robot: Robot) -> None:
-    """Raises unless `element` belongs to `robot` or to a robot with the same model.
+    """Validates that `element` belongs to `robot` or to a robot with the same model.
 
     Raises:
         ArgumentError: the element belongs to another robot.

@@ -1,8 +1,8 @@
-"""Elimination of limbs that move only one contact: their joint accelerations follow from the equations of the contact.
+"""Elimination of the joint accelerations of a limb that moves a single contact, by the equations of the contact.
 
 With ``J_l a_l + J_u a_u + drift = desired``, J_l the columns of the limb's joints and J_u those of the unactuated
-velocities, ``a_l = J_l^-1 (desired - drift - J_u a_u)``.  A limb with more joints than the contact has rows keeps the
-difference as unknowns; a limb with fewer joints leaves combinations of the rows to be satisfied otherwise.
+velocities, ``a_l = J_l^-1 (desired - drift - J_u a_u)``.  The redundant joints of a limb with more joints than rows
+remain as unknowns; for a limb with fewer joints, combinations of the rows remain as equations (`limb_leftover`).
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ def factor_qr(A: Matrix, m: int, k: int, Q: Matrix) -> float:
 def invert_limb(J: Matrix, size: int, count: int, work: TickScratch, c: int) -> bool:
     """Solves the equations of contact c for the joints of its limb; returns False near a singularity.
 
-    With ``J a_l = y``, J (size, count) of full rank: ``a_l = inverse y + free z`` if there are more joints than rows,
-    and ``left y = 0`` if there are fewer.
+    With ``J a_l = y``, J (size, count) of full rank: ``a_l = limb_inverse y + limb_redundancy z`` if there are
+    more joints than rows, and ``limb_leftover y = 0`` if there are fewer.
     """
     inv, A, Q = work.limb_inverse[c], work.limb_scratch[0], work.limb_scratch[1]
     if size == 3 and count == 3:
         return invert_3x3(J, inv) > MIN_LIMB_CONDITION
-    transpose = count >= size  # factor the transposed
+    transpose = count >= size  # factor J^T
     m, k = (count, size) if transpose else (size, count)
     for i in range(m):
         for j in range(k):
@@ -112,7 +112,7 @@ def invert_limb(J: Matrix, size: int, count: int, work: TickScratch, c: int) -> 
     if not factor_qr(A, m, k, Q) > MIN_LIMB_CONDITION:
         return False
     for row in range(m):
-        # tall: J^T = Q R, a = Q1 R^-T y: a row of it; else J = Q R, a = R^-1 Q1^T y: a column.  R x = Q1's row in both.
+        # If transposed, J^T = Q R and a = Q1 R^-T y (a row of it); else J = Q R and a = R^-1 Q1^T y (a column).
         for o in range(k - 1, -1, -1):
             s = Q[row, o]
             for i in range(o + 1, k):
@@ -133,9 +133,9 @@ def invert_limb(J: Matrix, size: int, count: int, work: TickScratch, c: int) -> 
 def reduce_limb(
     model: ControllerModel, contacts: ContactStateData, points: ContactPointData, work: TickScratch, c: int
 ) -> bool:
-    """Expresses joint accelerations of the limb of contact c by the unactuated ones; False near a singularity.
+    """Eliminates the joint accelerations of the limb of contact c; returns False near a singularity.
 
-    With ``J_l a_l + J_u a_u + drift = desired``: ``a_l = limb a_u + constant + free z``.
+    With ``J_l a_l + J_u a_u + drift = desired``: ``a_l = limb_map (a_u, 1) + limb_redundancy z``.
     """
     size, count = contacts.size[c], model.limbs[c, 0]
     chain, J, inv, P = model.chains[contacts.frame[c]], points.jacobian[c], work.limb_inverse[c], work.limb_map[c]

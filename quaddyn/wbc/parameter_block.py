@@ -1,4 +1,4 @@
-"""`ParameterBlock`: the parameters of an element in one flat array, which a controller joins to one vector.
+"""`ParameterBlock`: the parameters of an element in one flat array, which a controller moves into one vector.
 
 Compiled code reads every gain, reference and limit of a tick as one array, and a changed parameter needs no copy.
 """
@@ -17,7 +17,7 @@ from ..urdf.tree import Array
 
 
 class ParameterBlock(StrictAttributes, fixed=("block",)):
-    """Object whose parameters are in `block`.
+    """Base class of objects whose parameters are in one array.
 
     Attributes:
         block: flat float64 array of the parameters.
@@ -25,7 +25,7 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
 
     block: Array
 
-    #: Function to call when the block is moved to another controller.
+    #: Function that is called when the block is moved to another controller.
     _on_moved: Callable[[], None] | None = None
 
     def move(self, block: Array, on_moved: Callable[[], None] | None = None) -> None:
@@ -42,11 +42,12 @@ class ParameterBlock(StrictAttributes, fixed=("block",)):
         self._attach(block)
 
     def release(self) -> None:
-        """Moves the parameters to a new array."""
+        """Moves the parameters to a new array, which belongs to no controller."""
         self._on_moved = None
         self._attach(np.array(self.block))
 
     def _attach(self, block: Array) -> None:
+        """Sets the array of the parameters."""
         object.__setattr__(self, "block", block)  # read-only for users
 
     def __getstate__(self) -> dict[str, Any]:

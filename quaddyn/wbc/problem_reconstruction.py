@@ -1,6 +1,6 @@
 """`ProblemReconstructor`: the rows of a past tick, with their names, as `TickProblem`.
 
-It uses buffers of its own, so that the data of the controller are unchanged.
+It uses separate buffers and does not change the data of the controller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 class ProblemReconstructor:
-    """Reconstructs ticks of one set of elements and contacts.
+    """Reconstructor of past ticks of one set of elements and contacts.
 
     Args:
         robot: the robot.
@@ -58,7 +58,7 @@ class ProblemReconstructor:
         return TickProblem(levels, n)
 
     def reconstruct_data(self, given: TickInputs) -> TickData:
-        """Returns all data of compiled code in new buffers."""
+        """Returns the data that compiled code reads at a tick, in new buffers."""
         robot, tables, count = self._robot, self._tables, len(self._names)
         nv, nu = robot.nv, robot.nu
         custom = len(given.custom.rows)
@@ -82,7 +82,7 @@ class ProblemReconstructor:
         return make_data(tables, terms, contacts, inputs, n)
 
     def _make_level(self, rows: RowBuffer, k: int, n: int, inputs: TickInputs) -> list[RowGroup]:
-        """Returns the groups of a level: rows of one element and unit of one contact, or of one `Rows`, by element."""
+        """Returns the groups of a level: each has the rows of one element, contact and unit, or of one `Rows`."""
         keyed_groups: list[tuple[tuple[bool, int], RowGroup]] = []
         a, b = int(rows.A_start[k]), int(rows.A_start[k + 1])
         c, d = int(rows.C_start[k]), int(rows.C_start[k + 1])

@@ -1,4 +1,4 @@
-"""The rows of all levels over the unknowns: for each level, those of each of its elements."""
+"""Writing of the rows of all levels over the unknowns, level by level and element by element."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from .tick_data import ControllerModel, TickContext
 
 # Columns of a row of `ControllerModel.items`.
 LEVEL, CODE, START, SIZE, FIRST, SECOND = range(6)
-# Entries of a custom row before its coefficients: level, bounds, weight, element, row of the element.
+# Number of entries of a custom row before its coefficients: level, two bounds, weight, element, row of the element.
 CUSTOM_ROW_HEADER_SIZE = 6
 
 
@@ -63,7 +63,7 @@ def get_item(t: TickContext, i: int) -> Item:
 
 @compiled(inline=False)
 def capture_missing_references(t: TickContext) -> None:
-    """Sets the current position as the reference of motion tasks without one; of a foot, unless its contact is made."""
+    """Sets the current position as the reference of motion tasks without one, except of feet with a closed contact."""
     table = t.model.items
     for i in range(table.shape[0]):
         if table[i, CODE] < FORCE_TASK and t.inputs.parameters[table[i, START]] == 0.0:
@@ -91,7 +91,7 @@ def capture_reference(code: int, item: Item, t: TickContext) -> None:
 
 @compiled(inline=False)
 def write_bias_forces(t: TickContext) -> None:
-    """Writes the bias forces of the equations of motion, with the joint friction that elements compensate."""
+    """Computes the bias forces of the equations of motion: h plus the joint friction that is compensated."""
     table, bias = t.model.items, t.work.bias
     for j in range(len(t.v)):
         bias[j] = t.terms.h[j]
@@ -155,7 +155,7 @@ def write_element_rows(code: int, item: Item, t: TickContext, contacts_as_rows: 
 
 @compiled(inline=False)
 def write_custom_element_rows(item: Item, t: TickContext) -> None:
-    """Writes rows that an element computed in Python."""
+    """Writes the rows of one element that were computed in Python."""
     for i in range(t.inputs.custom_rows.shape[0]):
         z = t.inputs.custom_rows[i]
         if int(z[4]) != item.element_index:
@@ -171,7 +171,7 @@ def write_custom_element_rows(item: Item, t: TickContext) -> None:
 
 @compiled()
 def write_min_norm_rows(t: TickContext) -> None:
-    """Writes the rows ``a_j = 0``, ``f / m = 0``, by which remaining freedom takes the minimum-norm solution."""
+    """Writes the rows ``a_j = 0``, ``f / m = 0``, which determine the remaining freedom by minimum norm."""
     for i in range(len(t.model.actuated)):
         add_joint_equality(t, t.model.actuated[i], 0.0, 1.0, -1, i)
     for c in range(len(t.contacts.size)):

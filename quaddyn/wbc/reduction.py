@@ -9,8 +9,8 @@ are solved for them beforehand, so that no tick can violate them:
 - A closed contact has a prescribed acceleration, ``J a + drift = desired``.  If a limb moves this contact alone and its
   Jacobian is well conditioned, the accelerations of its joints follow from those of the root,
   ``a_l = J_l^-1 (desired - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds as many
-  unknowns of its own.  The equations that limbs with too few joints cannot satisfy, and those of contacts of other
-  limbs, remain as equations over the unknowns, solved by orthogonal factorization: `factor_null_space`.
+  unknowns of its own.  The equations that limbs with too few joints cannot satisfy, and those of contacts without
+  an eliminated limb, remain as equations over the unknowns, solved by orthogonal factorization (`factor_null_space`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .tick_data import (
 
 #: Smallest ratio of pivots of the unactuated rows with which limbs are eliminated.
 MIN_PIVOT_RATIO = 1e-7
-#: Smallest remaining fraction of the squared length of a column that is factored in its turn.
+#: Smallest remaining fraction of the squared length of a column that is factored without pivoting.
 MIN_COLUMN_FRACTION = 1e-4
 
 
@@ -116,7 +116,7 @@ def solve_passive_accelerations(
     work: TickScratch,
     n: int,
 ) -> float:
-    """Computes ``a_u`` over the unknowns from the unactuated rows, into `work.right`.
+    """Computes the map of ``a_u`` over the unknowns from the unactuated rows, in `work.passive_rhs`.
 
     Returns:
         Smallest pivot over the largest.
@@ -212,7 +212,7 @@ def write_maps(
             continue
         chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
         for entry in range(chain[0]):
-            i = -model.slot[chain[1 + entry]] - 2  # place of a motor among motors
+            i = -model.slot[chain[1 + entry]] - 2  # index of the motor
             if i >= 0:
                 for o in range(contacts.size[c]):
                     f = model.mass * J[o, entry]
@@ -224,7 +224,7 @@ def write_maps(
 def collect_leftover_equations(
     model: ControllerModel, contacts: ContactStateData, points: ContactPointData, work: TickScratch, n: int
 ) -> int:
-    """Collects the equations of strict contacts that no limb satisfies, as columns over the unknowns.
+    """Collects the equations of strict contacts that remain after the elimination of limbs, as columns.
 
     Returns:
         The number of equations.
@@ -241,7 +241,7 @@ def collect_leftover_equations(
             if points.strict_kind[c] == FORCE:
                 row[work.force[c] + i] = 1.0
                 e[r] = points.target[c, i] / model.mass
-            elif limb_eliminated:  # its limb has too few joints: left (J_u a_u + drift - desired) = 0
+            elif limb_eliminated:  # the limb has too few joints: combination (J_u a_u + drift - desired) = 0
                 combination, s = work.limb_leftover[c, i], 0.0
                 for o in range(size):
                     s += combination[o] * (points.target[c, o] - points.drift[c, o])
@@ -265,17 +265,17 @@ def collect_leftover_equations(
 
 @compiled(inline=False)
 def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> int:
-    """Computes all u with ``E^T u = e`` as a map: the shortest solution, and an orthonormal basis of the null space.
+    """Computes the solutions u of ``E^T u = e`` as a map: the minimum-norm solution and a basis of the null space.
 
-    Applies Householder reflections of one column of E (`work.left`) after the other, as long as enough is left of each;
-    then of the column with the largest remainder (Golub and Van Loan 2013, section 5.4).  Columns that depend on
-    others, to `tolerance` relative to their length, are left out and may be contradicted.
+    Applies Householder reflections of one column of E (`work.leftover_columns`) after the other while their remainders
+    are large, then of the column with the largest remainder (Golub and Van Loan 2013, section 5.4).  Columns that
+    depend on others, to `tolerance` relative to their length, are left out and may be contradicted.
 
     Args:
         r: number of columns.
         n: number of unknowns.
         tolerance: relative tolerance of the rank.
-        work: takes the map in `null`.
+        work: takes the map in `null_space_map`.
 
     Returns:
         Dimension of the null space.
@@ -342,7 +342,7 @@ def factor_null_space(r: int, n: int, tolerance: float, work: TickScratch) -> in
 
 @compiled(inline=False)
 def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, scratch: Matrix) -> None:
-    """Projects rows over u to the directions of `factor_null_space`; `scratch` has space for four rows."""
+    """Projects rows over u to the null space of `factor_null_space`; `scratch` is a buffer of four rows."""
     for i in range(0, count, 4):
         block_size = min(4, count - i)
         copy_columns(scratch, rows[i:], block_size, n)
@@ -358,7 +358,7 @@ def eliminate_equations(
     work: TickScratch,
     contacts_as_rows: bool,
 ) -> int:
-    """Computes the maps of a tick.
+    """Eliminates the equations of motion and strict contacts: computes the affine maps of a tick.
 
     Args:
         model: the robot.

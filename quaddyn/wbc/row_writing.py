@@ -18,8 +18,8 @@ class Item(NamedTuple):
     """One element of a controller, as a compiled tick reads it."""
 
     element_index: int  # index of the element
-    parameters: Vector  # its parameters, and the numbers behind them
-    size: int  # rows of a motion task; capsules; or hands
+    parameters: Vector  # its parameters; entries behind them belong to other elements
+    size: int  # number of rows of a motion task, of capsules, or of hands
     first: int  # the two integers that `quaddyn.wbc.element.Element.bind` returned
     second: int
 
@@ -32,7 +32,7 @@ def row_weight(rows: RowBuffer, weight: float) -> float:
 
 @compiled()
 def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weight: float, item: int, row: int) -> None:
-    """Completes the row in A, with its constant behind it, as an equality ``row u = target``.
+    """Completes the row in A, whose last entry is its constant, as an equality ``row u = target``.
 
     Args:
         rows: the rows; the new one is at ``rows.A[rows.count[0]]``.
@@ -60,7 +60,7 @@ def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weigh
 def finish_limit(
     rows: RowBuffer, n: int, lower: float, upper: float, length: float, weight: float, item: int, row: int
 ) -> None:
-    """Completes the row in C, with its constant behind it, as a limit ``lower <= row u <= upper``.
+    """Completes the row in C, whose last entry is its constant, as a limit ``lower <= row u <= upper``.
 
     Args:
         rows: the rows; the new one is at ``rows.C[rows.count[1]]``.
@@ -110,7 +110,7 @@ def project_motion_row(t: TickContext, row: Vector, J: Vector, chain: IntVector)
 
 @compiled()
 def add_force_term(t: TickContext, row: Vector, contact: int, i: int, factor: float) -> float:
-    """Adds ``factor f_i`` of a contact to a row over the unknowns, and returns by how much its length grows."""
+    """Adds ``factor f_i`` of a contact to a row over the unknowns, and returns the increase of its length."""
     row[t.maps.force[contact] + i] += t.model.mass * factor
     return abs(factor) * t.model.mass
 

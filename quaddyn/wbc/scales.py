@@ -40,7 +40,7 @@ class Scales:
 
 
 def scales(robot: Robot) -> Scales:
-    """Returns the natural units of `robot`."""
+    """Computes the natural units of `robot`."""
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
     length = max((_leg_length(robot, name) for name in robot.legs), default=0.0)
     if not length > 0.0:

@@ -47,7 +47,7 @@ class Rows:
         return len(self.lower)
 
     def has_valid_shapes(self, nv: int, nf: int, nu: int) -> bool:
-        """Returns whether all parts are arrays of the right shape; their entries are not checked."""
+        """Returns whether all arrays have valid shapes; their entries are not checked."""
         m, a, f, tau, w = (len(self.names),), self.acceleration, self.force, self.torque, self.weights
         try:
             return (
@@ -73,11 +73,11 @@ class Rows:
             if part is None:
                 continue
             if np.shape(part) != shape:
-                raise ArgumentError(f"{element}: {name} of its rows: expected the shape {shape}, got {np.shape(part)}")
+                raise ArgumentError(f"{element}.rows: {name}: expected shape {shape}, got {np.shape(part)}")
             x = np.asarray(part, dtype=np.float64)
             is_valid = x < np.inf if name == "lower" else x > -np.inf if name == "upper" else np.isfinite(x)
             if not is_valid.all():
-                raise ArgumentError(f"{element}: {name} of its rows: expected finite numbers, got {part}")
+                raise ArgumentError(f"{element}.rows: {name}: expected finite numbers, got {part}")
 
 
 class ActiveContacts(NamedTuple):
@@ -199,7 +199,7 @@ class Tick:
         return None
 
     def foot(self, frame: str) -> ContactFrame | None:
-        """Returns the contact that takes over a foot from its task, if it may carry force, else None."""
+        """Returns the contact of a foot task's foot if the contact may carry force, else None."""
         all_settings = self._active_contacts.settings
         c = foot_contact(self.robot, frame, all_settings)
         return None if c < 0 else self.contact(all_settings[c].name)

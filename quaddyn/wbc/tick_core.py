@@ -1,6 +1,6 @@
 """One tick of whole-body control, from a state's rigid-body terms to torques.
 
-    assemble -> reduce -> solve -> recover -> certify
+    eliminate equations -> write rows -> solve the levels -> recover the result -> certify it
 
 The equations of motion ``M a + h + r = S^T tau + J^T f`` (r the joint friction, if an element compensates it) and the
 closed contacts are solved beforehand, which leaves fewer unknowns (`reduction`).  Each element writes its rows over
@@ -40,10 +40,10 @@ from .tick_data import FORCE, MOTION, AffineMaps, ContactStateData, TickContext,
 # Outcomes of a tick: see `quaddyn.wbc.certificate.Status`; then those of inputs that cannot be solved.
 SOLVED, INFEASIBLE, INACCURATE, FALLBACK, OVERFLOW, NOT_A_NUMBER = range(6)
 
-#: Largest violation of level 0 [m/s^2] with which contacts are held exactly, and with which level 0 is satisfied.
+#: Largest violation of level 0 [m/s^2] with which contacts stay eliminated, and with which level 0 is satisfied.
 CONTACT_VIOLATION_TOLERANCE, LEVEL0_VIOLATION_TOLERANCE = 1e-9, 1e-6
-#: Iterations of the active-set solver per level, for each unknown and inequality; an infeasible level 0 of a large
-#: robot takes several.
+#: Largest number of iterations of the active-set solver per level, for each unknown and inequality; an infeasible
+#: level 0 of a large robot takes several.
 ITERATIONS_PER_ROW = 10
 
 
@@ -112,7 +112,7 @@ def advance_contacts_entry(
 
 @compiled(inline=False)
 def write_fallback_result(data: TickData, result: TickResult) -> None:
-    """Writes the minimum-norm result if the solver found no finite one: zero joint accelerations and contact forces."""
+    """Writes the fallback result: zero joint accelerations and contact forces, or all zeros if not finite."""
     n = eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, True)
     for j in range(max(n, 0)):
         data.work.full_unknowns[j] = 0.0
@@ -135,7 +135,7 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
 
 @compiled(inline=False)
 def custom_rows_are_valid(data: TickData) -> bool:
-    """Returns whether rows that elements computed in Python are finite and their bounds can be satisfied."""
+    """Returns whether rows that were computed in Python are finite and their bounds can be satisfied."""
     table, invalid_entries = data.inputs.custom_rows, 0
     for i in range(table.shape[0]):
         z = table[i]
@@ -159,7 +159,10 @@ def make_tick_context(q: Vector, v: Vector, data: TickData, n: int) -> TickConte
 
 @compiled(inline=False)
 def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, contacts_as_rows: bool) -> int:
-    """Reduces, assembles, solves, recovers and certifies; closed contacts are rows of level 0 if `full`."""
+    """Solves one formulation of the tick, and returns its outcome.
+
+    Closed contacts are rows of level 0 if `contacts_as_rows`; otherwise they are eliminated beforehand.
+    """
     model, points, work, memory = data.model, data.points, data.work, data.memory
     n = eliminate_equations(model, data.terms, data.contacts, points, work, contacts_as_rows)
     if n < 0:
@@ -179,7 +182,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
             return INFEASIBLE
         if memory.needs_min_norm[0] != 0 or work.ranks[model.levels] == 0.0:
             break
-        memory.needs_min_norm[0] = 1  # once more, with the level that decides what others leave
+        memory.needs_min_norm[0] = 1  # once more, with a minimum-norm level for the freedom that remains
     u = work.full_unknowns
     for j in range(n):
         u[j] = work.unknowns[j]
@@ -214,7 +217,7 @@ def count_unknowns(data: TickData) -> int:
 
 @compiled()
 def project_problem(data: TickData, n: int, d: int) -> None:
-    """Projects all rows to the d directions that strict contacts leave free."""
+    """Projects all rows to the d directions of the null space of strict contacts."""
     rows, scratch, X = data.rows, data.work.scratch_rows, data.work.null_space_map
     m, p = rows.count[0], rows.count[1]
     project_rows(rows.A, m, n, d, X, scratch)
@@ -240,7 +243,7 @@ def expand_directions(X: Matrix, y: Vector, n: int, d: int, u: Vector) -> None:
 def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
     """Solves the hierarchy over d unknowns, from the working sets of the last tick; returns whether it is verified.
 
-    If contacts are held exactly, it stops after level 0 if that is infeasible.
+    If contacts are eliminated, the solver stops after an infeasible level 0.
     """
     model, memory, work, rows = data.model, data.memory, data.work, data.rows
     formulation = 1 if contacts_as_rows else 0
@@ -259,7 +262,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
         model.has_strict_contacts and memory.was_warm_started[2] == 0 and work.summary[SUMMARY_INFEASIBLE] != 0.0
     )
     if contacts_as_rows and elimination_failed and memory.limit_starts[0, K] == p:
-        has_warm_start = True  # what was violated with contacts held exactly is likely to be violated now
+        has_warm_start = True  # rows that were violated with eliminated contacts are likely to be violated now, too
         for i in range((K + 1) * p):
             previous_sets[i] = memory.current[i] if i < p else 0
     problem = HierarchyProblem(
@@ -298,7 +301,7 @@ def recover_result(data: TickData, result: TickResult, n: int) -> float:
         if points.first_force[c] >= 0:
             for i in range(contacts.size[c]):
                 result.force[c, i] = model.mass * u[work.force[c] + i]
-    generalized_forces, inertial_forces = work.vectors[5], work.vectors[6]  # load: h - J^T f
+    generalized_forces, inertial_forces = work.vectors[5], work.vectors[6]  # generalized_forces: h - J^T f
     n_passive = len(model.passive)  # velocities without a motor
     for j in range(nv):
         generalized_forces[j] = work.bias[j]
@@ -309,7 +312,7 @@ def recover_result(data: TickData, result: TickResult, n: int) -> float:
                 f = result.force[c, i]
                 for entry in range(chain[0]):
                     generalized_forces[chain[1 + entry]] -= J[i, entry] * f
-    # The rows without a motor once more, on what rounding leaves; then the torques.
+    # The unactuated rows are solved once more for the residual due to rounding; then the torques follow.
     B, G = work.passive_matrix, work.passive_rhs
     for i in range(n_passive):
         o = model.passive[i]

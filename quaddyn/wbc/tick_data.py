@@ -21,20 +21,20 @@ NOTHING, MOTION, FORCE = 0, 1, 2
 
 
 class ControllerModel(NamedTuple):
-    """Data that stay the same from tick to tick: the robot, and the elements in their order."""
+    """Data that stay the same from tick to tick: the robot, and the elements in order."""
 
-    mass: float  # [kg], the unit of forces
-    total_mass: float  # [kg], of all bodies, which may be a little more
-    length: float  # of a leg [m]
-    period: float  # of control [s]
+    mass: float  # mass of the robot [kg], the unit of forces
+    total_mass: float  # mass of all bodies of the model [kg], which may be slightly larger
+    length: float  # leg length [m]
+    period: float  # control period [s]
     floating: bool  # whether only contact forces and gravity move the center of mass
-    faces: int  # of friction pyramids; 0 without any
-    rank_tolerance: float  # relative, below which directions count as dependent
-    damping: float  # of the solver
+    faces: int  # number of faces of friction pyramids; 0 without friction pyramids
+    rank_tolerance: float  # relative tolerance below which directions count as dependent
+    damping: float  # damping of the solver
     contact_motion_start: int  # first parameter of the `ContactMotion` constraint; -1 without one
     has_strict_contacts: bool  # whether that constraint is on level 0, and the solver has no damping
-    levels: int
-    gravity: Vector  # (3,) [m/s^2]
+    levels: int  # number of levels
+    gravity: Vector  # (3,) gravity [m/s^2]
     passive: IntVector  # indices of unactuated velocities
     actuated: IntVector  # indices of actuated velocities
     slot: IntVector  # (nv,) index among the unactuated velocities, or -2 minus the index among the actuated ones
@@ -48,9 +48,9 @@ class ControllerModel(NamedTuple):
 class RigidBodyTerms(NamedTuple):
     """Rigid-body terms at (q, v): views of the vector that `quaddyn.kernels.TickTerms` fills; world axes."""
 
-    M: Matrix  # (nv, nv)
-    h: Vector  # (nv,)
-    com: Vector  # (3,) [m]
+    M: Matrix  # (nv, nv) mass matrix
+    h: Vector  # (nv,) bias forces [N, N m]
+    com: Vector  # (3,) center of mass [m]
     com_velocity: Vector  # (3,) [m/s]
     com_jacobian: Matrix  # (3, nv), empty for a floating root
     com_drift: Vector  # (3,)
@@ -75,11 +75,11 @@ class FrameKinematics(NamedTuple):
 class ContactStateData(NamedTuple):
     """State and settings of the contacts, one entry or row per contact."""
 
-    activation: Vector  # 0 inactive, 1 made
+    activation: Vector  # 0 inactive, 1 closed
     cap: Vector  # largest normal force while it is made or broken [N]
     role: IntVector  # UNILATERAL, BILATERAL, COMPLIANT or FORCED
     size: IntVector  # components of its force, 3 or 6
-    frame: IntVector
+    frame: IntVector  # index of its frame
     foot_task: IntVector  # index of the element that is the foot task of the same frame, or -1
     is_unilateral: IntVector  # whether the contact only pushes
     is_surface: IntVector  # whether its cone rotates with the frame
@@ -115,7 +115,7 @@ class TickInputData(NamedTuple):
     has_previous_tick: IntVector  # (1,) whether there was a tick before
     previous_torque: Vector  # (nu,) of that tick [N m]
     force_references: Tensor  # (force tasks, contacts, 8): is in the task, has a reference, the reference (6)
-    custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, item, index; the row
+    custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, element, index; coefficients
 
 
 class AffineMaps(NamedTuple):
@@ -200,7 +200,7 @@ class TickScratch(NamedTuple):
 
 
 class WorkingSetMemory(NamedTuple):
-    """Working sets that one tick leaves to the next, of problems without (0) and with (1) contacts as rows.
+    """Working sets that one tick passes to the next, with contacts eliminated (index 0) and with contacts as rows (1).
 
     A working set states for each limit whether its bound is active: -1 the lower one, 1 the upper one, 0 none.
     `current` takes those of the tick that is being solved; at its beginning they are still those of the tick before,
@@ -253,7 +253,7 @@ class TickResult(NamedTuple):
     acceleration: Vector  # (nv,)
     force: Matrix  # (contacts, 6) [N, N m]
     ranks: Vector  # (levels,)
-    violation: Vector  # (1,) of level 0 [m/s^2]
+    violation: Vector  # (1,) largest violation of level 0 [m/s^2]
     kkt: Vector  # (1,) residual of the optimality conditions
     friction: Vector  # (nu,) part of the torque that compensates joint friction [N m]
     parameters: Vector  # parameters of the elements at the tick
@@ -261,7 +261,7 @@ class TickResult(NamedTuple):
 
 @compiled()
 def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -> TickResult:
-    """Returns the parts of the vector of a result."""
+    """Returns views of the parts of a result vector."""
     a = nu + nv
     b = a + 6 * contacts
     c = b + levels

@@ -1,7 +1,7 @@
 """Saved ticks: one tick in a file, with all its inputs and its result, which `replay` solves again.
 
-A file is a NumPy archive without pickles.  It contains by name the fields of the records that compiled code reads
-(`TickStart`), the result, and for readers the rows of every level with their names.  Reading it needs no robot file.
+A file is a NumPy archive without pickles.  It contains the fields of the records that compiled code reads by name
+(`TickStart`), the result, and the rows of every level with their names.  Reading it needs no robot file.
 Compiled code does not check indices, so every field is validated first (`quaddyn.wbc.tick_validation`).
 """
 
@@ -210,12 +210,15 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
 
 
 def _read(file: IO[bytes]) -> TickRecord:
+    """Reads a saved tick from an open file; errors do not name the file."""
     arrays = read_arrays(file, MAX_FILE_BYTES)
     saved_digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
     if meta["format"] not in (9, FORMAT_VERSION):
-        raise ArgumentError(f"format {meta['format']} of the file: this version reads formats 9 and {FORMAT_VERSION}")
+        raise ArgumentError(
+            f"format: expected 9 or {FORMAT_VERSION}, got {meta['format']}; use the quaddyn version that saved it"
+        )
     if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
-        raise ArgumentError("damaged: the numbers were changed after the file was saved")
+        raise ArgumentError("digest: does not match the contents; the file was changed after it was saved")
     if meta["format"] == 9:
         arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
@@ -223,6 +226,7 @@ def _read(file: IO[bytes]) -> TickRecord:
 
 
 def _make_record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
+    """Validates the contents of a file and returns them as a record."""
     start = make_tick_start(arrays)
     buffer_sizes = validate_tick(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
@@ -262,6 +266,7 @@ def _make_record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecor
 
 
 def _read_names(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
+    """Returns a list of `count` different names in the file."""
     names = meta[name]
     if not isinstance(names, list) or len(set(map(str, names))) != count or len(names) != count:
         reject(name, f"{count} names", names)
@@ -271,6 +276,7 @@ def _read_names(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ..
 def _make_problem(
     meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, max_rows: int
 ) -> TickProblem:
+    """Returns the levels in the file, `count` of them over n unknowns, with up to `max_rows` rows."""
     m = sum(len(group["names"]) for group in meta["groups"])
     if m > max_rows:
         reject("groups", f"up to {max_rows} rows", m)
@@ -318,7 +324,7 @@ def _make_command(
     return Command(torque, acceleration, forces, status, details, friction, centers_of_pressure)
 
 
-# -- again ---------------------------------------------------------------------------------------------------------
+# -- replay --------------------------------------------------------------------------------------------------------
 def replay(path: str | os.PathLike[str]) -> TickReplay:
     """Solves a saved tick again, from the same working sets.
 

@@ -23,7 +23,7 @@ class CustomRows(NamedTuple):
     """Rows that elements computed in Python at one tick.
 
     Attributes:
-        parts: of each `Rows`, the index of its element, the names of its rows and their unit.
+        parts: for each `Rows`, the index of its element, the names of its rows and their unit.
         rows: rows of all parts, one after the other, as in `TickInputData`.
     """
 
@@ -35,12 +35,12 @@ NO_ROWS = CustomRows((), np.zeros((0, 0)))
 
 
 class SlowInputs(NamedTuple):
-    """Inputs of a tick that seldom change, besides the state.
+    """Inputs of a tick that change rarely, in contrast to the state.
 
     Attributes:
         force_references: references of force tasks.
-        settings: per contact (contact, smallest force, largest force, height).
-        activations: per contact its activation and cap.
+        settings: for each contact (contact, smallest normal force, largest normal force, surface height).
+        activations: activation and cap of each contact.
         custom: rows that elements computed in Python.
     """
 
@@ -71,7 +71,7 @@ class TickInputs(NamedTuple):
 
 
 def write_contact(contacts: ContactStateData, c: int, settings: ContactSettings, tables: ControllerTables) -> None:
-    """Writes the settings of a contact, all but its activation."""
+    """Writes the settings of a contact, except its activation."""
     contact, faces = settings.contact, tables.model.faces
     cone = settings.cone_face_rows(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, settings.size))
     contacts.role[c], contacts.size[c], contacts.frame[c] = (

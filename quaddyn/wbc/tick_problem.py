@@ -38,7 +38,7 @@ class RowGroup:
 
     @property
     def is_equality(self) -> NDArray[np.bool_]:
-        """(m,) which rows are equalities; the others are limits."""
+        """(m,) mask of the rows that are equalities; the others are limits."""
         return np.asarray(self.lower == self.upper)
 
 

@@ -19,7 +19,7 @@ from .tick_workspace import make_data
 
 
 def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSetArrays:
-    """Returns the working sets that a tick started from, given those that it left, which include a copy of the former.
+    """Returns the working sets from which a tick started, from the copy in the memory after the tick.
 
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
@@ -35,7 +35,7 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
         is_valid[formulation] = was_warm_started
         working_sets.append(previous[: memory.limit_starts.shape[1] * max(int(limit_starts[formulation, -1]), 0)])
     if strict and memory.was_warm_started[2] == 1:
-        is_valid[1] = 2  # contacts were rows from the start
+        is_valid[1] = 2  # only contacts as rows were tried
     return WorkingSetArrays(is_valid, memory.needs_min_norm.copy(), limit_starts, *working_sets)
 
 
@@ -48,7 +48,7 @@ def flatten_fields(record: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
-    """Returns arrays as records, with the types that compiled code reads."""
+    """Converts arrays by name to records with the types that compiled code reads."""
 
     def make_record(kind: RecordKind, prefix: str) -> Any:
         fields = [
@@ -68,7 +68,7 @@ def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
 def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[int, ...] | None = None) -> Any:
     """Returns an array or number of the given type; arrays are padded to whole SIMD lanes."""
     if name not in arrays:
-        raise ArgumentError(f"{name}: missing")
+        raise ArgumentError(f"{name}: missing in the file")
     x = arrays[name]
     rank = kind.rank if isinstance(kind, ArrayKind) else 0
     dtype = kind.dtype if isinstance(kind, ArrayKind) else np.dtype(str(kind))

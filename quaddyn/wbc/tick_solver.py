@@ -123,12 +123,12 @@ class TickSolver:
         self._last_acceleration: Array | None = None
 
     def _allocate_buffers(self, custom: int) -> None:
-        """Allocates buffers for `custom` rows computed in Python; the next tick is a first one."""
+        """Allocates buffers for `custom` rows computed in Python; the next tick starts without a warm start."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         self._custom_capacity, self._custom_layout = custom, None
         self._tick: Any = None  # compiled functions, bound to the data below
         inputs = make_inputs(tables, self.levels.parameters, count, nv, nu, custom)
-        # Each force task with its references that were written last.
+        # Each force task with the references that were written last.
         self._written_references: list[tuple[ForceTask, Mapping[str, Array] | None]] = [
             (t, None) for t in tables.force_tasks
         ]
@@ -140,7 +140,7 @@ class TickSolver:
         return self._settings
 
     def make_first_tick_data(self) -> TickData:
-        """Returns the data of a first tick in buffers of its own, without custom elements."""
+        """Returns the data of a first tick in new buffers, without custom elements."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         contacts = make_contacts(count, tables.max_cone_rows)
         for c, settings in enumerate(self._settings):
@@ -183,7 +183,7 @@ class TickSolver:
         return flags
 
     def make_result_of_forces(self, forces: Mapping[str, Array]) -> Array:
-        """Returns a result with these contact forces [N, N m], and zeros otherwise."""
+        """Returns the vector of a result with the given contact forces [N, N m], and zeros otherwise."""
         values = self._zero_result.copy()
         rows = self.split_result(values).force
         for row, name in zip(rows, self.names, strict=True):
@@ -202,9 +202,7 @@ class TickSolver:
         """
         if self._read_activations_count != self._changes.activations:
             self._read_contacts()
-        if (
-            self.tables.custom_elements
-        ):  # first, as custom rows may need larger buffers, into which all else is then written
+        if self.tables.custom_elements:  # first, since custom rows may require new, larger buffers
             self._update_custom_rows(state, previous_torque)
         if self._has_torque_rate:
             write_previous_torque(self.data.inputs, previous_torque)
@@ -223,7 +221,7 @@ class TickSolver:
         return outcome, values
 
     def split_result(self, values: Array) -> TickResult:
-        """Returns the parts of a result."""
+        """Returns views of the parts of a result vector."""
         result: TickResult = result_views(
             values[: self._result_length], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
         )
@@ -288,12 +286,13 @@ class TickSolver:
         self.slow_inputs = self.slow_inputs._replace(custom=CustomRows(names, self.data.inputs.custom_rows.copy()))
 
     def _check_custom_rows(self, i: int, rows: Rows) -> None:
+        """Raises an error that names the element if its rows are invalid."""
         rows.validate(dict(self.tables.custom_elements)[i].name, self.robot.nv, self._active_contacts.nf, self.nu)
 
     def make_tick_inputs(
         self, values: Array, q: Array, v: Array, previous_torque: Array | None, slow_inputs: SlowInputs
     ) -> TickInputs:
-        """Returns all inputs of a tick but its working sets; `values` is its result."""
+        """Returns all inputs of a tick except its working sets; `values` is the result vector of the tick."""
         return TickInputs(q, v, self.split_result(values).parameters, previous_torque, *slow_inputs)
 
     def reconstruct_problem(self, given: TickInputs) -> TickProblem:
@@ -318,6 +317,7 @@ class TickSolver:
         return self._make_reconstructor().reconstruct_data(given)
 
     def _make_reconstructor(self) -> ProblemReconstructor:
+        """Returns a reconstructor of past ticks."""
         elements = [e for level in self.levels.elements for e in level]
         return ProblemReconstructor(self.robot, self.tables, elements, self.names, self._terms)
 
@@ -329,7 +329,7 @@ class TickSolver:
         """
         if outcome == tick_core.OVERFLOW:
             raise ArgumentError(
-                "state: its dynamics overflow; it was computed unchecked from a q or v out of all bounds"
+                "state: its dynamics overflow; q or v is out of range (was the state computed with validate=False?)"
             )
         if outcome == tick_core.NOT_A_NUMBER:
             self.levels.validate_parameters()

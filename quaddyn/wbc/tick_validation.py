@@ -1,7 +1,7 @@
 """Checks of a saved tick before compiled code runs on it: every shape, range and index of its inputs.
 
-Compiled code checks no index.  What a controller passes to it is right by construction; what comes from a file is
-checked here.
+Compiled code does not check indices.  Inputs from a controller are valid by construction; inputs from a file are
+validated here.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ KINDS: dict[int, type[Element]] = {
 
 
 class WorkingSetArrays(NamedTuple):
-    """Working sets as a tick finds them: the fields of `quaddyn.wbc.tick_data.WorkingSetMemory` that it reads."""
+    """Working sets at the start of a tick: the fields of `quaddyn.wbc.tick_data.WorkingSetMemory` that it reads."""
 
-    is_valid: IntVector  # (2,) as there
-    needs_min_norm: IntVector  # (1,) as there
-    limit_starts: IntMatrix  # (2, levels + 2) as there; -1 where there is no set
-    current: ByteVector  # (levels + 2) sets of as many limits as `starts` ends with
+    is_valid: IntVector  # (2,) see `WorkingSetMemory`
+    needs_min_norm: IntVector  # (1,) see `WorkingSetMemory`
+    limit_starts: IntMatrix  # (2, levels + 2) see `WorkingSetMemory`; -1 without a working set
+    current: ByteVector  # (levels + 2) working sets of all limits, flat
     current_full: ByteVector
 
 
@@ -95,7 +95,7 @@ def validate_tick(t: TickStart) -> BufferSizes:
         reject("model.items", "no more rows than a robot's", "too many")
     velocities = np.concatenate((m.passive, m.actuated))
     if not np.array_equal(np.sort(velocities), np.arange(nv)):
-        reject("model.actuated", "all velocities, each once, here or in model.passive", velocities)
+        reject("model.actuated", "all velocities, each once in model.actuated or model.passive", velocities)
     slot = np.empty(nv, dtype=np.int64)
     slot[m.passive], slot[m.actuated] = np.arange(len(m.passive)), -2 - np.arange(nu)
     if not np.array_equal(m.slot, slot):
@@ -117,7 +117,7 @@ def reject(field: str, expected: str, got: object) -> NoReturn:
 
 
 def _validate_shapes(t: TickStart) -> None:
-    """Validates that the sizes of all arrays fit each other."""
+    """Validates that the sizes of all arrays are consistent."""
     m, terms, c, inputs = t.model, t.terms, t.contacts, t.inputs
     nq, nv, nu, nc, nx = len(t.q), len(t.v), len(m.actuated), len(c.size), len(terms.frames) - 1
     com_size, momentum_size = min(len(terms.com_drift), 3), min(len(terms.momentum), 6)
@@ -153,7 +153,7 @@ def _validate_shapes(t: TickStart) -> None:
 
 
 def _validate_ranges(t: TickStart) -> None:
-    """Validates the numbers whose range does not depend on others, and rejects NaN."""
+    """Validates the entries with fixed ranges, and rejects NaN."""
     m, c, inputs = t.model, t.contacts, t.inputs
     nv, frames, numbers = len(t.v), len(t.terms.frames) - 1, len(inputs.parameters)
     ranges: dict[str, tuple[float, float]] = {
@@ -254,13 +254,13 @@ def _validate_element(t: TickStart, i: int, layout: Layout) -> None:
     if (layout.com and not m.floating and not len(t.terms.com_drift)) or (
         layout.momentum and not len(t.terms.momentum)
     ):
-        reject(field, "terms for it", "none")
+        reject(field, "terms of the center of mass or the momentum, which it reads", "none")
     for jv, jq, entries in m.index[first : first + 3 * layout.joints].reshape(layout.joints, 3).tolist():
         if not (0 <= jv < nv and 0 <= jq < nq - (entries == 2)):
-            reject("model.index", f"q_entries below {nv} and {nq}", (jv, jq, entries))
+            reject("model.index", f"indices in v below {nv} and in q below {nq}", (jv, jq, entries))
     q_entries = m.index[first : first + layout.q_entries]
     if layout.q_entries and not ((q_entries >= 0) & (q_entries < nq)).all():
-        reject("model.index", f"q_entries below {nq}", q_entries)
+        reject("model.index", f"indices in q below {nq}", q_entries)
     hands = m.index[second : second + 2 * layout.hands : 2]
     if layout.hands and not ((hands >= 0) & (hands < len(t.contacts.size))).all():
         reject("model.index", f"contacts below {len(t.contacts.size)}", hands)
@@ -284,7 +284,7 @@ def _validate_capsules(t: TickStart, first: int, second: int, count: int) -> Non
     if (capsule_frames[pairs[:, 0]] < 0).any():
         reject("model.index", "a body as the first of every pair", pairs)
     if has_invalid_run_ends(table):
-        reject("model.index", "behind each pair the first one of other capsules", table[:, 2])
+        reject("model.index", "the end of its run behind each pair", table[:, 2])
 
 
 def _validate_contact_motion(t: TickStart) -> None:
@@ -292,7 +292,7 @@ def _validate_contact_motion(t: TickStart) -> None:
     m = t.model
     contact_motion = next((each for each in m.items if each[CODE] == CONTACT_MOTION), None)
     if m.contact_motion_start != (-1 if contact_motion is None else contact_motion[START]):
-        reject("model.contact_motion_start", "the numbers of the element that holds contacts", m.contact_motion_start)
+        reject("model.contact_motion_start", "the first parameter of the ContactMotion element", m.contact_motion_start)
     if m.has_strict_contacts != (contact_motion is not None and contact_motion[LEVEL] == 0 and m.damping == 0.0):
         reject(
             "model.has_strict_contacts", "whether contacts are held on level 0, without damping", m.has_strict_contacts
@@ -305,11 +305,11 @@ def _validate_custom_rows(t: TickStart) -> None:
     custom_elements = np.flatnonzero(m.items[:, CODE] == CUSTOM)
     low, high = z[:, 1], z[:, 2]
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-        reject("inputs.custom_rows", "bounds with numbers between", (low, high))
+        reject("inputs.custom_rows", "bounds between which numbers exist", (low, high))
     if not np.isin(z[:, 4], custom_elements).all():
         reject("inputs.custom_rows", f"elements {custom_elements}", z[:, 4])
     if not (np.isin(z[:, 5], np.arange(len(z))) & (z[:, 3] >= 0.0)).all() or not np.isfinite(z[:, 3:]).all():
-        reject("inputs.custom_rows", "finite rows with numbers and weights", "others")
+        reject("inputs.custom_rows", "finite coefficients, valid indices and weights >= 0", "other values")
 
 
 def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -> None:
@@ -324,5 +324,6 @@ def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -
 
 
 def _get_field(t: TickStart, field: str) -> Any:
+    """Returns the value of a field such as "model.mass"."""
     record, _, name = field.partition(".")
     return getattr(getattr(t, record), name) if name else getattr(t, record)

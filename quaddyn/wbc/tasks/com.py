@@ -85,7 +85,7 @@ class ComTask(Task):
 
 @compiled()
 def capture_com_reference(item: Item, t: TickContext) -> None:
-    """Takes the current center of mass as the reference."""
+    """Sets the current center of mass as the reference of the task."""
     p = motion_parameters(item.parameters, 3)
     p.has_reference[0] = 1.0
     for i in range(3):

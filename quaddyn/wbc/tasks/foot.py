@@ -40,7 +40,7 @@ class FootTask(FramePositionTask):
     code = FOOT
 
     def rows(self, tick: Tick) -> list[Rows]:
-        """Returns the rows for classes derived from this one, in Python; the same as `write_foot_rows`."""
+        """Returns the rows in Python, for derived classes; the same rows as those of `write_foot_rows`."""
         contact = tick.foot(self.frame)
         if contact is None or not contact.is_motion_constrained:
             return super().rows(tick)

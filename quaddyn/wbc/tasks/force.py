@@ -190,7 +190,7 @@ def write_force_rows(item: Item, t: TickContext) -> None:
 
 @compiled(inline=False)
 def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: float) -> None:
-    """Writes the row that moves the contact point along the normal until the spring force reaches its reference."""
+    """Writes the row that moves a compliant contact along its normal until the spring force reaches its reference."""
     chain_table, points, row = t.model.chains[t.contacts.frame[c]], t.points, t.work.vectors[4]
     chain = chain_table[1 : 1 + chain_table[0]]
     force_error, drift, speed = 0.0, 0.0, 0.0

@@ -94,7 +94,7 @@ class FrameTask(SingleFrameTask):
 
 @compiled()
 def capture_frame_reference(item: Item, t: TickContext) -> None:
-    """Takes the current pose as the reference."""
+    """Sets the current pose as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 6), frame_kinematics(t.terms, t.model, item.first)
     p.has_reference[0] = 1.0
     for i in range(3):

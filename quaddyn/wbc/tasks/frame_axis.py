@@ -165,7 +165,7 @@ def direction_length(x: float, y: float, z: float) -> float:
 
 @compiled()
 def capture_frame_axis_reference(item: Item, t: TickContext) -> None:
-    """Takes the current direction as the reference."""
+    """Sets the current direction as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
     p.has_reference[0] = 1.0
     for i in range(3):

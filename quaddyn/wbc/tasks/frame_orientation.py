@@ -79,7 +79,7 @@ class FrameOrientationTask(SingleFrameTask):
 
 @compiled()
 def capture_frame_orientation_reference(item: Item, t: TickContext) -> None:
-    """Takes the current orientation as the reference."""
+    """Sets the current orientation as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
     p.has_reference[0] = 1.0
     for i in range(3):

@@ -34,7 +34,7 @@ class FramePositionTask(SingleFrameTask):
     """
 
     code = FRAME_POSITION
-    rows_of, units_of, size, quickness = XYZ, ("m/s^2",) * 3, 3, 4.0
+    rows_of, units_of, size, frequency_factor = XYZ, ("m/s^2",) * 3, 3, 4.0
 
     def position(self, s: State) -> Array:
         """(3,) origin of the frame [m]."""
@@ -59,7 +59,7 @@ class FramePositionTask(SingleFrameTask):
 
 @compiled()
 def capture_frame_position_reference(item: Item, t: TickContext) -> None:
-    """Takes the current origin as the reference."""
+    """Sets the current origin as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
     p.has_reference[0] = 1.0
     for i in range(3):

@@ -117,7 +117,7 @@ def write_posture_rows(item: Item, t: TickContext) -> None:
 
 @compiled()
 def capture_posture_reference(item: Item, t: TickContext) -> None:
-    """Takes the current configuration as the reference."""
+    """Sets the current configuration as the reference of the task."""
     p = motion_parameters(item.parameters, item.size)
     p.has_reference[0] = 1.0
     for i in range(len(t.q)):

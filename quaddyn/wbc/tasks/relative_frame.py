@@ -117,6 +117,7 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
         return make_motion_layout(6, 12)._replace(first=range(counts.frames), second=range(counts.frames))
 
     def _relative_geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
+        """Returns both Jacobians, the rotation of the other frame, and the vector between the origins, world axes."""
         pose, other_pose = s.placement(self.frame), s.placement(self.other)
         return (
             s.jacobian(self.frame),
@@ -144,7 +145,7 @@ def relative_rotation(frame: FrameKinematics, other: FrameKinematics, out: Matri
 
 @compiled()
 def capture_relative_frame_reference(item: Item, t: TickContext) -> None:
-    """Takes the current relative pose as the reference."""
+    """Sets the current relative pose as the reference of the task."""
     p, relative_R = motion_parameters(item.parameters, 6), t.work.matrix3
     frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
     p.has_reference[0] = 1.0

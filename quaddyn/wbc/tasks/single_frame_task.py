@@ -29,7 +29,7 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
         robot: the robot.
         frame: name of the frame.
         name: name of the task in the controller; the name of the frame if None.
-        stiffness: scalar or (rows,) [1/s^2]; ``(quickness^2) g / l`` with l the leg length if None.
+        stiffness: scalar or (rows,) [1/s^2]; ``(frequency_factor^2) g / l`` with l the leg length if None.
         damping: scalar or (rows,) [1/s]; critical damping if None.
         weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
         axes: labels of the rows to use; all if None.
@@ -37,7 +37,7 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
     Attributes:
         rows_of, units_of: names of the rows and their units as accelerations.
         size: number of entries of the reference position.
-        quickness: natural frequency of the default stiffness, in units of sqrt(g / l).
+        frequency_factor: natural frequency of the default stiffness, in units of sqrt(g / l).
     """
 
     rows_of: tuple[str, ...]
@@ -75,7 +75,7 @@ class SingleFrameTask(Task, fixed=("frame", "frame_id")):
 
 
 def rotation_vector_between(reference: Array, actual: Array) -> Array:
-    """Returns the rotation vector of ``reference actual^T``, world axes [rad]."""
+    """Returns the rotation vector of ``reference actual^T`` in world axes [rad]."""
     out: Array = pin.log3(reference @ actual.T)
     return out
 
@@ -97,6 +97,7 @@ def check_rotation_reference(name: str, value: object) -> Array:
 
 
 def _is_rotation_matrix(R: Array) -> bool:
+    """Returns whether R (3, 3) is a rotation matrix."""
     return is_rotation(*R.ravel().tolist())
 
 
@@ -111,4 +112,6 @@ def is_rotation(a: float, b: float, c: float, d: float, e: float, f: float, g: f
     )
     orthogonality_error = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
     determinant = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-    return norm_error < 1e-6 and orthogonality_error < 1e-6 and determinant > 0.0  # NaN anywhere is NaN in the last
+    return (
+        norm_error < 1e-6 and orthogonality_error < 1e-6 and determinant > 0.0
+    )  # False for NaN, which makes the determinant NaN

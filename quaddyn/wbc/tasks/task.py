@@ -23,9 +23,9 @@ from .task_references import TaskReferences
 
 @renamed_attributes(capture="set_reference_from_state", hold="hold_position", chosen="select_rows")
 class Task(TaskReferences):
-    r"""A desired motion, on any level of a controller or used alone.
+    r"""Base class of motion tasks, on any level of a controller or used alone.
 
-    With x the controlled quantity, J its Jacobian, K the stiffness and D the damping, each row by itself:
+    With x the controlled quantity, J its Jacobian, K the stiffness and D the damping, for each row:
 
     .. math::
 
@@ -158,6 +158,7 @@ def make_motion_layout(rows: int, size: int = 0) -> Layout:
 
 @lru_cache(maxsize=4096)
 def _make_row_names(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the names of the rows of a task."""
     return tuple(f"{name} {label}" for label in labels)
 
 

@@ -19,13 +19,13 @@ from ..element import Element
 
 #: Order of a block: a flag (whether there is a reference position), six vectors of one entry per row, then the
 #: reference position.
-LAYOUT = ("given", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
+LAYOUT = ("has_reference", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
 
 Gain = float | Sequence[float] | Array
 
 
 class TaskGains(Element, fixed=("units", "size")):
-    """Base of `Task` with its gains, weights and row selection."""
+    """Base class of `Task` with its gains, weights and row selection."""
 
     robot: Robot
 
@@ -149,7 +149,7 @@ class TaskGains(Element, fixed=("units", "size")):
 
 
 def check_row_values(what: str, value: Gain, n: int) -> Array:
-    """Returns (n,) finite numbers >= 0 from a scalar or n numbers.
+    """Validates finite numbers >= 0 and returns them as (n,); a scalar is repeated.
 
     Args:
         what: name of the argument, for errors.

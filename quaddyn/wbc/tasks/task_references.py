@@ -80,8 +80,8 @@ class TaskReferences(TaskGains):
         self._set_vector("acceleration", self._acceleration, value)
 
     def _set_vector(self, what: str, destination: Array, value: object) -> None:
-        # an array of the right type needs no conversion, which would build a name for errors
         """Validates `value` and copies it to `destination`; `what` names it in errors."""
+        # an array of the right type needs no conversion, which would build a name for errors
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
         if given is None:
             given = check_array(f"{self.name}.reference: {what}", value)
