@@ -15,7 +15,7 @@ from typing import Any
 
 import quaddyn as qd
 from quaddyn.kernels.graph import Graph
-from quaddyn.kernels.mechanism import GRAVITY, TRIANGLE, Mechanism, build_mechanism
+from quaddyn.kernels.mechanism import GRAVITY, UPPER_TRIANGLE, Mechanism, build_mechanism
 from quaddyn.kernels.program import OperationCounts, Program, make_program
 from quaddyn.kernels.rnea import joint_placements
 
@@ -148,8 +148,8 @@ def poses(graph: Graph, mech: Mechanism, q: Sequence[Any]) -> list[Matrix]:
     """Per link its pose in the one before, 4x4."""
     at, zero, one = joint_placements(graph, mech, q), graph.constant(0.0), graph.constant(1.0)
     out = []
-    for R, r in zip(at.rotations, at.places, strict=True):
-        columns = [R.up([one if k == j else zero for k in range(3)]) for j in range(3)]
+    for R, r in zip(at.rotations, at.origins, strict=True):
+        columns = [R.to_parent([one if k == j else zero for k in range(3)]) for j in range(3)]
         out.append([[*(columns[j][i] for j in range(3)), r[i]] for i in range(3)] + [[zero, zero, zero, one]])
     return out
 
@@ -157,7 +157,7 @@ def poses(graph: Graph, mech: Mechanism, q: Sequence[Any]) -> list[Matrix]:
 def pseudo_inertia(p: Any, number: Callable[[float], Any]) -> Matrix:
     """4x4 of m, h, K."""
     out = [[number(0.0)] * 4 for _ in range(4)]
-    for value, (i, j) in zip(p[4:], TRIANGLE, strict=True):
+    for value, (i, j) in zip(p[4:], UPPER_TRIANGLE, strict=True):
         out[i][j] = out[j][i] = number(float(value))
     for k in range(3):
         out[k][3] = out[3][k] = number(float(p[1 + k]))

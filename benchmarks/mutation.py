@@ -126,7 +126,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/compiler/python_calls.py", "+ 16).value == number", "+ 16).value <= number"): (
         "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
     ),
-    ("quaddyn/kernels/llvm_body.py", "self.home.get(i, -1)", "self.home.get(i, ~1)"): "no part has either number",
+    ("quaddyn/kernels/llvm_body.py", "self.part_of_node.get(i, -1)", "self.part_of_node.get(i, ~1)"): (
+        "no part has either number"
+    ),
     ("quaddyn/kernels/llvm_body.py", "if self.lanes > 1 else range(size)", "if self.lanes >= 1 else range(size)"): (
         "windows of one lane are all entries"
     ),

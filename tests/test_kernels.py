@@ -23,8 +23,8 @@ import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls
 from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, native_kernel, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
-from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
-from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, turn_matrix, zxz_angles
+from quaddyn.kernels.llvm_writer import MAX_ANGLE
+from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_matrix, zxz_angles
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from quaddyn.kernels.program import Program, make_program
 
@@ -160,16 +160,16 @@ def test_three_turns_make_any_rotation() -> None:
     for _ in range(50):
         R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
         R *= np.linalg.det(R)
-        assert np.abs(turn_matrix(zxz_angles(R)) - R).max() < 1e-14
+        assert np.abs(zxz_matrix(zxz_angles(R)) - R).max() < 1e-14
     for axes in itertools.product((-1.0, 1.0), repeat=2):
         R = np.diag([axes[0], axes[1], axes[0] * axes[1]])
-        assert np.array_equal(turn_matrix(zxz_angles(R)), R)
+        assert np.array_equal(zxz_matrix(zxz_angles(R)), R)
 
 
 def test_an_almost_quarter_turn_is_none() -> None:
     """A URDF's pi/2 of eleven digits must not be rounded: it would cost the agreement."""
     almost = 1.57079632679
-    exact = zxz_angles(turn_matrix((0.0, almost, 0.0)))[1]
+    exact = zxz_angles(zxz_matrix((0.0, almost, 0.0)))[1]
     assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
 
 
@@ -263,7 +263,7 @@ def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> 
 def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> None:
     """Of any angle that is not refused, and next to whole quarter turns, where digits cancel."""
     kind = np.dtype(np.float64 if element == "double" else np.float32)
-    largest, rng, graph = LARGEST_ANGLE[element], np.random.default_rng(0), Graph()
+    largest, rng, graph = MAX_ANGLE[element], np.random.default_rng(0), Graph()
     made = make_program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
     here = machine.kernel_machine()
     code = machine.compile_ir(
@@ -473,8 +473,8 @@ def test_long_programs_are_cut_and_equal(monkeypatch: pytest.MonkeyPatch) -> Non
     expected = wanted(robot, "rnea_derivatives", "", (), [q, v, a, a])
     for part, stores in ((1200, 400), (20, 400), (7, 8)):
         monkeypatch.setenv("QUADDYN_CACHE", "")
-        monkeypatch.setattr(llvm_body, "PART", part)
-        monkeypatch.setattr(llvm_body, "STORES", stores)
+        monkeypatch.setattr(llvm_body, "MAX_OPERATIONS_PER_FUNCTION", part)
+        monkeypatch.setattr(llvm_body, "MAX_STORES_PER_FUNCTION", stores)
         parts = qd.compile(robot, "rnea_derivatives").rnea_derivatives(q, v, a)
         assert parts._fields == ("dtau_dq", "dtau_dv", "dtau_da")
         assert worst(np.stack(parts, axis=1).reshape(11, -1), expected) < 1e-13
@@ -487,7 +487,7 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     robot = qd.load("ur5")
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
-    monkeypatch.setattr(llvm_module, "SCRATCH", 0)
+    monkeypatch.setattr(llvm_module, "MAX_PADDING_BYTES", 0)
     target = native_kernel.vector_target(machine.kernel_machine(), "double")
     assert "%pad" not in llvm_module.batch_module(trace_operation("rnea", robot, KernelOptions()), target)
     fast = qd.compile(robot, "rnea")

@@ -17,7 +17,7 @@ from quaddyn.dynamics.state_terms import StateTerms, make_tick_terms
 from quaddyn.errors import ArgumentError, ModelError
 from quaddyn.kernels import TickTerms
 from quaddyn.kernels.operations import KernelOptions, trace_operation
-from quaddyn.kernels.tick_terms import _checked, _traced
+from quaddyn.kernels.tick_terms import _validated_layout, _trace_terms
 
 STEP = 1e-6
 WELDED = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)
@@ -53,8 +53,8 @@ def test_random_linkages_agree_with_dynamics_and_stay_closed(name: str) -> None:
         evaluate(trace_operation(x, robot, KernelOptions()), *of) for x, of in (("rnea", (q, v, a)), ("crba", (q,)))
     )
     frames = (robot.loops[0].link_a, robot.loops[0].link_b)
-    layout, slow = _checked(robot, frames, True), StateTerms(robot, frames, True)
-    found = evaluate(_traced(robot, layout), q, v)
+    layout, slow = _validated_layout(robot, frames, True), StateTerms(robot, frames, True)
+    found = evaluate(_trace_terms(robot, layout), q, v)
     for k in range(len(q)):
         close_to(tau[k], dyn.rnea(q[k], v[k], a[k]), "rnea")
         close_to(M[k].reshape(nv, nv), dyn.crba(q[k]), "crba")

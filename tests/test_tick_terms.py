@@ -150,7 +150,7 @@ def test_blocks_follow_each_other_in_the_order_of_the_layout(name: str, momentum
 @pytest.mark.parametrize("name", others_slow(ROBOTS, QUICK))
 def test_a_chain_is_the_velocities_of_the_joints_that_support_the_frame(name: str) -> None:
     robot = ROBOTS[name]()
-    model, layout = robot.model, tick_terms._checked(robot, robot.frame_names, False)
+    model, layout = robot.model, tick_terms._validated_layout(robot, robot.frame_names, False)
     for frame, at in layout.frames.items():
         joint = model.frames[robot.frame_id(frame)].parentJoint
         wanted = sorted(model.idx_vs[j] + k for j in model.supports[joint] for k in range(model.nvs[j]))
@@ -269,7 +269,7 @@ def test_what_was_compiled_is_found_again(go2: Any, monkeypatch: pytest.MonkeyPa
     def refuse(*_: object) -> None:
         raise AssertionError("traced again")
 
-    monkeypatch.setattr(tick_terms, "_traced", refuse)
+    monkeypatch.setattr(tick_terms, "_trace_terms", refuse)
     again = pickle.loads(pickle.dumps(terms))
     assert np.array_equal(again(q, v, np.empty(again.size)), out)
     assert again.operations == terms.operations and again.layout.frames == terms.layout.frames

@@ -1,4 +1,4 @@
-"""C99 of a program: one function over one state, no memory, no branches, for embedded use and for reading."""
+"""C99 source of a program: one function for one state, without memory allocation or branches, for embedded use."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def _banner(robot: Robot, program: Program, name: str, notes: Sequence[str]) -> 
         "",
         "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a",
         "free base is in the base frame. Arrays must not overlap. Entries of v, a and tau:",
-        *_entries(robot),
+        *_velocity_entries(robot),
         *notes,
     ]
     return ["/*", *(f" * {_comment(line)}".rstrip() for line in lines), " */"]
 
 
-def _entries(robot: Robot) -> list[str]:
+def _velocity_entries(robot: Robot) -> list[str]:
     """Returns the meaning of the entries of v as lines of text."""
     root = {"free": ["0-2 base linear", "3-5 base angular"], "planar": ["0 root x", "1 root z", "2 root pitch"]}
     words = list(root.get(robot.root, []))
@@ -122,8 +122,8 @@ def _entries(robot: Robot) -> list[str]:
         if not body.joint.independent:
             continue
         first = robot.velocity_index(body.joint.name)
-        place = f"{first}" if body.joint.nv == 1 else f"{first}-{first + body.joint.nv - 1}"
-        words.append(f"{place} {body.joint.name}")
+        span = f"{first}" if body.joint.nv == 1 else f"{first}-{first + body.joint.nv - 1}"
+        words.append(f"{span} {body.joint.name}")
     lines, line = [], ""
     for word in words:
         if line and len(line) + len(word) > 108:

@@ -1,4 +1,4 @@
-"""`compile` and `generate_c`: from a robot and names of operations to machine code, or to C."""
+"""`compile` and `generate_c`: operations of a robot, given by name, as machine code or as C."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A composite's m, h, K are the sum over a subtree.  Under a unit acceleration of its own joint about z, force and moment
 are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx + K_yy)``, which then climb to the root.
 
-Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 6.2.
+Source: Featherstone, *Rigid MassProperties Dynamics Algorithms*, 2008, section 6.2.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from .graph import Expr, Graph, Vector, cross, plus
 from .mechanism import ROTATING_KINDS, Mechanism, MechanismBody
 from .rnea import JointPlacements, Rotation, Wrench, dot, joint_forces, wrench_in_parent
 
-Body = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
+MassProperties = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
 
 
-def link_inertias(parameters: Sequence[Sequence[Expr]]) -> list[Body]:
-    """Returns the mass properties of every body alone."""
+def link_inertias(parameters: Sequence[Sequence[Expr]]) -> list[MassProperties]:
+    """Returns the mass properties of each body without its subtree."""
     return [(p[0], list(p[1:4]), list(p[4:])) for p in parameters]
 
 
-def add_to_parent(mechanism: Mechanism, at: JointPlacements, bodies: list[Body], i: int) -> None:
-    """Adds composite body i to its parent."""
+def add_to_parent(mechanism: Mechanism, at: JointPlacements, bodies: list[MassProperties], i: int) -> None:
+    """Adds the mass properties of composite body i to those of its parent."""
     parent = mechanism.links[i].parent
     if parent >= 0:
-        m, h, K = shift_inertia(at.rotations[i], at.places[i], bodies[i])
+        m, h, K = shift_inertia(at.rotations[i], at.origins[i], bodies[i])
         M, H, S = bodies[parent]
         bodies[parent] = M + m, plus(H, h), plus(S, K)
 
 
-def shift_inertia(R: Rotation, r: Vector, body: Body) -> Body:
-    """Returns mass properties in the parent's frame."""
+def shift_inertia(R: Rotation, r: Vector, body: MassProperties) -> MassProperties:
+    """Returns the mass properties of a body in the parent's frame."""
     m, h, K = body
-    h, K = R.up(h), rotate_inertia(R, K)
+    h, K = R.to_parent(h), rotate_inertia(R, K)
     x, y, z = r
     both = [h[0] * x, h[0] * y, h[0] * z, h[1] * y, h[1] * z, h[2] * z]
     mirror = [both[0], h[1] * x, h[2] * x, both[3], h[2] * y, both[5]]
@@ -53,16 +53,16 @@ def rotate_inertia(R: Rotation, K: Sequence[Expr]) -> Vector:
         xx, xy, xz, yy, yz, zz = (dot(half[i], R.matrix[j]) for i, j in pairs)
     for axis, c, s in reversed(R.turns):
         if axis == "z":
-            xx, xy, yy = _plane(c, s, xx, xy, yy)
+            xx, xy, yy = _rotate_symmetric_2x2(c, s, xx, xy, yy)
             xz, yz = c * xz - s * yz, s * xz + c * yz
         else:
-            yy, yz, zz = _plane(c, s, yy, yz, zz)
+            yy, yz, zz = _rotate_symmetric_2x2(c, s, yy, yz, zz)
             xy, xz = c * xy - s * xz, s * xy + c * xz
     return [xx, xy, xz, yy, yz, zz]
 
 
-def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, Expr]:
-    """Rotates a symmetric (2, 2) matrix by the angle of c and s."""
+def _rotate_symmetric_2x2(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, Expr]:
+    """Returns the entries of a symmetric (2, 2) matrix rotated by the angle with cosine c and sine s."""
     if c.is_zero:
         return yy, -xy, xx
     if s.is_zero:
@@ -71,7 +71,7 @@ def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, 
     return xx - s * u, c * u - xy, yy + s * u
 
 
-def unit_wrenches(graph: Graph, link: MechanismBody, body: Body, length: float) -> list[Wrench]:
+def unit_wrenches(graph: Graph, link: MechanismBody, body: MassProperties, length: float) -> list[Wrench]:
     """Returns the wrenches on a composite body at rest for unit accelerations of its joint, in units of length."""
     m, h, K = body
     xx, xy, xz, yy, yz, zz = K
@@ -100,7 +100,7 @@ def wrenches_to_root(mechanism: Mechanism, at: JointPlacements, i: int, wrench: 
         yield i, wrench
         if mechanism.links[i].parent < 0:
             return
-        wrench = wrench_in_parent(at.rotations[i], at.places[i], wrench)
+        wrench = wrench_in_parent(at.rotations[i], at.origins[i], wrench)
         i = mechanism.links[i].parent
 
 

@@ -1,4 +1,4 @@
-"""Derivatives of a graph by forward differentiation, one direction after the other."""
+"""Derivatives of a graph by forward-mode differentiation, one direction at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism
 
 
 def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]) -> Vector:
-    """Returns the derivatives of `results` where input k changes at the rate ``seeds[k]``, the others not at all."""
+    """Returns the derivatives of `results` in one direction.
+
+    Args:
+        graph: the graph.
+        results: expressions to differentiate.
+        seeds: rate of change of each input, by index; inputs not listed are constant.
+    """
     order, _ = live_nodes(graph, results)
     zero = graph.constant(0.0)
     rate: dict[int, Expr] = {}
@@ -18,7 +24,7 @@ def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Exp
     def value(ref: int) -> Expr:
         return Expr(graph, ref)
 
-    def of(ref: int) -> Expr:
+    def rate_of(ref: int) -> Expr:
         out = rate.get(ref >> 1, zero)
         return -out if ref & 1 else out
 
@@ -29,20 +35,20 @@ def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Exp
                 rate[i] = seeds[left]
         elif op == ADD:
             if left >> 1 in rate or right >> 1 in rate:
-                rate[i] = of(left) + of(right)
+                rate[i] = rate_of(left) + rate_of(right)
         elif op == MUL:
             if left >> 1 in rate or right >> 1 in rate:
-                rate[i] = of(left) * value(right) + value(left) * of(right)
+                rate[i] = rate_of(left) * value(right) + value(left) * rate_of(right)
         elif op == DIV:
             if left >> 1 in rate or right >> 1 in rate:
-                rate[i] = (of(left) - value(2 * i) * of(right)) / value(right)
+                rate[i] = (rate_of(left) - value(2 * i) * rate_of(right)) / value(right)
         elif op == SQRT:
             if left >> 1 in rate:
-                rate[i] = of(left) * (0.5 / value(2 * i))
+                rate[i] = rate_of(left) * (0.5 / value(2 * i))
         elif op in (SIN, COS) and left >> 1 in rate:
             s, c = graph.sin_cos(value(left & ~1), graph.value[i])
-            rate[i] = c * of(left & ~1) if op == SIN else -(s * of(left & ~1))
-    return [of(r.ref) for r in results]
+            rate[i] = c * rate_of(left & ~1) if op == SIN else -(s * rate_of(left & ~1))
+    return [rate_of(r.ref) for r in results]
 
 
 def configuration_rates(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:
@@ -61,18 +67,18 @@ def configuration_rates(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -
             out[link.v + 1] = {link.q: -s, link.q + 1: c}
             out[link.v + 2] = {link.q + 2: -s, link.q + 3: c}
         else:
-            _floating(q, link.q, link.v, out)
+            _floating_joint_rates(q, link.q, link.v, out)
     return out
 
 
-def _floating(q: Sequence[Expr], first: int, v: int, out: list[dict[int, Expr]]) -> None:
+def _floating_joint_rates(q: Sequence[Expr], first: int, v: int, out: list[dict[int, Expr]]) -> None:
     from .rnea import quaternion_matrix
 
     x, y, z, w = (0.5 * k for k in q[first + 3 : first + 7])
     R = quaternion_matrix(q[first + 3 : first + 7])
     for k in range(3):
         out[v + k] = {first + row: R[row][k] for row in range(3)}
-    places = range(first + 3, first + 7)
+    quaternion_entries = range(first + 3, first + 7)
     # Half the product of the quaternion with i, j and k.
     for k, rates in enumerate(((w, z, -y, -x), (-z, w, x, -y), (y, -x, w, -z))):
-        out[v + 3 + k] = dict(zip(places, rates, strict=True))
+        out[v + 3 + k] = dict(zip(quaternion_entries, rates, strict=True))

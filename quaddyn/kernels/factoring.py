@@ -37,43 +37,46 @@ def operands(graph: Graph, i: int) -> tuple[int, ...]:
 
 def factor_graph(graph: Graph, outputs: Sequence[Expr]) -> tuple[Graph, list[Expr]]:
     """Returns a new graph with fewer operations and its expressions for the same `outputs`."""
-    return _Factoring(graph, outputs).result()
+    return _Factoring(graph, outputs).factor()
 
 
 class _Factoring:
-    """Translation of a graph to a factored one."""
+    """Translator of a graph to a factored graph."""
 
     def __init__(self, graph: Graph, outputs: Sequence[Expr]) -> None:
         self.old, self.new, self.outputs = graph, Graph(), outputs
         self.order, self.uses = live_nodes(graph, outputs)
-        self.made: dict[int, int] = {}
+        self.translated: dict[int, int] = {}
 
-    def result(self) -> tuple[Graph, list[Expr]]:
+    def factor(self) -> tuple[Graph, list[Expr]]:
         """Returns the factored graph and its outputs."""
         inner = set()  # partial sums, and products that only a sum reads, are written with that sum
         old = self.old
         for i in self.order:
             if old.op[i] == ADD:
                 inner |= {
-                    ref >> 1 for ref in operands(old, i) if self.lone(ref >> 1) and old.op[ref >> 1] in (ADD, MUL)
+                    ref >> 1
+                    for ref in operands(old, i)
+                    if self.is_used_once(ref >> 1) and old.op[ref >> 1] in (ADD, MUL)
                 }
         for i in self.order:
             if i not in inner:
-                self.made[i] = self.write(i)
+                self.translated[i] = self.translate_node(i)
         return self.new, [Expr(self.new, self.translate(out.ref)) for out in self.outputs]
 
-    def lone(self, i: int) -> bool:
+    def is_used_once(self, i: int) -> bool:
+        """Returns whether a node has a single reader."""
         return self.uses[i] == 1
 
     def translate(self, ref: int) -> int:
         """Returns the reference in the new graph for a reference in the old one."""
         i = ref >> 1
-        if i not in self.made:
-            self.made[i] = self.write(i)
-        return self.made[i] ^ (ref & 1)
+        if i not in self.translated:
+            self.translated[i] = self.translate_node(i)
+        return self.translated[i] ^ (ref & 1)
 
-    def write(self, i: int) -> int:
-        """Writes node i of the old graph to the new one."""
+    def translate_node(self, i: int) -> int:
+        """Writes node i of the old graph to the new one and returns its reference."""
         old, new, op = self.old, self.new, self.old.op[i]
         if op == CONST:
             return new.constant(old.value[i]).ref
@@ -88,9 +91,9 @@ class _Factoring:
             return new.mul(self.translate(old.left[i]), self.translate(old.right[i]))
         if op == DIV:
             return new.div(self.translate(old.left[i]), self.translate(old.right[i]))
-        return self.sum(self.terms(2 * i))
+        return self.write_factored_sum(self.flatten_sum(2 * i))
 
-    def terms(self, ref: int) -> list[tuple[tuple[int, ...], int]]:
+    def flatten_sum(self, ref: int) -> list[tuple[tuple[int, ...], int]]:
         """Returns (factors, sign) of each term of the flattened sum.
 
         One factor means that it is not a product to take apart.
@@ -101,9 +104,9 @@ class _Factoring:
         while stack:
             ref, top = stack.pop()
             i, sign = ref >> 1, ref & 1
-            if old.op[i] == ADD and (top or self.lone(i)):
+            if old.op[i] == ADD and (top or self.is_used_once(i)):
                 stack += [(old.right[i] ^ sign, False), (old.left[i] ^ sign, False)]
-            elif old.op[i] == MUL and self.lone(i):
+            elif old.op[i] == MUL and self.is_used_once(i):
                 a, b = self.translate(old.left[i]), self.translate(old.right[i])
                 out.append(((a & ~1, b & ~1), sign ^ (a & 1) ^ (b & 1)))
             else:
@@ -111,8 +114,8 @@ class _Factoring:
                 out.append(((a & ~1,), sign ^ (a & 1)))
         return out
 
-    def sum(self, terms: list[tuple[tuple[int, ...], int]]) -> int:
-        """Writes a sum of terms, taking out shared factors."""
+    def write_factored_sum(self, terms: list[tuple[tuple[int, ...], int]]) -> int:
+        """Writes a sum of terms, with common factors taken out, and returns its reference."""
         new = self.new
         while True:
             counts: dict[int, int] = {}
@@ -129,11 +132,11 @@ class _Factoring:
             for fs, s in chosen:
                 other = fs[1] if fs[0] == best else fs[0]
                 rest.append(((other,), s))
-            inside = self.sum(rest)
+            inside = self.write_factored_sum(rest)
             product = new.mul(best, inside)
-            kept = [t for t in terms if t not in chosen]
-            place = sum(1 for t in terms[:first] if t not in chosen)
-            terms = [*kept[:place], ((product & ~1,), product & 1), *kept[place:]]
+            others = [t for t in terms if t not in chosen]
+            position = sum(1 for t in terms[:first] if t not in chosen)
+            terms = [*others[:position], ((product & ~1,), product & 1), *others[position:]]
         out = new.zero.ref
         for factors, sign in terms:
             ref = factors[0] if len(factors) == 1 else new.mul(factors[0], factors[1])

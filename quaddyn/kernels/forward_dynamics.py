@@ -47,7 +47,7 @@ def solve_by_factorization(
 ) -> Vector:
     """Returns ``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree.
 
-    `rotors` add to M's diagonal.
+    `rotors` are added to the diagonal of M.
     """
     zero, above, x, n = graph.constant(0.0), ancestors(mechanism), list(b), mechanism.nv
     H = [[zero] * n for _ in range(n)]
@@ -63,13 +63,13 @@ def solve_by_factorization(
             H[column][column] = H[column][column] + rotors[column]
         for k in reversed(own):
             inverse[k] = 1.0 / H[k][k]
-            share = {j: H[k][j] * inverse[k] for j in above[k]}
+            factors = {j: H[k][j] * inverse[k] for j in above[k]}
             for row in above[k]:
                 for column in [row, *above[row]]:
-                    H[row][column] = H[row][column] - share[row] * H[k][column]
+                    H[row][column] = H[row][column] - factors[row] * H[k][column]
             for j in above[k]:
-                H[k][j] = share[j]
-                x[j] = x[j] - share[j] * x[k]
+                H[k][j] = factors[j]
+                x[j] = x[j] - factors[j] * x[k]
         add_to_parent(mechanism, at, bodies, i)
     for k in range(n):
         x[k] = x[k] * inverse[k]
@@ -88,14 +88,14 @@ def solve_by_elimination(graph: Graph, M: Sequence[Sequence[Expr]], b: Sequence[
     for k in reversed(range(n)):
         inverse[k] = 1.0 / H[k][k]
         above = [j for j in range(k) if not H[k][j].is_zero]
-        share = {j: H[k][j] * inverse[k] for j in above}
+        factors = {j: H[k][j] * inverse[k] for j in above}
         for row in above:
             for column in above:
                 if column <= row:
-                    H[row][column] = H[row][column] - share[row] * H[k][column]
-            x[row] = x[row] - share[row] * x[k]
+                    H[row][column] = H[row][column] - factors[row] * H[k][column]
+            x[row] = x[row] - factors[row] * x[k]
         for j in above:
-            H[k][j] = share[j]
+            H[k][j] = factors[j]
     for k in range(n):
         x[k] = x[k] * inverse[k]
         for j in range(k):
@@ -125,19 +125,19 @@ class ArticulatedInertia:
 
 @dataclass(frozen=True, eq=False)
 class EliminatedJoint:
-    """One eliminated degree of freedom.
+    """Quantities of one eliminated degree of freedom.
 
     Attributes:
-        axis: linear and angular velocity of the body at its unit speed.
-        row: force and moment on the body for its unit acceleration.
-        inverse: inverse of its inertia.
-        drive: its acceleration where the parent does not accelerate.
+        axis: linear and angular velocity of the body at unit joint speed.
+        row: force and moment on the body for unit joint acceleration.
+        inverse: inverse of its articulated inertia.
+        free_acceleration: its acceleration if the parent does not accelerate.
     """
 
     axis: Wrench
     row: Wrench
     inverse: Expr
-    drive: Expr
+    free_acceleration: Expr
 
 
 def solve_by_articulated_bodies(
@@ -148,26 +148,26 @@ def solve_by_articulated_bodies(
     rotors: Sequence[Expr],
     b: Sequence[Expr],
 ) -> Vector:
-    """Returns ``M^-1 b`` by articulated bodies; `rotors` add to M's diagonal."""
+    """Returns ``M^-1 b`` by the articulated-body algorithm; `rotors` are added to the diagonal of M."""
     zero = graph.constant(0.0)
     nothing = ([zero] * 3, [zero] * 3)
-    bodies = [_rigid(p, zero) for p in parameters]
+    bodies = [_rigid_body_inertia(p, zero) for p in parameters]
     pivots: dict[int, EliminatedJoint] = {}
     for i in range(len(mechanism.links) - 1, -1, -1):
         link, body = mechanism.links[i], bodies[i]
         for k, axis in reversed(list(enumerate(joint_axes(graph, link, mechanism.length), start=link.v))):
-            pivots[k] = _taken_out(body, axis, rotors[k], b[k])
+            pivots[k] = _eliminate_joint(body, axis, rotors[k], b[k])
         if link.parent >= 0:
-            _hang(bodies[link.parent], body, at.rotations[i], at.places[i])
+            _add_to_parent(bodies[link.parent], body, at.rotations[i], at.origins[i])
     x = list(b)
     motions: list[Wrench] = []
     for i, link in enumerate(mechanism.links):
         linear, angular = motions[link.parent] if link.parent >= 0 else nothing
-        linear = at.rotations[i].down(plus(linear, cross(angular, at.places[i])))
-        angular = at.rotations[i].down(angular)
+        linear = at.rotations[i].to_child(plus(linear, cross(angular, at.origins[i])))
+        angular = at.rotations[i].to_child(angular)
         for k in range(link.v, link.v + COORDINATE_COUNTS[link.kind][1]):
             p = pivots[k]
-            x[k] = p.drive - (dot(p.row[0], linear) + dot(p.row[1], angular)) * p.inverse
+            x[k] = p.free_acceleration - (dot(p.row[0], linear) + dot(p.row[1], angular)) * p.inverse
             linear = plus(linear, [x[k] * s for s in p.axis[0]])
             angular = plus(angular, [x[k] * s for s in p.axis[1]])
         motions.append((linear, angular))
@@ -186,7 +186,7 @@ def joint_axes(graph: Graph, link: MechanismBody, length: float) -> list[Wrench]
     return [*along[:2], about[2]] if link.kind == "planar" else [*along, *about]
 
 
-def _rigid(p: Sequence[Expr], zero: Expr) -> ArticulatedInertia:
+def _rigid_body_inertia(p: Sequence[Expr], zero: Expr) -> ArticulatedInertia:
     """Returns the articulated inertia of a single rigid body."""
     m, (x, y, z), (xx, xy, xz, yy, yz, zz) = p[0], p[1:4], p[4:]
     return ArticulatedInertia(
@@ -197,18 +197,18 @@ def _rigid(p: Sequence[Expr], zero: Expr) -> ArticulatedInertia:
     )
 
 
-def _taken_out(body: ArticulatedInertia, axis: Wrench, rotor: Expr, b: Expr) -> EliminatedJoint:
-    """Eliminates one degree of freedom: reduces the inertia of the body by what the free joint cannot transmit."""
+def _eliminate_joint(body: ArticulatedInertia, axis: Wrench, rotor: Expr, b: Expr) -> EliminatedJoint:
+    """Eliminates one degree of freedom, reducing the body's articulated inertia by what the joint cannot transmit."""
     s, w = axis
-    force = plus(_times(body.M, s), [dot([row[k] for row in body.C], w) for k in range(3)])
-    moment = plus(_times(body.J, w), [dot(row, s) for row in body.C])
+    force = plus(_symmetric_product(body.M, s), [dot([row[k] for row in body.C], w) for k in range(3)])
+    moment = plus(_symmetric_product(body.J, w), [dot(row, s) for row in body.C])
     inverse = 1.0 / (dot(force, s) + dot(moment, w) + rotor)
-    drive = (b - (dot(body.bias[0], s) + dot(body.bias[1], w))) * inverse
-    part = [x * inverse for x in force], [x * inverse for x in moment]
+    free_acceleration = (b - (dot(body.bias[0], s) + dot(body.bias[1], w))) * inverse
+    normalized = [x * inverse for x in force], [x * inverse for x in moment]
     pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-    body.M = [x - part[0][i] * force[j] for x, (i, j) in zip(body.M, pairs, strict=True)]
-    body.J = [x - part[1][i] * moment[j] for x, (i, j) in zip(body.J, pairs, strict=True)]
-    body.C = [[body.C[i][j] - moment[i] * part[0][j] for j in range(3)] for i in range(3)]
+    body.M = [x - normalized[0][i] * force[j] for x, (i, j) in zip(body.M, pairs, strict=True)]
+    body.J = [x - normalized[1][i] * moment[j] for x, (i, j) in zip(body.J, pairs, strict=True)]
+    body.C = [[body.C[i][j] - moment[i] * normalized[0][j] for j in range(3)] for i in range(3)]
     if rotor.is_zero:  # nothing resists along an axis that yields freely: exactly zero, and not only up to rounding
         for k in range(3):
             along = [not x.is_zero for x in (*s, *w)]
@@ -218,15 +218,18 @@ def _taken_out(body: ArticulatedInertia, axis: Wrench, rotor: Expr, b: Expr) -> 
             if along == [j == 3 + k for j in range(6)]:
                 body.J = [rotor if k in pair else x for x, pair in zip(body.J, pairs, strict=True)]
                 body.C = [[rotor] * 3 if i == k else row for i, row in enumerate(body.C)]
-    body.bias = plus(body.bias[0], [drive * x for x in force]), plus(body.bias[1], [drive * x for x in moment])
-    return EliminatedJoint(axis, (force, moment), inverse, drive)
+    body.bias = (
+        plus(body.bias[0], [free_acceleration * x for x in force]),
+        plus(body.bias[1], [free_acceleration * x for x in moment]),
+    )
+    return EliminatedJoint(axis, (force, moment), inverse, free_acceleration)
 
 
-def _hang(above: ArticulatedInertia, body: ArticulatedInertia, R: Rotation, r: Vector) -> None:
+def _add_to_parent(above: ArticulatedInertia, body: ArticulatedInertia, R: Rotation, r: Vector) -> None:
     """Adds the articulated inertia of a body to that of its parent."""
     M, J = rotate_inertia(R, body.M), rotate_inertia(R, body.J)
-    columns = [R.up([row[k] for row in body.C]) for k in range(3)]
-    C = [R.up([column[k] for column in columns]) for k in range(3)]
+    columns = [R.to_parent([row[k] for row in body.C]) for k in range(3)]
+    C = [R.to_parent([column[k] for column in columns]) for k in range(3)]
     full = [[M[0], M[1], M[2]], [M[1], M[3], M[4]], [M[2], M[4], M[5]]]
     # A point at r accelerates with a + dw x r, and its force has the moment r x f.
     shifted = [cross(r, column) for column in full]  # [r]x M by columns
@@ -241,7 +244,7 @@ def _hang(above: ArticulatedInertia, body: ArticulatedInertia, R: Rotation, r: V
     above.bias = plus(above.bias[0], f), plus(above.bias[1], n)
 
 
-def _times(S: Sequence[Expr], x: Sequence[Expr]) -> Vector:
+def _symmetric_product(S: Sequence[Expr], x: Sequence[Expr]) -> Vector:
     """Returns the product of x with a symmetric matrix, given by its upper triangle."""
     rows = [[S[0], S[1], S[2]], [S[1], S[3], S[4]], [S[2], S[4], S[5]]]
     return [dot(row, x) for row in rows]

@@ -37,7 +37,7 @@ class Graph:
         self.left: list[int] = []
         self.right: list[int] = []
         self.value: list[float] = []
-        self._known: dict[tuple[object, ...], int] = {}
+        self._nodes: dict[tuple[object, ...], int] = {}
         self._constants: dict[float, int] = {}
         self.zero = self.constant(0.0)
         self.one = self.constant(1.0)
@@ -91,7 +91,7 @@ class Graph:
         if self.op[i] == ADD:
             for one, other in ((self.left[i], self.right[i]), (self.right[i], self.left[i])):
                 if self.op[one >> 1] == CONST:
-                    return Expr(self, other ^ (x.ref & 1)), self._number(one ^ (x.ref & 1))
+                    return Expr(self, other ^ (x.ref & 1)), self._signed_constant(one ^ (x.ref & 1))
         return x, 0.0
 
     def sign(self, x: Expr) -> Expr:
@@ -113,8 +113,8 @@ class Graph:
             if self.op[j] == CONST and self.value[j] == 0.0:
                 return a
             if self.op[i] == self.op[j]:
-                return self.constant(self._number(a) + self._number(b)).ref
-        (x, m), (y, n) = self._multiple(a), self._multiple(b)
+                return self.constant(self._signed_constant(a) + self._signed_constant(b)).ref
+        (x, m), (y, n) = self._as_multiple(a), self._as_multiple(b)
         if x == y:
             return self.mul(self.constant(m + n).ref, 2 * x)
         if j < i:
@@ -154,10 +154,10 @@ class Graph:
             return self.zero.ref
         return 2 * self._node(DIV, a, b) + sign
 
-    def _number(self, ref: int) -> float:
+    def _signed_constant(self, ref: int) -> float:
         return -self.value[ref >> 1] if ref & 1 else self.value[ref >> 1]
 
-    def _multiple(self, ref: int) -> tuple[int, float]:
+    def _as_multiple(self, ref: int) -> tuple[int, float]:
         """Returns (node, factor) of a reference read as a constant multiple of a node."""
         i, sign = ref >> 1, -1.0 if ref & 1 else 1.0
         if self.op[i] == MUL and self.op[self.left[i] >> 1] == CONST:
@@ -166,9 +166,9 @@ class Graph:
 
     def _node(self, op: str, left: int, right: int, value: float = 0.0) -> int:
         key = (op, left, right, value)
-        node = self._known.get(key)
+        node = self._nodes.get(key)
         if node is None:
-            node = self._known[key] = self._append(op, left, right, value)
+            node = self._nodes[key] = self._append(op, left, right, value)
         return node
 
     def _append(self, op: str, left: int, right: int, value: float) -> int:

@@ -19,7 +19,7 @@ from .linkage import Linkage
 from .mechanism import COORDINATE_COUNTS, Mechanism, MechanismBody
 from .planar_vector import PlanarVector
 
-#: By entry of v_all the entries of v that move it, and how fast.
+#: For each entry of the velocities of all joints, (entry of v, ratio) of those that move it.
 Rows = list[list[tuple[int, Expr]]]
 
 
@@ -34,24 +34,22 @@ def moving_entries(robot: Robot, moving: Iterable[int]) -> list[int]:
 
 
 class JointCoordinateMap:
-    """Coordinates of all joints at some q.
-
-    And the maps of velocities and forces between them and the robot's coordinates.
+    """Coordinates of all joints at q, and the maps of velocities and forces between them and the robot's coordinates.
 
     Args:
         graph: records the operations.
         robot: the robot.
-        mechanism: of the robot.
-        q: (nq,) of the robot.
+        mechanism: mechanism of the robot.
+        q: (nq,) configuration of the robot.
 
     Attributes:
         coupled: whether some joints depend on others.
-        nv: of the robot.
-        q: of all joints of the mechanism.
+        nv: number of the robot's degrees of freedom.
+        q: coordinates of all joints of the mechanism.
         ranges: (entry of the robot's q, lower, upper) of the range in which loops close.
 
     Raises:
-        ModelError: a loop that has no closed form.
+        ModelError: a loop without closed form.
     """
 
     def __init__(self, graph: Graph, robot: Robot, mechanism: Mechanism, q: Sequence[Expr]) -> None:
@@ -60,31 +58,31 @@ class JointCoordinateMap:
         self.coupled, self.q = robot.coupling is not None, list(q)
         self.ranges: list[tuple[int, float, float]] = []
         self._rows: Rows = []
-        #: By entry of q_all the entry of q that it is or follows, -1 where a loop moves it.
+        #: For each coordinate of all joints, the entry of q that determines it; -1 if a loop does.
         self._q_from: list[int] = list(range(robot.nq))
-        self._linkages: list[_Closed] = []
+        self._linkages: list[_LoopCoordinates] = []
         if isinstance(robot.coupling, MimicCoupling):
-            self._mimic(robot.coupling, q)
+            self._set_mimic_map(robot.coupling, q)
         elif robot.coupling is not None:
-            self._close(robot.coupling, mechanism, q)
+            self._set_loop_map(robot.coupling, mechanism, q)
 
-    def _mimic(self, c: MimicCoupling, q: Sequence[Expr]) -> None:
+    def _set_mimic_map(self, c: MimicCoupling, q: Sequence[Expr]) -> None:
         self._q_from = c.q_from.tolist()
         maps = zip(self._q_from, c.q_scale.tolist(), c.q_offset.tolist(), strict=True)
         self.q = [q[i] * scale + offset for i, scale, offset in maps]
         rows = zip(c.v_from.tolist(), c.v_scale.tolist(), strict=True)
         self._rows = [[(i, self.graph.constant(scale))] for i, scale in rows]
 
-    def _close(self, loops: LoopCoupling, mechanism: Mechanism, q: Sequence[Expr]) -> None:
+    def _set_loop_map(self, loops: LoopCoupling, mechanism: Mechanism, q: Sequence[Expr]) -> None:
         links = {link.v: link for link in mechanism.links if COORDINATE_COUNTS[link.kind][1] == 1}
         self._rows = [[(int(i), self.graph.one)] if i >= 0 else [] for i in loops.v_from]
         turns: dict[int, PlanarVector] = {}  # by entry of v_all, of joints that follow
         for loop in loops.planar:
             assert loop is not None
-            closed = _Closed(self.graph, loops, loop, links, q)
+            closed = _LoopCoordinates(self.graph, loops, loop, links, q)
             self._linkages.append(closed)
             self.ranges += closed.ranges
-            for entry, turn, row in closed.following():
+            for entry, turn, row in closed.dependent_joints():
                 turns[entry], self._rows[entry] = turn, row
         own, self.q, self._q_from = iter(range(len(q))), [], []
         for link in mechanism.links:
@@ -97,18 +95,18 @@ class JointCoordinateMap:
                 self._q_from += entries
 
     def velocity(self, v: Sequence[Expr]) -> Vector:
-        """Returns v_all of v."""
+        """Returns the velocities of all joints, ``G v``."""
         if not self.coupled:
             return list(v)
         return [total((v[i] * x for i, x in row), self.graph.zero) for row in self._rows]
 
     def acceleration(self, v: Sequence[Expr], a: Sequence[Expr]) -> Vector:
-        """Returns a_all of v and a."""
+        """Returns the accelerations of all joints, ``G a + dG/dt v``."""
         moved = self.velocity(a)
         return [x + y for x, y in zip(moved, self.drift(v), strict=True)] if self._linkages else moved
 
     def drift(self, v: Sequence[Expr]) -> Vector:
-        """Returns a_all at ``a = 0``."""
+        """Returns the accelerations of all joints at ``a = 0``."""
         out = [self.graph.zero] * (len(self._rows) or self.nv)
         for closed in self._linkages:
             for entry, x in closed.drift(v):
@@ -116,7 +114,7 @@ class JointCoordinateMap:
         return out
 
     def force(self, tau: Sequence[Expr]) -> Vector:
-        """Returns ``G^T tau``; also a row of a matrix times G."""
+        """Returns ``G^T tau``; also used for a row of a matrix times G."""
         if not self.coupled:
             return list(tau)
         out = [self.graph.zero] * self.nv
@@ -144,32 +142,32 @@ class JointCoordinateMap:
                 row[:i] = [out[j][i] for j in range(i)]
         return out
 
-    def in_chain(self, J: Iterable[Sequence[Expr]], moving: Sequence[int]) -> list[Vector]:
-        """Returns ``J G`` by rows, over `moving_entries`, of a J over the entries `moving` of v_all."""
+    def chain_jacobian(self, J: Iterable[Sequence[Expr]], moving: Sequence[int]) -> list[Vector]:
+        """Returns ``J G`` over `moving_entries`, from a Jacobian over the entries `moving` of all joints' velocities."""
         if not self.coupled:
             return [list(row) for row in J]
-        kept, out = moving_entries(self.robot, moving), []
+        entries, out = moving_entries(self.robot, moving), []
         for row in J:
-            sums = dict.fromkeys(kept, self.graph.zero)
+            sums = dict.fromkeys(entries, self.graph.zero)
             for k, x in zip(moving, row, strict=True):
                 for i, scale in self._rows[k]:
                     sums[i] = sums[i] + x * scale
-            out.append([sums[i] for i in kept])
+            out.append([sums[i] for i in entries])
         return out
 
     def tangents(self, rates: Sequence[dict[int, Expr]]) -> list[dict[int, Expr]]:
-        """Returns, per entry of v, the rates of the entries of q, from those of all joints."""
+        """Returns the rates of the entries of q for each entry of v, from those of all joints."""
         if self.robot.coupling is None:
             return list(rates)
         return [{self._q_from[i]: x for i, x in rates[int(k)].items()} for k in self.robot.coupling.v_index]
 
-    def unit(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Returns entries of q of entries of q_all that form a quaternion or a (cos, sin)."""
+    def unit_norm_groups(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+        """Returns, as entries of the robot's q, the groups of entries that form a quaternion or a (cos, sin)."""
         return [tuple(self._q_from[i] for i in part) for part in parts]
 
 
-class _Closed:
-    """Linkage of a planar loop between entries of v and of v_all."""
+class _LoopCoordinates:
+    """Coordinates of a planar loop: velocities and accelerations of its dependent joints."""
 
     def __init__(
         self, graph: Graph, loops: LoopCoupling, loop: PlanarLoop, links: dict[int, MechanismBody], q: Sequence[Expr]
@@ -194,7 +192,7 @@ class _Closed:
         first, second, third = (cmath.rect(1.0, loop.senses[k] * angles[k]) for k in loop.corners)
         self._linkage = Linkage(graph, loop, turned, (first, second, third))
 
-    def following(self) -> list[tuple[int, PlanarVector, list[tuple[int, Expr]]]]:
+    def dependent_joints(self) -> list[tuple[int, PlanarVector, list[tuple[int, Expr]]]]:
         """Returns, for each dependent joint, its entry of v_all, (cos, sin) of it, and its row of G."""
         out = []
         for corner, (entry, sense) in enumerate(self._corners):

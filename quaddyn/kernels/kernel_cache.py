@@ -85,9 +85,9 @@ def load_or_compile(
     Args:
         robot: the robot of the program.
         element: "double" or "float".
-        what: name of the program, and all else that it depends on.
-        trace: makes the program.
-        write: makes its IR module for a target.
+        what: name of the program, and all options that it depends on.
+        trace: returns the program.
+        write: returns its IR module for a target.
 
     Raises:
         UnsupportedMachineError: machine code cannot be made or run here.

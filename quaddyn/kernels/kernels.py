@@ -1,4 +1,4 @@
-"""`Kernels`: generated code of one robot, called like `Dynamics`, on one state or on a batch."""
+"""Compiled operations of one robot, called like the methods of `Dynamics`, on one state or on a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..urdf.tree import Array
 from . import native_kernel
 from .kernel_cache import KernelSignature, load_or_compile
 from .llvm_module import batch_module
-from .llvm_writer import LARGEST_ANGLE, UNIT
+from .llvm_writer import MAX_ANGLE, UNIT_NORM_TOLERANCE
 from .native_kernel import NativeKernel
 from .operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from .parameters import parameter_names, standard_to_base_map
@@ -42,7 +42,7 @@ class BatchRneaDerivatives(NamedTuple):
 
 
 class Operation:
-    """An operation on arrays: validates the arguments and runs it by a method of the subclass."""
+    """Operation on arrays: validates the arguments and runs a method of the subclass."""
 
     def __init__(self, name: str, robot: str, signature: KernelSignature, dtype: np.dtype[Any]) -> None:
         self.name, self.robot, self.signature, self.dtype = name, robot, signature, dtype
@@ -135,9 +135,9 @@ class Operation:
         return out
 
     def _as_kernel_array(self, x: Floats) -> Floats:
-        """Returns a C-contiguous, aligned array of our type.
+        """Returns a C-contiguous, aligned array of the kernel's dtype.
 
-        Values that do not fit become infinite and are rejected later.
+        Values beyond the range of the dtype become infinite and are rejected later.
         """
         with np.errstate(over="ignore"):
             return np.require(x, dtype=self.dtype, requirements=("C", "A"))
@@ -145,7 +145,7 @@ class Operation:
     def _result_arrays(
         self, out: object, arrays: Sequence[Floats], rows: int | None
     ) -> tuple[list[Floats], list[Floats]]:
-        """Returns the arrays to compute into and those to return, the same ones where `out` can be written in place."""
+        """Returns the arrays to compute into and those to return; the same ones if `out` can be written directly."""
         shapes = [shape if rows is None else (rows, *shape) for _, shape in self.signature.outputs]
         if out is None:
             results = [np.empty(shape, dtype=self.dtype) for shape in shapes]
@@ -176,7 +176,7 @@ class Operation:
         raise NotImplementedError
 
     def _raise_if_invalid(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
-        """Raises for invalid data that the kernel has detected, unless it was only a sum close to overflow."""
+        """Raises for invalid data that the kernel detected; returns if only the sum of all values overflowed."""
         element = "double" if self.dtype == np.float64 else "float"
         for (name, _), x in zip(self.signature.inputs, arrays, strict=True):
             wrong = np.argwhere(~np.isfinite(x))
@@ -188,7 +188,7 @@ class Operation:
                 )
             if name == "q":
                 self._raise_if_invalid_configuration(
-                    np.atleast_2d(x), UNIT[element], LARGEST_ANGLE[element], x.ndim == 1
+                    np.atleast_2d(x), UNIT_NORM_TOLERANCE[element], MAX_ANGLE[element], x.ndim == 1
                 )
                 if self.check_loop_closure is not None:
                     for row in np.atleast_2d(x).astype(np.float64):
@@ -205,7 +205,7 @@ class Operation:
                 )
 
     def _raise_if_invalid_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
-        """Raises for quaternions or (cos, sin) without unit norm and for angles too large to reduce."""
+        """Raises for quaternions or (cos, sin) pairs without unit norm, and for angles too large to reduce."""
 
         def row(k: int) -> str:
             return "q" if single else f"q[{k}]"
@@ -231,7 +231,7 @@ class Operation:
 
 
 class Kernel(Operation):
-    """A compiled operation."""
+    """Compiled operation."""
 
     def __init__(
         self, name: str, robot: Robot, signature: KernelSignature, code: NativeKernel, dtype: np.dtype[Any]
@@ -279,24 +279,29 @@ class NotCompiledError(UnknownNameError, AttributeError):  # type: ignore[misc]
 
 
 class Kernels:
-    """Compiled operations of one robot, each an attribute: ``fast.rnea(q, v, a)``.
+    """Compiled operations of one robot, each an attribute: ``fast.rnea(q, v, a)``; made by `quaddyn.compile`.
 
-    Same names, argument order and conventions as `Dynamics`.  Every argument is one state, (n,), or a batch, (N, n), C
-    order; float64 or float32, contiguous or not.  ``out=`` names the array to write to, ``threads=`` distributes a
-    batch. Exactly fitting arrays (contiguous, of the kernels' own type) take a fast path with a call overhead of about
-    0.1 microseconds.
+    Names, argument order and conventions are those of `Dynamics`.  Every argument is one state, (n,), or a batch, (N,
+    n), in C order; float64 or float32, contiguous or not.  ``out=`` is the array to write to, ``threads=`` distributes
+    a batch over threads.  Exactly matching arrays (contiguous, of the kernels' dtype) take a fast path with a call
+    overhead of about 0.1 microseconds.  Compiled operations can be used by several threads at once.
 
-    Compiled operations can be shared between threads.  Made by `quaddyn.compile`.
+    Args:
+        robot: a loaded robot.
+        operations: names of the operations to compile.
+        options: whether mass properties are run-time parameters, whether friction counts, frames of external forces.
+        dtype: float64 or float32.
+        frames: names of the frames of "frame_jacobian" and "frame_drift".
 
     Attributes:
         robot: the robot.
         names: names of the compiled operations.
-        frames: frames that operations about a frame were compiled for.
+        frames: frames for which operations on a frame were compiled.
         operations: operation counts of the code, by name.
-        dtype: type of results.
-        parameter_names: with run-time parameters, a name for each; otherwise empty.
-        parameters: with run-time parameters, the robot's own; otherwise empty.
-        parameter_map: (k, 13 nb) matrix that makes run-time parameters of ``Dynamics.parameters()``.
+        dtype: dtype of results.
+        parameter_names: names of the run-time parameters; empty without run-time parameters.
+        parameters: (k,) the robot's own run-time parameters; empty without run-time parameters.
+        parameter_map: (k, 13 nb) matrix that converts ``Dynamics.parameters()`` to run-time parameters.
     """
 
     def __init__(
@@ -352,18 +357,16 @@ class Kernels:
 
 
 class FrameOperation:
-    """An operation about a named frame: ``fast.frame_jacobian(q, "FL")``."""
+    """Operation on a named frame: ``fast.frame_jacobian(q, "FL")``."""
 
     def __init__(self, name: str, calls: Mapping[str, Callable[..., Any]]) -> None:
         self.name, self.calls = name, dict(calls)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Runs the operation for one frame: the last positional argument, or `name`.
-
-        Other arguments as of every operation.
+        """Runs the operation for one frame, named by the last positional argument or by the keyword `name`.
 
         Raises:
-            UnknownNameError: not one of the frames that were compiled.
+            UnknownNameError: the operation was not compiled for this frame.
         """
         if "name" in options:
             frame = options.pop("name")

@@ -90,7 +90,7 @@ def orientations(
     rows = [[one if i == j else zero for j in range(3)] for i in range(3)]
     out: dict[int, list[Vector]] = {}
     for i in chain:
-        rows = [at.rotations[i].down(row) for row in rows]
+        rows = [at.rotations[i].to_child(row) for row in rows]
         out[i] = rows
     return out
 
@@ -129,7 +129,7 @@ def jacobian_and_origin(
                 put(link.v + k, axes[k], still)
             for k in range(2, 3) if link.kind == "planar" else range(3):
                 put(link.v + free + k - (2 if link.kind == "planar" else 0), turns[k], axes[k])
-        arm = plus(at.places[i], at.rotations[i].up(arm))
+        arm = plus(at.origins[i], at.rotations[i].to_parent(arm))
     return J, arm
 
 
@@ -146,7 +146,7 @@ def frame_acceleration(
     chain = path_from_root(mechanism, frame.link)
     angular = motion.dw
     for i in reversed(chain):
-        linear, angular = at.rotations[i].up(linear), at.rotations[i].up(angular)
+        linear, angular = at.rotations[i].to_parent(linear), at.rotations[i].to_parent(angular)
     return [*linear, *angular]
 
 
@@ -164,7 +164,7 @@ def external_wrenches(
             continue
         f, n = list(forces[6 * k : 6 * k + 3]), list(forces[6 * k + 3 : 6 * k + 6])
         for i in path_from_root(mechanism, frame.link):
-            f, n = at.rotations[i].down(f), at.rotations[i].down(n)
+            f, n = at.rotations[i].to_child(f), at.rotations[i].to_child(n)
         f = [x * L for x in f]
         point = [graph.constant(float(x)) for x in frame.point]
         wrench = f, plus(n, cross(point, f))

@@ -1,6 +1,4 @@
-"""`Linkage`: a planar loop in closed form over expressions.
-
-Angles of the dependent pivots, their rates and accelerations.
+"""Planar kinematic loops in closed form over expressions: angles, rates and accelerations of the dependent pivots.
 
 The corners of the triangle (see `quaddyn.robot.planar_loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
 first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and
@@ -8,8 +6,8 @@ first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|
 
 Around the loop turning rates add up to zero, and so do their moments: ``sum w_k = 0``, ``sum w_k P_k = 0`` over the
 pivots P_k.  A unit rate of one pivot hence makes the corners turn at minus its barycentric coordinates in the triangle.
-Where the others do not accelerate, the corners do so with ``sum a_k = 0``, ``sum a_k U_k = i sum W_b^2 d_b`` over the
-bars d_b and their rates W_b.
+If the other pivots do not accelerate, the corners do so with ``sum a_k = 0``, ``sum a_k U_k = i sum W_b^2 d_b`` over
+the bars d_b and their rates W_b.
 """
 
 from __future__ import annotations
@@ -22,18 +20,18 @@ from .planar_vector import PlanarVector
 
 
 class Linkage:
-    """A planar loop at some angles of its independent joints.
+    """Planar loop at given angles of its independent joints.
 
     Args:
         graph: records the operations.
         loop: the loop.
-        turned: by pivot that does not follow, a unit vector and a constant one, whose product is the turn from home of
-            the bar behind it against the one before.
-        onto: by corner (0, 1, 2), a constant unit vector to be turned.
+        turned: for each independent pivot, a unit vector and a constant one, whose product is the rotation from home of
+            the bar behind the pivot relative to the bar before it.
+        onto: for each corner (0, 1, 2), a constant unit vector to be rotated.
 
     Attributes:
-        turns: by corner, this vector turned as the bar behind the corner is against the one before.
-        ratios: by pivot that does not follow, what each corner turns at its unit rate.
+        turns: for each corner, this vector rotated like the bar behind the corner relative to the bar before it.
+        ratios: for each independent pivot, the rates of the three corners at its unit rate.
     """
 
     def __init__(
@@ -47,15 +45,15 @@ class Linkage:
         one, self._count = PlanarVector.of(graph, 1.0), len(loop.joints)
         sides: list[PlanarVector] = []
         last: list[tuple[PlanarVector, complex]] = []  # how the last bar of a side is turned against its first
-        #: By pivot: its side, where it is on it, and how the bar behind it is turned, in the axes of the side.
-        self._placed: dict[int, tuple[int, PlanarVector, tuple[PlanarVector, complex]]] = {}
+        #: For each pivot: its side, its position on it, and the rotation of the bar behind it, in the side's axes.
+        self._pivots: dict[int, tuple[int, PlanarVector, tuple[PlanarVector, complex]]] = {}
         for corner in range(3):
             turn, constant, at = one, 1.0 + 0.0j, PlanarVector.of(graph, 0.0)
-            for place in loop.side(corner):
-                k = place % self._count
+            for position in loop.side(corner):
+                k = position % self._count
                 if k in turned:
                     turn, constant = turn * turned[k][0], constant * turned[k][1]
-                self._placed[k] = corner, at, (turn, constant)
+                self._pivots[k] = corner, at, (turn, constant)
                 at = at + turn * (constant * loop.bars[k])
             sides.append(at)
             last.append((turn, constant))
@@ -66,7 +64,7 @@ class Linkage:
         bend, along = PlanarVector(g, self._area), S0.scaled(1.0 / squares[0])
         self._corners = [PlanarVector.of(graph, 0.0), S0, S0 + along * bend]
         # Turns of the first bars of sides 1 and 2: what the sides are now over what they are at home.
-        first, second = _over(S1, squares[1]), -_over(S2, squares[2])
+        first, second = _reciprocal(S1, squares[1]), -_reciprocal(S2, squares[2])
         rest = PlanarVector(squares[0] + g, self._area)
         self._sides = [one, along * (bend * first), along * (rest * second)]
         onwards = PlanarVector(g + squares[1], -self._area)
@@ -80,29 +78,29 @@ class Linkage:
         self.ratios = {k: self._ratio(k) for k in turned}
 
     def _ratio(self, k: int) -> tuple[Expr, Expr, Expr]:
-        side, at, _ = self._placed[k]
+        side, at, _ = self._pivots[k]
         at = at if side == 0 else self._corners[side] + self._sides[side] * at
         _, U1, U2 = self._corners
         first, second = U2.cross(at) * self._inverse, at.cross(U1) * self._inverse
         return -(1.0 + first + second), first, second
 
     def drift(self, rates: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
-        """Returns the accelerations of the corners where the other pivots turn at these rates and do not accelerate.
+        """Returns the accelerations of the corners if the independent pivots rotate at constant rates.
 
         Args:
-            rates: by independent pivot.
+            rates: rate of each independent pivot.
         """
         graph, loop = self.graph, self.loop
         of_corner = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
         rate, pulled = graph.zero, PlanarVector.of(graph, 0.0)
         for corner in range(3):
-            for place in loop.side(corner):
-                k = place % self._count
+            for position in loop.side(corner):
+                k = position % self._count
                 if k in rates:
                     rate = rate + rates[k]
                 elif corner > 0:  # all counts against the first bar of side 0
                     rate = rate + of_corner[corner]
-                _, _, turn = self._placed[k]
+                _, _, turn = self._pivots[k]
                 bar = self._sides[corner] * (turn[0] * (turn[1] * loop.bars[k]))
                 if len(loop.side(corner)) == 1:
                     bar = self._corners[(corner + 1) % 3] + -self._corners[corner]
@@ -112,6 +110,6 @@ class Linkage:
         return -(first + second), first, second
 
 
-def _over(side: PlanarVector, square: Expr) -> PlanarVector:
+def _reciprocal(side: PlanarVector, square: Expr) -> PlanarVector:
     """Returns ``1 / side``."""
     return side.conjugate.scaled(1.0 / square)

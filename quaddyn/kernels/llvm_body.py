@@ -14,22 +14,22 @@ from collections.abc import Sequence
 from .factoring import operands
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
 from .llvm_registers import RegisterAllocator
-from .llvm_writer import LARGEST_ANGLE, UNIT, Target, VectorWriter
+from .llvm_writer import MAX_ANGLE, UNIT_NORM_TOLERANCE, Target, VectorWriter
 from .program import Program
 
-#: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
+#: Maximum number of operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
 #: parts of half this size.
-PART = 3000
-#: Most stored values in one function, for the same reason.
-STORES = 400
+MAX_OPERATIONS_PER_FUNCTION = 3000
+#: Maximum number of stored values in one function, for the same reason.
+MAX_STORES_PER_FUNCTION = 400
 
 #: A longer function is cut into basic blocks of about so many instructions.  LLVM's scheduler works within blocks, and
 #: in one that holds a whole program it stretches lives of values until a sixth of the time goes to spilling them.
-BLOCK = 120
-SHORT = 600
+BASIC_BLOCK_SIZE = 120
+MAX_SINGLE_BLOCK_SIZE = 600
 
-#: Registers left to what an instruction, a sine or a block being turned need beside their operands.
-SPARE = 8
+#: Registers reserved for temporaries of an instruction, a sine or the transposition of a block.
+RESERVED_REGISTERS = 8
 
 ATTRIBUTES = "nounwind noinline alignstack(64)"
 
@@ -37,70 +37,72 @@ Window = tuple[str, int, int, list[int], int]
 
 
 class ProgramBodyWriter:
-    """Writer of a program as one or more functions over rows of its inputs and outputs.
+    """Writer of a program as one or more LLVM functions over rows of its inputs and outputs.
 
-    Parts pass values on through a workspace in memory; each loads, transposes and stores rows as close to their use as
-    possible.
+    Long programs are split into parts, which exchange values through a workspace in memory.  Each part loads,
+    transposes and stores rows as close to their use as possible.
 
     Args:
         program: the program.
         name: name of the function.
         target: vector unit.
-        lanes: number of states at once.
+        lanes: number of states processed at once.
     """
 
     def __init__(self, program: Program, name: str, target: Target, lanes: int) -> None:
         self.program, self.name, self.element, self.lanes = program, name, target.element, lanes
-        self.room = target.registers - SPARE if lanes > 1 else len(program.order)
-        self.pointers = [f"%in{k}" for k in range(len(program.inputs))]
-        self.targets = [f"%out{k}" for k in range(len(program.outputs))]
-        self.starts: list[tuple[int, int, str]] = []  # first index, size, pointer
-        self.angles = program.turned
+        self.n_registers = target.registers - RESERVED_REGISTERS if lanes > 1 else len(program.order)
+        self.input_pointers = [f"%in{k}" for k in range(len(program.inputs))]
+        self.output_pointers = [f"%out{k}" for k in range(len(program.outputs))]
+        self.input_rows: list[tuple[int, int, str]] = []  # first index, size, pointer
+        self.angles = program.angle_factors
         self.ranges = {k: (low, high) for k, low, high in program.ranges}
         start = 0
-        for pointer, (_, size) in zip(self.pointers, program.inputs, strict=True):
-            self.starts.append((start, size, pointer))
+        for pointer, (_, size) in zip(self.input_pointers, program.inputs, strict=True):
+            self.input_rows.append((start, size, pointer))
             start += size
         graph = program.graph
         work = [i for i in program.order if graph.op[i] not in (CONST, INPUT) and i not in program.fused]
-        self.sources = {graph.left[i]: i for i in program.order if graph.op[i] == INPUT}
-        self.pairs: dict[tuple[int, float], dict[str, int]] = {}
+        self.input_nodes = {graph.left[i]: i for i in program.order if graph.op[i] == INPUT}
+        self.sin_cos_pairs: dict[tuple[int, float], dict[str, int]] = {}
         for i in work:
             if graph.op[i] in (SIN, COS):
-                self.pairs.setdefault((graph.left[i] >> 1, graph.value[i]), {})[graph.op[i]] = i
-        #: Whether something not finite could get lost on its way to the results.
-        self.forgetful = any(graph.op[i] in (DIV, SIGN) for i in work)
-        count = 1 if len(work) <= PART else math.ceil(2 * len(work) / PART)
+                self.sin_cos_pairs.setdefault((graph.left[i] >> 1, graph.value[i]), {})[graph.op[i]] = i
+        #: Whether a value that is not finite may fail to reach the results, so that inputs must be checked.
+        self.checks_all_inputs = any(graph.op[i] in (DIV, SIGN) for i in work)
+        count = (
+            1 if len(work) <= MAX_OPERATIONS_PER_FUNCTION else math.ceil(2 * len(work) / MAX_OPERATIONS_PER_FUNCTION)
+        )
         bounds = [len(work) * k // count for k in range(count + 1)]
         self.parts = [work[a:b] for a, b in itertools.pairwise(bounds)]
-        self.home = {i: k for k, part in enumerate(self.parts) for i in part}
+        self.part_of_node = {i: k for k, part in enumerate(self.parts) for i in part}
         self.slots: dict[int, int] = {}
-        self.late = lanes == 1  # whether results are stored when all is done
-        self._begin(0)
+        self.stores_at_end = lanes == 1  # whether results are stored after all computations
+        self._begin_part(0)
         self.windows = self._windows()
 
-    def _begin(self, part: int) -> None:
+    def _begin_part(self, part: int) -> None:
         self.part, self.w = part, VectorWriter(self.element, self.lanes)
-        self.values = RegisterAllocator(self.w, self.room)
+        self.values = RegisterAllocator(self.w, self.n_registers)
         self.sums: list[str] = []
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
         self.outside: list[str] = []
-        self.seen: set[int] = set()  # inputs that were looked at
-        self.looked: set[int] = set()  # results that were looked at
+        self.checked_inputs: set[int] = set()
+        self.checked_results: set[int] = set()
 
     def functions(self) -> str:
         """Returns the functions, the one called `name` last.
 
         ``i64 (in..., out...)``, nonzero where the data were invalid.
         """
-        self._find_slots()
-        parameters = ", ".join(f"ptr noalias {x}" for x in (*self.pointers, *self.targets))
+        self._assign_workspace_slots()
+        parameters = ", ".join(f"ptr noalias {x}" for x in (*self.input_pointers, *self.output_pointers))
         if len(self.parts) == 1:
             return self._function(0, self.name, parameters)
         inner = parameters + ", ptr noalias %work"
         texts = [self._function(k, f"{self.name}_{k}", inner) for k in range(len(self.parts))]
-        arguments = ", ".join(f"ptr {x}" for x in (*self.pointers, *self.targets, "%work"))
+        arguments = ", ".join(f"ptr {x}" for x in (*self.input_pointers, *self.output_pointers, "%work"))
         lines = [
             f"define internal i64 @{self.name}({parameters}) {ATTRIBUTES} {{",
             f"  %work = alloca [{max(1, len(self.slots))} x {self.w.type}], align 64",
@@ -111,45 +113,45 @@ class ProgramBodyWriter:
         lines += [f"  ret i64 %all{len(self.parts) - 1}", "}"]
         return "\n\n".join([*texts, "\n".join(lines)])
 
-    def _reads(self, i: int) -> list[int]:
+    def _operand_nodes(self, i: int) -> list[int]:
         """Returns the nodes whose values the code of node i reads, through products fused into it."""
         graph, out = self.program.graph, []
         for ref in operands(graph, i):
             j = ref >> 1
             if j in self.program.fused:
-                out += self._reads(j)
+                out += self._operand_nodes(j)
             elif graph.op[j] != CONST:
                 out.append(j)
         return out
 
-    def _find_slots(self) -> None:
-        """Assigns places in the workspace to values that another part than their own reads."""
-        for i, part in self.home.items():
-            for j in self._reads(i):
-                self._share(j, part)
+    def _assign_workspace_slots(self) -> None:
+        """Assigns workspace slots to the values that are read by a part that does not compute them."""
+        for i, part in self.part_of_node.items():
+            for j in self._operand_nodes(i):
+                self._assign_slot_if_shared(j, part)
         for _, _, _, refs, part in self.windows:
             for ref in refs:
-                self._share(ref >> 1, part)
+                self._assign_slot_if_shared(ref >> 1, part)
 
-    def _share(self, i: int, part: int) -> None:
-        """Assigns a place in the workspace to value i if a part reads it that does not compute it."""
-        if self.home.get(i, part) != part and i not in self.slots:
+    def _assign_slot_if_shared(self, i: int, part: int) -> None:
+        """Assigns a workspace slot to value i if `part` does not compute it itself."""
+        if self.part_of_node.get(i, part) != part and i not in self.slots:
             self.slots[i] = len(self.slots)
 
     def _windows(self) -> list[Window]:
-        """Returns the stores: pointer, size of the row, first entry, references, and a part in which all are known."""
+        """Returns the stores: pointer, row size, first entry, references, and a part in which all values are known."""
         out: list[Window] = []
         first, plain, busy = 0, len(self.parts), [0] * len(self.parts)
-        for pointer, (_, shape) in zip(self.targets, self.program.outputs, strict=True):
+        for pointer, (_, shape) in zip(self.output_pointers, self.program.outputs, strict=True):
             size = math.prod(shape)
             refs = [r.ref for r in self.program.results[first : first + size]]
             step = self.lanes if self.lanes > 1 else 1
             for start in self.w.windows(size) if self.lanes > 1 else range(size):
                 values = refs[start : start + step]
-                part = max(self.home.get(r >> 1, 0) for r in values)
-                if busy[part] + step > STORES:
+                part = max(self.part_of_node.get(r >> 1, 0) for r in values)
+                if busy[part] + step > MAX_STORES_PER_FUNCTION:
                     part = len(busy) - 1
-                    if part < plain or busy[part] + step > STORES:
+                    if part < plain or busy[part] + step > MAX_STORES_PER_FUNCTION:
                         busy.append(0)
                         part += 1
                 busy[part] += step
@@ -158,8 +160,8 @@ class ProgramBodyWriter:
         self.parts += [[] for _ in busy[len(self.parts) :]]
         return out
 
-    def _events(self, part: int) -> list[int | Window]:
-        """Returns nodes in the order of writing, and every window of results once it is complete."""
+    def _write_order(self, part: int) -> list[int | Window]:
+        """Returns the nodes of a part in order, each window of results following the node that completes it."""
         out: list[int | Window] = []
         waiting: dict[int, list[Window]] = {}
         place = {i: k for k, i in enumerate(self.parts[part])}
@@ -167,7 +169,7 @@ class ProgramBodyWriter:
             if window[4] == part:
                 last = max((place.get(ref >> 1, -1) for ref in window[3]), default=-1)
                 waiting.setdefault(last, []).append(window)
-        if self.late:  # stores in between would only hold up what is loaded after them
+        if self.stores_at_end:  # stores in between would only hold up what is loaded after them
             return [*self.parts[part], *itertools.chain.from_iterable(waiting.values())]
         out += waiting.get(-1, [])
         for k, i in enumerate(self.parts[part]):
@@ -175,48 +177,48 @@ class ProgramBodyWriter:
         return out
 
     def _function(self, part: int, name: str, parameters: str) -> str:
-        self._begin(part)
-        w, values, events = self.w, self.values, self._events(part)
-        cut = len(self.parts[part]) > SHORT
+        self._begin_part(part)
+        w, values, events = self.w, self.values, self._write_order(part)
+        cut = len(self.parts[part]) > MAX_SINGLE_BLOCK_SIZE
         if cut:
             w.line("%never = icmp eq ptr %in0, null")
         for i, slot in self.slots.items():
-            if self.home[i] < part:
-                values.far[i] = f"%work{slot}"
+            if self.part_of_node[i] < part:
+                values.in_memory[i] = f"%work{slot}"
                 w.line(f"%work{slot} = getelementptr {w.type}, ptr %work, i64 {slot}")
-        reads = [self._reads(e) if isinstance(e, int) else self._stored(e) for e in events]
+        reads = [self._operand_nodes(e) if isinstance(e, int) else self._stored_nodes(e) for e in events]
         for time in range(len(events) - 1, -1, -1):
             for j in reads[time]:
-                values.ahead.setdefault(j, []).append(time)
+                values.next_reads.setdefault(j, []).append(time)
         if w.lanes == 1:
-            self.turn_together()
+            self.write_sin_cos_vectors()
         for time, event in enumerate(events):
             for j in reads[time]:
                 self._fetch(j, keep=reads[time])
                 values.read(j, time)
             if isinstance(event, int):
-                self._make(event, keep=reads[time])
+                self._write_node(event, keep=reads[time])
             else:
                 pointer, size, start, refs, _ = event
                 w.store(pointer, size, start, [self.get(ref) for ref in refs])
-                self._look_at_results(event)
+                self._check_results(event)
             for j in {*reads[time], event if isinstance(event, int) else -1}:
-                values.drop(j)
+                values.release(j)
             if cut:
-                w.cut("%never", "cold", BLOCK)
-        for first, size, _ in self.starts if part == 0 else ():  # what nothing reads is looked at all the same
+                w.begin_block_if_longer("%never", "cold", BASIC_BLOCK_SIZE)
+        for first, size, _ in self.input_rows if part == 0 else ():  # inputs that no node reads are checked, too
             for k in range(first, first + size):
-                if k not in self.seen:
+                if k not in self.checked_inputs:
                     self._load_inputs(k, keep=())
-        bad = self.verdict()
+        bad = self.write_invalid_flag()
         w.line(f"%bad = zext i1 {bad} to i64")
         w.line("ret i64 %bad")
         cold = ["cold:", "  ret i64 1"] if cut else []
         head = f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"
-        return "\n".join([head, *values.head(), *w.lines, *cold, "}"])
+        return "\n".join([head, *values.allocation(), *w.lines, *cold, "}"])
 
     # -- values --------------------------------------------------------------------------------------------------
-    def _stored(self, window: Window) -> list[int]:
+    def _stored_nodes(self, window: Window) -> list[int]:
         return [ref >> 1 for ref in window[3] if self.program.graph.op[ref >> 1] != CONST]
 
     def _fetch(self, i: int, keep: Sequence[int]) -> None:
@@ -228,11 +230,11 @@ class ProgramBodyWriter:
 
     def _load_inputs(self, index: int, keep: Sequence[int]) -> None:
         """Loads an input, with its neighbors in memory."""
-        first, size, pointer = next(s for s in self.starts if s[0] <= index < s[0] + s[1])
+        first, size, pointer = next(s for s in self.input_rows if s[0] <= index < s[0] + s[1])
         for k, x in self.w.load(pointer, size, index - first).items():
-            self._meet(first + k, x)
-            i = self.sources.get(first + k, -1)
-            if self.values.wanted(i) and i not in self.values:
+            self._validate_input(first + k, x)
+            i = self.input_nodes.get(first + k, -1)
+            if self.values.is_read_again(i) and i not in self.values:
                 self.values.define(i, x, keep)
 
     def get(self, ref: int) -> str:
@@ -240,32 +242,32 @@ class ProgramBodyWriter:
         graph, i = self.program.graph, ref >> 1
         if graph.op[i] == CONST:
             return self.w.literal(-graph.value[i] if ref & 1 else graph.value[i])
-        return self.w.neg(self.values.near[i]) if ref & 1 else self.values.near[i]
+        return self.w.neg(self.values.in_register[i]) if ref & 1 else self.values.in_register[i]
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
-    def _make(self, i: int, keep: Sequence[int]) -> None:
-        """Writes node i; a sine is written with its cosine."""
+    def _write_node(self, i: int, keep: Sequence[int]) -> None:
+        """Writes node i; a sine is written together with its cosine."""
         graph = self.program.graph
         if i in self.values:
             return
         if graph.op[i] not in (SIN, COS):
-            self._made(i, self.node(i), keep)
+            self._define_value(i, self.write_operation(i), keep)
             return
         key = graph.left[i] >> 1, graph.value[i]
-        for op, x in zip((SIN, COS), self.w.sin_cos(self.values.near[key[0]], [key[1]]), strict=True):
-            j = self.pairs[key].get(op, -1)
-            if self.home.get(j, -1) == self.part:
-                self._made(j, x, keep)
+        for op, x in zip((SIN, COS), self.w.sin_cos(self.values.in_register[key[0]], [key[1]]), strict=True):
+            j = self.sin_cos_pairs[key].get(op, -1)
+            if self.part_of_node.get(j, -1) == self.part:
+                self._define_value(j, x, keep)
 
-    def _made(self, i: int, x: str, keep: Sequence[int]) -> None:
-        """Defines value i as x, also for later parts."""
+    def _define_value(self, i: int, x: str, keep: Sequence[int]) -> None:
+        """Defines value i as x, and stores it in the workspace if other parts read it."""
         if i in self.slots:
             at = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
-            self.values.put(i, x, at)
-        if self.values.wanted(i):
+            self.values.store(i, x, at)
+        if self.values.is_read_again(i):
             self.values.define(i, x, keep)
 
-    def node(self, i: int) -> str:
+    def write_operation(self, i: int) -> str:
         """Writes the operation of node i and returns its result."""
         graph, fused, w, get = self.program.graph, self.program.fused, self.w, self.get
         op, left, right = graph.op[i], graph.left[i], graph.right[i]
@@ -277,7 +279,7 @@ class ProgramBodyWriter:
             return w.sign(get(left))
         if op == SQRT:
             root = w.sqrt(get(left))
-            self._look(root)
+            self._add_to_finite_check(root)
             return root
         if right >> 1 in fused:
             a, b = graph.left[right >> 1], graph.right[right >> 1]
@@ -289,10 +291,14 @@ class ProgramBodyWriter:
             return w.op("fsub", get(left), get(right & ~1))
         return w.op("fadd", get(left), get(right))
 
-    def turn_together(self) -> None:
-        """Writes sines and cosines of a single state, several angles in one vector."""
+    def write_sin_cos_vectors(self) -> None:
+        """Writes the sines and cosines of a single state, several angles in one vector."""
         w = self.w
-        wanted = [key for key, pair in self.pairs.items() if any(self.home[i] == self.part for i in pair.values())]
+        wanted = [
+            key
+            for key, pair in self.sin_cos_pairs.items()
+            if any(self.part_of_node[i] == self.part for i in pair.values())
+        ]
         packs = 8 if w.element == "double" else 16
         for start in range(0, len(wanted), packs):
             group = wanted[start : start + packs]
@@ -301,9 +307,9 @@ class ProgramBodyWriter:
             for node, _ in group:
                 if node not in self.values and self.program.graph.op[node] != INPUT:  # a multiple of an input
                     self._fetch(self.program.graph.right[node] >> 1, keep=())
-                    self._make(node, keep=())
+                    self._write_node(node, keep=())
                 self._fetch(node, keep=())
-                given.append(self.values.near[node])
+                given.append(self.values.in_register[node])
             wide.lines, wide.count = w.lines, w.count
             x = "zeroinitializer"
             for k, value in enumerate(given):
@@ -313,36 +319,36 @@ class ProgramBodyWriter:
             w.count = wide.count
             for key, both in zip(group, turned, strict=True):
                 for op, y in zip((SIN, COS), both, strict=True):
-                    i = self.pairs[key].get(op, -1)
-                    if self.home.get(i, -1) == self.part:
-                        self._made(i, y, keep=())
+                    i = self.sin_cos_pairs[key].get(op, -1)
+                    if self.part_of_node.get(i, -1) == self.part:
+                        self._define_value(i, y, keep=())
 
     # -- a look at the data --------------------------------------------------------------------------------------
-    def _look(self, x: str) -> None:
-        """Adds x to a sum that is finite only if all values are.
+    def _add_to_finite_check(self, x: str) -> None:
+        """Adds x to a sum that is finite only if all added values are.
 
-        A sum close to overflow can be infinite, too; the caller examines the data then.
+        Such a sum can also overflow; the caller then validates the data itself.
         """
         if len(self.sums) < 4:
             self.sums.append(x)
         else:
             self.sums.append(self.w.op("fadd", self.sums.pop(0), x))
 
-    def _look_at_results(self, window: Window) -> None:
+    def _check_results(self, window: Window) -> None:
         """Adds the results of a window to the sum of validated values."""
-        for i in self._stored(window):
-            if i not in self.looked:
-                self.looked.add(i)
-                self._look(self.values.near[i])
+        for i in self._stored_nodes(window):
+            if i not in self.checked_results:
+                self.checked_results.add(i)
+                self._add_to_finite_check(self.values.in_register[i])
 
-    def _meet(self, index: int, x: str) -> None:
-        """Validates an input: finite, and where it matters of unit norm, in its range, or not too large an angle.
+    def _validate_input(self, index: int, x: str) -> None:
+        """Writes the checks of an input: finite; where required, of unit norm, within its range, or a moderate angle.
 
-        An input that is not finite makes a result so that depends on it, unless a quotient or a sign comes between.
+        An input that is not finite makes every dependent result non-finite, unless a quotient or a sign intervenes.
         """
-        if index in self.seen or self.part > 0:
+        if index in self.checked_inputs or self.part > 0:
             return
-        self.seen.add(index)
+        self.checked_inputs.add(index)
         group = next((g for g in self.program.units if index in g), None)
         if group is not None:
             self.norms[group] = self.w.fma(x, x, self.norms.get(group) or self.w.literal(-1.0))
@@ -353,11 +359,11 @@ class ProgramBodyWriter:
         if index in self.angles:
             x = x if self.angles[index] <= 1.0 else self.w.op("fmul", x, self.w.literal(self.angles[index]))
             self.squares = self.w.fma(x, x, self.squares) if self.squares else self.w.op("fmul", x, x)
-        elif group is None and (self.forgetful or index not in self.sources):
-            self._look(x)
+        elif group is None and (self.checks_all_inputs or index not in self.input_nodes):
+            self._add_to_finite_check(x)
 
-    def verdict(self) -> str:
-        """Writes whether anything is not finite, not of unit norm, out of range, or may be too large an angle."""
+    def write_invalid_flag(self) -> str:
+        """Writes whether any value is not finite, not of unit norm, out of range, or possibly too large an angle."""
         w, t, e = self.w, self.w.type, self.w.element
         total = w.literal(0.0)
         for x in self.sums:
@@ -366,12 +372,12 @@ class ProgramBodyWriter:
         bad = w.new(f"fcmp uno {t} {rest}, {rest}")
         for norm in self.norms.values():
             size = w.new(f"call {t} @llvm.fabs.{w.suffix}({t} {norm})")
-            off = w.new(f"fcmp ugt {t} {size}, {w.literal(UNIT[e])}")
+            off = w.new(f"fcmp ugt {t} {size}, {w.literal(UNIT_NORM_TOLERANCE[e])}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
         for out in self.outside:
             bad = w.new(f"or {w.bool_type} {bad}, {out}")
         if self.squares:  # of all angles together
-            off = w.new(f"fcmp ugt {t} {self.squares}, {w.literal(LARGEST_ANGLE[e] ** 2)}")
+            off = w.new(f"fcmp ugt {t} {self.squares}, {w.literal(MAX_ANGLE[e] ** 2)}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
         if w.lanes == 1:
             return bad

@@ -9,10 +9,10 @@ from .llvm_python_entry import call
 from .llvm_writer import BYTES, Target, VectorWriter
 from .program import Program
 
-#: Most bytes of stack that the last rows of a batch may be padded in: a regressor of a hundred bodies would need 8 MB.
-SCRATCH = 1 << 18
-#: Up to so many rows cost less one by one than a block in which the others are padding.
-FEW = 3
+#: Maximum stack memory for padding the last rows of a batch [bytes]; a regressor of 100 bodies would need 8 MB.
+MAX_PADDING_BYTES = 1 << 18
+#: Maximum number of remaining rows that are computed one by one; more are padded to a whole block.
+MAX_SINGLE_ROWS = 3
 
 
 def batch_module(program: Program, target: Target) -> str:
@@ -21,7 +21,7 @@ def batch_module(program: Program, target: Target) -> str:
         ProgramBodyWriter(program, "one_body", target, 1).functions(),
         ProgramBodyWriter(program, "block_body", target, target.lanes).functions(),
     ]
-    parts.append(_batch(program, target))
+    parts.append(_batch_function(program, target))
     if len(program.outputs) == 1:
         parts.append(call(program, target))
     parts.append(_declarations(target))
@@ -41,7 +41,7 @@ def _declarations(target: Target) -> str:
     return "\n".join(out)
 
 
-def _batch(program: Program, target: Target) -> str:
+def _batch_function(program: Program, target: Target) -> str:
     """Writes ``i64 batch(i64 n, in..., out...)``.
 
     Whole blocks in place, the rest padded on the stack, or row by row.
@@ -52,7 +52,7 @@ def _batch(program: Program, target: Target) -> str:
     n_in = len(program.inputs)
     names = [f"%in{k}" for k in range(n_in)] + [f"%out{k}" for k in range(len(program.outputs))]
     parameters = ", ".join(["i64 %n", *(f"ptr {x}" for x in names)])
-    padded = sum(sizes) * W * size <= SCRATCH
+    padded = sum(sizes) * W * size <= MAX_PADDING_BYTES
     lines = [f"define i64 @batch({parameters}) nounwind {{", "entry:"]
     for k, s in enumerate(sizes if padded else ()):
         lines.append(f"  %pad{k} = alloca [{max(1, s * W)} x {e}], align 64")
@@ -124,7 +124,7 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
     size = BYTES[e]
     lines = [
         "some:",
-        f"  %few = icmp ule i64 %rest, {FEW}",
+        f"  %few = icmp ule i64 %rest, {MAX_SINGLE_ROWS}",
         "  br i1 %few, label %rows, label %tail",
         *_rest_by_row("rows", names, sizes, e),
         "tail:",

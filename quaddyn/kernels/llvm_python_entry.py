@@ -14,7 +14,7 @@ from typing import Final
 from .llvm_writer import BYTES, Target
 from .program import Program
 
-#: What `call` finds in its table of addresses.
+#: Entries of the table of addresses that `call` reads.
 CONTEXT: Final = (
     "ndarray",
     "descr",
@@ -28,7 +28,7 @@ CONTEXT: Final = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
 )
-#: Batches from this size on let other Python threads run meanwhile.
+#: Minimum number of rows of a batch for which the global interpreter lock is released.
 GIL_ROWS: Final = 64
 #: Flags of an array: C order and aligned, and writeable besides.
 READABLE: Final = 0x101

@@ -1,7 +1,7 @@
-"""`RegisterAllocator`: which values of straight-line code are in registers, and which are spilled to memory.
+"""Register allocation of straight-line code: which values are in registers, and which are spilled to memory.
 
-The writer itself spills values that are not read for long, not LLVM: the one whose next read is furthest ahead goes
-first, which is optimal.  LLVM's allocator, which considers whole live ranges, moves twice as many values.
+The writer spills values itself instead of leaving this to LLVM: the value whose next read is furthest ahead is spilled
+first, which is optimal (Belady).  LLVM's allocator, which considers whole live ranges, moves twice as many values.
 
 Source: Belady, *A study of replacement algorithms for a virtual-storage computer*, 1966.
 """
@@ -14,81 +14,85 @@ from .llvm_writer import BYTES, VectorWriter
 
 
 class RegisterAllocator:
-    """Values of one function by number, each in a register, in memory, or not computed.
+    """Location of the values of one function: in a register, in memory, or not computed.
 
     Args:
-        w: writes the function.
-        room: number of registers that they may occupy.
+        w: writer of the function.
+        n_registers: number of registers available to the values.
 
     Attributes:
-        near: names of values in registers.
-        far: addresses of values in memory.
-        ahead: times at which each value is read, the next time last.
+        in_register: names of values in registers, by value.
+        in_memory: addresses of values in memory, by value.
+        next_reads: times at which each value is read, the next one last.
     """
 
-    def __init__(self, w: VectorWriter, room: int) -> None:
-        self.w, self.room = w, room
-        self.near: dict[int, str] = {}
-        self.far: dict[int, str] = {}
-        self.ahead: dict[int, list[int]] = {}
-        self._free: list[str] = []  # places that nobody needs any more
-        self._places = 0
+    def __init__(self, w: VectorWriter, n_registers: int) -> None:
+        self.w, self.n_registers = w, n_registers
+        self.in_register: dict[int, str] = {}
+        self.in_memory: dict[int, str] = {}
+        self.next_reads: dict[int, list[int]] = {}
+        self._free: list[str] = []  # spill slots that can be reused
+        self._n_spill_slots = 0
 
     def __contains__(self, i: int) -> bool:
-        return i in self.near or i in self.far
+        return i in self.in_register or i in self.in_memory
 
-    def wanted(self, i: int) -> bool:
+    def is_read_again(self, i: int) -> bool:
         """Returns whether value i will be read again."""
-        return bool(self.ahead.get(i))
+        return bool(self.next_reads.get(i))
 
     def read(self, i: int, time: int) -> None:
         """Records that value i was read at this time."""
-        while self.ahead[i] and self.ahead[i][-1] <= time:
-            self.ahead[i].pop()
+        while self.next_reads[i] and self.next_reads[i][-1] <= time:
+            self.next_reads[i].pop()
 
     def fetch(self, i: int, keep: Collection[int]) -> None:
-        """Loads a value from memory into a register; those of `keep` are not spilled."""
-        if i not in self.near:
-            x = self.w.new(f"load {self.w.type}, ptr {self.far[i]}, align {self._align}")
+        """Loads a value from memory into a register without spilling the values in `keep`."""
+        if i not in self.in_register:
+            x = self.w.new(f"load {self.w.type}, ptr {self.in_memory[i]}, align {self._align}")
             self.define(i, x, keep)
 
     def define(self, i: int, x: str, keep: Collection[int]) -> None:
-        """Sets value i to x; spills the value whose next read is furthest ahead if there is no free register."""
-        self.near[i] = x
-        others = [j for j in self.near if j != i and j not in keep] if len(self.near) > self.room else []
+        """Sets value i to x; without a free register, spills the value whose next read is furthest ahead."""
+        self.in_register[i] = x
+        others = (
+            [j for j in self.in_register if j != i and j not in keep]
+            if len(self.in_register) > self.n_registers
+            else []
+        )
         if others:
-            j = max(others, key=lambda j: self.ahead[j][-1])
-            if j not in self.far:
-                self.put(j, self.near[j], self._place())
-            del self.near[j]
+            j = max(others, key=lambda j: self.next_reads[j][-1])
+            if j not in self.in_memory:
+                self.store(j, self.in_register[j], self._spill_slot())
+            del self.in_register[j]
 
-    def put(self, i: int, x: str, at: str) -> None:
+    def store(self, i: int, x: str, at: str) -> None:
         """Stores value i, which is x, at an address."""
         self.w.line(f"store {self.w.type} {x}, ptr {at}, align {self._align}")
-        self.far[i] = at
+        self.in_memory[i] = at
 
-    def drop(self, i: int) -> None:
+    def release(self, i: int) -> None:
         """Removes value i if nothing reads it any more."""
-        if not self.wanted(i):
-            self.near.pop(i, None)
-            at = self.far.pop(i, "")
+        if not self.is_read_again(i):
+            self.in_register.pop(i, None)
+            at = self.in_memory.pop(i, "")
             if at.startswith("%far"):
                 self._free.append(at)
 
-    def head(self) -> list[str]:
-        """Returns the allocation of spill memory, with which the function must begin."""
-        if not self._places:
+    def allocation(self) -> list[str]:
+        """Returns the instructions that allocate the spill memory, for the beginning of the function."""
+        if not self._n_spill_slots:
             return []
-        places = range(self._places)
+        slots = range(self._n_spill_slots)
         return [
-            f"  %far = alloca [{self._places} x {self.w.type}], align 64",
-            *(f"  %far{k} = getelementptr {self.w.type}, ptr %far, i64 {k}" for k in places),
+            f"  %far = alloca [{self._n_spill_slots} x {self.w.type}], align 64",
+            *(f"  %far{k} = getelementptr {self.w.type}, ptr %far, i64 {k}" for k in slots),
         ]
 
-    def _place(self) -> str:
+    def _spill_slot(self) -> str:
         if not self._free:
-            self._free.append(f"%far{self._places}")
-            self._places += 1
+            self._free.append(f"%far{self._n_spill_slots}")
+            self._n_spill_slots += 1
         return self._free.pop()
 
     @property

@@ -21,21 +21,21 @@ class StreamingBodyWriter(ProgramBodyWriter):
 
     def __init__(self, program: Program, name: str, target: Target) -> None:
         super().__init__(program, name, target, 1)
-        self.late = False
-        self.forgetful = True  # of inputs: all of them are looked at
+        self.stores_at_end = False
+        self.checks_all_inputs = True  # since results are not checked
 
     def _windows(self) -> list[Window]:
-        """One per entry, in the part that makes it."""
+        """Returns one store per entry of the outputs, in the part that computes it."""
         out: list[Window] = []
         results = iter(self.program.results)
-        for pointer, (_, shape) in zip(self.targets, self.program.outputs, strict=True):
+        for pointer, (_, shape) in zip(self.output_pointers, self.program.outputs, strict=True):
             size = math.prod(shape)
             for k in range(size):
                 ref = next(results).ref
-                out.append((pointer, size, k, [ref], self.home.get(ref >> 1, 0)))
+                out.append((pointer, size, k, [ref], self.part_of_node.get(ref >> 1, 0)))
         return out
 
-    def _look_at_results(self, window: Window) -> None:
+    def _check_results(self, window: Window) -> None:
         pass
 
 

@@ -1,4 +1,4 @@
-"""`VectorWriter`: LLVM instructions over scalars or vectors: arithmetic, sine and cosine, rows of memory.
+"""Writer of LLVM instructions over scalars or vectors: arithmetic, sine and cosine, rows of memory.
 
 Within a block of states lane k holds state k: rows are loaded whole and transposed.  Sine and cosine are a Cody-Waite
 reduction to ``|r| <= pi/4`` in fused multiply-adds and the minimax polynomials of Cephes (Moshier 1989).
@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: Angles beyond this are refused by the quick look [rad]: the reduction is exact to rounding up to here.
-LARGEST_ANGLE: Final = {"double": 1e9, "float": 1e4}
-#: How far the squared norm of a quaternion or of (cos, sin) may be from 1.
-UNIT: Final = {"double": 2e-6, "float": 1e-4}
+#: Maximum angle that kernels accept [rad]: up to here the argument reduction is exact to rounding.
+MAX_ANGLE: Final = {"double": 1e9, "float": 1e4}
+#: Maximum deviation of the squared norm of a quaternion or of (cos, sin) from 1.
+UNIT_NORM_TOLERANCE: Final = {"double": 2e-6, "float": 1e-4}
 BYTES: Final = {"double": 8, "float": 4}
-#: Half of pi in two parts: the rest would move an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
+#: Half of pi in two parts: the neglected rest would change an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
 _PIO2 = {
     "double": (1.5707963267948966, 6.123233995736766e-17),
     "float": (1.57079637050628662109375, -4.37113900018624283e-8),
 }
-#: Added to a number, leaves its integer part in the lowest bits: 1.5 units of the last place that is whole.
-_WHOLE = {"double": 1.5 * 2.0**52, "float": 1.5 * 2.0**23}
+#: Constant that, added to a number, rounds it and leaves its integer part in the lowest bits of the sum.
+_ROUNDING_CONSTANT = {"double": 1.5 * 2.0**52, "float": 1.5 * 2.0**23}
 _SIN = {
     "double": (
         1.58962301576546568060e-10,
@@ -85,8 +85,8 @@ class VectorWriter:
         """Writes an instruction without a result."""
         self.lines.append("  " + text)
 
-    def cut(self, condition: str, other: str, length: int) -> None:
-        """Begins a new basic block after `length` lines, behind a branch that goes to `other` if `condition` holds."""
+    def begin_block_if_longer(self, condition: str, other: str, length: int) -> None:
+        """Begins a basic block after `length` lines, with a branch to `other` if `condition` holds."""
         if len(self.lines) - self._mark > length:
             self.count += 1
             self.line(f"br i1 {condition}, label %{other}, label %b{self.count}")
@@ -147,7 +147,7 @@ class VectorWriter:
         """Writes sine and cosine of ``x + offset``, with one offset for all lanes or one each; missing ones are 0."""
         offset = self.literals(offsets) if any(offsets) else None
         t, e, it, bt = self.type, self.element, self.integer_type, self.bool_type
-        whole = self.literal(_WHOLE[e])
+        whole = self.literal(_ROUNDING_CONSTANT[e])
         angle = self.op("fadd", x, offset) if offset else x
         # In this sum the units of the last place are whole numbers: it rounds, and its lowest bits are the quarter.
         k = self.fma(angle, self.literal(2.0 / math.pi), whole)
@@ -164,10 +164,12 @@ class VectorWriter:
         odd = self.new(f"trunc {it} {quarter} to {bt}")
         sine = self.new(f"select {bt} {odd}, {t} {c}, {t} {s}")
         cosine = self.new(f"select {bt} {odd}, {t} {s}, {t} {c}")
-        return self._signed(sine, quarter), self._signed(cosine, self.new(f"add {it} {quarter}, {self.integers(1)}"))
+        return self._negate_by_quadrant(sine, quarter), self._negate_by_quadrant(
+            cosine, self.new(f"add {it} {quarter}, {self.integers(1)}")
+        )
 
     def _polynomial(self, z: str, zz: str, coefficients: Sequence[float]) -> str:
-        """Writes pairs of terms side by side, then a Horner scheme in ``zz = z z``: half as long a dependency chain."""
+        """Writes a polynomial in z: pairs of terms in parallel, then Horner in ``zz = z z`` (short dependency chain)."""
         pairs = list(coefficients)
         out = self.literal(pairs.pop(0)) if len(pairs) % 2 else ""
         while pairs:
@@ -175,7 +177,7 @@ class VectorWriter:
             out = self.fma(out, zz, low) if out else low
         return out
 
-    def _signed(self, x: str, quarter: str) -> str:
+    def _negate_by_quadrant(self, x: str, quarter: str) -> str:
         """Writes `x`, negated where bit 1 of `quarter` is set."""
         it, t = self.integer_type, self.type
         shift = 62 if self.element == "double" else 30
@@ -221,7 +223,7 @@ class VectorWriter:
                         f"{self.bool_type} {self._mask(size)}, {self.type} zeroinitializer)"
                     )
                 )
-        return {start + k: x for k, x in enumerate(self._transposed(rows)[: min(W, size)])}
+        return {start + k: x for k, x in enumerate(self._transpose(rows)[: min(W, size)])}
 
     def store(self, pointer: str, size: int, start: int, values: Sequence[str]) -> None:
         """Stores a window of values, from entry `start` of `size`: of one state, or vectors of `lanes` rows."""
@@ -231,7 +233,7 @@ class VectorWriter:
             return
         columns = [*values, *[values[0]] * (W - len(values))]
         same = all(x == columns[0] and not x.startswith("%") for x in columns)
-        for row, x in enumerate(columns if same else self._transposed(columns)):
+        for row, x in enumerate(columns if same else self._transpose(columns)):
             at = self.address(pointer, row * size + start)
             if size >= W:
                 self.line(f"store {self.type} {x}, ptr {at}, align {size_of}")
@@ -251,7 +253,7 @@ class VectorWriter:
     def _mask(self, size: int) -> str:
         return "<" + ", ".join(f"i1 {int(k < size)}" for k in range(self.lanes)) + ">"
 
-    def _transposed(self, rows: list[str]) -> list[str]:
+    def _transpose(self, rows: list[str]) -> list[str]:
         """Writes the transpose of a square block and returns its columns.
 
         First entries are exchanged within lanes of 128 bits (unpack), then whole lanes (even or odd ones of a pair of
@@ -263,15 +265,15 @@ class VectorWriter:
         even = [k for k in range(2 * W) if not k // within & 1]
         h = within // 2
         while h:
-            rows = self._exchanged(rows, h, low, [k + within // 2 for k in low])
+            rows = self._exchange_entries(rows, h, low, [k + within // 2 for k in low])
             h //= 2
         h = within
         while h < W:
-            rows = self._exchanged(rows, h, even, [k + within for k in even])
+            rows = self._exchange_entries(rows, h, even, [k + within for k in even])
             h *= 2
         return rows
 
-    def _exchanged(self, rows: list[str], h: int, first: Sequence[int], second: Sequence[int]) -> list[str]:
+    def _exchange_entries(self, rows: list[str], h: int, first: Sequence[int], second: Sequence[int]) -> list[str]:
         """Writes rows i and i + h replaced by two selections of entries of both."""
         out, W, t = list(rows), self.lanes, self.type
         for i in range(W):

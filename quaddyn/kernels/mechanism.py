@@ -24,11 +24,11 @@ from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 
-#: Standard gravity as Pinocchio has it [m/s^2], along -z of the world.
+#: Standard gravity as in Pinocchio [m/s^2], along -z of the world.
 GRAVITY: Final = 9.81
-#: How near to a quarter turn a rotation counts as one, and an offset as zero [rad, m].  A file's pi/2 of eleven digits
-#: is not one: taking it for one would cost the agreement to 1e-12.
-SNAP: Final = 1e-13
+#: Tolerance within which a rotation is a quarter turn, and an offset zero [rad, m].  A pi/2 of eleven digits in a file
+#: is outside it: snapping that would cause errors above 1e-12.
+SNAP_TOLERANCE: Final = 1e-13
 
 ROTATING_KINDS: Final = ("revolute", "continuous", "driven")
 #: Entries of q and v by kind.
@@ -41,18 +41,18 @@ COORDINATE_COUNTS: Final = {
     "floating": (7, 6),
 }
 #: The ten inertial parameters of a moving body: m, h, and K by rows of its upper triangle.
-TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+UPPER_TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 N_INERTIAL_PARAMETERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MechanismBody(FrozenArrays):
-    """A moving body and the joint above it, in its chosen frame.
+    """Moving body and the joint that connects it to its parent, in the chosen frame.
 
     Attributes:
         name: name of the body; None for the two massless steps of a planar root.
-        kind: type of the joint; "driven" is one that a closed loop moves, whose q are cosine and sine of its angle plus
-            beta.
+        kind: type of the joint; "driven" is a joint moved by a closed loop, whose q are cosine and sine of its angle
+            plus beta.
         parent: index of the parent, -1 for the world.
         body_index: index in ``robot.bodies``, -1 for a massless step.
         q, v: its first entry of q and of v.
@@ -63,7 +63,7 @@ class MechanismBody(FrozenArrays):
         offset: (3,) origin in the parent's frame at zero [m].
         sliding_axis: (3,) direction of a sliding joint in this frame (and in the parent's).
         inertia: (10,) m [kg], h [kg m], K [kg m^2] about the origin; before grouping.
-        armature, damping, friction: of a joint of one degree of freedom.
+        armature, damping, friction: of a joint with one degree of freedom.
     """
 
     name: str | None
@@ -85,14 +85,14 @@ class MechanismBody(FrozenArrays):
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Bodies, parents before children, the world above the first.
+    """Tree of moving bodies, parents before children; the world is the parent of the first.
 
     Attributes:
         name: name of the robot.
         links: the moving bodies.
         nq, nv: sizes of q and v of all joints, dependent ones included (see `JointCoordinateMap`).
         length: unit of length [m] in which kernels compute.
-        children: per body the indices of its child bodies.
+        children: indices of the child bodies of each body.
     """
 
     name: str
@@ -115,27 +115,27 @@ def second_moments(body: CompositeBody) -> Array:
     inertial = body.inertial
     about = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia
     K = about + inertial.mass * np.outer(inertial.com, inertial.com)
-    return packed(inertial.mass, inertial.mass * inertial.com, K)
+    return pack_inertia(inertial.mass, inertial.mass * inertial.com, K)
 
 
-def packed(m: float, h: Array, K: Array) -> Array:
-    """Returns (10,) from m, h (3,), K (3, 3)."""
-    return np.array([m, *h, *(K[i, j] for i, j in TRIANGLE)])
+def pack_inertia(m: float, h: Array, K: Array) -> Array:
+    """Returns the vector (10,) of m, h (3,) and the upper triangle of K (3, 3)."""
+    return np.array([m, *h, *(K[i, j] for i, j in UPPER_TRIANGLE)])
 
 
-def unpacked(p: Array) -> tuple[float, Array, Array]:
-    """Returns m, h (3,), K (3, 3) from (10,)."""
+def unpack_inertia(p: Array) -> tuple[float, Array, Array]:
+    """Returns m, h (3,) and K (3, 3) from their vector (10,)."""
     K = np.empty((3, 3))
-    for value, (i, j) in zip(p[4:], TRIANGLE, strict=True):
+    for value, (i, j) in zip(p[4:], UPPER_TRIANGLE, strict=True):
         K[i, j] = K[j, i] = value
     return float(p[0]), p[1:4].copy(), K
 
 
 def transform_inertia(p: Array, R: Array, t: Array) -> Array:
     """Returns the mass properties (10,) in another frame, where a point r is ``R r + t``."""
-    m, h, K = unpacked(p)
+    m, h, K = unpack_inertia(p)
     turned = R @ h
-    return packed(m, turned + m * t, R @ K @ R.T + np.outer(turned, t) + np.outer(t, turned) + m * np.outer(t, t))
+    return pack_inertia(m, turned + m * t, R @ K @ R.T + np.outer(turned, t) + np.outer(t, turned) + m * np.outer(t, t))
 
 
 def rz(angle: float) -> Array:
@@ -152,7 +152,7 @@ def rx(angle: float) -> Array:
 
 def _cos_sin(angle: float) -> tuple[float, float]:
     quarter = angle / (0.5 * math.pi)
-    if abs(quarter - round(quarter)) < SNAP:
+    if abs(quarter - round(quarter)) < SNAP_TOLERANCE:
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarter) % 4]
     return math.cos(angle), math.sin(angle)
 
@@ -161,7 +161,7 @@ def zxz_angles(E: Array) -> tuple[float, float, float]:
     """Returns (gamma, alpha, beta) with ``E = Rz(gamma) Rx(alpha) Rz(beta)``, snapped to quarter turns."""
     z = E[:, 2]
     s = math.hypot(z[0], z[1])
-    if s < SNAP:
+    if s < SNAP_TOLERANCE:
         alpha = 0.0 if z[2] > 0.0 else math.pi
         gamma = 0.0
         rest = rx(alpha).T @ E
@@ -173,18 +173,18 @@ def zxz_angles(E: Array) -> tuple[float, float, float]:
 
 def _snapped(angle: float) -> float:
     quarter = round(angle / (0.5 * math.pi))
-    return quarter * 0.5 * math.pi if abs(angle - quarter * 0.5 * math.pi) < SNAP else angle
+    return quarter * 0.5 * math.pi if abs(angle - quarter * 0.5 * math.pi) < SNAP_TOLERANCE else angle
 
 
-def turn_matrix(turn: tuple[float, float, float]) -> Array:
-    """Returns the rotation (3, 3) ``Rz(gamma) Rx(alpha) Rz(beta)``."""
+def zxz_matrix(turn: tuple[float, float, float]) -> Array:
+    """Returns the rotation (3, 3) ``Rz(gamma) Rx(alpha) Rz(beta)`` of three angles [rad]."""
     return rz(turn[0]) @ rx(turn[1]) @ rz(turn[2])
 
 
 # -- from a robot ------------------------------------------------------------------------------------------------
 @dataclass(eq=False)
-class _Raw:
-    """A body before its frame is chosen: the joint's placement in the parent's file frame and its axis there."""
+class _UnframedBody:
+    """Body before its frame is chosen: the joint's placement in the parent's file frame and its axis there."""
 
     name: str | None
     kind: str
@@ -206,15 +206,15 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
 
     `plain` keeps the file's origins and the order of its axes.
     """
-    raws = _raw_links(robot)
-    own = _axes(raws, plain)
-    slides = [0.0] * len(raws) if plain else _slides(raws, own)
+    raws = _unframed_bodies(robot)
+    own = _choose_axes(raws, plain)
+    shifts = [0.0] * len(raws) if plain else _choose_axis_shifts(raws, own)
     links = []
     for i, raw in enumerate(raws):
-        B, o = own[i], own[i][:, 2] * slides[i]
-        A, b = (own[raw.parent], own[raw.parent][:, 2] * slides[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
+        B, o = own[i], own[i][:, 2] * shifts[i]
+        A, b = (own[raw.parent], own[raw.parent][:, 2] * shifts[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
         if raw.kind == "prismatic" and not plain and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
-            o = raw.inertia[1:4] / raw.inertia[0]  # a leaf that slides: about its centre of mass nothing turns
+            o = raw.inertia[1:4] / raw.inertia[0]  # a leaf that shifts: about its centre of mass nothing turns
         offset = A.T @ (raw.translation + raw.rotation @ o - b)
         slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
         links.append(
@@ -230,7 +230,7 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
                 rotation_angles=(0.0, 0.0, 0.0) if raw.kind == "prismatic" else zxz_angles(A.T @ raw.rotation @ B),
                 offset=frozen(_clean(offset)),
                 sliding_axis=frozen(_clean(slide)),
-                inertia=frozen(_rounded(transform_inertia(raw.inertia, B.T, -B.T @ o))),
+                inertia=frozen(_drop_rounding(transform_inertia(raw.inertia, B.T, -B.T @ o))),
                 armature=raw.armature,
                 damping=raw.damping,
                 friction=raw.friction,
@@ -242,10 +242,10 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
 
 def _clean(x: Array) -> Array:
     """Returns `x` with entries at rounding level set to zero."""
-    return np.where(np.abs(x) < SNAP, 0.0, x)
+    return np.where(np.abs(x) < SNAP_TOLERANCE, 0.0, x)
 
 
-def _rounded(p: Array) -> Array:
+def _drop_rounding(p: Array) -> Array:
     """Returns mass properties with first and second moments at rounding level set to zero."""
     out = p.copy()
     for part in (slice(1, 4), slice(4, N_INERTIAL_PARAMETERS)):
@@ -253,21 +253,21 @@ def _rounded(p: Array) -> Array:
     return out
 
 
-def _raw_links(robot: Robot) -> list[_Raw]:
+def _unframed_bodies(robot: Robot) -> list[_UnframedBody]:
     """Returns all moving bodies before their frames are chosen."""
     eye, zero, nothing = np.eye(3), np.zeros(3), np.zeros(N_INERTIAL_PARAMETERS)
-    raws: list[_Raw] = []
+    raws: list[_UnframedBody] = []
     base, q, v = robot.bodies[0], 0, 0
     if robot.root == "free":
-        raws.append(_Raw(base.name, "floating", -1, 0, 0, 0, eye, zero, zero, second_moments(base)))
+        raws.append(_UnframedBody(base.name, "floating", -1, 0, 0, 0, eye, zero, zero, second_moments(base)))
         q, v = 7, 6
     elif robot.root == "planar":
-        raws.append(_Raw(None, "prismatic", -1, -1, 0, 0, eye, zero, np.array([1.0, 0.0, 0.0]), nothing))
-        raws.append(_Raw(None, "prismatic", 0, -1, 1, 1, eye, zero, np.array([0.0, 0.0, 1.0]), nothing))
+        raws.append(_UnframedBody(None, "prismatic", -1, -1, 0, 0, eye, zero, np.array([1.0, 0.0, 0.0]), nothing))
+        raws.append(_UnframedBody(None, "prismatic", 0, -1, 1, 1, eye, zero, np.array([0.0, 0.0, 1.0]), nothing))
         pitch = np.array([0.0, 1.0, 0.0])
-        raws.append(_Raw(base.name, "revolute", 1, 0, 2, 2, eye, zero, pitch, second_moments(base)))
+        raws.append(_UnframedBody(base.name, "revolute", 1, 0, 2, 2, eye, zero, pitch, second_moments(base)))
         q, v = 3, 3
-    place = {0: len(raws) - 1}
+    index_of = {0: len(raws) - 1}
     for i, body in enumerate(robot.bodies[1:], start=1):
         joint = body.joint
         assert joint is not None
@@ -276,10 +276,10 @@ def _raw_links(robot: Robot) -> list[_Raw]:
         own = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
         pose = body.placement
         raws.append(
-            _Raw(
+            _UnframedBody(
                 body.name,
                 kind,
-                place[body.parent],
+                index_of[body.parent],
                 i,
                 q,
                 v,
@@ -290,12 +290,12 @@ def _raw_links(robot: Robot) -> list[_Raw]:
                 *own,
             )
         )
-        place[i] = len(raws) - 1
+        index_of[i] = len(raws) - 1
         q, v = q + nq, v + nv
     return raws
 
 
-def _axes(raws: Sequence[_Raw], plain: bool) -> list[Array]:
+def _choose_axes(raws: Sequence[_UnframedBody], plain: bool) -> list[Array]:
     """Returns, per body, its axes in its file frame: parents first, since a sliding body takes its parent's."""
     own: list[Array] = []
     for i, raw in enumerate(raws):
@@ -307,7 +307,9 @@ def _axes(raws: Sequence[_Raw], plain: bool) -> list[Array]:
             above = own[raw.parent] if raw.parent >= 0 else np.eye(3)
             own.append(raw.rotation.T @ above)
         else:
-            own.append(_about(raw.axis, _plain_normal(raw.axis) if plain else _normal(raws, i)))
+            own.append(
+                _axes_from_z_and_x(raw.axis, _file_x_direction(raw.axis) if plain else _choose_x_direction(raws, i))
+            )
     return own
 
 
@@ -320,39 +322,39 @@ def _rotation_to(axis: Array) -> Array:
     return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
 
 
-def _plain_normal(z: Array) -> Array:
+def _file_x_direction(z: Array) -> Array:
     """Returns the file's axis that follows the one nearest to z."""
     return np.asarray(np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3])
 
 
-def _normal(raws: Sequence[_Raw], i: int) -> Array:
-    """Returns a suitable direction of x for body i in its file frame, not parallel to its axis."""
+def _choose_x_direction(raws: Sequence[_UnframedBody], i: int) -> Array:
+    """Returns a direction for the x axis of body i in its file frame, not parallel to its joint axis."""
     z = raws[i].axis
     children = [raw for raw in raws if raw.parent == i]
-    wishes = [np.cross(z, c.rotation @ c.axis) for c in children if c.kind in ROTATING_KINDS]
-    wishes += [c.translation for c in children if c.kind in ROTATING_KINDS]
-    wishes += [c.rotation @ c.axis for c in children if c.kind == "prismatic"]
+    candidates = [np.cross(z, c.rotation @ c.axis) for c in children if c.kind in ROTATING_KINDS]
+    candidates += [c.translation for c in children if c.kind in ROTATING_KINDS]
+    candidates += [c.rotation @ c.axis for c in children if c.kind == "prismatic"]
     if not children:
-        wishes.append(raws[i].inertia[1:4])
-    wishes += [*np.eye(3)]
-    return next(w for w in wishes if math.hypot(*np.cross(z, w)) > 1e-9 * max(1e-3, math.hypot(*w)))
+        candidates.append(raws[i].inertia[1:4])
+    candidates += [*np.eye(3)]
+    return next(w for w in candidates if math.hypot(*np.cross(z, w)) > 1e-9 * max(1e-3, math.hypot(*w)))
 
 
-def _about(z: Array, x: Array) -> Array:
-    """Returns the axes (3, 3) with this z and with x as near to `x` as possible; entries at rounding level are zero."""
+def _axes_from_z_and_x(z: Array, x: Array) -> Array:
+    """Returns the axes (3, 3) with this z and with x as close to `x` as possible; rounding errors become zero."""
     y = np.cross(z, x)
     y = _clean(y / math.hypot(*y))
     y = y / math.hypot(*y)
     return np.stack([_clean(np.cross(y, z)), y, z], axis=1)
 
 
-def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
-    """Returns how far each origin is moved along its axis [m], so that few offsets have many components.
+def _choose_axis_shifts(raws: Sequence[_UnframedBody], own: Sequence[Array]) -> list[float]:
+    """Returns the distance by which each origin is shifted along its joint axis [m], so that few offsets are non-zero.
 
     Found by coordinate descent.  The offset of body i, in its parent's frame, is ``start + s_i along - s_parent z``.
     """
-    slides = [0.0] * len(raws)
-    near: list[list[int]] = [[] for _ in raws]
+    shifts = [0.0] * len(raws)
+    child_indices: list[list[int]] = [[] for _ in raws]
     depth = [0] * len(raws)
     start: list[list[float]] = []
     along: list[list[float]] = []
@@ -361,46 +363,48 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
         start.append((A.T @ raw.translation).tolist())
         along.append((A.T @ raw.rotation @ own[i][:, 2]).tolist())
         if raw.parent >= 0:
-            near[raw.parent].append(i)
+            child_indices[raw.parent].append(i)
             depth[i] = depth[raw.parent] + 1
-    turning = [raw.kind in ROTATING_KINDS for raw in raws]
+    is_rotating = [raw.kind in ROTATING_KINDS for raw in raws]
 
     def offset(i: int, s: float, above: float) -> tuple[float, float, float]:
         (x, y, z), (a, b, c) = start[i], along[i]
         return x + s * a, y + s * b, z + s * c - above
 
-    def follow(i: int, s: float) -> dict[int, float]:
+    def move_with_parallel_bodies(i: int, s: float) -> dict[int, float]:
         """Origin i at s, and with it those of the bodies below on parallel axes, which it need not part from."""
-        out, step = {i: s}, s - slides[i]
-        for c in near[i]:
-            if turning[c] and 1.0 - abs(along[c][2]) < SNAP:
-                out |= follow(c, slides[c] + step * round(along[c][2]))
+        out, step = {i: s}, s - shifts[i]
+        for c in child_indices[i]:
+            if is_rotating[c] and 1.0 - abs(along[c][2]) < SNAP_TOLERANCE:
+                out |= move_with_parallel_bodies(c, shifts[c] + step * round(along[c][2]))
         return out
 
-    def components(bodies: set[int], moves: dict[int, float]) -> float:
+    def count_components(bodies: set[int], moves: dict[int, float]) -> float:
         """How many components are not zero; cheaper are those that siblings share, then those further out."""
-        at = [(c, moves.get(c, slides[c]), moves.get(raws[c].parent, slides[raws[c].parent])) for c in bodies]
-        weight = [0.99 if len(near[raws[c].parent]) > 1 else 1.0 - 1e-4 * depth[c] for c, _, _ in at]
+        at = [(c, moves.get(c, shifts[c]), moves.get(raws[c].parent, shifts[raws[c].parent])) for c in bodies]
+        weight = [0.99 if len(child_indices[raws[c].parent]) > 1 else 1.0 - 1e-4 * depth[c] for c, _, _ in at]
         return sum(
-            w * (abs(x) > SNAP) for w, (c, s, above) in zip(weight, at, strict=True) for x in offset(c, s, above)
+            w * (abs(x) > SNAP_TOLERANCE)
+            for w, (c, s, above) in zip(weight, at, strict=True)
+            for x in offset(c, s, above)
         )
 
     def gain(moves: dict[int, float]) -> tuple[float, float]:
-        touched = {c for i in moves for c in (i, *near[i]) if raws[c].parent >= 0}
-        return components(touched, moves) - components(touched, {}), sum(abs(s) for s in moves.values())
+        affected = {c for i in moves for c in (i, *child_indices[i]) if raws[c].parent >= 0}
+        return count_components(affected, moves) - count_components(affected, {}), sum(abs(s) for s in moves.values())
 
-    for _, i in itertools.product(range(3), [i for i in range(len(raws)) if turning[i]]):
-        wishes = {slides[i]: None, 0.0: None}
-        for c in near[i]:
-            *_, z = offset(c, slides[c], 0.0)
-            wishes[z] = None
+    for _, i in itertools.product(range(3), [i for i in range(len(raws)) if is_rotating[i]]):
+        candidates = {shifts[i]: None, 0.0: None}
+        for c in child_indices[i]:
+            *_, z = offset(c, shifts[c], 0.0)
+            candidates[z] = None
         if raws[i].parent >= 0:
-            at = offset(i, 0.0, slides[raws[i].parent])
-            wishes |= {-a / r: None for a, r in zip(at, along[i], strict=True) if abs(r) > 1e-6}
-        moves = [{i: s} for s in wishes] + [follow(i, s) for s in wishes]
+            at = offset(i, 0.0, shifts[raws[i].parent])
+            candidates |= {-a / r: None for a, r in zip(at, along[i], strict=True) if abs(r) > 1e-6}
+        moves = [{i: s} for s in candidates] + [move_with_parallel_bodies(i, s) for s in candidates]
         for c, s in min(moves, key=gain).items():
-            slides[c] = s
-    return slides
+            shifts[c] = s
+    return shifts
 
 
 # -- grouping ----------------------------------------------------------------------------------------------------
@@ -432,9 +436,9 @@ def group_inertias(links: Sequence[MechanismBody], inertias: Array, world: Array
         if above is None:
             continue
         if link.kind in ROTATING_KINDS:
-            above += transform_inertia(line, turn_matrix(link.rotation_angles), link.offset)
+            above += transform_inertia(line, zxz_matrix(link.rotation_angles), link.offset)
         else:  # a couple: second moments alone, wherever the body is
-            above += transform_inertia(line, turn_matrix(link.rotation_angles), np.zeros(3))
+            above += transform_inertia(line, zxz_matrix(link.rotation_angles), np.zeros(3))
     return out
 
 
@@ -445,14 +449,15 @@ def rescale_lengths(mechanism: Mechanism, length: float) -> Mechanism:
     """
     scale = np.array([length**2, length, length, length, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     links = tuple(
-        replace(x, offset=frozen(_whole(x.offset / length)), inertia=frozen(x.inertia * scale)) for x in mechanism.links
+        replace(x, offset=frozen(_snap_to_unit(x.offset / length)), inertia=frozen(x.inertia * scale))
+        for x in mechanism.links
     )
     return replace(mechanism, links=links, length=length)
 
 
-def _whole(x: Array) -> Array:
+def _snap_to_unit(x: Array) -> Array:
     """Returns `x` with entries that are +-1 up to rounding made exact."""
-    return np.where(np.abs(np.abs(x) - 1.0) < SNAP, np.sign(x), x)
+    return np.where(np.abs(np.abs(x) - 1.0) < SNAP_TOLERANCE, np.sign(x), x)
 
 
 def most_common_offset(mechanism: Mechanism) -> float:
@@ -468,6 +473,6 @@ def most_common_offset(mechanism: Mechanism) -> float:
         sizes += [x for _, x in known]
     counts: dict[float, int] = {}
     for x in sizes:
-        key = next((k for k in counts if abs(k - x) <= SNAP * k), x)
+        key = next((k for k in counts if abs(k - x) <= SNAP_TOLERANCE * k), x)
         counts[key] = counts.get(key, 0) + 1
     return max(counts, key=lambda k: (counts[k], k), default=1.0)

@@ -121,7 +121,7 @@ def _numpy_api() -> int | None:
     if not slots[0] or ctypes.CFUNCTYPE(ctypes.c_uint)(slots[0])() != _ABI:
         return None
     address = int(slots[_PYARRAY_NEW] or 0)
-    # Tried before it is trusted.
+    # The address is tested by creating an array with it.
     create = ctypes.PYFUNCTYPE(
         ctypes.py_object,
         ctypes.py_object,

@@ -44,7 +44,7 @@ class KernelOptions:
 
 @dataclass(eq=False)
 class TraceContext:
-    """State of tracing one operation: the graph, the inputs by name, and the robot."""
+    """State of tracing one operation: the robot, the graph, the inputs by name, and parameters."""
 
     robot: Robot
     mechanism: Mechanism
@@ -66,7 +66,7 @@ class TraceContext:
 
     @property
     def drift(self) -> Vector:
-        """Acceleration of all joints where those of the robot's coordinates are zero."""
+        """Acceleration of all joints if the accelerations of the robot's coordinates are zero."""
         return self.coordinates.drift(self.inputs["v"])
 
     @property
@@ -76,7 +76,7 @@ class TraceContext:
 
     @property
     def target_frame(self) -> FramePlacement:
-        """The frame of an operation about a frame."""
+        """Frame of an operation on a frame."""
         assert self.frame is not None
         return self.frame
 
@@ -116,14 +116,14 @@ class TraceContext:
         return self.coordinates.inertia(M)
 
     def rotor_inertias(self) -> Vector:
-        """Returns the rotor inertia by degree of freedom of all joints."""
+        """Returns the rotor inertia of each degree of freedom of all joints."""
         out = self.zeros(self.mechanism.nv)
         for k, x in self.rotor_torques([self.graph.constant(1.0)] * self.mechanism.nv):
             out[k] = x
         return out
 
     def rotor_torques(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
-        """Returns (index, torque) of the rotor inertias."""
+        """Returns (index, torque) of each rotor's inertia."""
         links = enumerate(self.mechanism.links)
         return [(x.v, self.parameters.armature[i] * a[x.v]) for i, x in links if COORDINATE_COUNTS[x.kind][1] == 1]
 
@@ -155,22 +155,22 @@ def _trace_crba(t: TraceContext) -> Outputs:
     return _matrix_output("M", t.mass_matrix())
 
 
-#: Additions that a division costs about as much time as.
+#: Cost of a division relative to that of an addition.
 DIVISION_COST: Final = 8
-#: Ways of solving for accelerations; the one of fewest operations is taken.
+#: Algorithms that solve for accelerations; the one with the fewest operations is used.
 FORWARD_DYNAMICS_SOLVERS: Final = (solve_by_factorization, solve_by_articulated_bodies)
 
 
 def _trace_aba(t: TraceContext) -> Outputs:
     h = t.inverse_dynamics(t.v, t.drift, with_external_forces=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
-    if t.coordinates.coupled:  # no recursion sees forces across the tree
+    if t.coordinates.coupled:  # recursions over a tree do not apply
         return _vector_output("a", solve_by_elimination(t.graph, t.mass_matrix(), left))
-    ways = [
-        way(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), left)
-        for way in FORWARD_DYNAMICS_SOLVERS
+    solutions = [
+        solve(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), left)
+        for solve in FORWARD_DYNAMICS_SOLVERS
     ]
-    return _vector_output("a", min(ways, key=lambda results: _operation_cost(t.graph, results)))
+    return _vector_output("a", min(solutions, key=lambda results: _operation_cost(t.graph, results)))
 
 
 def _operation_cost(graph: Graph, results: Vector) -> int:
@@ -222,15 +222,15 @@ def _matrix_output(name: str, rows: Sequence[Vector]) -> Outputs:
 
 @dataclass(frozen=True, slots=True)
 class OperationDefinition:
-    """How an operation is traced.
+    """Definition of an operation that can be compiled.
 
     Attributes:
         arguments: names of its inputs.
-        trace: makes its outputs.
-        inertial: whether it depends on mass properties, so that they may be inputs.
-        loaded: whether it depends on external forces.
-        framed: whether it is about one named frame.
-        plain: whether it is traced in the file's origins, to whose mass properties its columns belong.
+        trace: function that records its outputs.
+        has_mass_properties: whether it depends on mass properties, which may then be run-time inputs.
+        has_external_forces: whether it depends on external forces.
+        needs_frame: whether it refers to one named frame.
+        uses_file_frames: whether it is traced in the file's body frames, to which its columns refer.
     """
 
     arguments: tuple[str, ...]
@@ -270,12 +270,12 @@ def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
 
 def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
     """Traces an operation and returns its program."""
-    recipe, graph = OPERATIONS[operation], Graph()
-    mech = kernel_mechanism(robot, plain=recipe.uses_file_frames)
+    definition, graph = OPERATIONS[operation], Graph()
+    mech = kernel_mechanism(robot, plain=definition.uses_file_frames)
     sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(parameter_layout(mech))}
-    names = list(recipe.arguments)
-    names += ["fext"] if recipe.has_external_forces and options.forces else []
-    names += ["parameters"] if recipe.has_mass_properties and options.runtime else []
+    names = list(definition.arguments)
+    names += ["fext"] if definition.has_external_forces and options.forces else []
+    names += ["parameters"] if definition.has_mass_properties and options.runtime else []
     arguments = [(name, sizes.get(name, robot.nv)) for name in names]
     given, start = {}, 0
     for name, size in arguments:
@@ -288,10 +288,18 @@ def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame:
     )
     where = frame_placement(robot, mech, frame) if frame is not None else None
     trace = TraceContext(robot, mech, options, graph, given, own, where)
-    outputs, results = recipe.trace(trace)
+    outputs, results = definition.trace(trace)
     name = operation if frame is None else f"{operation}:{frame}"
-    to = trace.coordinates
-    return make_program(name, graph, arguments, outputs, results, to.unit(unit_norm_groups(mech)), to.ranges)
+    coordinates = trace.coordinates
+    return make_program(
+        name,
+        graph,
+        arguments,
+        outputs,
+        results,
+        coordinates.unit_norm_groups(unit_norm_groups(mech)),
+        coordinates.ranges,
+    )
 
 
 def unit_norm_groups(mechanism: Mechanism) -> list[tuple[int, ...]]:

@@ -12,9 +12,9 @@ from .graph import Expr, Graph
 from .mechanism import N_INERTIAL_PARAMETERS, ROTATING_KINDS, Mechanism, group_inertias, transform_inertia
 
 #: Names of the ten mass properties of a link.
-NAMES = ("m", "hx", "hy", "hz", "Kxx", "Kxy", "Kxz", "Kyy", "Kyz", "Kzz")
-#: What grouping leaves of them, by kind of joint.
-KEPT = {
+INERTIAL_NAMES = ("m", "hx", "hy", "hz", "Kxx", "Kxy", "Kxz", "Kyy", "Kyz", "Kzz")
+#: Indices of the mass properties that remain after grouping (`group_inertias`), by kind of joint.
+BASE_PARAMETERS = {
     "revolute": (1, 2, 4, 5, 6, 7, 8),
     "continuous": (1, 2, 4, 5, 6, 7, 8),
     "driven": (1, 2, 4, 5, 6, 7, 8),
@@ -22,12 +22,12 @@ KEPT = {
     "planar": (0, 1, 2, 3, 4, 5, 6, 7, 8),
     "floating": tuple(range(N_INERTIAL_PARAMETERS)),
 }
-JOINT = ("fv", "fc", "Ia")
+JOINT_NAMES = ("fv", "fc", "Ia")
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Per body ten mass properties, and friction (viscous, Coulomb) and rotor inertia of its joint, as expressions."""
+    """Mass properties (10) of each body, and viscous friction, Coulomb friction and rotor inertia of its joint."""
 
     inertia: list[list[Expr]]
     damping: list[Expr]
@@ -59,12 +59,12 @@ def parameter_layout(mechanism: Mechanism) -> list[tuple[int, int]]:
 def inertial_layout(mechanism: Mechanism) -> list[tuple[int, int]]:
     """Returns (body, property) of the run-time parameters that are mass properties."""
     links = enumerate(mechanism.links)
-    return [(i, k) for i, link in links for k in KEPT[link.kind] if link.body_index >= 0 or k == 0]
+    return [(i, k) for i, link in links for k in BASE_PARAMETERS[link.kind] if link.body_index >= 0 or k == 0]
 
 
 def parameter_names(robot: Robot, mechanism: Mechanism) -> tuple[str, ...]:
     """Returns a name of each run-time parameter, such as "FL_calf.Kxx"."""
-    words = (*NAMES, *JOINT)
+    words = (*INERTIAL_NAMES, *JOINT_NAMES)
     return tuple(f"{mechanism.links[i].name or f'root step {i}'}.{words[k]}" for i, k in parameter_layout(mechanism))
 
 
@@ -89,27 +89,31 @@ def standard_to_base_map(robot: Robot, mechanism: Mechanism) -> Array:
     first moments about the joint frame in the file's axes.
     """
     links, L = mechanism.links, mechanism.length
-    place, scale = parameter_layout(mechanism), np.array([L**2, L, L, L, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    out = np.zeros((len(place), 13 * len(robot.bodies)))
+    layout, scale = parameter_layout(mechanism), np.array([L**2, L, L, L, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    out = np.zeros((len(layout), 13 * len(robot.bodies)))
     for i, link in enumerate(links):
         if link.body_index < 0:
             continue
         for column in range(N_INERTIAL_PARAMETERS):
             P = np.zeros((len(links), N_INERTIAL_PARAMETERS))
             P[i] = (
-                transform_inertia(second_moments_of(column), link.file_axes.T, -link.file_axes.T @ link.file_origin)
+                transform_inertia(
+                    unit_inertial_parameters(column), link.file_axes.T, -link.file_axes.T @ link.file_origin
+                )
                 * scale
             )
             P = group_inertias(links, P)
-            out[:, 13 * link.body_index + column] = [P[j, k] if k < N_INERTIAL_PARAMETERS else 0.0 for j, k in place]
+            out[:, 13 * link.body_index + column] = [P[j, k] if k < N_INERTIAL_PARAMETERS else 0.0 for j, k in layout]
         for k in range(3):
-            if (i, N_INERTIAL_PARAMETERS + k) in place:
-                out[place.index((i, N_INERTIAL_PARAMETERS + k)), 13 * link.body_index + N_INERTIAL_PARAMETERS + k] = 1.0
+            if (i, N_INERTIAL_PARAMETERS + k) in layout:
+                out[layout.index((i, N_INERTIAL_PARAMETERS + k)), 13 * link.body_index + N_INERTIAL_PARAMETERS + k] = (
+                    1.0
+                )
     return out
 
 
-def second_moments_of(column: int) -> Array:
-    """Returns m, h, K (10,) where one of ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` is one: ``K = tr(L) / 2 - L``."""
+def unit_inertial_parameters(column: int) -> Array:
+    """Returns m, h, K (10,) of a unit of one of ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]``: ``K = tr(L) / 2 - L``."""
     p = np.zeros(N_INERTIAL_PARAMETERS)
     if column < 6:
         row, col = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))[column]

@@ -1,4 +1,4 @@
-"""Planar vectors over expressions, multiplied like complex numbers: multiplying by a unit vector rotates."""
+"""Planar vectors over expressions that multiply like complex numbers: multiplication by a unit vector rotates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .graph import Expr, Graph
 
 @dataclass(frozen=True, slots=True)
 class PlanarVector:
-    """``x + i y``."""
+    """Planar vector ``x + i y`` of two expressions."""
 
     x: Expr
     y: Expr

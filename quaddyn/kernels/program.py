@@ -1,4 +1,4 @@
-"""`Program`: a finished graph with named inputs and outputs, in the order in which code is written, and its counts."""
+"""`Program`: a finished graph with named inputs and outputs, the order in which its code is written, and its counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ class OperationCounts:
     """Number of operations of the code for one state.
 
     Attributes:
-        mul, add, div: multiplications, additions and subtractions (of offsets to joint angles, too), divisions.
-        neg: negations that need an instruction of their own; within a fused multiply-add they are free.
-        sincos: pairs of sine and cosine.
-        fused: pairs of a multiplication and an addition that become one instruction (already in mul and add).
-        instructions: arithmetic instructions of the compiled code, without those of sine and cosine.
-        sqrt: square roots, which occur in closed loops only.
+        mul: number of multiplications.
+        add: number of additions and subtractions, those of offsets to joint angles included.
+        div: number of divisions.
+        neg: number of negations that need a separate instruction; within a fused multiply-add they are free.
+        sincos: number of pairs of sine and cosine.
+        fused: number of pairs of a multiplication and an addition that become one instruction (counted in mul and add).
+        instructions: number of arithmetic instructions of the compiled code, without those of sine and cosine.
+        sqrt: number of square roots, which occur in closed loops only.
     """
 
     mul: int
@@ -69,14 +71,14 @@ class Program:
     @property
     def angles(self) -> tuple[int, ...]:
         """Inputs whose sine and cosine are computed."""
-        return tuple(sorted(self.turned))
+        return tuple(sorted(self.angle_factors))
 
     @property
-    def turned(self) -> dict[int, float]:
-        """Inputs whose sine and cosine are computed, with the largest factor by which they are multiplied there."""
+    def angle_factors(self) -> dict[int, float]:
+        """Inputs whose sine and cosine are computed, each with the largest factor that multiplies it there."""
         graph, out = self.graph, dict[int, float]()
         for node in {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}:
-            source, scale = (node, 1.0) if graph.op[node] == INPUT else graph._multiple(2 * node)
+            source, scale = (node, 1.0) if graph.op[node] == INPUT else graph._as_multiple(2 * node)
             out[graph.left[source]] = max(abs(scale), out.get(graph.left[source], 0.0))
         return out
 
@@ -114,7 +116,7 @@ def schedule(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]
     reads is fused with it into one multiply-add.
     """
     order, uses = live_nodes(graph, results)
-    order = _turned_late(graph, order)
+    order = _delay_sin_cos(graph, order)
     fused: set[int] = set()
     for i in order:
         if graph.op[i] == ADD:
@@ -125,8 +127,8 @@ def schedule(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]
     return order, fused
 
 
-def _turned_late(graph: Graph, order: Sequence[int]) -> list[int]:
-    """Returns `order` with every sine and cosine moved to its first reader."""
+def _delay_sin_cos(graph: Graph, order: Sequence[int]) -> list[int]:
+    """Returns `order` with every sine and cosine moved to just before its first use."""
     out: list[int] = []
     waiting = {i for i in order if graph.op[i] in (SIN, COS)}
     for i in order:

@@ -12,14 +12,14 @@ import numpy as np
 from ..urdf.tree import Array
 from .graph import Expr, Graph, Vector, cross
 from .mechanism import N_INERTIAL_PARAMETERS, Mechanism, transform_inertia
-from .parameters import inertial_layout, second_moments_of
+from .parameters import inertial_layout, unit_inertial_parameters
 from .rnea import BodyMotion, JointPlacements, Wrench, body_motions, joint_forces, wrench_in_parent
 
 
-def columns(graph: Graph, motion: BodyMotion) -> list[Wrench]:
-    """Returns the wrenches of unit m, h and K (xx, xy, xz, yy, yz, zz) under this motion."""
+def parameter_wrenches(graph: Graph, motion: BodyMotion) -> list[Wrench]:
+    """Returns the wrenches on a body under this motion for unit m, h and K (xx, xy, xz, yy, yz, zz)."""
     zero, one = graph.constant(0.0), graph.constant(1.0)
-    U, spread, still = motion.U, motion.spread, [zero] * 3
+    U, spread, still = motion.U, motion.diagonal_differences, [zero] * 3
     out: list[Wrench] = [(list(motion.a), still)]
     for k in range(3):
         axis = [one if j == k else zero for j in range(3)]
@@ -35,18 +35,20 @@ def columns(graph: Graph, motion: BodyMotion) -> list[Wrench]:
     return out + [(still, n) for n in moments]
 
 
-def _climb(graph: Graph, mechanism: Mechanism, at: JointPlacements, link: int, wrench: Wrench) -> Vector:
+def _joint_forces_of(graph: Graph, mechanism: Mechanism, at: JointPlacements, link: int, wrench: Wrench) -> Vector:
     """Returns the joint forces (nv,) due to a wrench on a body."""
     tau = [graph.constant(0.0)] * mechanism.nv
     while link >= 0:
         for k, x in joint_forces(mechanism.links[link], *wrench, mechanism.length):
             tau[k] = x
-        wrench = wrench_in_parent(at.rotations[link], at.places[link], wrench)
+        wrench = wrench_in_parent(at.rotations[link], at.origins[link], wrench)
         link = mechanism.links[link].parent
     return tau
 
 
-def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: Sequence[Expr]) -> list[Vector]:
+def _friction_columns(
+    graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: Sequence[Expr]
+) -> list[Vector]:
     """Returns the columns (nv,) of viscous friction, Coulomb friction and rotor inertia of a body's joint."""
     out = []
     for x in (v[index], graph.sign(v[index]), a[index]):
@@ -59,10 +61,10 @@ def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: S
 def base_regressor(
     graph: Graph, mechanism: Mechanism, at: JointPlacements, v: Sequence[Expr], a: Sequence[Expr]
 ) -> list[Vector]:
-    """Returns the regressor (nv, k) by rows, one column for each of the `inertial_layout`."""
+    """Returns the regressor (nv, k) by rows, with one column for each parameter of the `inertial_layout`."""
     every = body_motions(graph, mechanism, at, v, a)
-    wrenches = [columns(graph, motion) for motion in every]
-    out = [_climb(graph, mechanism, at, i, wrenches[i][k]) for i, k in inertial_layout(mechanism)]
+    wrenches = [parameter_wrenches(graph, motion) for motion in every]
+    out = [_joint_forces_of(graph, mechanism, at, i, wrenches[i][k]) for i, k in inertial_layout(mechanism)]
     return [list(row) for row in zip(*out, strict=True)]
 
 
@@ -75,28 +77,35 @@ def regressor(
     losses: Sequence[bool],
     rotors: Sequence[bool],
 ) -> list[Vector]:
-    """Returns the regressor (nv, 13 nb) by rows.
+    """Returns the regressor (nv, 13 nb) by rows, for ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body.
 
-    ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body, file frames.
+    Inertia and moments refer to the file's body frames.  Columns of friction and rotor inertia are zero for bodies
+    whose joint has none.
 
-    Columns of friction and rotor inertia are zero for bodies whose joint has none of its own; `losses` and `rotors`
-    list by body whether it has.
+    Args:
+        graph: records the operations.
+        mechanism: the robot.
+        at: placements of its joints at q.
+        v: nv expressions.
+        a: nv expressions.
+        losses: for each body, whether its joint has friction.
+        rotors: for each body, whether its joint has a rotor.
     """
     zero = graph.constant(0.0)
     out = [[zero] * mechanism.nv for _ in range(13 * len(rotors))]
     for i, (link, motion) in enumerate(zip(mechanism.links, body_motions(graph, mechanism, at, v, a), strict=True)):
         if link.body_index < 0:
             continue
-        wrenches = columns(graph, motion)
+        wrenches = parameter_wrenches(graph, motion)
         for j in range(N_INERTIAL_PARAMETERS):
             p = transform_inertia(
-                second_moments_of(j), link.file_axes.T, -link.file_axes.T @ link.file_origin
-            ) * in_units(mechanism.length)
+                unit_inertial_parameters(j), link.file_axes.T, -link.file_axes.T @ link.file_origin
+            ) * unit_scale(mechanism.length)
             p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
-            out[13 * link.body_index + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
+            out[13 * link.body_index + j] = _joint_forces_of(graph, mechanism, at, i, _weighted_sum(p, wrenches))
         first, own = (
             13 * link.body_index + N_INERTIAL_PARAMETERS,
-            _own(graph, mechanism, link.v, v, a) if rotors[link.body_index] else [],
+            _friction_columns(graph, mechanism, link.v, v, a) if rotors[link.body_index] else [],
         )
         if losses[link.body_index]:
             out[first : first + 2] = own[:2]
@@ -105,12 +114,12 @@ def regressor(
     return [list(row) for row in zip(*out, strict=True)]
 
 
-def in_units(length: float) -> Array:
+def unit_scale(length: float) -> Array:
     """Returns the factors (10,) that convert m, h, K to units of length."""
     return np.array([length**2, *[length] * 3, *[1.0] * 6])
 
 
-def _weighted(p: Array, wrenches: Sequence[Wrench]) -> Wrench:
+def _weighted_sum(p: Array, wrenches: Sequence[Wrench]) -> Wrench:
     """Returns the sum of wrenches with weights p."""
     f = [_sum([w[0][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]
     n = [_sum([w[1][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]

@@ -26,8 +26,8 @@ class Rotation:
     def __init__(self, graph: Graph, turns: Sequence[tuple[str, Expr, Expr]], matrix: Matrix | None = None) -> None:
         self.graph, self.turns, self.matrix = graph, turns, matrix
 
-    def down(self, x: Sequence[Expr]) -> Vector:
-        """Returns ``R^T x``: the parent's components to the body's."""
+    def to_child(self, x: Sequence[Expr]) -> Vector:
+        """Returns ``R^T x``: converts components in the parent's axes to the body's axes."""
         out = list(x)
         for axis, c, s in self.turns:
             i, j = (0, 1) if axis == "z" else (1, 2)
@@ -37,8 +37,8 @@ class Rotation:
             out = [R[0][k] * out[0] + R[1][k] * out[1] + R[2][k] * out[2] for k in range(3)]
         return out
 
-    def up(self, x: Sequence[Expr]) -> Vector:
-        """Returns ``R x``: the body's components to the parent's."""
+    def to_parent(self, x: Sequence[Expr]) -> Vector:
+        """Returns ``R x``: converts components in the body's axes to the parent's axes."""
         out = list(x)
         if self.matrix is not None:
             R = self.matrix
@@ -93,10 +93,10 @@ def displacement(graph: Graph, link: MechanismBody, q: Sequence[Expr], length: f
         step = q[link.q] * (1.0 / length)
         return [o + float(d) * step for o, d in zip(out, link.sliding_axis, strict=True)]
     if link.kind in ("planar", "floating"):
-        place = [q[link.q + k] * (1.0 / length) for k in range(2 if link.kind == "planar" else 3)]
-        place += [graph.constant(0.0)] * (3 - len(place))
+        translation = [q[link.q + k] * (1.0 / length) for k in range(2 if link.kind == "planar" else 3)]
+        translation += [graph.constant(0.0)] * (3 - len(translation))
         fixed = Rotation(graph, rotation(graph, link, q).turns[: _constant_turns(link)])
-        return plus(out, fixed.up(place))
+        return plus(out, fixed.to_parent(translation))
     return out
 
 
@@ -106,28 +106,28 @@ def _constant_turns(link: MechanismBody) -> int:
 
 @dataclass(eq=False)
 class BodyMotion:
-    """Angular velocity, U, and acceleration of the origin (gravity subtracted) of a body, in its frame.
+    """Motion of a body in its frame: angular velocity w, U, angular acceleration dw, acceleration a of the origin.
 
-    `spread` holds U33 - U22, U11 - U33 and U22 - U11.
+    Gravity is subtracted from a.  `diagonal_differences` holds U33 - U22, U11 - U33 and U22 - U11.
     """
 
     w: Vector
     U: Matrix
     dw: Vector
     a: Vector
-    spread: Vector
+    diagonal_differences: Vector
 
 
 def world_motion(graph: Graph, gravity: float, length: float) -> BodyMotion:
-    """Returns the motion of the world, which accelerates upwards to model gravity."""
+    """Returns the motion of the world, which accelerates upwards to represent gravity."""
     zero = graph.constant(0.0)
     nothing = [zero] * 3
     fall = [zero, zero, graph.constant(gravity / length)]
     return BodyMotion(nothing, [list(nothing) for _ in range(3)], nothing, fall, nothing)
 
 
-def full_u(w: Sequence[Expr], dw: Sequence[Expr]) -> tuple[Matrix, Vector]:
-    """Returns ``U = [dw]x + [w]x [w]x`` and the differences of its diagonal."""
+def acceleration_matrix(w: Sequence[Expr], dw: Sequence[Expr]) -> tuple[Matrix, Vector]:
+    """Returns ``U = [dw]x + [w]x [w]x`` and the differences of its diagonal entries."""
     xx, yy, zz = (x * x for x in w)
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
     U = [
@@ -149,16 +149,16 @@ def propagate_motion(
     length: float,
 ) -> BodyMotion:
     """Returns the motion of a body from that of its parent."""
-    carried = R.down(plus(above.a, times(above.U, r)))
+    carried = R.to_child(plus(above.a, times(above.U, r)))
     if link.kind in ROTATING_KINDS:
-        return _turn(link, above, R, carried, v[link.v], a[link.v])
+        return _rotating_joint_motion(link, above, R, carried, v[link.v], a[link.v])
     if link.kind == "prismatic":
         speed, push = v[link.v] * (1.0 / length), a[link.v] * (1.0 / length)
         along = [float(d) * speed for d in link.sliding_axis]
         w = above.w
         coriolis = [x + x for x in cross(w, along)]
         pushed = plus(plus(carried, coriolis), [float(d) * push for d in link.sliding_axis])
-        return BodyMotion(w, above.U, above.dw, pushed, above.spread)
+        return BodyMotion(w, above.U, above.dw, pushed, above.diagonal_differences)
     if link.kind == "planar":
         zero = graph.constant(0.0)
         rate, thrust = [v[link.v], v[link.v + 1], zero], [a[link.v], a[link.v + 1], zero]
@@ -166,21 +166,23 @@ def propagate_motion(
     else:
         rate, thrust = list(v[link.v : link.v + 3]), list(a[link.v : link.v + 3])
         spin, twist = list(v[link.v + 3 : link.v + 6]), list(a[link.v + 3 : link.v + 6])
-    w_above = R.down(above.w)
+    w_above = R.to_child(above.w)
     w = plus(w_above, spin)
-    dw = plus(plus(R.down(above.dw), cross(w_above, spin)), twist)
+    dw = plus(plus(R.to_child(above.dw), cross(w_above, spin)), twist)
     # R v is the origin's velocity seen from the parent: its derivative is R (a + spin x v), and Coriolis 2 w x R v.
     twice = plus(w, w_above)
     own = [x * (1.0 / length) for x in plus(thrust, cross(twice, rate))]
-    U, spread = full_u(w, dw)
+    U, spread = acceleration_matrix(w, dw)
     return BodyMotion(w, U, dw, plus(carried, own), spread)
 
 
-def _turn(link: MechanismBody, above: BodyMotion, R: Rotation, carried: Vector, v: Expr, a: Expr) -> BodyMotion:
-    w = R.down(above.w)
+def _rotating_joint_motion(
+    link: MechanismBody, above: BodyMotion, R: Rotation, carried: Vector, v: Expr, a: Expr
+) -> BodyMotion:
+    w = R.to_child(above.w)
     w[2] = w[2] + v
-    axis = R.up([v.graph.zero, v.graph.zero, v.graph.one])
-    third = R.down(times(above.U, axis))
+    axis = R.to_parent([v.graph.zero, v.graph.zero, v.graph.one])
+    third = R.to_child(times(above.U, axis))
     dwz = dot(axis, above.dw) + a
     x, y, z = w
     xy, xz, yz, xx, zz = x * y, x * z, y * z, x * x, z * z
@@ -210,9 +212,9 @@ def inertial_wrench(motion: BodyMotion, p: Sequence[Expr]) -> tuple[Vector, Vect
     U, a = motion.U, motion.a
     force = plus([m * x for x in a], times(U, h))
     n = [
-        U[2][0] * xy + U[2][1] * yy - U[1][0] * xz + motion.spread[0] * yz - U[1][2] * zz,
-        U[0][1] * yz - U[2][0] * xx - U[2][1] * xy + motion.spread[1] * xz + U[0][2] * zz,
-        U[1][0] * xx - U[0][1] * yy + motion.spread[2] * xy + U[1][2] * xz - U[0][2] * yz,
+        U[2][0] * xy + U[2][1] * yy - U[1][0] * xz + motion.diagonal_differences[0] * yz - U[1][2] * zz,
+        U[0][1] * yz - U[2][0] * xx - U[2][1] * xy + motion.diagonal_differences[1] * xz + U[0][2] * zz,
+        U[1][0] * xx - U[0][1] * yy + motion.diagonal_differences[2] * xy + U[1][2] * xz - U[0][2] * yz,
     ]
     return force, plus(cross(h, a), n)
 
@@ -222,7 +224,7 @@ class JointPlacements:
     """Placement of every body in its parent at q: orientation, and origin in units of length."""
 
     rotations: list[Rotation]
-    places: list[Vector]
+    origins: list[Vector]
 
 
 def joint_placements(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> JointPlacements:
@@ -245,7 +247,7 @@ def body_motions(
     """Returns the motion of every body at (v, a), where the world accelerates upwards with `gravity` [m/s^2]."""
     ground = world_motion(graph, gravity, mechanism.length)
     out: list[BodyMotion] = []
-    for link, R, r in zip(mechanism.links, at.rotations, at.places, strict=True):
+    for link, R, r in zip(mechanism.links, at.rotations, at.origins, strict=True):
         above = out[link.parent] if link.parent >= 0 else ground
         out.append(propagate_motion(graph, link, above, R, r, v, a, mechanism.length))
     return out
@@ -256,8 +258,8 @@ Wrench = tuple[Vector, Vector]
 
 def wrench_in_parent(R: Rotation, r: Vector, wrench: Wrench) -> Wrench:
     """Returns a wrench on a body as force and moment about the parent's origin in the parent's axes."""
-    f = R.up(wrench[0])
-    return f, plus(R.up(wrench[1]), cross(r, f))
+    f = R.to_parent(wrench[0])
+    return f, plus(R.to_parent(wrench[1]), cross(r, f))
 
 
 def add_wrenches(a: Wrench, b: Wrench) -> Wrench:
@@ -288,8 +290,8 @@ def rnea(
     tau = [graph.constant(0.0)] * mechanism.nv
 
     def visit(i: int, above: BodyMotion) -> Wrench:
-        """Down to the leaves and back, branch by branch; what the parent of link i must carry."""
-        link, R, r = mechanism.links[i], at.rotations[i], at.places[i]
+        """Traverses the subtree of body i and returns the wrench that it exerts on its parent."""
+        link, R, r = mechanism.links[i], at.rotations[i], at.origins[i]
         motion = propagate_motion(graph, link, above, R, r, v, a, mechanism.length)
         below = [visit(c, motion) for c in mechanism.children[i]]
         carried = inertial_wrench(motion, parameters[i])

@@ -1,4 +1,4 @@
-"""`TickTerms`: all rigid-body terms that a tick of whole-body control needs, for any robot, in one compiled call."""
+"""`TickTerms`: all rigid-body terms of one tick of whole-body control, for any robot, in one compiled call."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ class FrameLayout:
     """Start of each term of a frame in the vector of all terms.
 
     Attributes:
-        rotation: (3, 3) of the frame's axes in the world, row by row.
-        origin: (3,) in the world [m].
-        velocity: (6,) of the origin [m/s], then angular [rad/s], world axes.
-        drift: (6,) part of the velocity's derivative that does not depend on the joints' accelerations: the classical
-            acceleration of the origin [m/s^2] and the angular acceleration [rad/s^2] at ``a = 0``, world axes.
-        jacobian: (6, len(chain)) row by row: ``velocity = jacobian @ v[chain]``.
-        chain: entries of v that move the frame, ascending.
+        rotation: index of the (3, 3) frame axes in the world, row by row.
+        origin: index of the (3,) origin in the world [m].
+        velocity: index of the (6,) linear [m/s] and angular [rad/s] velocity of the origin, world axes.
+        drift: index of the (6,) part of the velocity's derivative that does not depend on joint accelerations: the
+            classical acceleration of the origin [m/s^2] and the angular acceleration [rad/s^2] at ``a = 0``, world
+            axes.
+        jacobian: index of the (6, len(chain)) Jacobian, row by row: ``velocity = jacobian @ v[chain]``.
+        chain: indices of the entries of v that move the frame, ascending.
     """
 
     rotation: int
@@ -65,16 +66,17 @@ class TermsLayout:
 
     Attributes:
         nv: size of v.
-        M: (nv, nv) joint-space inertia, both triangles, armature included.
-        h: (nv,) Coriolis, centrifugal and gravity terms [N m, N].
-        com: (3,) center of mass, world axes [m].
-        com_velocity: (3,) its velocity, world axes [m/s].
-        com_jacobian: (3, nv) of the center of mass, world axes; None where the root is free and the only joint on the
-            world, as then the first six rows of ``M a + h`` contain the same.
-        com_drift: (3,) acceleration of the center of mass at ``a = 0`` [m/s^2]; None where `com_jacobian` is.
-        momentum: (6,) linear [kg m/s] and, about the center of mass, angular momentum [kg m^2/s], world axes.
-        momentum_matrix: (6, nv) A with ``momentum = A v``.
-        momentum_drift: (6,) ``dA/dt v``.
+        M: index of the (nv, nv) joint-space inertia, both triangles, armature included.
+        h: index of the (nv,) Coriolis, centrifugal and gravity terms [N m, N].
+        com: index of the (3,) center of mass, world axes [m].
+        com_velocity: index of its (3,) velocity, world axes [m/s].
+        com_jacobian: index of the (3, nv) Jacobian of the center of mass, world axes; None if the root is free and the
+            only joint on the world, as then the first six rows of ``M a + h`` contain the same.
+        com_drift: index of the (3,) acceleration of the center of mass at ``a = 0`` [m/s^2]; None if `com_jacobian` is.
+        momentum: index of the (6,) linear [kg m/s] and, about the center of mass, angular momentum [kg m^2/s], world
+            axes.
+        momentum_matrix: index of the (6, nv) matrix A with ``momentum = A v``.
+        momentum_drift: index of the (6,) vector ``dA/dt v``.
         frames: layout of each frame by name, in the order in which they were requested.
         size: size of the vector.
     """
@@ -125,13 +127,13 @@ def terms_layout(mechanism: Mechanism, nv: int, chains: Mapping[str, Sequence[in
     """Returns the layout for frames moved by these entries of v, for a robot with nv degrees of freedom."""
     roots = [link for link in mechanism.links if link.parent < 0]
     alone = len(roots) == 1 and roots[0].kind == "floating"
-    left_out = {"com_jacobian", "com_drift"} if alone else set()
-    left_out |= set() if momentum else {"momentum", "momentum_matrix", "momentum_drift"}
+    omitted = {"com_jacobian", "com_drift"} if alone else set()
+    omitted |= set() if momentum else {"momentum", "momentum_matrix", "momentum_drift"}
     end = 0
     starts: dict[str, int | None] = {}
     for name, shape in _shapes(nv).items():
-        starts[name] = None if name in left_out else end
-        end += 0 if name in left_out else math.prod(shape)
+        starts[name] = None if name in omitted else end
+        end += 0 if name in omitted else math.prod(shape)
     frames: dict[str, FrameLayout] = {}
     for name, moving in chains.items():
         at = end
@@ -169,17 +171,17 @@ class TickTerms:
 
     def __init__(self, robot: Robot, frames: Sequence[str], momentum: bool = False) -> None:
         self.robot, self.momentum = robot, momentum
-        self.layout = _checked(robot, frames, momentum)
+        self.layout = _validated_layout(robot, frames, momentum)
         self.frames, self.size = tuple(self.layout.frames), self.layout.size
         interface, code = load_or_compile(
             robot,
             "double",
             ("tick_terms", self.frames, momentum),
-            lambda: _traced(robot, self.layout),
+            lambda: _trace_terms(robot, self.layout),
             streaming_module,
         )
         self.operations = interface.operations
-        slow = _Examined(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
+        slow = _ValidatingFallback(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
         self.compute = native_kernel.make_fast_entry(code, slow, "tick_terms", np.dtype(np.float64))
         self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
 
@@ -207,7 +209,7 @@ class TickTerms:
         return f"TickTerms({self.robot.name!r}, {', '.join(self.frames)}; {self.size} numbers)"
 
 
-class _Examined:
+class _ValidatingFallback:
     """Fallback for calls that the fast entry rejects: validates the arguments and raises, or computes the terms."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -226,31 +228,29 @@ class _Examined:
 
 
 def tick_terms_c(robot: Robot, frames: Sequence[str], momentum: bool = False, *, name: str = "") -> CSource:
-    """Returns the same terms as C99.
-
-    ``void go2_tick_terms(const double q[19], const double v[18], double terms[660])``.
+    """Returns the terms of `TickTerms` as C99: ``void go2_tick_terms(const double q[19], const double v[18], ...)``.
 
     The text is self-contained (it includes math.h only), allocates nothing and has no branches; its banner describes
     the layout.  Unlike `TickTerms` it does not validate its arguments.
 
     Args:
-        robot: as of `TickTerms`, like all that follow.
-        frames: names of frames.
-        momentum: whether centroidal momentum belongs to the terms.
+        robot: a loaded robot with at least one degree of freedom.
+        frames: names of frames, each once.
+        momentum: whether centroidal momentum, its matrix and its drift belong to the terms.
         name: name of the function; by default that of the robot and ``tick_terms``.
 
     Raises:
         UnknownNameError: no such frame.
-        ArgumentError: as of `TickTerms`.
+        ArgumentError: a frame named twice, or a robot without degrees of freedom or without mass.
     """
-    layout = _checked(robot, frames, momentum)
+    layout = _validated_layout(robot, frames, momentum)
     notes = ["", "Entries of terms, matrices row by row, a frame's Jacobian over the entries of v that move it:"]
     notes += [f"  {start} {name} {shape}" for name, start, shape in layout.blocks()]
     notes += [f"  {name} is moved by v[{', '.join(map(str, at.chain))}]" for name, at in layout.frames.items()]
-    return c_source(robot, _traced(robot, layout), notes=notes, name=name)
+    return c_source(robot, _trace_terms(robot, layout), notes=notes, name=name)
 
 
-def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout:
+def _validated_layout(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout:
     """Validates the arguments and returns the layout."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -273,24 +273,42 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     return terms_layout(mechanism, robot.nv, chains, momentum=momentum)
 
 
-def _traced(robot: Robot, layout: TermsLayout) -> Program:
+def _trace_terms(robot: Robot, layout: TermsLayout) -> Program:
     """Returns the program that computes the terms of this layout."""
     graph, mechanism = Graph(), kernel_mechanism(robot)
-    to, given = JointCoordinateMap(graph, robot, mechanism, graph.inputs(0, robot.nq)), graph.inputs(robot.nq, robot.nv)
-    places = {name: frame_placement(robot, mechanism, name) for name in layout.frames}
-    sweep = TermTracer(graph, mechanism, to.q, to.velocity(given), to.drift(given), places)
-    results: list[Vector] = [*to.inertia(sweep.M), to.force(sweep.h), sweep.com(), sweep.com_velocity()]
+    coordinates, velocity = (
+        JointCoordinateMap(graph, robot, mechanism, graph.inputs(0, robot.nq)),
+        graph.inputs(robot.nq, robot.nv),
+    )
+    placements = {name: frame_placement(robot, mechanism, name) for name in layout.frames}
+    tracer = TermTracer(
+        graph, mechanism, coordinates.q, coordinates.velocity(velocity), coordinates.drift(velocity), placements
+    )
+    results: list[Vector] = [
+        *coordinates.inertia(tracer.M),
+        coordinates.force(tracer.h),
+        tracer.com(),
+        tracer.com_velocity(),
+    ]
     if layout.com_jacobian is not None:
-        results += [*to.columns(sweep.com_jacobian()), sweep.com_drift()]
+        results += [*coordinates.columns(tracer.com_jacobian()), tracer.com_drift()]
     if layout.momentum is not None:
-        momentum, matrix, change = sweep.momentum()
-        results += [momentum, *to.columns(matrix), change]
+        momentum, matrix, change = tracer.momentum()
+        results += [momentum, *coordinates.columns(matrix), change]
     for name in layout.frames:
-        frame = sweep.frames[name]
-        jacobian = to.in_chain(
+        frame = tracer.frames[name]
+        jacobian = coordinates.chain_jacobian(
             frame.jacobian, moving_velocity_indices(mechanism, frame_placement(robot, mechanism, name).link)
         )
         results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *jacobian]
     flat = [x for part in results for x in part]
     inputs, outputs = (("q", robot.nq), ("v", robot.nv)), (("terms", (layout.size,)),)
-    return make_program("tick_terms", graph, inputs, outputs, flat, to.unit(unit_norm_groups(mechanism)), to.ranges)
+    return make_program(
+        "tick_terms",
+        graph,
+        inputs,
+        outputs,
+        flat,
+        coordinates.unit_norm_groups(unit_norm_groups(mechanism)),
+        coordinates.ranges,
+    )

@@ -1,8 +1,8 @@
-"""The rigid-body terms of a control tick traced over a mechanism, all in one recursion, branch by branch.
+"""Tracing of the rigid-body terms of a control tick over a mechanism, all in one recursion, branch by branch.
 
 The downward pass computes orientations and motions, the upward pass forces and composite bodies: bias forces, the
 columns of M and the center-of-mass terms follow from the same values.  Gravity acts on composite bodies as their
-weight, not as an acceleration of the world, so that motions are those at ``a = 0`` of which drifts are made.
+weight, not as an acceleration of the world, so that motions are those at ``a = 0``, from which drifts follow.
 
 Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5, 6; Orin, Goswami and Lee, *Centroidal
 dynamics of a humanoid robot*, 2013 (the centroidal momentum matrix from composite bodies).
@@ -55,21 +55,21 @@ def moving_velocity_indices(mechanism: Mechanism, link: int) -> list[int]:
 
 
 class TermTracer:
-    """The terms at (q, v) of a mechanism and frames of it.
+    """Tracer of the terms of a mechanism and its frames at (q, v).
 
     Args:
         graph: records the operations.
         mechanism: the robot.
         q: nq expressions.
         v: nv expressions.
-        rest: nv expressions, accelerations of all joints where those of the robot's coordinates are zero.
+        drift: nv expressions, accelerations of all joints if those of the robot's coordinates are zero.
         frames: placements by name.
 
     Attributes:
-        M: (nv, nv).
-        h: (nv,).
+        M: (nv, nv) joint-space inertia.
+        h: (nv,) bias forces.
         frames: terms by name.
-        mass: of all moving bodies, in the mechanism's unit.
+        mass: mass of all moving bodies, in the mechanism's unit.
     """
 
     def __init__(
@@ -78,52 +78,52 @@ class TermTracer:
         mechanism: Mechanism,
         q: Sequence[Expr],
         v: Sequence[Expr],
-        rest: Sequence[Expr],
+        drift: Sequence[Expr],
         frames: Mapping[str, FramePlacement],
     ) -> None:
-        self.graph, self.mechanism, self.v, self.rest = graph, mechanism, list(v), list(rest)
+        self.graph, self.mechanism, self.v, self.drift = graph, mechanism, list(v), list(drift)
         self.at, self.parameters = joint_placements(graph, mechanism, q), constant_parameters(graph, mechanism)
         zero, n = graph.constant(0.0), mechanism.nv
         self.M = [[zero] * n for _ in range(n)]
         self.h = [zero] * n
         self.frames: dict[str, FrameTerms] = {}
-        self._places = frames
+        self._frame_placements = frames
         self._bodies = link_inertias(self.parameters.inertia)  # composite once all below is visited
         self._axes: dict[int, Matrix] = {}
-        #: By root what its joint carries at a = 0 without gravity; by entry of v the momentum at its unit speed.
+        #: By root the wrench of its joint at a = 0 without gravity; by entry of v the momentum at its unit speed.
         self._carried: dict[int, Wrench] = {}
         self._momenta: dict[int, tuple[int, Wrench]] = {}
         one = graph.constant(1.0)
         aligned = [[one if i == j else zero for j in range(3)] for i in range(3)]
         ground = world_motion(graph, 0.0, mechanism.length)
-        self._find_frames(-1, aligned, ground)
+        self._trace_frames(-1, aligned, ground)
         for i, link in enumerate(mechanism.links):
             if link.parent < 0:
                 self._carried[i] = self._visit(i, aligned, ground)
-        bolted = np.zeros(N_INERTIAL_PARAMETERS)  # what grouping left to the world
-        group_inertias(mechanism.links, np.array([link.inertia for link in mechanism.links]), bolted)
-        self._bolted: list[float] = bolted.tolist()
+        world_fixed = np.zeros(N_INERTIAL_PARAMETERS)  # what grouping left to the world
+        group_inertias(mechanism.links, np.array([link.inertia for link in mechanism.links]), world_fixed)
+        self._world_fixed_inertia: list[float] = world_fixed.tolist()
         self._masses = {i: self._bodies[i][0].number or 0.0 for i in self._carried}
-        self.mass = sum(self._masses.values(), self._bolted[0])
+        self.mass = sum(self._masses.values(), self._world_fixed_inertia[0])
 
     # -- one body ------------------------------------------------------------------------------------------------
     def _visit(self, i: int, above: Matrix, motion_above: BodyMotion) -> Wrench:
         """Traverses the subtree of body i; returns the wrench that its joint carries, about its origin in its axes."""
         mechanism, at = self.mechanism, self.at
-        link, R, r, L = mechanism.links[i], at.rotations[i], at.places[i], mechanism.length
-        axes = self._axes[i] = [R.down(row) for row in above]
-        motion = propagate_motion(self.graph, link, motion_above, R, r, self.v, self.rest, L)
-        self._find_frames(i, axes, motion)
+        link, R, r, L = mechanism.links[i], at.rotations[i], at.origins[i], mechanism.length
+        axes = self._axes[i] = [R.to_child(row) for row in above]
+        motion = propagate_motion(self.graph, link, motion_above, R, r, self.v, self.drift, L)
+        self._trace_frames(i, axes, motion)
         carried = inertial_wrench(motion, self.parameters.inertia[i])
         for c in mechanism.children[i]:
             carried = add_wrenches(
-                carried, wrench_in_parent(at.rotations[c], at.places[c], self._visit(c, axes, motion))
+                carried, wrench_in_parent(at.rotations[c], at.origins[c], self._visit(c, axes, motion))
             )
-        self._weigh(i, carried)
+        self._add_inertia_and_bias(i, carried)
         add_to_parent(mechanism, at, self._bodies, i)
         return carried
 
-    def _weigh(self, i: int, carried: Wrench) -> None:
+    def _add_inertia_and_bias(self, i: int, carried: Wrench) -> None:
         """Computes the entries of M and h of joint i, from its composite body and the wrench of that body's motion."""
         mechanism, armature = self.mechanism, self.parameters.armature[i]
         link, (m, first, _), L = mechanism.links[i], self._bodies[i], mechanism.length
@@ -139,19 +139,19 @@ class TermTracer:
                 self._momenta[column] = k, here  # the last one is the root
         if COORDINATE_COUNTS[link.kind][1] == 1:
             self.M[link.v][link.v] = self.M[link.v][link.v] + armature
-            self.h[link.v] = self.h[link.v] + armature * self.rest[link.v]
+            self.h[link.v] = self.h[link.v] + armature * self.drift[link.v]
 
-    def _find_frames(self, i: int, axes: Matrix, motion: BodyMotion) -> None:
+    def _trace_frames(self, i: int, axes: Matrix, motion: BodyMotion) -> None:
         """Computes the terms of the frames on body i."""
         graph, L = self.graph, self.mechanism.length
         moving = moving_velocity_indices(self.mechanism, i)
-        for name, place in self._places.items():
-            if place.link != i:
+        for name, placement in self._frame_placements.items():
+            if placement.link != i:
                 continue
-            J, origin = jacobian_and_origin(graph, self.mechanism, self.at, place)
+            J, origin = jacobian_and_origin(graph, self.mechanism, self.at, placement)
             J = [[row[k] for k in moving] for row in J]
-            rotation = [[graph.constant(x) for x in column] for column in place.rotation.T.tolist()]
-            point = [graph.constant(x) for x in place.point.tolist()]
+            rotation = [[graph.constant(x) for x in column] for column in placement.rotation.T.tolist()]
+            point = [graph.constant(x) for x in placement.point.tolist()]
             linear = [x * L for x in plus(motion.a, times(motion.U, point))]
             self.frames[name] = FrameTerms(
                 [[dot(row, column) for column in rotation] for row in axes],
@@ -164,10 +164,10 @@ class TermTracer:
     # -- the whole -----------------------------------------------------------------------------------------------
     def com(self) -> Vector:
         """Returns the center of mass (3,), world axes [m]."""
-        out = [self.graph.constant(x * self._per_mass) for x in self._bolted[1:4]]
+        out = [self.graph.constant(x * self._per_mass) for x in self._world_fixed_inertia[1:4]]
         for root, arm in self._arms.items():
-            share = self.mechanism.length * self._masses[root] / self.mass
-            out = plus(out, plus([x * share for x in self.at.places[root]], arm))
+            scale = self.mechanism.length * self._masses[root] / self.mass
+            out = plus(out, plus([x * scale for x in self.at.origins[root]], arm))
         return out
 
     def com_velocity(self) -> Vector:
@@ -178,19 +178,19 @@ class TermTracer:
             for k, (of, unit) in sorted(self._momenta.items()):
                 if of == root:
                     momentum = plus(momentum, [x * self.v[k] for x in unit[0]])
-            out = plus(out, self._of_com(root, momentum))
+            out = plus(out, self._per_mass_in_world(root, momentum))
         return out
 
     def com_jacobian(self) -> Matrix:
         """Returns the Jacobian (3, nv) of the center of mass by rows, world axes."""
-        columns = [self._of_com(root, unit[0]) for _, (root, unit) in sorted(self._momenta.items())]
+        columns = [self._per_mass_in_world(root, unit[0]) for _, (root, unit) in sorted(self._momenta.items())]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def com_drift(self) -> Vector:
         """Returns the acceleration (3,) of the center of mass at ``a = 0``, world axes."""
         out = [self.graph.zero] * 3
         for root, carried in self._carried.items():
-            out = plus(out, self._of_com(root, carried[0]))
+            out = plus(out, self._per_mass_in_world(root, carried[0]))
         return out
 
     def momentum(self) -> tuple[Vector, Matrix, Vector]:
@@ -202,7 +202,9 @@ class TermTracer:
             origins = {root: [-x for x in arm] for root, arm in self._arms.items()}
         else:
             com, L = self.com(), self.mechanism.length
-            origins = {root: [x * L - c for x, c in zip(self.at.places[root], com, strict=True)] for root in self._arms}
+            origins = {
+                root: [x * L - c for x, c in zip(self.at.origins[root], com, strict=True)] for root in self._arms
+            }
 
         def about_com(root: int, about_root: Wrench) -> Vector:
             f = [x * (1.0 / self.mechanism.length) for x in times(self._axes[root], about_root[0])]
@@ -222,10 +224,10 @@ class TermTracer:
     @cached_property
     def _arms(self) -> dict[int, Vector]:
         """By root its subtree's part of the center of mass, from the root's origin, world axes [m]."""
-        return {i: self._of_com(i, self._bodies[i][1]) for i in self._carried}
+        return {i: self._per_mass_in_world(i, self._bodies[i][1]) for i in self._carried}
 
-    def _of_com(self, root: int, x: Sequence[Expr]) -> Vector:
-        """Returns a root's first moments, momentum or force divided by the total mass, in world axes."""
+    def _per_mass_in_world(self, root: int, x: Sequence[Expr]) -> Vector:
+        """Returns first moments, momentum or force of a root's subtree, divided by the total mass, in world axes."""
         return [y * self._per_mass for y in times(self._axes[root], x)]
 
 
