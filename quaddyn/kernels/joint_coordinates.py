@@ -143,7 +143,7 @@ class JointCoordinateMap:
         return out
 
     def chain_jacobian(self, J: Iterable[Sequence[Expr]], moving: Sequence[int]) -> list[Vector]:
-        """Returns ``J G`` over `moving_entries`, from a Jacobian over the entries `moving` of all joints' velocities."""
+        """Returns ``J G`` over `moving_entries`, from a Jacobian over the entries `moving` of all joints."""
         if not self.coupled:
             return [list(row) for row in J]
         entries, out = moving_entries(self.robot, moving), []

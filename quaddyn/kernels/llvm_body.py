@@ -17,8 +17,8 @@ from .llvm_registers import RegisterAllocator
 from .llvm_writer import MAX_ANGLE, UNIT_NORM_TOLERANCE, Target, VectorWriter
 from .program import Program
 
-#: Maximum number of operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
-#: parts of half this size.
+#: Maximum number of operations in one function.  A compiler's work grows faster than its input, so longer programs
+#: are split into parts of half this size.
 MAX_OPERATIONS_PER_FUNCTION = 3000
 #: Maximum number of stored values in one function, for the same reason.
 MAX_STORES_PER_FUNCTION = 400

@@ -17,7 +17,7 @@ MAX_ANGLE: Final = {"double": 1e9, "float": 1e4}
 #: Maximum deviation of the squared norm of a quaternion or of (cos, sin) from 1.
 UNIT_NORM_TOLERANCE: Final = {"double": 2e-6, "float": 1e-4}
 BYTES: Final = {"double": 8, "float": 4}
-#: Half of pi in two parts: the neglected rest would change an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
+#: Half of pi in two parts: the rest would change an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
 _PIO2 = {
     "double": (1.5707963267948966, 6.123233995736766e-17),
     "float": (1.57079637050628662109375, -4.37113900018624283e-8),
@@ -169,7 +169,7 @@ class VectorWriter:
         )
 
     def _polynomial(self, z: str, zz: str, coefficients: Sequence[float]) -> str:
-        """Writes a polynomial in z: pairs of terms in parallel, then Horner in ``zz = z z`` (short dependency chain)."""
+        """Writes a polynomial in z: pairs of terms in parallel, then Horner in ``zz = z z``."""
         pairs = list(coefficients)
         out = self.literal(pairs.pop(0)) if len(pairs) % 2 else ""
         while pairs:
