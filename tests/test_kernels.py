@@ -24,7 +24,7 @@ from quaddyn.compiler import machine, object_cache, python_calls
 from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, native_kernel, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import MAX_ANGLE
-from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_matrix, zxz_angles
+from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_angles, zxz_matrix
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from quaddyn.kernels.program import Program, make_program
 

@@ -17,7 +17,7 @@ from quaddyn.dynamics.state_terms import StateTerms, make_tick_terms
 from quaddyn.errors import ArgumentError, ModelError
 from quaddyn.kernels import TickTerms
 from quaddyn.kernels.operations import KernelOptions, trace_operation
-from quaddyn.kernels.tick_terms import _validated_layout, _trace_terms
+from quaddyn.kernels.tick_terms import _trace_terms, _validated_layout
 
 STEP = 1e-6
 WELDED = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)

@@ -1,7 +1,7 @@
-"""The in-house oracle: a second reading of the file and the textbook's algorithms in plain NumPy.
+"""Independent reference implementation: a second reader of URDF and the textbook algorithms in plain NumPy.
 
-It shares no code with Pinocchio nor with any other room here.  Speed does not matter; that it can be read beside the
-book does.
+It shares no code with Pinocchio nor with any other subpackage.  It is written to be compared with the textbooks line by
+line, not for speed.
 """
 
 from .closed import ClosedReference

@@ -1,4 +1,4 @@
-"""Forward dynamics: by articulated bodies, and by solving with M."""
+"""Forward dynamics by the articulated-body algorithm, and by solving with M."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .rnea import Wrenches, nle
 
 
 def aba(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
-    """(nv,) ``ddq`` by articulated bodies (source A, 7; Featherstone, RBDA 2008, table 7.1).
+    """Returns the joint accelerations (nv,) by articulated bodies (source A, 7; Featherstone, RBDA 2008, table 7.1).
 
     Outward, the twist ``V_i``, the bias ``c_i = V_i x S_i dq_i`` and the bias force ``p_i = V_i x* I_i V_i - F_ext,i``.
-    Inward, with ``U = I^A S``, ``D = S^T U`` (plus the rotor) and ``u = tau - S^T p^A``, the parent feels
+    Inward, with ``U = I^A S``, ``D = S^T U`` (plus the rotor) and ``u = tau - S^T p^A``, the parent receives
     ``I^a = I^A - U D^-1 U^T`` and ``p^a = p^A + I^a c + U D^-1 u``.  Outward again, ``a' = X A_p + c``,
     ``ddq = D^-1 (u - U^T a')`` and ``A = a' + S ddq``; the world accelerates with ``-A_G``.
 
@@ -22,7 +22,7 @@ def aba(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None =
         at: the model at q.
         v: (nv,) joint velocities.
         tau: (nv,) generalized forces.
-        wrenches: per body, (6,) wrench on the robot in the body's frame.
+        wrenches: for each body, (6,) wrench on the robot in the body's frame; None without external forces.
     """
     if at.model.coupled:  # a force on a body is felt across the tree: no recursion from leaf to root sees it
         return forward_by_mass(at, v, tau, wrenches=wrenches)
@@ -54,5 +54,5 @@ def aba(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None =
 
 
 def forward_by_mass(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> Array:
-    """(nv,) ``ddq = M^-1 (tau - h)`` (source A, 6), h including the external forces."""
+    """Returns ``ddq = M^-1 (tau - h)`` (nv,), with external forces in h (source A, 6)."""
     return np.asarray(np.linalg.solve(crba(at), tau - nle(at, v, wrenches=wrenches)))

@@ -2,10 +2,10 @@
 
 Twists are ``V = (omega, v)`` and wrenches ``F = (moment, force)``, angular before linear, as in the open-chain lecture
 (source A) and in Lynch and Park, *Modern Robotics*, 2017, chapter 3.  A rigid motion ``T_ab`` is a (4, 4) matrix that
-takes coordinates in b to coordinates in a; ``Ad(T_ab)`` does the same with twists and ``Ad(T_ba)^T`` with wrenches.
+maps coordinates in b to coordinates in a; ``Ad(T_ab)`` does the same with twists and ``Ad(T_ba)^T`` with wrenches.
 
-Every function is analytic in its arguments and keeps a complex dtype, so that the complex step (see `derivatives`)
-may be taken through it: hence no absolute values and no norms here.
+Every function is analytic in its arguments and preserves a complex dtype, so that it can be differentiated by the
+complex step (see `derivatives`); hence there are no absolute values and no norms.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from numpy.typing import NDArray
 #: Real or, under a complex step, complex entries.
 Array = NDArray[Any]
 
-#: Below this square of an angle [rad^2] closed forms would divide small by small; power series are exact to rounding.
+#: Squared angle [rad^2] below which power series, exact to rounding, replace closed forms that divide small by small.
 MAX_SERIES_ANGLE_SQUARED = 0.25
 
 
 def skew(w: Array) -> Array:
-    """(3, 3) matrix ``[w]`` with ``[w] u = w x u`` (Lynch and Park 2017, eq. 3.30)."""
+    """Returns the matrix ``[w]`` (3, 3) with ``[w] u = w x u`` (Lynch and Park 2017, eq. 3.30)."""
     x, y, z = w
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rigid_motion(R: Array, p: Array) -> Array:
-    """(4, 4) rigid motion of rotation `R` (3, 3) and translation `p` (3,)."""
+    """Returns the rigid motion (4, 4) with rotation `R` (3, 3) and translation `p` (3,)."""
     T = np.zeros((4, 4), dtype=np.result_type(R, p, float))
     T[:3, :3], T[:3, 3], T[3, 3] = R, p, 1.0
     return T
 
 
 def inverse(T: Array) -> Array:
-    """``T^-1`` of a rigid motion: ``(R^T, -R^T p)`` (Lynch and Park 2017, eq. 3.64)."""
+    """Returns the inverse of a rigid motion, ``(R^T, -R^T p)`` (Lynch and Park 2017, eq. 3.64)."""
     R, p = T[:3, :3], T[:3, 3]
     return rigid_motion(R.T, -R.T @ p)
 
 
 def Ad(T: Array) -> Array:
-    """(6, 6) adjoint ``[[R, 0], [[p] R, R]]`` that maps twists (Lynch and Park 2017, def. 3.20)."""
+    """Returns the adjoint (6, 6) ``[[R, 0], [[p] R, R]]`` that maps twists (Lynch and Park 2017, def. 3.20)."""
     R, p = T[:3, :3], T[:3, 3]
     X = np.zeros((6, 6), dtype=T.dtype)
     X[:3, :3] = X[3:, 3:] = R
@@ -52,9 +52,9 @@ def Ad(T: Array) -> Array:
 
 
 def ad(V: Array) -> Array:
-    """(6, 6) Lie bracket ``[V x]`` of twists, ``[[[w], 0], [[v], [w]]]`` (Lynch and Park 2017, section 8.2.2).
+    """Returns the matrix (6, 6) of the Lie bracket ``[V x]`` of twists (Lynch and Park 2017, section 8.2.2).
 
-    On wrenches the dual acts: ``V x* = -ad(V)^T``.
+    It is ``[[[w], 0], [[v], [w]]]``.  On wrenches the dual acts: ``V x* = -ad(V)^T``.
     """
     X = np.zeros((6, 6), dtype=V.dtype)
     X[:3, :3] = X[3:, 3:] = skew(V[:3])
@@ -63,12 +63,12 @@ def ad(V: Array) -> Array:
 
 
 def spatial_inertia(mass: float, com: Array, inertia: Array) -> Array:
-    """(6, 6) inertia of a body about the origin of its frame (Lynch and Park 2017, section 8.2.2).
+    """Returns the spatial inertia (6, 6) of a body about the origin of its frame (Lynch and Park 2017, section 8.2.2).
 
     Args:
         mass: [kg].
-        com: (3,) centre of mass [m].
-        inertia: (3, 3) about the centre of mass, in the frame's axes [kg m^2].
+        com: (3,) center of mass [m].
+        inertia: (3, 3) about the center of mass, in the frame's axes [kg m^2].
     """
     c = skew(com)
     G = np.zeros((6, 6))
@@ -80,7 +80,7 @@ def spatial_inertia(mass: float, com: Array, inertia: Array) -> Array:
 
 
 def mass_properties(G: Array) -> tuple[float, Array, Array]:
-    """Mass [kg], centre of mass (3,) [m] and inertia (3, 3) about it: what `spatial_inertia` was made from."""
+    """Returns mass [kg], center of mass (3,) [m] and inertia (3, 3) about it: the inverse of `spatial_inertia`."""
     mass, first = float(G[5, 5]), np.array([G[2, 4], G[0, 5], G[1, 3]])  # m [c] is the upper right block
     com = first / mass if mass else np.zeros(3)
     c = skew(com)
@@ -88,37 +88,40 @@ def mass_properties(G: Array) -> tuple[float, Array, Array]:
 
 
 def rotation(axis: Array, c: Any, s: Any) -> Array:
-    """(3, 3) rotation about a unit `axis` by the angle of cosine `c`, sine `s` (Rodrigues)."""
+    """Returns the rotation (3, 3) about a unit `axis` by the angle with cosine `c` and sine `s` (Rodrigues)."""
     W = skew(axis)
     return np.asarray(np.eye(3) + s * W + (1.0 - c) * W @ W)
 
 
 def roll_pitch_yaw(rpy: Array) -> Array:
-    """(3, 3) ``Rz(yaw) Ry(pitch) Rx(roll)``: URDF's fixed-axis angles [rad]."""
+    """Returns the rotation (3, 3) ``Rz(yaw) Ry(pitch) Rx(roll)`` of URDF's fixed-axis angles [rad]."""
     x, y, z = (rotation(e, np.cos(a), np.sin(a)) for e, a in zip(np.eye(3), rpy, strict=True))
     return np.asarray(z @ y @ x)
 
 
 def quaternion_rotation(xyzw: Array) -> Array:
-    """(3, 3) rotation of a unit quaternion (x, y, z, w): ``1 + 2 w [u] + 2 [u]^2`` (Lynch and Park 2017, app. B.3)."""
+    """Returns the rotation (3, 3) of a unit quaternion (x, y, z, w) (Lynch and Park 2017, app. B.3).
+
+    It is ``1 + 2 w [u] + 2 [u]^2``.
+    """
     U = skew(xyzw[:3])
     return np.asarray(np.eye(3) + 2.0 * xyzw[3] * U + 2.0 * U @ U)
 
 
 def quaternion_product(a: Array, b: Array) -> Array:
-    """(4,) Hamilton product of quaternions (x, y, z, w); the rotation of `b` first, then that of `a`."""
+    """Returns the Hamilton product (4,) of quaternions (x, y, z, w): the rotation of `b` first, then that of `a`."""
     u = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
     return np.array([*u, a[3] * b[3] - a[:3] @ b[:3]])
 
 
 def quaternion_exp(w: Array) -> Array:
-    """(4,) unit quaternion of the rotation vector `w` (3,) [rad]: ``(sin(t/2)/t w, cos(t/2))``, t = |w|."""
+    """Returns the unit quaternion (4,) of the rotation vector `w` (3,) [rad]: ``(sin(t/2)/t w, cos(t/2))``, t = |w|."""
     cosine, sine, _, _ = trigonometric_series(w @ w / 4.0)
     return np.array([*(0.5 * sine * w), cosine])
 
 
 def trigonometric_series(t2: Any) -> tuple[Any, Any, Any, Any]:
-    """``cos t``, ``sin t / t``, ``(1 - cos t) / t^2`` and ``(t - sin t) / t^3`` as functions of ``t^2``."""
+    """Returns ``cos t``, ``sin t / t``, ``(1 - cos t) / t^2`` and ``(t - sin t) / t^3`` as functions of ``t^2``."""
     if np.abs(t2) < MAX_SERIES_ANGLE_SQUARED:
         c0, c1, c2, c3 = (sum((-t2) ** k / math.factorial(2 * k + n) for k in range(9)) for n in range(4))
         return c0, c1, c2, c3
@@ -127,7 +130,7 @@ def trigonometric_series(t2: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def exp(xi: Array) -> Array:
-    """(4, 4) exponential of a twist (6,) = (w, v), of any length (Lynch and Park 2017, prop. 3.25).
+    """Returns the exponential (4, 4) of a twist (6,) = (w, v) of any length (Lynch and Park 2017, prop. 3.25).
 
     ``R = 1 + a [w] + b [w]^2`` and ``p = (1 + b [w] + c [w]^2) v`` with ``a = sin t / t``, ``b = (1 - cos t) / t^2``,
     ``c = (t - sin t) / t^3``, t = |w|.
@@ -140,10 +143,10 @@ def exp(xi: Array) -> Array:
 
 
 def log(T: Array) -> Array:
-    """(6,) the twist of least angle with ``exp(log(T)) = T``, |w| <= pi; of real motions only.
+    """Returns the twist (6,) of smallest angle with ``exp(log(T)) = T``, |w| <= pi; for real motions only.
 
-    Source: Lynch and Park 2017, section 3.3.3.2; the rotation by way of its quaternion, which keeps its digits near a
-    half turn, where the trace does not.
+    Source: Lynch and Park 2017, section 3.3.3.2; the rotation is computed from its quaternion, which is accurate near a
+    half turn, where the trace is not.
     """
     u = rotation_quaternion(T[:3, :3])
     half = np.arctan2(np.sqrt(u[:3] @ u[:3]), u[3])
@@ -156,7 +159,10 @@ def log(T: Array) -> Array:
 
 
 def rotation_quaternion(R: Array) -> Array:
-    """(4,) unit quaternion (x, y, z, w), w >= 0, of a real rotation (3, 3) (Shepperd 1978: the largest entry first)."""
+    """Returns the unit quaternion (x, y, z, w), w >= 0, of a real rotation (3, 3).
+
+    It is computed from the largest entry (Shepperd 1978).
+    """
     # Four times the outer product of the quaternion with itself; any column is a multiple of it.
     K = np.empty((4, 4))
     K[:3, :3] = R + R.T + (1.0 - np.trace(R)) * np.eye(3)
@@ -168,5 +174,5 @@ def rotation_quaternion(R: Array) -> Array:
 
 
 def swap() -> Array:
-    """(6, 6) permutation between angular-before-linear and linear-before-angular; its own inverse."""
+    """Returns the permutation (6, 6) between angular-before-linear and linear-before-angular; its own inverse."""
     return np.roll(np.eye(6), 3, axis=0)

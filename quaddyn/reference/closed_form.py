@@ -1,4 +1,4 @@
-"""The closed form of the equations of motion: every body's Newton and Euler through its own Jacobian."""
+"""Closed form of the equations of motion: Newton's and Euler's equations of each body through its Jacobian."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rnea import Wrenches
 
 
 def inverse_dynamics(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrenches | None = None) -> Array:
-    """(nv,) ``tau = sum_i J_i^T (I_i A_i + V_i x* I_i V_i - F_ext,i - F_G,i)`` (source A, 4).
+    """Returns ``tau = sum_i J_i^T (I_i A_i + V_i x* I_i V_i - F_ext,i - F_G,i)`` (nv,) (source A, 4).
 
     Here ``A_i = J_i ddq + Jdot_i dq`` and the weight ``F_G,i = I_i X_{i<-0} A_G``.
 
@@ -18,7 +18,7 @@ def inverse_dynamics(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrench
         at: the model at q.
         v: (nv,) joint velocities.
         a: (nv,) joint accelerations.
-        wrenches: per body, (6,) wrench on the robot in the body's frame.
+        wrenches: for each body, (6,) wrench on the robot in the body's frame; None without external forces.
     """
     V, J = twists(at, v), body_jacobians(at)
     rates = body_jacobian_rates(at, V, v, J)
@@ -32,6 +32,6 @@ def inverse_dynamics(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrench
 
 
 def gravity(at: BodyPlacements) -> Array:
-    """(nv,) ``tau_G = sum_i J_i^T I_i X_{i<-0} (-A_G)`` (source A, 4)."""
+    """Returns the gravity term ``tau_G = sum_i J_i^T I_i X_{i<-0} (-A_G)`` (nv,) (source A, 4)."""
     zero = np.zeros(at.model.nv)
     return inverse_dynamics(at, zero, zero)

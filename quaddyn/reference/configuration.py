@@ -1,4 +1,4 @@
-"""Configurations: joint coordinates to placements, and motion along a tangent vector.
+"""Configurations: joint placements from joint coordinates, and motion along a tangent vector.
 
 The layout of q is Pinocchio's: one number for revolute and prismatic joints, (cos, sin) for continuous ones,
 (x, y, cos, sin) for planar ones, and (x, y, z, quaternion x, y, z, w) for floating ones and the free root.
@@ -15,7 +15,7 @@ from .model import Body, Model, plane_axes
 
 
 def joint_motion(body: Body, q: Array) -> Array:
-    """(4, 4) placement of a body's frame in its joint frame at the joint's own coordinates `q`."""
+    """Returns the placement (4, 4) of a body's frame in its joint frame at the joint's coordinates `q`."""
     zero, one = np.zeros(3), np.eye(3)
     if body.kind == "revolute":
         angle = body.mimic_multiplier * q[0] + body.mimic_offset
@@ -31,7 +31,7 @@ def joint_motion(body: Body, q: Array) -> Array:
 
 
 def neutral(model: Model) -> Array:
-    """(nq,) the configuration where every body's frame is its joint frame."""
+    """Returns the configuration (nq,) at which every body's frame coincides with its joint frame."""
     q = np.zeros(model.nq)
     for body in model.bodies:
         if body.kind == "floating":
@@ -42,7 +42,7 @@ def neutral(model: Model) -> Array:
 
 
 def integrate(model: Model, q: Array, v: Array) -> Array:
-    """(nq,) where the constant velocity `v` (nv,) leads from `q` in unit time.
+    """Returns the configuration (nq,) after unit time at the constant velocity `v` (nv,) from `q`.
 
     On each joint ``T(q') = T(q) exp(S v)`` (Lynch and Park 2017, section 3.3.3, with body twists).
     """
@@ -69,20 +69,20 @@ def _integrate_joint(body: Body, q: Array, v: Array) -> Array:
 
 
 def _rotate_cos_sin(cs: Array, angle: Any) -> Array:
-    """(2,) cosine and sine after a further turn."""
+    """Returns cosine and sine (2,) of an angle increased by `angle` [rad]."""
     (c, s), x, y = cs, np.cos(angle), np.sin(angle)
     return np.array([c * x - s * y, s * x + c * y])
 
 
 def random_configuration(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach: float = 1.0) -> Array:
-    """(nq,) a random configuration.
+    """Returns a random configuration (nq,).
 
     Args:
         model: the model.
-        rng: the source of chance.
-        beyond: how far outside its range a joint may be, as a share of the range; joints without limits, and (cos,
-            sin) pairs, take any angle; prismatic ones lie within `reach`.
-        reach: size of the cube in which a root is placed [m].
+        rng: random generator.
+        beyond: distance by which a joint may exceed its range, as a fraction of the range.  Joints without limits and
+            (cos, sin) pairs take any angle; prismatic joints without limits lie within `reach`.
+        reach: half size of the cube in which a root is placed [m].
     """
     q = neutral(model)
     for body in model.bodies:

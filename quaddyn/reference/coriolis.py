@@ -1,8 +1,8 @@
-"""Three Coriolis matrices: many C share the product ``C v``, and each function says which one it returns.
+"""Three Coriolis matrices: many matrices C have the same product ``C v``; each function states which one it returns.
 
-`coriolis_closed_form` is source A's.  `coriolis_by_bodies` is the one consistent with Christoffel's symbols, from body
-Jacobians, on every robot; Pinocchio returns the same.  `coriolis_christoffel` is Christoffel's by definition, where
-coordinates exist for it: on fixed bases.  With each of them ``Mdot = C + C^T``, that is, ``Mdot - 2 C`` is skew.
+`coriolis_closed_form` is that of source A.  `coriolis_by_bodies` is consistent with Christoffel's symbols, from body
+Jacobians, on every robot; Pinocchio returns the same.  `coriolis_christoffel` is Christoffel's by definition, for
+robots with coordinates: on fixed bases.  With each of them ``Mdot = C + C^T``: ``Mdot - 2 C`` is skew-symmetric.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .model import Model
 
 
 def coriolis_closed_form(at: BodyPlacements, v: Array) -> Array:
-    """(nv, nv) ``C = sum_i J_i^T (I_i Jdot_i + I_i [V_i x] J_i + [V_i x*] I_i J_i)`` (source A, 4); not Christoffel's.
+    """Returns C (nv, nv) of the closed form (source A, 4), which is not Christoffel's.
 
-    The middle term does nothing to ``C v``, as ``V x V = 0``, and yet makes ``Mdot - 2 C`` skew.
+    ``C = sum_i J_i^T (I_i Jdot_i + I_i [V_i x] J_i + [V_i x*] I_i J_i)``; the middle term does not contribute to ``C
+    v``, as ``V x V = 0``, but makes ``Mdot - 2 C`` skew-symmetric.
     """
     V, J = twists(at, v), body_jacobians(at)
     rates = body_jacobian_rates(at, V, v, J)
@@ -31,7 +32,7 @@ def coriolis_closed_form(at: BodyPlacements, v: Array) -> Array:
 
 
 def coriolis_by_bodies(at: BodyPlacements, v: Array) -> Array:
-    """(nv, nv) the Christoffel-consistent C of a tree, Pinocchio's (Echeandia and Wensing 2021).
+    """Returns the Christoffel-consistent C (nv, nv) of a tree, as Pinocchio does (Echeandia and Wensing 2021).
 
     ``C = sum_i J_i^T (I_i Jring_i + B_i J_i)`` where ``Jring = Jdot + [V x] J`` is the absolute derivative of the body
     Jacobian, ``B = 1/2 ([V x*] I - I [V x] + [h]~)``, ``h = I V``, and ``[h]~ U = U x* h`` for every twist U.
@@ -46,7 +47,10 @@ def coriolis_by_bodies(at: BodyPlacements, v: Array) -> Array:
 
 
 def dual_of_momentum(h: Array) -> Array:
-    """(6, 6) matrix with ``dual_of_momentum(h) U = U x* h = -ad(U)^T h``: ``-[[[n], [f]], [[f], 0]]``, h = (n, f)."""
+    """Returns the matrix (6, 6) that maps a twist U to ``U x* h = -ad(U)^T h``, for a momentum h = (n, f).
+
+    It is ``-[[[n], [f]], [[f], 0]]``.
+    """
     out = np.zeros((6, 6), dtype=h.dtype)
     out[:3, :3] = -skew(h[:3])
     out[:3, 3:] = out[3:, :3] = -skew(h[3:])
@@ -54,10 +58,10 @@ def dual_of_momentum(h: Array) -> Array:
 
 
 def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
-    """(nv, nv) ``C_ij = sum_k Gamma_ijk dq_k`` by definition (source A, 5).
+    """Returns ``C_ij = sum_k Gamma_ijk dq_k`` (nv, nv) by definition (source A, 5).
 
     ``Gamma_ijk = 1/2 (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i)``; the derivatives of M are exact, by complex steps.
-    Christoffel's symbols belong to coordinates; a floating or planar joint has quasi-velocities instead.
+    Christoffel's symbols require coordinates; a floating or planar joint has quasi-velocities instead.
 
     Raises:
         ArgumentError: the model has a floating or planar joint (a planar root is made of one-dof joints and has none).
@@ -71,5 +75,5 @@ def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
 
 
 def mass_rate(model: Model, q: Array, v: Array) -> Array:
-    """(nv, nv) dM/dt along the motion, exact, by one complex step."""
+    """Returns dM/dt (nv, nv) along the motion, exact, by one complex step."""
     return derivative_along(model, lambda x: crba(place_bodies(model, x)), q, v)

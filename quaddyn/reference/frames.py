@@ -1,8 +1,8 @@
-"""Frames on bodies: placement, Jacobian, velocity and drift, in Pinocchio's three kinds of coordinates.
+"""Frames on bodies: placement, Jacobian, velocity and drift, in Pinocchio's three reference frames.
 
-Results are for the outside: linear before angular.  A frame's twist ``V_f = Ad(T_bf^-1) V_b`` in its own axes is
-"local"; along world axes it is "local_world_aligned"; ``Ad(T_wf) V_f`` is "world", the spatial twist about the world's
-origin (Lynch and Park 2017, sections 3.3.2 and 5.1).
+Results are linear before angular, unlike inside this subpackage.  A frame's twist ``V_f = Ad(T_bf^-1) V_b`` in its own
+axes is "local"; along world axes it is "local_world_aligned"; ``Ad(T_wf) V_f`` is "world", the spatial twist about the
+world's origin (Lynch and Park 2017, sections 3.3.2 and 5.1).
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ REFERENCES = ("local_world_aligned", "local", "world")
 
 
 def placement(at: BodyPlacements, frame: tuple[int, Array]) -> Array:
-    """(4, 4) ``T_world_frame`` of a frame (body, placement in it)."""
+    """Returns the placement (4, 4) in the world of a frame, given by its body and its placement in it."""
     body, T = frame
     return at.T_world[body] @ T if body >= 0 else T
 
 
 def jacobian(at: BodyPlacements, frame: tuple[int, Array], reference: str) -> Array:
-    """(6, nv) Jacobian J with ``velocity = J v``."""
+    """Returns the Jacobian J (6, nv) with ``velocity = J v``."""
     body, T = frame
     J = body_jacobians(at)[body] if body >= 0 else np.zeros((6, at.model.nv))
     return np.asarray(swap() @ _frame_map(at, frame, reference) @ Ad(inverse(T)) @ J)
 
 
 def velocity(at: BodyPlacements, frame: tuple[int, Array], v: Array, reference: str) -> Array:
-    """(6,) velocity, by the recursion of twists and not by the Jacobian."""
+    """Returns the velocity (6,), computed by the recursion of twists instead of the Jacobian."""
     body, T = frame
     V = twists(at, v)[body] if body >= 0 else np.zeros(6)
     return np.asarray(swap() @ _frame_map(at, frame, reference) @ Ad(inverse(T)) @ V)
 
 
 def drift(at: BodyPlacements, frame: tuple[int, Array], v: Array, reference: str) -> Array:
-    """(6,) ``dJ/dt v``: the derivative of the velocity at zero joint acceleration.
+    """Returns ``dJ/dt v`` (6,): the derivative of the velocity at zero joint acceleration.
 
     The components of a body twist, and of the spatial twist about a fixed point, change by the spatial acceleration,
     mapped as twists are.  Along world axes at the frame's moving origin the linear part is the classical acceleration
@@ -55,11 +55,11 @@ def drift(at: BodyPlacements, frame: tuple[int, Array], v: Array, reference: str
 
 
 def wrench(at: BodyPlacements, frame: tuple[int, Array], force: Array) -> Array:
-    """(6,) in the body's frame, moment before force, of a force at a frame's origin along world axes.
+    """Returns the wrench (6,) in the body's frame, moment before force, of a force in world axes at a frame's origin.
 
     Args:
         at: the model at q.
-        frame: where it acts.
+        frame: frame on which the force acts: body and placement in it.
         force: (3,) force [N] or (6,) force and moment [N, N m], on the robot.
     """
     f, n = force[:3], force[3:] if force.size == 6 else np.zeros(3)
@@ -68,7 +68,7 @@ def wrench(at: BodyPlacements, frame: tuple[int, Array], force: Array) -> Array:
 
 
 def _frame_map(at: BodyPlacements, frame: tuple[int, Array], reference: str) -> Array:
-    """(6, 6) from the frame's own coordinates to those of `reference`."""
+    """Returns the map (6, 6) of twists from the frame's own coordinates to those of `reference`."""
     T = placement(at, frame)
     if reference == "world":
         return Ad(T)

@@ -1,4 +1,4 @@
-"""Where the bodies are and how their coordinates change from one to the next."""
+"""Forward kinematics: placements, twists, accelerations and Jacobians of bodies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .model import Model
 
 @dataclass(frozen=True, eq=False)
 class BodyPlacements:
-    """A model at one configuration.
+    """Placements of the bodies of a model at one configuration.
 
     Attributes:
         model: the model.
-        T_world: per body, (4, 4) placement in the world.
-        X: per body, (6, 6) twists of its parent (the world for a root) to its own frame, ``X_{i<-p} = Ad(T_pi^-1)``.
+        T_world: for each body, (4, 4) placement in the world.
+        X: for each body, (6, 6) map of twists from its parent's (the world's for a root) to its own frame,
+            ``X_{i<-p} = Ad(T_pi^-1)``.
     """
 
     model: Model
@@ -27,12 +28,12 @@ class BodyPlacements:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """Complex under a complex step, else float."""
+        """Complex during a complex step, else float."""
         return self.X[0].dtype if self.X else np.dtype(float)
 
 
 def place_bodies(model: Model, q: Array) -> BodyPlacements:
-    """Forward kinematics: ``T_i = T_p T_p,joint T_joint(q_i)`` (Lynch and Park 2017, section 4.1, for a tree)."""
+    """Returns the placements of all bodies, ``T_i = T_p T_p,joint T_joint(q_i)`` (Lynch and Park 2017, section 4.1)."""
     T_world: list[Array] = []
     X: list[Array] = []
     for body in model.bodies:
@@ -43,7 +44,7 @@ def place_bodies(model: Model, q: Array) -> BodyPlacements:
 
 
 def twists(at: BodyPlacements, v: Array) -> list[Array]:
-    """Per body, its twist (6,) in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, 2)."""
+    """Returns the twist (6,) of each body in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, 2)."""
     V: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
         own = body.S @ v[body.v]
@@ -52,14 +53,16 @@ def twists(at: BodyPlacements, v: Array) -> list[Array]:
 
 
 def accelerations(at: BodyPlacements, V: list[Array], v: Array, a: Array, A_world: Array) -> list[Array]:
-    """Per body, the derivative (6,) of its twist: ``A_i = X_{i<-p} A_p + V_i x S_i dq_i + S_i ddq_i`` (source A, 2).
+    """Returns the derivative (6,) of each body's twist (source A, 2).
+
+    ``A_i = X_{i<-p} A_p + V_i x S_i dq_i + S_i ddq_i``.
 
     Args:
         at: the model at q.
         V: twists of the bodies.
         v: (nv,) joint velocities.
         a: (nv,) joint accelerations.
-        A_world: (6,) acceleration of the world: zero, or ``-A_G`` for the gravity trick.
+        A_world: (6,) acceleration of the world: zero, or ``-A_G`` to include gravity.
     """
     A: list[Array] = []
     for body, X, V_i in zip(at.model.bodies, at.X, V, strict=True):
@@ -69,7 +72,7 @@ def accelerations(at: BodyPlacements, V: list[Array], v: Array, a: Array, A_worl
 
 
 def body_jacobians(at: BodyPlacements) -> list[Array]:
-    """Per body, J_i (6, nv) with ``V_i = J_i dq``: column j is ``delta_ij X_{i<-j} S_j`` (source A, 3)."""
+    """Returns J_i (6, nv) of each body with ``V_i = J_i dq``: column j is ``delta_ij X_{i<-j} S_j`` (source A, 3)."""
     J: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
         J_i = np.zeros((6, at.model.nv), dtype=at.dtype)
@@ -81,7 +84,7 @@ def body_jacobians(at: BodyPlacements) -> list[Array]:
 
 
 def body_jacobian_rates(at: BodyPlacements, V: list[Array], v: Array, J: list[Array]) -> list[Array]:
-    """Per body, the componentwise derivative (6, nv) of its body Jacobian along the motion.
+    """Returns the componentwise derivative (6, nv) of each body Jacobian along the motion.
 
     As ``d/dt X_{i<-p} = -[S_i dq_i x] X_{i<-p}`` (as in source D's eta) and S is constant,
     ``Jdot_i = X_{i<-p} Jdot_p - [S_i dq_i x] X_{i<-p} J_p``.

@@ -42,7 +42,7 @@ from .model import Body, Model
 
 
 def relative_motion(body: Body, q: Array) -> Array:
-    """(4, 4) ``g_pi(q)``: ``exp(Ad(g(0)) xi q) g(0)`` where the joint has an exponential coordinate."""
+    """Returns ``g_pi(q)`` (4, 4): ``exp(Ad(g(0)) xi q) g(0)`` for joints with an exponential coordinate."""
     if body.kind in ("revolute", "continuous", "prismatic"):
         angle = q[0] if body.kind != "continuous" else np.arctan2(q[1], q[0])
         return exp(Ad(body.T) @ body.S[:, 0] * angle) @ body.T
@@ -50,14 +50,14 @@ def relative_motion(body: Body, q: Array) -> Array:
 
 
 def forward_dynamics(model: Model, q: Array, v: Array, tau: Array, *, wrenches: list[Array] | None = None) -> Array:
-    """(nv,) ``ddq`` by equations (1) to (7) of this module (source D).
+    """Returns the joint accelerations (nv,) by equations (1) to (7) of this module (source D).
 
     Args:
         model: the model.
         q: (nq,) configuration.
         v: (nv,) joint velocities.
         tau: (nv,) generalized forces.
-        wrenches: per body, (6,) wrench on the robot in the body's frame.
+        wrenches: for each body, (6,) wrench on the robot in the body's frame; None without external forces.
     """
     bodies = model.bodies
     world = np.concatenate([np.zeros(3), -model.gravity])

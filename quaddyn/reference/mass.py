@@ -1,4 +1,4 @@
-"""The joint-space inertia M three ways: by definition, by inverse dynamics, by composite bodies."""
+"""Joint-space inertia M by three methods: by definition, by inverse dynamics, by composite bodies."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .rnea import rnea
 
 
 def mass_by_jacobians(at: BodyPlacements) -> Array:
-    """(nv, nv) ``M = sum_i J_i^T I_i J_i`` (source A, 4), rotors on the diagonal."""
+    """Returns ``M = sum_i J_i^T I_i J_i`` (nv, nv), with rotor inertia on the diagonal (source A, 4)."""
     bodies = zip(body_jacobians(at), at.model.bodies, strict=True)
     M = sum((J.T @ body.G @ J for J, body in bodies), np.zeros((at.model.nv, at.model.nv)))
     return np.asarray(M + np.diag(at.model.armature))
 
 
 def mass_by_rnea(at: BodyPlacements) -> Array:
-    """(nv, nv) column j is ``RNEA(q, 0, e_j)`` without gravity and external forces (source A, 6)."""
+    """Returns M (nv, nv), whose column j is ``RNEA(q, 0, e_j)`` without gravity and external forces (source A, 6)."""
     nv = at.model.nv
     return np.stack([rnea(at, np.zeros(nv), e, gravity=False) for e in np.eye(nv)], axis=1)
 
 
 def crba(at: BodyPlacements) -> Array:
-    """(nv, nv) M by composite rigid bodies (source A, 7; Featherstone, RBDA 2008, table 6.2).
+    """Returns M (nv, nv) by composite rigid bodies (source A, 7; Featherstone, RBDA 2008, table 6.2).
 
     Inward, each body's composite inertia ``I^c_p += X_{i<-p}^T I^c_i X_{i<-p}``.  The force that moves a subtree along
-    S_i, ``F = I^c_i S_i``, gives ``M_ii = S_i^T F`` and, carried to every joint j above, ``M_ji = S_j^T F``.
+    S_i, ``F = I^c_i S_i``, gives ``M_ii = S_i^T F`` and, transmitted to every ancestor joint j, ``M_ji = S_j^T F``.
     """
     bodies = at.model.bodies
     composite: list[Array] = [body.G for body in bodies]

@@ -1,7 +1,7 @@
-"""A second reading of URDF, written from its specification alone, to catch the faults of the first.
+"""Independent second reader of URDF, written from its specification only, to detect errors of the package's own reader.
 
-It reads what dynamics needs - links, inertials, joints, axes, limits - and refuses what it does not understand.  It
-judges nothing else: whether the numbers are physical is for others to say.
+It reads the data of dynamics - links, inertials, joints, axes, limits - and rejects elements that it does not support.
+It does not check whether the numbers are physically plausible.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .algebra import Array, rigid_motion, roll_pitch_yaw
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
-#: A position limit of this size [rad or m] or more means that there is none.
+#: Position limits of at least this size [rad or m] are treated as absent.
 NO_LIMIT = 1e6
 
-#: What to do with a joint that mimics another.
+#: Treatment of a joint that mimics another.
 Mimic = Literal["follow", "independent", "refuse"]
 
 
 @dataclass(frozen=True, eq=False)
 class LinkDescription:
-    """A link: `mass` [kg], `com` (3,) [m], `inertia` (3, 3) about the com in the link's axes [kg m^2].
+    """Link: `mass` [kg], `com` (3,) [m], `inertia` (3, 3) about the com in the link's axes [kg m^2].
 
-    `bare` says that the file gives it neither mass nor shape.
+    `bare` is True if the file gives it neither mass nor shape.
     """
 
     name: str
@@ -46,12 +46,12 @@ class LinkDescription:
 
 @dataclass(frozen=True, eq=False)
 class JointDescription:
-    """A joint: `T` (4, 4) is its frame in the parent link's; `axis` (3,) a unit vector in the joint frame.
+    """Joint: `T` (4, 4) is its frame in the parent link's; `axis` (3,) a unit vector in the joint frame.
 
     `lower` and `upper` [rad or m] are infinite where the file gives no range.  `damping` [N m s/rad or N s/m] and
-    Coulomb `friction` [N m or N] are zero where it gives none.
+    Coulomb `friction` [N m or N] are zero if the file gives none.
 
-    A joint with a `leader` is at ``gear * q + bias`` where the leader, which has none itself, is at q.
+    A joint with a `leader` is at ``gear * q + bias`` if the leader, which has no leader itself, is at q.
     """
 
     name: str
@@ -71,9 +71,14 @@ class JointDescription:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A tree of links: `links[0]` is the root, ``joints[i]`` carries ``links[i + 1]``, parents before children.
+    """Tree of links, parents before children.
 
-    Depth first, the joints of one link by name: the order of Pinocchio's importer.
+    Depth first, the joints of one link sorted by name: the order of Pinocchio's importer.
+
+    Attributes:
+        name: name of the robot.
+        links: the links; ``links[0]`` is the root, and ``joints[i]`` carries ``links[i + 1]``.
+        joints: the joints.
     """
 
     name: str
@@ -84,15 +89,16 @@ class Description:
 def read_urdf(
     source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse", counting: Collection[str] = ()
 ) -> Description:
-    """Read a URDF.
+    """Reads a URDF.
 
     Args:
         source: URDF text or bytes, or the path of a file.
-        mimic: of a joint that mimics another: "follow" lets it, "independent" lets it move on its own, "refuse" raises.
-        counting: joints whose turns count although they are continuous, as those of closed loops.
+        mimic: treatment of a joint that mimics another: "follow" couples it, "independent" ignores the coupling,
+            "refuse" raises an error.
+        counting: continuous joints that are read as revolute, with unbounded angles, such as those of closed loops.
 
     Raises:
-        ModelError: no sound XML, or no URDF that this reader understands; the message names the element.
+        ModelError: invalid XML, or a URDF that this reader does not support; the message names the element.
     """
     try:
         robot = defusedxml.ElementTree.fromstring(content(source))
@@ -103,11 +109,11 @@ def read_urdf(
     links = [_link(e) for e in robot.findall("link")]
     joints = [_joint(e, mimic) for e in robot.findall("joint")]
     joints = [replace(j, type="revolute") if j.type == "continuous" and j.name in counting else j for j in joints]
-    return _arrange(robot.get("name", ""), links, _following(joints))
+    return _order_tree(robot.get("name", ""), links, _resolve_mimic_chains(joints))
 
 
 def content(source: str | bytes | os.PathLike[str]) -> str | bytes:
-    """The text or bytes of a URDF: `source` itself, or what the file of that path holds.
+    """Returns the text or bytes of a URDF: `source` itself, or the content of the file at that path.
 
     Raises:
         OSError: the file cannot be read.
@@ -119,7 +125,7 @@ def content(source: str | bytes | os.PathLike[str]) -> str | bytes:
     return Path(source).read_bytes()
 
 
-def _arrange(name: str, links: list[LinkDescription], joints: list[JointDescription]) -> Description:
+def _order_tree(name: str, links: list[LinkDescription], joints: list[JointDescription]) -> Description:
     by_name = {x.name: x for x in links}
     children: dict[str, list[JointDescription]] = {x.name: [] for x in links}
     if len(by_name) != len(links) or len({j.name for j in joints}) != len(joints):
@@ -143,8 +149,8 @@ def _arrange(name: str, links: list[LinkDescription], joints: list[JointDescript
     return Description(name, (by_name[roots[0]], *(by_name[j.child] for j in ordered)), tuple(ordered))
 
 
-def _following(joints: list[JointDescription]) -> list[JointDescription]:
-    """Joints behind their leaders' leaders, and both without turns to lose: a leader's range lies inside all others."""
+def _resolve_mimic_chains(joints: list[JointDescription]) -> list[JointDescription]:
+    """Resolves chains of mimics to independent leaders, whose ranges are reduced to suit all followers."""
     by_name = {j.name: j for j in joints}
 
     def end(joint: JointDescription, seen: tuple[str, ...]) -> tuple[str, float, float]:
@@ -180,7 +186,7 @@ def _following(joints: list[JointDescription]) -> list[JointDescription]:
 def _link(element: Element) -> LinkDescription:
     inertial = element.find("inertial")
     bare = inertial is None and element.find("visual") is None and element.find("collision") is None
-    name = word(element, "name")
+    name = required_attribute(element, "name")
     if inertial is None:
         return LinkDescription(name, 0.0, np.zeros(3), np.zeros((3, 3)), bare)
     T, mass, i = _origin(inertial), _child(inertial, "mass"), _child(inertial, "inertia")
@@ -190,13 +196,16 @@ def _link(element: Element) -> LinkDescription:
 
 
 def _joint(element: Element, mimic: Mimic) -> JointDescription:
-    name, kind = word(element, "name"), word(element, "type")
+    name, kind = required_attribute(element, "name"), required_attribute(element, "type")
     if kind not in JOINT_TYPES:
         raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
-    told = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
-    if told is not None and mimic == "refuse":
+    mimic_element = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
+    if mimic_element is not None and mimic == "refuse":
         raise ModelError(f"reference reader: joint {name!r} mimics another, which is not modelled; see mimic=")
-    parent, child = word(_child(element, "parent"), "link"), word(_child(element, "child"), "link")
+    parent, child = (
+        required_attribute(_child(element, "parent"), "link"),
+        required_attribute(_child(element, "child"), "link"),
+    )
     axis = np.array([1.0, 0.0, 0.0])
     given = element.find("axis")
     if given is not None and kind not in ("fixed", "floating"):
@@ -216,15 +225,20 @@ def _joint(element: Element, mimic: Mimic) -> JointDescription:
     if dynamics is not None and kind not in ("fixed", "floating", "planar"):  # of several degrees: not modelled
         damping, friction = (float(numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
     leader, gear, bias = None, 1.0, 0.0
-    if told is not None:
-        leader = word(told, "joint")
-        gear, bias = float(numbers(told, "multiplier", 1, (1.0,))[0]), float(numbers(told, "offset", 1, (0.0,))[0])
-    place = _origin(element)
-    return JointDescription(name, kind, parent, child, place, axis, lower, upper, damping, friction, leader, gear, bias)
+    if mimic_element is not None:
+        leader = required_attribute(mimic_element, "joint")
+        gear, bias = (
+            float(numbers(mimic_element, "multiplier", 1, (1.0,))[0]),
+            float(numbers(mimic_element, "offset", 1, (0.0,))[0]),
+        )
+    placement = _origin(element)
+    return JointDescription(
+        name, kind, parent, child, placement, axis, lower, upper, damping, friction, leader, gear, bias
+    )
 
 
 def _origin(element: Element) -> Array:
-    """(4, 4) the placement that an element's <origin> gives."""
+    """Returns the placement (4, 4) of an element's <origin>."""
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
@@ -239,8 +253,8 @@ def _child(element: Element, tag: str) -> Element:
     return found
 
 
-def word(element: Element, attribute: str) -> str:
-    """An attribute that must be there."""
+def required_attribute(element: Element, attribute: str) -> str:
+    """Returns an attribute that must exist."""
     value = element.get(attribute)
     if not value:
         raise ModelError(f"reference reader: <{element.tag}> has no attribute {attribute!r}")
@@ -248,7 +262,7 @@ def word(element: Element, attribute: str) -> str:
 
 
 def numbers(element: Element, attribute: str, n: int, default: tuple[float, ...] | None = None) -> Array:
-    """(n,) the finite numbers of an attribute."""
+    """Returns the finite numbers (n,) of an attribute."""
     text = element.get(attribute)
     if text is None and default is not None:
         return np.array(default)

@@ -1,4 +1,4 @@
-"""`Reference`: the oracle behind the names and conventions of `quaddyn.Dynamics`."""
+"""`Reference`: the reference implementation with the names and conventions of `quaddyn.Dynamics`."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ class ReferenceEnergy(NamedTuple):
 
 
 class Reference:
-    """A robot's dynamics from the file on, by the textbook.
+    """Dynamics of a robot from its file by textbook algorithms.
 
-    At this boundary the conventions are the package's: velocities and forces linear before angular, a free root's
-    velocity in the base frame, external forces on the robot along world axes at a frame's origin.  Inside, twists are
-    angular before linear.
+    The conventions of its methods are the package's: velocities and forces linear before angular, a free root's
+    velocity in the base frame, external forces on the robot along world axes at a frame's origin.  Internally, twists
+    are angular before linear.
 
     Args:
         source: URDF text or bytes, a path, or a `Model` built by hand (to which root, frames,
             gravity and mimic do not apply).
         root: "free", "planar" (sagittal x, z, pitch) or "fixed".
-        frames: extra frames by name: a link and (3,) an offset in it [m], such as feet.
+        frames: extra frames by name, such as feet: a link and (3,) an offset in it [m]; None for no extra frames.
         armature: (nv,) rotor inertia [kg m^2]; zero by default, as no URDF states it.
         damping: (nv,) viscous friction [N m s/rad]; by default the file's.
         friction: (nv,) Coulomb friction [N m]; by default the file's.
-        gravity: (3,) acceleration of free fall [m/s^2].
-        mimic: "follow" lets a joint that mimics another do so, "independent" lets it move on its own, "refuse" raises.
-        counting: continuous joints whose turns count, as those of closed loops.
+        gravity: (3,) gravitational acceleration [m/s^2].
+        mimic: treatment of a joint that mimics another: "follow" couples it, "independent" ignores the coupling,
+            "refuse" raises an error.
+        counting: continuous joints with unbounded angles instead of (cos, sin), such as those of closed loops.
 
     Raises:
         ModelError: the file cannot be read as a tree of links, or the root does not fit it.
@@ -78,9 +79,9 @@ class Reference:
             )
         self.model = replace(
             self.model,
-            armature=self._chosen("armature", armature, self.model.armature),
-            damping=self._chosen("damping", damping, self.model.damping),
-            friction=self._chosen("friction", friction, self.model.friction),
+            armature=self._vector_or_default("armature", armature, self.model.armature),
+            damping=self._vector_or_default("damping", damping, self.model.damping),
+            friction=self._vector_or_default("friction", friction, self.model.friction),
         )
 
     @property
@@ -94,7 +95,7 @@ class Reference:
         return self.model.nv
 
     def forward_kinematics(self, q: Array) -> BodyPlacements:
-        """Forward kinematics at `q` (nq,), for the functions of this subpackage; the last result is cached."""
+        """Returns the placements of all bodies at `q` (nq,); the last result is cached."""
         q = np.asarray(q)
         key = q.dtype.char, q.tobytes()
         last = self._last
@@ -103,7 +104,7 @@ class Reference:
         return last[1]
 
     def wrenches(self, at: BodyPlacements, fext: Forces | None) -> list[Array] | None:
-        """Per body, (6,) the sum of the forces on it in its frame, moment before force."""
+        """Returns the total external wrench (6,) on each body in its frame, moment before force."""
         if fext is None:
             return None
         out = [np.zeros(6) for _ in self.model.bodies]
@@ -115,30 +116,30 @@ class Reference:
 
     # -- configurations --------------------------------------------------------------------------------------
     def integrate(self, q: Array, v: Array) -> Array:
-        """(nq,) where the velocity `v` (nv,) leads from `q` in unit time."""
+        """Returns the configuration (nq,) after unit time at the velocity `v` (nv,) from `q`."""
         return configuration.integrate(self.model, q, v)
 
     def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
-        """(nq,) a random configuration, up to the share `beyond` of a joint's range outside it."""
+        """Returns a random configuration (nq,); joints may exceed their range by the fraction `beyond` of it."""
         return configuration.random_configuration(self.model, rng, beyond=beyond)
 
     # -- joint space -----------------------------------------------------------------------------------------
     def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
-        """(nv,) inverse dynamics ``M a + h - sum_i J_i^T f_i``."""
+        """Returns the generalized forces ``M a + h - sum_i J_i^T f_i`` (nv,)."""
         at = self.forward_kinematics(q)
         return rnea(at, v, a, wrenches=self.wrenches(at, fext))
 
     def crba(self, q: Array) -> Array:
-        """(nv, nv) joint-space inertia."""
+        """Returns the joint-space inertia M (nv, nv)."""
         return crba(self.forward_kinematics(q))
 
     def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """(nv,) forward dynamics by articulated bodies, or by M where joints follow others."""
+        """Returns the joint accelerations (nv,) by articulated bodies, or by solving with M if joints mimic others."""
         at = self.forward_kinematics(q)
         return aba(at, v, tau, wrenches=self.wrenches(at, fext))
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """(nv,) forward dynamics by source D's recursion; where joints follow others, by closed forms of M and h."""
+        """Returns the joint accelerations (nv,) by source D's recursion, or closed forms with mimic joints."""
         if self.model.coupled:
             at = self.forward_kinematics(q)
             h = coriolis_closed_form(at, v) @ v + nle(at, np.zeros(self.nv), wrenches=self.wrenches(at, fext))
@@ -146,89 +147,89 @@ class Reference:
         return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.forward_kinematics(q), fext))
 
     def nle(self, q: Array, v: Array) -> Array:
-        """(nv,) nonlinear effects ``h = C v + g``."""
+        """Returns the nonlinear effects ``h = C v + g`` (nv,)."""
         return nle(self.forward_kinematics(q), v)
 
     def gravity(self, q: Array) -> Array:
-        """(nv,) the gravity term."""
+        """Returns the gravity term (nv,)."""
         return gravity(self.forward_kinematics(q))
 
     def coriolis(self, q: Array, v: Array) -> Array:
-        """(nv, nv) the Christoffel-consistent Coriolis matrix, see `quaddyn.reference.coriolis`."""
+        """Returns the Christoffel-consistent Coriolis matrix (nv, nv), see `quaddyn.reference.coriolis`."""
         return coriolis_by_bodies(self.forward_kinematics(q), v)
 
     def conditioning(self, q: Array) -> float:
-        """The largest condition number of what forward dynamics solves with: of M (nv, nv)."""
+        """Returns the largest condition number of the matrices that forward dynamics solves with, here of M."""
         return float(np.linalg.cond(self.crba(q)))
 
     def has_lie_group(self, q: Array) -> bool:
-        """Whether `lie_group` is defined: always."""
+        """Returns True: `lie_group` is always defined."""
         return True
 
     def mass_inverse(self, q: Array) -> Array:
-        """(nv, nv) ``M^-1``."""
+        """Returns ``M^-1`` (nv, nv)."""
         return np.asarray(np.linalg.inv(self.crba(q)))
 
     def rnea_derivatives(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Three (nv, nv): derivatives of `rnea` by q (tangent), v, a."""
+        """Returns the derivatives (nv, nv) of `rnea` with respect to q (tangent), v and a."""
         return derivatives.rnea_derivatives(self.model, q, v, a)
 
     def aba_derivatives(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
-        """Three (nv, nv): derivatives of `aba` by q (tangent), v, tau."""
+        """Returns the derivatives (nv, nv) of `aba` with respect to q (tangent), v and tau."""
         return derivatives.aba_derivatives(self.model, q, v, tau)
 
     def regressor(self, q: Array, v: Array, a: Array) -> Array:
-        """(nv, 13 nb) joint torque regressor."""
+        """Returns the joint torque regressor (nv, 13 nb)."""
         return regressor(self.forward_kinematics(q), v, a)
 
     def parameters(self) -> Array:
-        """(13 nb,) the model's own parameters, in the order of `regressor`'s columns."""
+        """Returns the model's own parameters (13 nb,), in the order of the columns of `regressor`."""
         return parameters(self.model)
 
     def joint_friction(self, v: Array) -> Array:
-        """(nv,) ``damping v + friction sign(v)``."""
+        """Returns the joint friction ``damping v + friction sign(v)`` (nv,)."""
         return np.asarray(self.model.damping * v + self.model.friction * np.sign(v))
 
     # -- frames ----------------------------------------------------------------------------------------------
     def frame_placement(self, q: Array, name: str) -> Array:
-        """(4, 4) ``T_world_frame``."""
+        """Returns the placement (4, 4) of a frame in the world."""
         return frames.placement(self.forward_kinematics(q), self._frame(name))
 
     def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """(6, nv) Jacobian of a frame."""
+        """Returns the Jacobian (6, nv) of a frame."""
         return frames.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """(6,) velocity of a frame."""
+        """Returns the velocity (6,) of a frame."""
         return frames.velocity(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
 
     def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """(6,) ``dJ/dt v`` of a frame."""
+        """Returns ``dJ/dt v`` (6,) of a frame."""
         return frames.drift(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Array) -> Array:
-        """(3,) centre of mass [m]."""
+        """Returns the center of mass (3,) in the world [m]."""
         return momentum.center_of_mass(self.forward_kinematics(q))
 
     def com_jacobian(self, q: Array) -> Array:
-        """(3, nv) Jacobian of the centre of mass."""
+        """Returns the Jacobian (3, nv) of the center of mass."""
         return momentum.com_jacobian(self.forward_kinematics(q))
 
     def com_drift(self, q: Array, v: Array) -> Array:
-        """(3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]."""
+        """Returns the acceleration (3,) of the center of mass at ``a = 0`` [m/s^2]."""
         return momentum.com_drift(self.forward_kinematics(q), v)
 
     def centroidal_momentum(self, q: Array, v: Array) -> Array:
-        """(6,) linear and angular momentum about the centre of mass."""
+        """Returns the linear momentum and the angular momentum about the center of mass, (6,)."""
         return momentum.centroidal_momentum(self.forward_kinematics(q), v)
 
     def energy(self, q: Array, v: Array) -> ReferenceEnergy:
-        """Kinetic and potential energy [J]."""
+        """Returns kinetic and potential energy [J]."""
         at = self.forward_kinematics(q)
         return ReferenceEnergy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
 
-    def _chosen(self, name: str, given: Array | None, own: Array) -> Array:
+    def _vector_or_default(self, name: str, given: Array | None, own: Array) -> Array:
         if given is None:
             return own
         if np.shape(given) != (self.nv,):

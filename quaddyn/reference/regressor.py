@@ -1,8 +1,7 @@
-"""The joint torque regressor by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
-
-Friction and rotors of joints that follow others count as those of the joints that they follow.
+"""Joint torque regressor by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
 
 Per body ``delta = [Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]``, inertia and first moments about the body's frame.
+Friction and rotor inertia of joints that mimic others are included in those of their leaders.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ N_COLUMNS = 13
 
 
 def unit_inertia(parameter: str) -> Array:
-    """(6, 6) spatial inertia of a body whose named inertial parameter is 1 and all others 0."""
+    """Returns the spatial inertia (6, 6) of a body whose named inertial parameter is 1 and all others 0."""
     G = np.zeros((6, 6))
     axes = ["xyz".index(letter) for letter in parameter[1:]]
     if parameter == "m":
@@ -32,7 +31,7 @@ def unit_inertia(parameter: str) -> Array:
 
 
 def parameters(model: Model) -> Array:
-    """(13 nb,) delta of the model itself, in the order of `regressor`'s columns; a base bolted to the world first."""
+    """Returns delta (13 nb,) of the model in the order of `regressor`'s columns; a base fixed to the world first."""
     rows = [] if model.base is None else [_inertial_parameters(model.base), np.zeros(3)]
     for body in model.bodies:
         if body.name is not None:
@@ -43,16 +42,16 @@ def parameters(model: Model) -> Array:
 
 
 def _inertial_parameters(G: Array) -> Array:
-    """(10,) the inertial parameters of a spatial inertia (6, 6)."""
+    """Returns the inertial parameters (10,) of a spatial inertia (6, 6)."""
     mass, com, _ = mass_properties(G)
     return np.array([*G[:3, :3][np.triu_indices(3)], *(mass * com), mass])
 
 
 def regressor(at: BodyPlacements, v: Array, a: Array) -> Array:
-    """(nv, 13 nb) H with ``tau = H delta``, a base bolted to the world first, with columns of zeros.
+    """Returns H (nv, 13 nb) with ``tau = H delta``; a base fixed to the world comes first, with columns of zeros.
 
-    With one body's parameter alone, all wrenches of the closed form vanish but one (source A, 4), so that its column is
-    ``J_k^T (G A_k + V_k x* G V_k)`` with G the unit inertia.  Friction and rotors act on one-dof joints alone.
+    With a parameter of a single body, all wrenches of the closed form but one vanish (source A, 4), so that its column
+    is ``J_k^T (G A_k + V_k x* G V_k)`` with G the unit inertia.  Friction and rotors act on one-dof joints only.
     """
     model = at.model
     V = twists(at, v)

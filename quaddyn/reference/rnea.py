@@ -1,4 +1,4 @@
-"""Inverse dynamics by recursion: Newton and Euler outward, forces inward.
+"""Inverse dynamics by the recursive Newton-Euler algorithm: motions outward, forces inward.
 
 Sources: source A, items 1, 2 and 6 (open-chain lecture, chapter 9); Lynch and Park 2017, section 8.3; Featherstone,
 *Rigid Body Dynamics Algorithms* (RBDA), 2008, section 5.3.
@@ -25,7 +25,7 @@ def rnea(
     gravity: bool = True,
     trick: bool = True,
 ) -> Array:
-    """(nv,) ``tau = M a + C v + g - sum_i J_i^T F_i``.
+    """Returns ``tau = M a + C v + g - sum_i J_i^T F_i`` (nv,).
 
     Outward ``V_i``, ``A_i``, then ``F_i = I_i A_i + V_i x* I_i V_i - F_ext,i`` with ``V x* = -ad(V)^T``; inward
     ``tau_i = S_i^T F_i`` and ``F_p += X_{i<-p}^T F_i``.  Rotors add ``Ia ddq``.
@@ -34,10 +34,11 @@ def rnea(
         at: the model at q.
         v: (nv,) joint velocities.
         a: (nv,) joint accelerations.
-        wrenches: per body, (6,) wrench on the robot in the body's frame (``F_ext`` as inside source A's recursion).
-        gravity: False leaves gravity out.
-        trick: let the world accelerate upwards instead (``A_0 = -A_G``); otherwise gravity is a force on each body,
-            ``- I_i X_{i<-0} A_G``.  Both agree.
+        wrenches: for each body, (6,) wrench on the robot in the body's frame (``F_ext`` in source A's recursion); None
+            without external forces.
+        gravity: whether gravity acts.
+        trick: whether gravity is modeled by an upward acceleration of the world (``A_0 = -A_G``); otherwise it is a
+            force on each body, ``- I_i X_{i<-0} A_G``.  The results are the same.
     """
     model = at.model
     A_G = np.concatenate([np.zeros(3), model.gravity]) if gravity else np.zeros(6)
@@ -60,10 +61,10 @@ def rnea(
 
 
 def nle(at: BodyPlacements, v: Array, *, wrenches: Wrenches | None = None) -> Array:
-    """(nv,) ``h = RNEA(q, v, 0, F_ext)`` (source A, 6)."""
+    """Returns the nonlinear effects ``h = RNEA(q, v, 0, F_ext)`` (nv,) (source A, 6)."""
     return rnea(at, v, np.zeros(at.model.nv), wrenches=wrenches)
 
 
 def gravity(at: BodyPlacements) -> Array:
-    """(nv,) the gravity term ``tau_G = RNEA(q, 0, 0)``."""
+    """Returns the gravity term ``tau_G = RNEA(q, 0, 0)`` (nv,)."""
     return nle(at, np.zeros(at.model.nv))

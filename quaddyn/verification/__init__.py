@@ -1,4 +1,4 @@
-"""Pinocchio and the in-house reference side by side, from the file on: "correct" as a measured word."""
+"""Cross-check of the package's dynamics (Pinocchio) against the independent reference, both starting from the file."""
 
 from ..deprecation import renamed_names
 from .check import cross_check

@@ -1,4 +1,4 @@
-"""One random state, every algorithm of `Dynamics` and of its `State`, and how far each is from the reference."""
+"""Relative errors of every algorithm of `Dynamics` and `State` against the reference, at one random state."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from ..kernels import Kernels
 from ..reference import ClosedReference, Reference
 from ..urdf.tree import Array
 
-#: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of what is
-#: solved with, by the reference as well.
+#: Algorithms that solve with M, whose results differ by up to rounding times the condition number of the matrices that
+#: they and the reference solve with.
 ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)", "aba (compiled)"})
 
-#: Results that nearly vanish are measured by this share of their natural size (see `ResultScales`): rounding errors of
-#: terms
-#: that cancel have no relative error of their own.
+#: Minimum divisor of relative errors, as a fraction of the result's typical magnitude (see `ResultScales`): terms that
+#: cancel leave rounding errors which are large relative to their sum.
 MIN_SIZE_FRACTION = 1e-3
 
 
-#: What is compared with.
+#: Reference implementations.
 Oracle = Reference | ClosedReference
 
 #: The coordinates in which frames are compared.
@@ -33,7 +32,7 @@ COMPARED_FRAMES: tuple[Axes, ...] = ("local_world_aligned", "local", "world")
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A state: `q` (nq,), `v`, `a`, `tau` (nv,), and `fext` (6,) by frame, along world axes."""
+    """Random state: `q` (nq,), `v`, `a`, `tau` (nv,), and external forces `fext` (6,) by frame, along world axes."""
 
     q: Array
     v: Array
@@ -44,14 +43,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class ResultScales:
-    """Natural sizes of results at one state, from the mass m, the largest entry I of M and the fastest joint v.
+    """Typical magnitudes of results at one state, from the mass m, the largest entry I of M and the fastest joint v.
 
     Attributes:
         force: generalized forces and energies: ``m g l`` with ``l = sqrt(I / m)``.
         coriolis: ``I v``.
         momentum: ``m v``.
-        drift: accelerations from velocities alone, sums of their products: ``v^2``.
-        acceleration: what `force` does to the lightest joint.
+        drift: accelerations due to velocities, sums of their products: ``v^2``.
+        acceleration: acceleration of the lightest joint due to `force`.
         length: positions and Jacobians: 1 in SI units.
     """
 
@@ -64,7 +63,7 @@ class ResultScales:
 
 
 def result_scales(oracle: Oracle, at: Sample) -> ResultScales:
-    """`ResultScales` at a state."""
+    """Returns the `ResultScales` at a state."""
     mass, M, fast = sum(body.mass for body in oracle.model.bodies), oracle.crba(at.q), float(np.abs(at.v).max())
     inertia = float(np.abs(M).max())
     force = 9.81 * float(np.sqrt(mass * inertia))
@@ -72,9 +71,10 @@ def result_scales(oracle: Oracle, at: Sample) -> ResultScales:
 
 
 def relative_error(ours: object, reference: object, natural: float = 0.0) -> float:
-    """Largest difference relative to the largest entry of `reference`, or to `MIN_SIZE_FRACTION` of its `natural` size.
+    """Returns the largest difference relative to the largest entry of `reference`.
 
-    Infinite if shapes differ or `ours` is not finite.
+    The divisor is at least `MIN_SIZE_FRACTION` of the typical magnitude `natural`.  Infinite if shapes differ or `ours`
+    is not finite.
     """
     a, b = np.asarray(ours, dtype=float), np.asarray(reference, dtype=float)
     if a.shape != b.shape or not np.isfinite(a).all():
@@ -85,23 +85,23 @@ def relative_error(ours: object, reference: object, natural: float = 0.0) -> flo
 
 
 class Errors(dict[str, float]):
-    """The largest relative error by algorithm."""
+    """Largest relative error of each algorithm."""
 
     def add(self, algorithm: str, ours: object, reference: object, natural: float = 0.0) -> None:
-        """Take one comparison into account, see `relative_error`."""
+        """Updates the error of an algorithm by one comparison, see `relative_error`."""
         self[algorithm] = max(self.get(algorithm, 0.0), relative_error(ours, reference, natural))
 
 
-#: What `Dynamics.update` computes in one pass is judged together.
+#: Name under which all results of `Dynamics.update` are reported.
 STATE_ALGORITHM = "update (State)"
 
 
 def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool) -> dict[str, float]:
-    """The relative error of every algorithm at one state.
+    """Returns the relative error of every algorithm at one state.
 
     Args:
-        dynamics: what is checked.
-        oracle: what it is checked against.
+        dynamics: the dynamics under test.
+        oracle: the reference.
         at: the state.
         derivatives: whether to compare the derivatives too.
     """
@@ -113,8 +113,8 @@ def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool
     for name in at.fext:
         _frame(out, dynamics, oracle, at, sizes, state, name)
     if derivatives and isinstance(oracle, Reference):
-        ours, theirs = dynamics.rnea_derivatives(at.q, at.v, at.a), oracle.rnea_derivatives(at.q, at.v, at.a)
-        for x, y in zip(ours, theirs, strict=True):
+        ours, expected = dynamics.rnea_derivatives(at.q, at.v, at.a), oracle.rnea_derivatives(at.q, at.v, at.a)
+        for x, y in zip(ours, expected, strict=True):
             out.add("rnea_derivatives", x, y, sizes.force)
         solved = dynamics.aba_derivatives(at.q, at.v, at.tau), oracle.aba_derivatives(at.q, at.v, at.tau)
         for x, y in zip(*solved, strict=True):
@@ -123,7 +123,7 @@ def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool
 
 
 def compare_kernels(fast: Kernels | PinocchioKernels, oracle: Oracle, at: Sample) -> dict[str, float]:
-    """The relative error of compiled `rnea`, `crba` and `aba` at one state, without external forces."""
+    """Returns the relative error of compiled `rnea`, `crba` and `aba` at one state, without external forces."""
     out, sizes = Errors(), result_scales(oracle, at)
     q, v, a, tau = at.q, at.v, at.a, at.tau
     out.add("rnea (compiled)", fast.rnea(q, v, a), oracle.rnea(q, v, a), sizes.force)

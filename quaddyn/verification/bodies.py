@@ -1,6 +1,6 @@
-"""The two readings of a file side by side, link by link: what differs is named, not only found.
+"""Comparison of the robot with the reference, body by body: reports which quantity of which body or joint differs.
 
-Both of the robot's records are judged, its bodies and its Pinocchio model, as both are read downstream.
+Both of the robot's representations are compared, its bodies and its Pinocchio model, since both are used downstream.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial
 from .report import Deviation
 
-#: What is no quantity but a part that one side lacks: then there is no common configuration.
+#: Kinds of deviations in structure, after which there is no common configuration.
 STRUCTURE = frozenset({"joint", "frame", "type", "parent"})
 
-#: What comes first where much differs; numbers come by size.
+#: Order of kinds of deviations in a report; those of equal order are sorted by their error.
 DISPLAY_ORDER = {
     "joint": 0, "type": 1, "parent": 2, "gravity": 3, "mass": 4, "center of mass": 4, "inertia": 4, "placement": 4,
     "axis": 4, "frame": 7,
@@ -36,7 +36,7 @@ ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
 
 
 class _Comparison(NamedTuple):
-    """A value on both sides and their relative difference; words for it cost more than the comparison."""
+    """Values of a quantity on both sides and their relative difference; formatted as text only if reported."""
 
     name: str
     quantity: str
@@ -46,11 +46,11 @@ class _Comparison(NamedTuple):
 
 
 def find_deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
-    """Everything in which the two differ by more than `tolerance`, in order of weight.
+    """Returns all quantities that differ by more than `tolerance`, the most important first.
 
-    First what there is no common motion without (joints, their types and parents); where such differ, they alone and
-    frames are returned.  Then gravity, inertia and geometry, friction and rotors, limits, of each kind the largest
-    relative difference first, and last the frames that one side lacks.
+    First the structure (joints, their types and parents), without which there is no common motion; if it differs, only
+    structure and frames are returned.  Then gravity, inertia and geometry, friction and rotors, limits, each with the
+    largest relative difference first, and last the frames that one side lacks.
     """
     found = [*_compare_structure(robot, oracle)]
     moving = {body.name for body in oracle.model.bodies if not body.root}
@@ -68,8 +68,8 @@ def _display_order(quantity: str) -> int:
 
 
 def apply_arguments(robot: Robot, oracle: Reference) -> Reference:
-    """`oracle` with what the robot's caller knew better than the file: arguments of `load`, and repaired inertias."""
-    told, place = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
+    """Returns the reference with the values that override the file: arguments of `load`, and repaired inertias."""
+    provenance, body_index = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
     damping, friction = oracle.model.damping.copy(), oracle.model.friction.copy()
     bodies = list(oracle.model.bodies)
     leaders = {body.v.start: i for i, body in enumerate(bodies) if not body.is_mimic}
@@ -78,18 +78,18 @@ def apply_arguments(robot: Robot, oracle: Reference) -> Reference:
         if body.root or bodies[i].joint not in robot.joint_names:
             continue
         at = robot.velocity_index(bodies[i].joint)
-        if told.get(f"{body.joint}.damping") == "argument damping":
+        if provenance.get(f"{body.joint}.damping") == "argument damping":
             damping[body.v] = robot.damping[at]
-        if told.get(f"{body.joint}.friction") == "argument friction":
+        if provenance.get(f"{body.joint}.friction") == "argument friction":
             friction[body.v] = robot.friction[at]
         q = robot.configuration_index(bodies[i].joint)
-        if "argument limits" in (told.get(f"{body.joint}.lower"), told.get(f"{body.joint}.upper")):
+        if "argument limits" in (provenance.get(f"{body.joint}.lower"), provenance.get(f"{body.joint}.upper")):
             bodies[i] = replace(bodies[i], lower=float(robot.lower[q]), upper=float(robot.upper[q]))
     for ours, merged in zip(robot.bodies, merge_fixed_links(robot.tree), strict=True):
         repaired = not np.array_equal(ours.inertial.inertia, merged.inertial.inertia)
         joint = ours.joint.name if ours.joint is not None else ROOT_BODY.get(robot.root, "")
-        if repaired and joint in place:
-            bodies[place[joint]] = replace(bodies[place[joint]], G=_spatial_inertia(ours.inertial))
+        if repaired and joint in body_index:
+            bodies[body_index[joint]] = replace(bodies[body_index[joint]], G=_spatial_inertia(ours.inertial))
     model = replace(oracle.model, bodies=tuple(bodies))
     armature = robot.armature if robot.armature.shape == (oracle.nv,) else None
     return Reference(model, armature=armature, damping=damping, friction=friction)
@@ -137,14 +137,14 @@ def _compare_numbers(robot: Robot, oracle: Reference) -> Iterator[_Comparison]:
     carried = {body.name: body for body in oracle.model.bodies if body.name is not None}
     for ours in robot.bodies:
         theirs = carried.get(ours.name)
-        if theirs is None:  # bolted to the world: it moves nothing, and Pinocchio does not keep it
+        if theirs is None:  # fixed to the world: Pinocchio's model has no such body
             assert oracle.model.base is not None
             yield from _compare_inertials(ours.name, ours.inertial, oracle.model.base)
             continue
         yield from _compare_inertials(ours.name, ours.inertial, theirs.G)
         yield from _compare_inertials(ours.name, _model_inertial(robot, ours), theirs.G)
         frame = model.getFrameId(ours.name, pin.FrameType.BODY)
-        # Pinocchio's is a vector on a robot of one joint.
+        # Pinocchio returns a vector for a robot with one joint.
         J = np.reshape(pin.getFrameJacobian(model, data, frame, pin.LOCAL), (6, model.nv))
         joint = model.joints[body_joint(model, ours)]
         yield _compare_vectors(
@@ -160,7 +160,7 @@ def _compare_numbers(robot: Robot, oracle: Reference) -> Iterator[_Comparison]:
 
 
 def _compare_inertials(name: str, ours: Inertial, G: Array) -> Iterator[_Comparison]:
-    """Mass, first moment as centre of mass, and inertia of a body against the reference's spatial inertia."""
+    """Compares mass, center of mass and inertia of a body with the reference's spatial inertia."""
     theirs = Inertial(*mass_properties(G))
     yield _compare_vectors(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
     # A length and an inertia to measure by: of the body about its joint, so that a point mass has them too.
@@ -175,14 +175,14 @@ def _spatial_inertia(inertial: Inertial) -> Array:
 
 
 def _model_inertial(robot: Robot, body: CompositeBody) -> Inertial:
-    """What Pinocchio's model holds of a body, in the body's frame."""
+    """Returns the inertial properties of a body in Pinocchio's model, in the body's frame."""
     frame = robot.model.frames[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
     inertia = frame.placement.actInv(robot.model.inertias[body_joint(robot.model, body)])
     return Inertial(inertia.mass, inertia.lever, inertia.inertia)
 
 
 def _placement_in_parent(robot: Robot, data: pin.Data, oracle: Reference, body: Oracle) -> Array:
-    """(4, 4) placement of a body in its parent body at the neutral configuration, in Pinocchio's model."""
+    """Returns the placement (4, 4) of a body in its parent at the neutral configuration, in Pinocchio's model."""
     # The massless steps of a planar root coincide with the world there.
     above = oracle.model.bodies[body.parent].name if body.parent >= 0 else None
     here = data.oMf[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
@@ -192,7 +192,7 @@ def _placement_in_parent(robot: Robot, data: pin.Data, oracle: Reference, body: 
 
 
 def _placement_in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
-    """(4, 4) placement of a frame in the body that carries it, in Pinocchio's model."""
+    """Returns the placement (4, 4) of a frame in the body that carries it, in Pinocchio's model."""
     frames = robot.model.frames
     placement = frames[robot.frame_id(name)].placement
     carrier = oracle.model.bodies[body].name if body >= 0 else None
@@ -210,7 +210,7 @@ def _compare_limits(robot: Robot, body: Oracle) -> Iterator[_Comparison]:
 
 
 def _compare_joint_losses(robot: Robot, oracle: Reference) -> Iterator[_Comparison]:
-    """Damping, friction and armature, by joint; the armature in Pinocchio's model too."""
+    """Compares damping, friction and armature of each joint; the armature in Pinocchio's model, too."""
     model = oracle.model
     pairs = (
         ("damping", robot.damping, model.damping),
@@ -224,7 +224,7 @@ def _compare_joint_losses(robot: Robot, oracle: Reference) -> Iterator[_Comparis
 
 
 def _compare_vectors(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> _Comparison:
-    """Two values; the difference is relative to the reference's largest entry, or to its `natural` size."""
+    """Compares two values, relative to the reference's largest entry or its typical magnitude `natural`."""
     difference = float(np.abs(np.asarray(ours) - theirs).max(initial=0.0))
     size = max(float(np.abs(theirs).max(initial=0.0)), natural)
     error = difference / size if size > 0.0 else (np.inf if difference else 0.0)

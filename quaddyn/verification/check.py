@@ -1,4 +1,4 @@
-"""`cross_check`: every algorithm of `Dynamics` against the reference on random states."""
+"""`cross_check`: comparison of every algorithm of `Dynamics` with the reference on random states."""
 
 from __future__ import annotations
 
@@ -44,48 +44,48 @@ def cross_check(
     kernels: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> VerificationReport:
-    """Compare the robot with a second, independent reading of its file, number by number and algorithm by algorithm.
+    """Compares the robot with an independent reading of its file: every number of the model and every algorithm.
 
-    States are random: every other one within the joints' limits, the others also outside, with velocities of up to
-    some rad/s and forces and torques on three random frames.  The torques of forward dynamics are those of random
+    States are random: every other one within the joints' limits, the others also outside, with velocities of a few
+    rad/s and forces and torques on three random frames.  The torques of forward dynamics are those of random
     accelerations.
 
     Args:
         robot: a loaded robot.
-        samples: how many random states.
-        seed: of the random states.
-        source: the URDF that the reference reads, as text, bytes or path; by default the one the robot came from.
-        reference: an oracle to compare with instead of the one made from `source`.
+        samples: number of random states.
+        seed: seed of the random states.
+        source: the URDF that the reference reads, as text, bytes or path; by default that of the robot.
+        reference: reference to compare with; by default it is read from `source`.
         tolerance: largest relative error of every algorithm and every number of the model.
-        condition_tolerance: forward dynamics may deviate by this many ``eps cond(M)`` where that is more; with closed
-            loops the condition number is that of the system that the reference solves, multipliers included.
+        condition_tolerance: factor by which the error of forward dynamics may exceed ``eps cond(M)``, if that is more
+            than `tolerance`; with closed loops the condition number is that of the reference's system with multipliers.
         range_excess: distance by which random states exceed the limits of a joint, as a fraction of its range.
         n_derivative_samples: number of states in which the derivatives of `rnea` and `aba` are compared too, which are
             slow (nv complex steps each); by default all, and none with closed loops.
-        mujoco: ask MuJoCo's importer, where it is installed, for a third opinion on M.
-        kernels: also compare compiled `rnea`, `crba` and `aba` (`quaddyn.compile`), which takes seconds, once.
-        progress: called with the share done.
+        mujoco: whether to compare M with MuJoCo's importer, if it is installed.
+        kernels: whether to compare compiled `rnea`, `crba` and `aba` (`quaddyn.compile`), which takes seconds, once.
+        progress: called with the completed fraction (0 to 1); None for no reports.
 
     Returns:
         The `VerificationReport`; print it.
 
     Raises:
-        ArgumentError: no samples.
-        ModelError: the reference's reader refuses the file.
+        ArgumentError: fewer than one sample.
+        ModelError: the reference's reader rejects the file.
     """
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     text = robot.source if source is None else source
-    loosened = open_loops_of(robot) if robot.loops else robot
-    tree = read_reference(loosened, text, _joints_on_loops(robot)) if reference is None else reference
+    open_robot = open_loops_of(robot) if robot.loops else robot
+    tree = read_reference(open_robot, text, _joints_on_loops(robot)) if reference is None else reference
     if robot.loops:
         tree = _with_loop_coordinates(tree, robot)
-    found = find_deviations(loosened, tree, tolerance)
+    found = find_deviations(open_robot, tree, tolerance)
     if any(d.quantity in STRUCTURE for d in found):
         return _structure_report(robot, found, seed)
     oracle = _close_reference(robot, tree, text) if robot.loops else tree
     dynamics, rng = Dynamics(robot), np.random.default_rng(seed)
-    fast = compile(robot, ("rnea", "crba", "aba")) if kernels else None
+    kernels_under_test = compile(robot, ("rnea", "crba", "aba")) if kernels else None
     errors: dict[str, list[float]] = {}
     limits: dict[str, list[float]] = {}
     conditions = []
@@ -93,17 +93,17 @@ def cross_check(
     for k in range(samples):
         sample = draw_sample(robot, oracle, rng, range_excess if k % 2 and not robot.loops else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
-        loose = max(tolerance, condition_tolerance * EPS * oracle.conditioning(sample.q))
-        found_here = compare(
+        conditioned_tolerance = max(tolerance, condition_tolerance * EPS * oracle.conditioning(sample.q))
+        sample_errors = compare(
             dynamics,
             oracle,
             sample,
             derivatives=not robot.loops and (n_derivative_samples is None or k < n_derivative_samples),
         )
-        if fast is not None:
-            found_here |= compare_kernels(fast, oracle, sample)
-        for name, error in found_here.items():
-            limit = loose if name in ILL_CONDITIONED else tolerance
+        if kernels_under_test is not None:
+            sample_errors |= compare_kernels(kernels_under_test, oracle, sample)
+        for name, error in sample_errors.items():
+            limit = conditioned_tolerance if name in ILL_CONDITIONED else tolerance
             errors.setdefault(name, []).append(error)
             limits.setdefault(name, []).append(limit)
             ratio = error / limit if np.isfinite(error) else np.inf
@@ -129,9 +129,9 @@ def cross_check(
 
 
 def read_reference(robot: Robot, source: Source, counting: Collection[str] = ()) -> Reference:
-    """The reference's own reading of `source`, with what the robot knows better than any file.
+    """Returns the reference of `source`, with the values that override the file.
 
-    These are the armature, damping and friction that were given as arguments, and where in its link each foot is.
+    These are the armature, damping and friction passed as arguments, and the position of each foot in its link.
     """
     feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
     mimic: Literal["follow", "independent"] = "independent" if robot.coupling is None else "follow"
@@ -141,7 +141,7 @@ def read_reference(robot: Robot, source: Source, counting: Collection[str] = ())
 
 
 def _joints_on_loops(robot: Robot) -> set[str]:
-    """Names of the joints of closed loops, whose turns count wherever they are."""
+    """Returns the names of the joints of closed loops, whose angles are not wrapped."""
     if not isinstance(robot.coupling, LoopCoupling):
         return set()
     at = set(robot.coupling.closures.q.tolist())
@@ -149,7 +149,7 @@ def _joints_on_loops(robot: Robot) -> set[str]:
 
 
 def _with_loop_coordinates(tree: Reference, robot: Robot) -> Reference:
-    """The reference's tree with what the robot's report says of loops: narrower ranges, and friction left out."""
+    """Returns the reference's tree with the joint ranges of the robot's loops, and without friction on their joints."""
     damping, friction, bodies = tree.model.damping.copy(), tree.model.friction.copy(), list(tree.model.bodies)
     for i, body in enumerate(bodies):
         if body.root:
@@ -165,7 +165,7 @@ def _with_loop_coordinates(tree: Reference, robot: Robot) -> Reference:
 
 
 def _close_reference(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
-    """The reference's own reading of loops, and what it cannot know: where home is, and which joints follow."""
+    """Returns the closed reference: its own reading of loops, with the robot's home and choice of dependent joints."""
     coupling, model = robot.coupling, robot.model
     assert isinstance(coupling, LoopCoupling)
     q_all = coupling.configuration(robot.q_home)
@@ -182,7 +182,7 @@ def _close_reference(robot: Robot, tree: Reference, source: Source) -> ClosedRef
 
 
 def draw_sample(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:
-    """A random state with forces of some share of the robot's weight on three frames."""
+    """Returns a random state with external forces, proportional to the robot's weight, on three frames."""
     q = oracle.random_configuration(rng, beyond=beyond)
     v, a, b = rng.normal(size=(3, oracle.nv)) * np.array([[2.0], [10.0], [10.0]])
     weight = robot.mass * 9.81
@@ -196,7 +196,7 @@ def _root_type(robot: Robot) -> Literal["free", "planar", "fixed"]:
 
 
 def _structure_report(robot: Robot, found: tuple[Deviation, ...], seed: int) -> VerificationReport:
-    """Where joints or frames differ there is no common state; what differs says it all."""
+    """Returns the report of a robot whose joints or frames differ, so that no states can be compared."""
     wrong, nothing, nan = {"structure": np.inf}, np.zeros(0), float("nan")
     worst = WorstSample("structure", np.inf, nothing, nothing, nothing, nothing, {})
     none, third = {"structure": 0.0}, ThirdOpinion("not asked")

@@ -1,4 +1,4 @@
-"""`VerificationReport`: what a cross-check measured, as data, as a table and as JSON."""
+"""`VerificationReport`: results of a cross-check as data, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
 
-#: How many deviations are printed.
+#: Maximum number of deviations that are printed.
 MAX_PRINTED_DEVIATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A number that the robot and the file's second reading do not share.
+    """Quantity in which the robot differs from the independent reading of its file.
 
     Attributes:
         name: the link, joint or frame; "world" for gravity.
-        quantity: what differs, such as "inertia" or "axis".
+        quantity: the quantity that differs, such as "inertia" or "axis".
         robot: the robot's value.
         reference: the reference's value.
-        error: their relative difference; infinite where something is missing on one side.
+        error: relative difference; infinite if something is missing on one side.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Deviation:
 
 @dataclass(frozen=True, eq=False)
 class WorstSample:
-    """The sample of the largest error over tolerance.
+    """Random state with the largest ratio of error to tolerance.
 
     Attributes:
-        algorithm: the algorithm that was worst there.
-        ratio: its error over its tolerance.
+        algorithm: the algorithm with that error.
+        ratio: its error divided by its tolerance.
         q: (nq,) configuration.
-        v: (nv,) velocity.
-        a: (nv,) acceleration.
-        tau: (nv,) generalized force.
-        fext: forces on the robot by frame, (6,) along world axes.
+        v: (nv,) velocity [rad/s, m/s].
+        a: (nv,) acceleration [rad/s^2, m/s^2].
+        tau: (nv,) generalized force [N m, N].
+        fext: (6,) force and torque on the robot by frame, world axes [N, N m].
     """
 
     algorithm: str
@@ -65,11 +65,11 @@ class WorstSample:
 
 @dataclass(frozen=True, slots=True)
 class ThirdOpinion:
-    """What MuJoCo's own importer says about M.
+    """Comparison of M with that of MuJoCo's importer.
 
     Attributes:
         verdict: "agrees", "disagrees", "refused: ..." with its reason, or "not asked".
-        error: largest relative difference of the joints' block of M from the reference's; None where there is none.
+        error: largest relative difference of the joints' block of M from the reference's; None if not compared.
     """
 
     verdict: str
@@ -79,23 +79,23 @@ class ThirdOpinion:
 @renamed_attributes(third="third_opinion", worst="worst_sample", failed="failed_algorithms")
 @dataclass(frozen=True, eq=False)
 class VerificationReport:
-    """The result of `cross_check`.
+    """Result of `cross_check`.
 
     Errors are largest absolute differences relative to the largest entry of the reference's result.
 
     Attributes:
         robot: the robot's name.
         root: its root.
-        samples: how many random states were compared.
-        seed: of the random states.
-        errors: by algorithm, the largest relative error.
-        medians: by algorithm, the median of the relative errors.
-        tolerances: by algorithm, the largest tolerance in force.
-        ratios: by algorithm, the largest error over the tolerance of its own state; all at most 1 where they pass.
-        condition: median and largest condition number of M over the states.
+        samples: number of random states.
+        seed: seed of the random states.
+        errors: largest relative error of each algorithm.
+        medians: median relative error of each algorithm.
+        tolerances: largest tolerance of the relative error of each algorithm.
+        ratios: largest ratio of error to tolerance at the same state, of each algorithm; at most 1 if it passes.
+        condition: median and largest condition number of M over the states (ratio of singular values).
         deviations: mass properties, placements, axes, types, limits and gravity that differ, the largest first.
-        third_opinion: the third opinion.
-        worst_sample: the state of the largest ratio.
+        third_opinion: comparison with MuJoCo.
+        worst_sample: the state with the largest ratio.
     """
 
     robot: str
@@ -113,17 +113,17 @@ class VerificationReport:
 
     @property
     def failed_algorithms(self) -> tuple[str, ...]:
-        """Names of the algorithms above their tolerance."""
+        """Names of the algorithms whose error exceeds the tolerance or is NaN."""
         # Written so that NaN fails.
         return tuple(name for name, ratio in self.ratios.items() if not ratio <= 1.0)
 
     @property
     def passed(self) -> bool:
-        """Whether every algorithm is within its tolerance, nothing deviates and no third opinion objects."""
+        """Whether every algorithm is within its tolerance, no quantity deviates, and MuJoCo does not disagree."""
         return not self.failed_algorithms and not self.deviations and self.third_opinion.verdict != "disagrees"
 
     def to_json(self) -> dict[str, object]:
-        """Everything as plain numbers, strings, lists and dictionaries for ``json.dumps``; not finite is None."""
+        """Returns all results as plain values for ``json.dumps``; numbers that are not finite become None."""
         worst = self.worst_sample
         return {
             "robot": self.robot,

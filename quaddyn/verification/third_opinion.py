@@ -1,4 +1,4 @@
-"""MuJoCo's own importer as a third opinion on the parsers: its mass matrix of the same file."""
+"""Comparison of M with that of MuJoCo's own importer, as a further check of the file readers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .report import ThirdOpinion
 #: Joint types that MuJoCo has, with one degree of freedom.
 MUJOCO_JOINT_TYPES = ("revolute", "continuous", "prismatic")
 
-#: The first version of MuJoCo whose importer keeps inertias to rounding; earlier ones turn them to principal axes with
-#: errors of 1e-9, and of 1e-2 where they fuse links.
+#: First version of MuJoCo whose importer preserves inertias to rounding; earlier ones convert them to principal axes
+#: with errors of 1e-9, and of 1e-2 where they merge links.
 MIN_MUJOCO_VERSION = (3, 14)
 
 N_SAMPLES = 3
@@ -25,16 +25,16 @@ N_SAMPLES = 3
 def compare_with_mujoco(
     oracle: Reference, source: str | bytes | os.PathLike[str], rng: np.random.Generator, tolerance: float
 ) -> ThirdOpinion:
-    """Compare the joints' block of M with that of MuJoCo's importer.
+    """Compares the joints' block of M with that of MuJoCo's importer.
 
-    MuJoCo reads a URDF with its root link bolted to the world.  The block of M of the joints, which is M with the base
-    held, is the same for every root.
+    MuJoCo reads a URDF with its root link fixed to the world.  The block of M of the joints, which is M with the base
+    fixed, is the same for every root.
 
     Args:
         oracle: the reference.
-        source: the file.
-        rng: of random configurations.
-        tolerance: largest relative error that agrees.
+        source: the URDF, as text, bytes or path.
+        rng: random generator of configurations.
+        tolerance: largest relative error that counts as agreement.
     """
     try:
         import mujoco
@@ -69,14 +69,14 @@ def compare_with_mujoco(
         M = np.zeros((model.nv, model.nv))
         for row, e in zip(M, np.eye(model.nv), strict=True):
             mujoco.mj_mulM(model, data, row, e)
-        # MuJoCo read no rotor inertia: armature is not the file's.
+        # MuJoCo has no rotor inertia here: armature is not part of the file.
         reference = oracle.crba(q)[np.ix_(ours, ours)] - np.diag(oracle.model.armature[ours])
         worst = max(worst, float(np.abs(M[np.ix_(theirs, theirs)] - reference).max() / np.abs(reference).max()))
     return ThirdOpinion("agrees" if worst <= tolerance else "disagrees", worst)
 
 
 def _strip_urdf(source: str | bytes | os.PathLike[str]) -> str:
-    """The URDF with what M depends on alone: no shapes, whose meshes MuJoCo would look for, no limits, no couplings."""
+    """Returns the URDF without elements that do not affect M: shapes, limits and couplings."""
     robot: Element = defusedxml.ElementTree.fromstring(content(source))
     for tag, superfluous in (("link", ("visual", "collision")), ("joint", ("limit", "mimic", "dynamics"))):
         for element in robot.iter(tag):
@@ -85,7 +85,7 @@ def _strip_urdf(source: str | bytes | os.PathLike[str]) -> str:
                     element.remove(child)
     for options in robot.findall("mujoco"):
         robot.remove(options)
-    # No option that would alter an inertia.
+    # Options that would alter inertias are disabled.
     exact = {"balanceinertia": "false", "boundmass": "0", "boundinertia": "0", "fusestatic": "false"}
     SubElement(SubElement(robot, "mujoco"), "compiler", exact)
     return tostring(robot, encoding="unicode")
