@@ -34,14 +34,18 @@ COMPLETE = (
     "quaddyn.wbc.tasks",
     "quaddyn",
     "quaddyn.cli",
+    "quaddyn.compiler",
     "quaddyn.contact",
     "quaddyn.contact.solvers",
     "quaddyn.control",
     "quaddyn.estimation",
+    "quaddyn.kernels",
     "quaddyn.kinematics",
     "quaddyn.locomotion",
     "quaddyn.planning",
+    "quaddyn.reference",
     "quaddyn.simulation",
+    "quaddyn.verification",
     "quaddyn.viewer",
 )
 
