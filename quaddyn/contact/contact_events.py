@@ -16,7 +16,7 @@ MAX_HISTORY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ContactEvent:
-    """A touchdown or lift-off.
+    """A touchdown or lift-off of one contact.
 
     Attributes:
         time: time of detection [s].

@@ -66,7 +66,7 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
 
 
 def _initial_guess(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[Array], Array, float]:
-    """Returns the start of the search: q, rotations of the frames, sole positions (n, 2), and the height at zero."""
+    """Returns the start of the search: q, frame rotations, sole positions (n, 2) and height of the base at zero [m]."""
     model, neutral, q = robot.model, np.array(robot.neutral), np.array(robot.q_home)
     data = model.createData()
     robot.algorithms.framesForwardKinematics(model, data, neutral)

@@ -13,7 +13,7 @@ from ..urdf.tree import Array
 
 
 class BodyPoints(NamedTuple):
-    """Points that are fixed on bodies."""
+    """Points that are fixed on bodies of a robot, as arrays for compiled code."""
 
     joint: IntVector  # (n,) index of the joint that moves the body; 0 for the world
     position: Matrix  # (n, 3) position in the joint frame [m]
@@ -21,7 +21,7 @@ class BodyPoints(NamedTuple):
 
 
 def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) -> BodyPoints:
-    """Creates points of a robot with independent joints.
+    """Creates the arrays of points on a robot with independent joints.
 
     Args:
         robot: the robot.

@@ -27,7 +27,7 @@ MAX_JACOBI_SWEEPS = 30
 
 
 class ContactSetArrays(NamedTuple):
-    """Contacts of a `ContactSet` as arrays."""
+    """Contacts of a `ContactSet` as arrays for compiled code."""
 
     points: BodyPoints  # centers of spheres or surfaces
     size: IntVector  # (contacts,) number of force components, 3 or 6
@@ -38,7 +38,7 @@ class ContactSetArrays(NamedTuple):
 
 
 class ForceFitWorkspace(NamedTuple):
-    """Scratch memory for up to k force components and m rows."""
+    """Preallocated arrays of a fit of up to k force components to m rows."""
 
     M: Matrix  # (nv, nv) overwritten by its factor L
     J: Matrix  # (k, nv) Jacobian of the active contacts
@@ -73,7 +73,7 @@ def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool,
 
 
 def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
-    """Creates the scratch memory for k force components and nv velocities."""
+    """Allocates the arrays of a fit of k force components to nv generalized forces."""
     return ForceFitWorkspace(
         M=np.zeros((nv, nv)),
         J=np.zeros((k, nv)),
@@ -107,7 +107,7 @@ def factor_in_place(M: Matrix, n: int) -> bool:
 
 @compiled(inline=False)
 def solve_lower(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-1 x``, L as of `factor_in_place`; leading zeros of x are skipped."""
+    """Computes ``x = L^-1 x`` in place, L as of `factor_in_place`; leading zeros of x are skipped."""
     first = 0
     while first < n and x[first] == 0.0:
         first += 1
@@ -120,7 +120,7 @@ def solve_lower(L: Matrix, n: int, x: Vector) -> None:
 
 @compiled(inline=False)
 def solve_upper(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-T x``."""
+    """Computes ``x = L^-T x`` in place, L as of `factor_in_place`."""
     for i in range(n - 1, -1, -1):
         s = x[i] * L[i, i]
         x[i] = s
@@ -130,7 +130,7 @@ def solve_upper(L: Matrix, n: int, x: Vector) -> None:
 
 @compiled()
 def dot(x: Vector, y: Vector, m: int) -> float:
-    """Computes ``x . y`` of m entries."""
+    """Computes the dot product of the first m entries of two vectors."""
     s = 0.0
     for i in range(m):
         s += x[i] * y[i]
@@ -182,7 +182,7 @@ def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
 
 @compiled(inline=False)
 def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
-    """Solves with the singular values above the tolerance; returns their number."""
+    """Solves the fit with the singular values of A above the tolerance; returns their number."""
     A, V = w.A, w.V
     for i in range(k):
         w.forces[i] = 0.0

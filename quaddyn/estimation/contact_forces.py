@@ -29,7 +29,7 @@ Rows = Literal["all", "joints"]
 @renamed_attributes(unexplained="residual", undetermined="unobservable_dimensions", stacked="stacked_forces")
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactForces:
-    """Estimated contact forces.
+    """Contact forces estimated by `ContactForceEstimator`.
 
     Attributes:
         forces: (3,) force of each point contact or (6,) wrench of each surface contact, by name, on the robot, world
@@ -101,7 +101,12 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
         self.observer.reset()
 
     def update(self, s: State, tau: Array) -> ContactForces:
-        """Updates the estimate by one step; arguments and errors of `MomentumObserver.update`."""
+        """Updates the observer by one step and fits the contact forces; see `MomentumObserver.update`.
+
+        Args:
+            s: present state, dt after the last one.
+            tau: (nu,) motor torques since the last update, mean over the step [N m].
+        """
         r, contacts, work = self.observer.update(s, tau), self.contacts, self._work
         active = contacts.active
         if active != self._active:

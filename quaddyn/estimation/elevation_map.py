@@ -205,7 +205,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         tilt_deviation: float = 0.0,
         follow: bool = True,
     ) -> int:
-        """Fuses the points of one scan.
+        """Fuses the points of one scan into the map.
 
         Args:
             points: (k, 3) points in the sensor frame [m]; points that are not finite are ignored.
@@ -256,7 +256,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         return len(z)
 
     def _fuse_points(self, cell: NDArray[np.intp], z: Array, sigma: Array, pose_variances: Array) -> None:
-        """Fuses points into the map.
+        """Fuses points into the heights and variances of their cells.
 
         Args:
             cell: (k,) flat index of the cell of each point.
@@ -316,7 +316,7 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
         self._first = first
 
     def clear(self) -> None:
-        """Makes all cells unknown."""
+        """Sets the heights of all cells to unknown."""
         self._height[:], self._variance[:], self._last_position = np.nan, np.nan, None
 
     def _first_cell(self, center: Array) -> NDArray[np.int64]:

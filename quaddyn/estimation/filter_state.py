@@ -22,7 +22,7 @@ ATTITUDE, VELOCITY, POSITION, GYRO_BIAS, ACCELEROMETER_BIAS, FEET = 0, 3, 6, 9, 
 
 
 class FilterModel(NamedTuple):
-    """Constant parameters of the filter."""
+    """Constant parameters of the invariant filter of `BaseEstimator`."""
 
     dt: float  # between readings [s]
     gravity: Vector  # (3,) world axes [m/s^2]
@@ -40,7 +40,7 @@ class FilterModel(NamedTuple):
 
 
 class FilterMemory(NamedTuple):
-    """State, covariance and scratch memory of the filter."""
+    """State, covariance and scratch arrays of the invariant filter of `BaseEstimator`."""
 
     R: Matrix  # (3, 3) rotation from base to world axes
     v: Vector  # (3,) velocity of the IMU, world axes [m/s]

@@ -24,7 +24,7 @@ from ..robot.robot import Robot
 
 
 class MomentumBodies(NamedTuple):
-    """Moving bodies by the index of their joint, the world first."""
+    """Inertial parameters of moving bodies, by the index of their joint, the world first."""
 
     parent: IntVector  # (bodies,)
     first: IntVector  # (bodies,) index of the first velocity of the joint
@@ -38,7 +38,7 @@ class MomentumBodies(NamedTuple):
 
 
 def make_momentum_bodies(robot: Robot) -> MomentumBodies:
-    """Creates the bodies of a robot with independent joints."""
+    """Creates the inertial parameters of the bodies of a robot with independent joints."""
     model, n = robot.model, robot.model.njoints
     inertias = [model.inertias[j] for j in range(n)]
     return MomentumBodies(
@@ -56,7 +56,7 @@ def make_momentum_bodies(robot: Robot) -> MomentumBodies:
 
 @compiled()
 def dot6(a: Vector, b: Vector) -> float:
-    """Computes ``a . b`` of six entries."""
+    """Computes the dot product of two vectors of six entries."""
     s = 0.0
     for i in range(6):
         s += a[i] * b[i]
@@ -82,7 +82,7 @@ def compute_body_momentum(
 def compute_momentum_and_drive(
     b: MomentumBodies, columns: Matrix, joint_placements: Tensor, v: Vector, p: Vector, drive: Vector
 ) -> None:
-    """Computes ``p = M v`` and ``drive = C^T v - g``.
+    """Computes the momentum ``p = M v`` and its rate without applied forces, ``drive = C^T v - g``.
 
     Args:
         b: the bodies.

@@ -104,7 +104,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         self._filter.is_initialized[0] = 0
 
     def update(self, s: State, tau: Array) -> Array:
-        """Updates the estimate by one step.
+        """Updates the estimate of the external generalized force by one step.
 
         Args:
             s: present state, dt after the last one.

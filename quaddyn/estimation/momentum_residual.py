@@ -9,7 +9,7 @@ from .generalized_momentum import MomentumBodies, compute_momentum_and_drive
 
 
 class ResidualFilter(NamedTuple):
-    """Parameters and state of a momentum observer."""
+    """Parameters and state of a `MomentumObserver`."""
 
     dt: float  # between updates [s]
     beta: Vector  # (nv,) factor of the previous estimate in the filter
@@ -26,7 +26,7 @@ class ResidualFilter(NamedTuple):
 
 @entry("the momentum observer")
 def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
-    """Updates the estimate by one step, with momentum and ``C^T v - g`` of this update in ``o.current``.
+    """Updates the estimated external force by one step, with momentum and ``C^T v - g`` of this update in ``o.current``.
 
     Args:
         o: the observer; updated.
@@ -55,7 +55,7 @@ def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
 def observe_momentum(
     b: MomentumBodies, o: ResidualFilter, columns: Matrix, joint_placements: Tensor, v: Vector, tau: Vector
 ) -> None:
-    """Updates the estimate by one step, with momentum and its rate from the kinematics.
+    """Computes the momentum and its rate from the kinematics and calls `update_residual`.
 
     Args:
         b: bodies of the robot.

@@ -22,7 +22,7 @@ from .momentum_observer import MomentumObserver
 @renamed_attributes(place="com", moment="first_moment", deviation="standard_deviation")
 @dataclass(frozen=True, slots=True, eq=False)
 class Payload(FrozenArrays):
-    """Estimated payload.
+    """Estimated mass and first moment of a payload.
 
     Attributes:
         mass: mass [kg]; negative where the robot is lighter than its model.
@@ -118,7 +118,7 @@ class PayloadEstimator(StrictAttributes, fixed=("robot", "link", "observer")):
         self._information, self._information_vector = np.zeros((4, 4)), np.zeros(4)
 
     def update(self, s: State, tau: Array) -> Payload:
-        """Updates the estimate by one step.
+        """Updates the estimated mass and center of mass by one step.
 
         Args:
             s: present state, dt after the last one.

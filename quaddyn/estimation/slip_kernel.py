@@ -19,7 +19,7 @@ CREEP_GATE = 9.0
 
 
 class SlipModel(NamedTuple):
-    """Constant parameters of the detector."""
+    """Constant parameters of a `SlipDetector`."""
 
     holding_variance: float  # variance of the velocity of a holding foot, per axis [m^2/s^2]
     slipping_variance: float  # variance of the velocity of a slipping foot, per axis [m^2/s^2]
@@ -41,7 +41,7 @@ class SlipModel(NamedTuple):
 
 
 class SlipMemory(NamedTuple):
-    """State of the detector."""
+    """State of a `SlipDetector`, for each foot and for the creep compliance."""
 
     probability: Vector  # (nf,) that a foot slips
     is_slipping: IntVector  # (nf,) whether a foot counts as slipping
@@ -55,7 +55,7 @@ class SlipMemory(NamedTuple):
 
 @compiled()
 def compute_slip_posterior(m: SlipModel, p: float, odds: float) -> float:
-    """Computes the probability of a slip from the previous one and the log odds of a reading."""
+    """Computes the probability of a slip by Bayes' rule from the previous one and the log odds of a reading."""
     p = p * (1.0 - m.end_probability) + (1.0 - p) * m.onset_probability
     odds = math.log(p / (1.0 - p)) + m.reading_weight * min(odds, MAX_LOG_ODDS)
     return 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
@@ -71,7 +71,7 @@ def update_slip_probabilities(
     in_contact: IntVector,
     normals: Matrix,
 ) -> None:
-    """Updates the detector by one step.
+    """Updates the slip probability, friction estimate and creep compliance of all feet by one step.
 
     Args:
         m: parameters.
@@ -184,7 +184,7 @@ def update_slip_from_state(
     normals: Matrix,
     motion: Matrix,
 ) -> None:
-    """Updates the detector by one step, with the foot velocities from the kinematics.
+    """Computes the foot velocities from the kinematics and calls `update_slip_probabilities`.
 
     Args:
         m: parameters.

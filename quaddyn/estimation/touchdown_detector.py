@@ -109,7 +109,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
     def update(
         self, time: float, forces: Mapping[str, Array] | Array, *, normal: Array | None = None
     ) -> tuple[ContactEvent, ...]:
-        """Updates the detector and returns the new events.
+        """Updates the contact states from forces and returns the new touchdowns and lift-offs.
 
         Args:
             time: present time [s].

@@ -8,7 +8,7 @@ from ..compiler import IntVector, Matrix, Vector, entry
 
 
 class SchmittTrigger(NamedTuple):
-    """Thresholds and states of the triggers of all feet."""
+    """Thresholds and states of the Schmitt triggers on the normal forces of all feet."""
 
     touchdown_threshold: float  # normal force of a touchdown [N]
     liftoff_threshold: float  # normal force of a lift-off [N]
@@ -21,7 +21,7 @@ class SchmittTrigger(NamedTuple):
 
 @entry("the touchdown detector")
 def update_triggers(t: SchmittTrigger, time: float, forces: Matrix, given: IntVector, normals: Matrix) -> int:
-    """Updates all triggers and returns the number of feet whose contact state changed.
+    """Updates the contact states of all feet from their forces and returns how many changed.
 
     Args:
         t: the triggers; updated.

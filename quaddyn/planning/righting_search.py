@@ -50,12 +50,12 @@ LYING_ROLL_ANGLES = {"back": math.pi - 0.05, "left": -0.5 * math.pi, "right": 0.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """Result of a search.
+    """Result of the search for a righting motion.
 
     Attributes:
         motion: righting motion; None if none succeeded.
         parameters: (n_parameters,) parameters of the best motion.
-        reason: reason for which there is none.
+        reason: reason for the failure; empty if a motion succeeded.
     """
 
     motion: RightingMotion | None
@@ -97,7 +97,7 @@ class RightingSearch:
         return np.concatenate((self._legs.mirror(poses).ravel(), times))
 
     def make_motion(self, parameters: Array) -> RightingMotion:
-        """Returns the motion of given parameters (n_parameters,)."""
+        """Returns the righting motion that parameters (n_parameters,) describe."""
         poses = [
             self._legs.pose(each)
             for each in parameters[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)

@@ -269,7 +269,7 @@ def run_gauss_seidel(
 
 @compiled()
 def get_proximal_damping(round_index: int) -> float:
-    """Returns the damping of a round, as a fraction of the mean diagonal.
+    """Returns the proximal damping of a round of Newton steps, as a fraction of the mean diagonal of G.
 
     With a large damping contacts choose their modes one after the other; with a small one the last digits are found.
     Robots that lie on many contacts need both alternately: with 1e-3 in every round 32 of their 103 hardest problems
@@ -283,7 +283,7 @@ def get_proximal_damping(round_index: int) -> float:
 
 @compiled()
 def get_max_rounds(k: int) -> int:
-    """Returns the number of rounds for a problem of k contacts."""
+    """Returns the maximum number of rounds for a problem of k contacts."""
     return MAX_ROUNDS if k <= MANY_CONTACTS_THRESHOLD else MAX_ROUNDS_MANY_CONTACTS
 
 

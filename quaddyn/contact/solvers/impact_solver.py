@@ -18,7 +18,7 @@ N_BISECTIONS = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Impact:
-    """Result of a collision.
+    """Result of `ImpactSolver.collide`.
 
     Attributes:
         solution: impulses, velocities after the impact and their residual.
@@ -71,7 +71,7 @@ class ImpactSolver:
             return self._collide(problem)
 
     def _collide(self, problem: ContactProblem) -> Impact:
-        """Computes the impact of a checked problem."""
+        """Computes the impact of a valid problem; reduces the restitution if it would create energy."""
         e = self.restitution
         solution, work = self._attempt(problem, e)
         if e > 0.0 and work > 0.0:
