@@ -26,7 +26,7 @@ class ResidualFilter(NamedTuple):
 
 @entry("the momentum observer")
 def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
-    """Updates the estimated external force by one step, with momentum and ``C^T v - g`` of this update in ``o.current``.
+    """Updates the external force by one step, with momentum and ``C^T v - g`` of this update in ``o.current``.
 
     Args:
         o: the observer; updated.
