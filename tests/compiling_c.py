@@ -21,12 +21,14 @@ _NUMBERS = {FLOAT: ctypes.c_double, INT: ctypes.c_int64, BOOL: ctypes.c_bool}
 @cache
 def structure(kind):
     """`ctypes`' type of a value."""
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]
+    if isinstance(kind, ArrayKind) and kind.rank == 0:
+        return ctypes.c_void_p
     if isinstance(kind, ArrayKind):
         fields = [("at", ctypes.c_void_p), *((f"n{k}", ctypes.c_int64) for k in range(kind.rank))]
-    elif isinstance(kind, RecordKind):
-        fields = [(name, structure(field)) for name, field in kind.fields]
     else:
-        return _NUMBERS[kind]
+        fields = [(name, structure(field)) for name, field in kind.fields]
     return type("Structure", (ctypes.Structure,), {"_fields_": fields})
 
 

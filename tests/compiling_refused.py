@@ -4,6 +4,7 @@
 ``#!`` marks the line that is named, with words of the message behind it.
 """
 
+import enum
 import math
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from quaddyn.compiler import (
     vec3,
     zeros,
 )
+from quaddyn.compiler import Record as MutableRecord
 
 TABLE = np.zeros(3)
 COUNT = 3
@@ -548,6 +550,60 @@ def calls_twins(a: float) -> float:
 
 
 #: Refused at their first line, the decorator's.
+class Side(enum.IntEnum):
+    LEFT = 0
+    RIGHT = 1
+
+
+class State(MutableRecord):
+    side: Side
+    count: int
+    is_on: bool
+    v: Vec3
+    x: Vector
+
+
+@compiled()
+def makes_a_record() -> int:
+    s = State(1, 2, True, 3, 4)  #! make it in Python, by State.allocate
+    return s.count
+
+
+@compiled()
+def replaces_an_array(s: State, x: Vector) -> None:
+    s.x = x  #! s.x cannot be assigned to: it is not a number of a mutable record
+
+
+@compiled()
+def float_for_an_int(s: State) -> None:
+    s.count = 0.5  #! s.count: expected int, got float
+
+
+@compiled()
+def int_for_a_bool(s: State) -> None:
+    s.is_on = s.count  #! s.is_on: expected bool, got int
+
+
+@compiled()
+def number_for_a_vector(s: State) -> None:
+    s.v = 1.0  #! s.v cannot be assigned to
+
+
+@compiled()
+def vector_for_a_number(s: State) -> None:
+    s.count = s.v  #! s.count: expected int, got Vec3
+
+
+@compiled()
+def field_of_a_plain_record(r: Record) -> None:
+    r.a = 1.0  #! r.a cannot be assigned to
+
+
+@compiled()
+def no_such_member(s: State) -> bool:
+    return s.side == Side.MIDDLE  #! 'Side.MIDDLE' is not known
+
+
 AT_THE_TOP = {
     "calls_itself": "calls itself, by way of compiling_refused.calls_itself; write a loop",
     "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiler.kinds",

@@ -3,6 +3,7 @@
 `CASES` names for every entry a function that makes random arguments; arrays among them may be written to.
 """
 
+import enum
 import math
 from typing import NamedTuple
 
@@ -14,7 +15,10 @@ from quaddyn.compiler import (
     IntMatrix,
     IntVector,
     Lanes,
+    Mat3,
     Matrix,
+    Quat,
+    Record,
     Tensor,
     Vec3,
     Vector,
@@ -593,6 +597,90 @@ def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
         s /= 1.0 + root
         store8(select8(b, broadcast8(f), root), x, i + 24)
     return sum8(s)
+
+
+# -- mutable records -------------------------------------------------------------------------------------------------
+class Phase(enum.IntEnum):
+    STANCE = 1
+    SWING = 5
+
+
+class Leg(Record):
+    phase: Phase
+    foot: Vec3
+    load: float
+
+
+class Walk(Record):
+    ticks: int
+    R: Mat3
+    is_moving: bool
+    P: Matrix
+    left: Leg
+    order: IntVector
+    attitude: Quat
+    right: Leg
+    speed: float
+
+
+def _walk(g, make=floats):
+    walk = Walk.allocate(P=(3, 4), order=5)
+    walk.ticks, walk.is_moving = int(g.integers(-5, 5)), bool(g.random() < 0.5)
+    walk.R, walk.attitude, walk.speed = make(g, (3, 3)), make(g, 4), make(g)
+    walk.P[:], walk.order[:] = make(g, (3, 4)), g.integers(-9, 9, 5)
+    for leg in (walk.left, walk.right):
+        leg.phase, leg.foot, leg.load = Phase(int(g.choice([1, 5]))), make(g, 3), make(g)
+    return walk
+
+
+@compiled(inline=False)
+def lift_off(leg: Leg, dt: float) -> bool:
+    """Moves a foot and changes its phase, within the caller's memory."""
+    was_stance = leg.phase == Phase.STANCE
+    leg.phase = Phase.SWING if was_stance else Phase.STANCE
+    leg.foot += vec3(0.0, 0.0, dt)
+    leg.load *= 0.5
+    return was_stance
+
+
+@compiled()
+def heavier_leg(walk: Walk) -> Leg:
+    return walk.left if walk.left.load > walk.right.load else walk.right
+
+
+@case(lambda g: (_walk(g), floats(g)))
+def record_numbers(walk: Walk, x: float) -> float:
+    walk.ticks += 3
+    walk.speed = x
+    walk.speed += walk.ticks
+    walk.is_moving = walk.speed > 0.0 and not walk.is_moving
+    walk.order[walk.ticks % 5] = walk.ticks + (10 if walk.is_moving else 0)
+    old, walk.speed = walk.speed, walk.P[1, 2]
+    walk.left.load, walk.ticks = old, int(walk.is_moving)
+    return old + walk.left.load + walk.ticks
+
+
+@case(lambda g: (_walk(g, tame), tame(g)))
+def record_vectors(walk: Walk, dt: float) -> float:
+    v = walk.R @ walk.left.foot
+    walk.right.foot = v
+    walk.right.foot += walk.left.foot * dt
+    walk.R = walk.R @ exp3(walk.right.foot)
+    walk.left.foot = vec3(walk.right.foot[1], walk.right.foot[0], walk.attitude[3])
+    walk.P[0, 0:3] = walk.R[2]
+    walk.attitude = quat(walk.attitude[1], walk.attitude[0], dt, 1.0)
+    return v @ walk.right.foot + norm(walk.left.foot)
+
+
+@case(lambda g: (_walk(g), tame(g), int(g.integers(0, 2))))
+def records_in_records(walk: Walk, dt: float, leg: int) -> int:
+    moved = lift_off(walk.left if leg == 0 else walk.right, dt)
+    heavy = heavier_leg(walk)
+    heavy.foot = heavy.foot * 2.0
+    heavy.phase = Phase.SWING
+    if lift_off(heavy, -dt):
+        return 7
+    return 100 * heavy.phase + 10 * int(moved) + walk.left.phase
 
 
 # -- small arrays ----------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from .language import (
     vec3,
     zeros,
 )
+from .records import Record
 from .small_arrays import (
     block3,
     column3,
@@ -70,6 +71,7 @@ __all__ = [
     "Mat3",
     "Matrix",
     "Quat",
+    "Record",
     "Tensor",
     "Vec3",
     "Vector",

@@ -270,6 +270,8 @@ class C99ExpressionWriter(LineWriter):
         base = self.value(array, ATOM)
         if array.contains_call:
             base = self.store_in_variable(array, base)
+        if kind.rank == 0:
+            return f"*{base}"
         if kind.rank == 1:
             return f"{base}.at[{self.operands(index, index=True)[0]}]"
         if not ARRAY_PATH.fullmatch(base):

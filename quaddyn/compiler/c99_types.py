@@ -72,7 +72,7 @@ class Types:
         if isinstance(kind, ScalarKind):
             return {FLOAT: "double", INT: "int64_t", BOOL: "bool"}.get(kind, "Lanes")
         if isinstance(kind, ArrayKind):
-            return array_name(kind)
+            return array_name(kind) if kind.rank else f"{_ITEMS[kind.item][1]} *"
         if kind not in self._names:
             types = [self.type_of(each) for each in item_kinds(kind)]
             if not types:
@@ -82,7 +82,7 @@ class Types:
             taken = {*self._names.values(), "Lanes", *(p + r for p, _ in _ITEMS.values() for r in _RANKS.values())}
             while name in taken:
                 name += "_"
-            fields = "".join(f"    {t} {self.field_name(kind, k)};\n" for k, t in enumerate(types))
+            fields = "".join(f"    {t} {self.field_name(kind, k)};\n".replace("* ", "*") for k, t in enumerate(types))
             self.declarations.append(f"typedef struct {{\n{fields}}} {name};")
             self._names[kind] = name
         return self._names[kind]
@@ -96,7 +96,9 @@ class Types:
 
     def parameter_declaration(self, name: str, kind: Kind) -> str:
         """Returns the C declaration of a parameter; records are passed by reference."""
-        return f"const {self.type_of(kind)} *{name}" if isinstance(kind, RecordKind) else f"{self.type_of(kind)} {name}"
+        if isinstance(kind, RecordKind):
+            return f"const {self.type_of(kind)} *{name}"
+        return f"{self.type_of(kind)} {name}".replace("* ", "*")
 
 
 def _lanes_function(name: str, parameters: str, value: str) -> str:

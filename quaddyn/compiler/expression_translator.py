@@ -197,6 +197,8 @@ class ExpressionTranslator(OperandTranslator):
     def _make_record(self, node: ast.Call, cls: type) -> Expression:
         kind = record_kind(cls)
         assert kind is not None
+        if kind.values:
+            self.fail(node, f"{kind.name} is a mutable record; make it in Python, by {kind.name}.allocate, and pass it")
         return MakeTuple(kind, self._converted_arguments(node, kind.fields))
 
     def _converted_arguments(self, node: ast.Call, parameters: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:

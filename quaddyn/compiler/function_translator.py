@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from .expression_translator import ExpressionTranslator
-from .kinds import FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
+from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
 from .local_arrays import check_local_arrays
 from .operator_translator import OPERATORS, can_assign
 from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
@@ -31,6 +31,7 @@ from .typed_tree import (
     Call,
     Constant,
     Continue,
+    Convert,
     Evaluate,
     Expression,
     For,
@@ -280,7 +281,7 @@ class _FunctionTranslator:
 
     def translate_assignment(self, target: ast.expr, value: Expression, line: int) -> list[Statement]:
         """Translates ``target = value``."""
-        if isinstance(value.kind, SmallArrayKind) and isinstance(target, ast.Subscript):
+        if isinstance(value.kind, SmallArrayKind) and isinstance(target, ast.Subscript | ast.Attribute):
             return self.assign_small_array(target, value, line)
         if isinstance(target, ast.Tuple):
             if not isinstance(value.kind, TupleKind | RecordKind):
@@ -295,18 +296,33 @@ class _FunctionTranslator:
                 value = MakeTuple(TupleKind(kinds), fits)
             return [Assign(line, destination, value)]
         single_target, kind = self.assignment_target(target, value.kind)
-        return [Assign(line, single_target, self.expressions.convert_to(target, value, kind, ast.unparse(target)))]
+        value = self.expressions.convert_to(target, value, kind, ast.unparse(target))
+        if kind == BOOL != single_target.kind:  # a bool of a mutable record, which is an int in memory
+            value = self.expressions.convert(value, INT)
+        return [Assign(line, single_target, value)]
 
-    def assign_small_array(self, target: ast.Subscript, value: Expression, line: int) -> list[Statement]:
-        """Returns the statements of ``x[:] = value`` and ``A[i] = value``; the value is computed before writing."""
+    def assign_small_array(
+        self, target: ast.Subscript | ast.Attribute, value: Expression, line: int
+    ) -> list[Statement]:
+        """Returns the statements of ``x[:] = value``, ``A[i] = value`` and ``record.v = value``.
+
+        The value is computed before anything is written.
+        """
         destination = self.expressions.read(target)
         kind = value.kind
         assert isinstance(kind, SmallArrayKind)
+        name = f"small_{line - self.first_line + 1}_{target.col_offset}"
+        if isinstance(target, ast.Attribute):
+            if destination.kind != kind:
+                self.fail(target, f"{ast.unparse(target)}: expected {destination.kind}, got {kind}")
+            stored = [x for x in self.expressions.entries(target, destination) if isinstance(x, Subscript)]
+            out = self.translate_assignment(ast.Name(name, ast.Store(), lineno=line), value, line)
+            entries = self.expressions.entries(target, Name(kind, name))
+            return [*out, *(Assign(line, at, x) for at, x in zip(stored, entries, strict=True))]
         if destination.kind != ArrayKind("float", len(kind.shape)) or not isinstance(destination, SlicedView):
             self.fail(target, f"a {kind} can be assigned to a slice or row of a float array of rank {len(kind.shape)}")
         if destination.contains_call:
             self.fail(target, "write the index to a variable first: it is used several times")
-        name = f"small_{line - self.first_line + 1}_{target.col_offset}"
         out = self.translate_assignment(ast.Name(name, ast.Store(), lineno=line), value, line)
         entries = self.expressions.entries(target, Name(kind, name))
         entry_targets = self.expressions.entries_of_array(destination, kind)
@@ -330,6 +346,14 @@ class _FunctionTranslator:
                     self.fail(target, "a float for an entry that is an int; write int(...)")
                 return base, FLOAT if array.element == FLOAT else INT
             self.fail(target, "only single entries can be assigned to; write a loop")
+        if isinstance(target, ast.Attribute):
+            stored = self.expressions.read(target)
+            shown = stored.kind
+            if isinstance(stored, Convert):  # a bool, which is an int in memory
+                stored = next(stored.operands_in_order())
+            if isinstance(stored, Subscript) and not stored.index:
+                return stored, shown
+            self.fail(target, f"{ast.unparse(target)} cannot be assigned to: it is not a number of a mutable record")
         self.fail(target, f"{ast.unparse(target)} cannot be assigned to")
 
     def tuple_targets(self, target: ast.Tuple, kind: TupleKind | RecordKind) -> Targets:

@@ -6,6 +6,8 @@ and named tuples (`typing.NamedTuple`) with such fields.  To a type checker the 
 
 from __future__ import annotations
 
+import enum
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
@@ -38,7 +40,7 @@ class ArrayKind:
 
     Attributes:
         item: type of the entries, "float" (float64), "int" (int64) or "byte" (int8).
-        rank: number of axes.
+        rank: number of axes; 0 for a number in a mutable record, which machine code and C pass by its address.
     """
 
     item: str
@@ -97,17 +99,20 @@ QUAT = _small("Quat", (4,), "x y z w")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordKind:
-    """Kind of a named tuple; `record_kind` returns the only instance for each class.
+    """Kind of a named tuple or of a mutable record (`Record`); `record_kind` returns the only instance for each class.
 
     Attributes:
         name: name of the class.
-        fields: (name, kind) of each field, in order.
+        fields: (name, kind) of each field, in order.  In mutable records, the kind of the array that holds the field.
         cls: the class.
+        values: kind of the value that a field of a mutable record has where it is read and assigned; None where that
+            is the array or record itself.  Empty for named tuples.
     """
 
     name: str
     fields: tuple[tuple[str, Kind], ...]
     cls: type
+    values: tuple[Kind | None, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -157,6 +162,8 @@ def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
     if isinstance(annotation, type) or annotation is None:
         if annotation in simple:
             return simple[annotation]
+        if isinstance(annotation, enum.EnumType) and issubclass(annotation, int):
+            return INT
     for note in getattr(annotation, "__metadata__", ()):
         if isinstance(note, ArrayKind | ScalarKind | SmallArrayKind):
             return note
@@ -170,21 +177,40 @@ def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
 
 
 _records: dict[type, RecordKind | None] = {}
+#: Array in which a mutable record holds a field, by the kind of its value.
+_STORED: dict[Kind, ArrayKind] = {
+    FLOAT: ArrayKind("float", 0), INT: ArrayKind("int", 0), BOOL: ArrayKind("int", 0), VEC3: ArrayKind("float", 1),
+    MAT3: ArrayKind("float", 1), QUAT: ArrayKind("float", 1),
+}  # fmt: skip
 
 
 def record_kind(cls: type) -> RecordKind | None:
-    """Returns the kind of a `typing.NamedTuple` class, or None if a field has no kind that can be compiled."""
+    """Returns the kind of a named tuple or mutable record, or None if a field has no kind that can be compiled."""
     if cls not in _records:
-        import sys
-
-        scope = vars(sys.modules[cls.__module__])
         fields: list[tuple[str, Kind]] = []
-        for name, annotation in cls.__annotations__.items():
-            text = annotation.__forward_arg__ if hasattr(annotation, "__forward_arg__") else annotation
-            kind = kind_of(text, scope)
+        for name in cls._fields:  # type: ignore[attr-defined]
+            kind = kind_of(_annotation(cls, name), vars(sys.modules[cls.__module__]))
             if kind is None or kind == NOTHING:
                 _records[cls] = None
                 return None
             fields.append((name, kind))
         _records[cls] = RecordKind(cls.__name__, tuple(fields), cls)
+        if not hasattr(cls, "_replace"):  # a mutable record: numbers and small arrays lie in arrays
+            stored = [(name, _STORED.get(kind, kind)) for name, kind in fields]
+            values = [kind if kind in _STORED else None for _, kind in fields]
+            fits = all(isinstance(kind, ArrayKind | RecordKind) for _, kind in stored)
+            _records[cls] = RecordKind(cls.__name__, tuple(stored), cls, tuple(values)) if fits else None
     return _records[cls]
+
+
+def enumeration(cls: type, field: str) -> type[enum.IntEnum] | None:
+    """Returns the enumeration that a field of a record is annotated with, or None for other annotations."""
+    annotation = _annotation(cls, field)
+    if isinstance(annotation, str):
+        annotation = eval(annotation, vars(sys.modules[cls.__module__]))
+    return annotation if isinstance(annotation, enum.EnumType) else None
+
+
+def _annotation(cls: type, field: str) -> Any:
+    annotation = cls.__annotations__[field]
+    return annotation.__forward_arg__ if hasattr(annotation, "__forward_arg__") else annotation

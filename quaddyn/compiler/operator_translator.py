@@ -22,6 +22,7 @@ from .typed_tree import (
     Logic,
     MakeTuple,
     Name,
+    Subscript,
     Unary,
 )
 
@@ -117,7 +118,7 @@ class OperandTranslator:
         if isinstance(value, int):
             if not -(2**63) <= value < 2**63:
                 self.fail(node, f"{value} has more than 64 bits")
-            return Constant(INT, value)
+            return Constant(INT, int(value))  # also of a member of an enumeration
         if isinstance(value, float):
             return Constant(FLOAT, float(value))
         self.fail(node, f"a {type(value).__name__} is no value that can be compiled")
@@ -157,8 +158,19 @@ class OperandTranslator:
             if node.attr not in names:
                 self.fail(node, f"{value.kind.name} has no field {node.attr!r}; it has {', '.join(names)}")
             k = names.index(node.attr)
-            return Field(value.kind.fields[k][1], value, k)
+            stored = Field(value.kind.fields[k][1], value, k)
+            shown = value.kind.values[k] if value.kind.values else None
+            return stored if shown is None else self._stored_value(node, stored, shown)
         self.fail(node, f"{value.kind} has no attribute {node.attr!r}")
+
+    def _stored_value(self, node: ast.AST, stored: Field, kind: Kind) -> Expression:
+        """Returns the value of a field of a mutable record, from the array that holds it."""
+        self._reject_repeated_call(node, stored)
+        if isinstance(kind, SmallArrayKind):
+            entries = range(len(kind.items))
+            return MakeTuple(kind, tuple(Subscript(FLOAT, stored, (Constant(INT, k),)) for k in entries))
+        assert isinstance(stored.kind, ArrayKind)
+        return self.convert(Subscript(stored.kind.element, stored, ()), kind)
 
     def _binop(self, node: ast.BinOp) -> Expression:
         return self.binary(node, node.op, self.read(node.left), self.read(node.right))

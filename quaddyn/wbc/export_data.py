@@ -71,8 +71,8 @@ class StaticData:
         offset = (x.ctypes.data - begin) // x.itemsize if x.size else 0
         item, name = _C_ITEM_TYPES[kind.item], self._names[id(root)]
         pointer = f"({item} *){name}" if path.startswith(self._constant) else name
-        sizes = ", ".join(map(str, x.shape))
-        return f"{{{pointer}{f' + {offset}' if offset else ''}, {sizes}}}"
+        pointer += f" + {offset}" if offset else ""
+        return f"{{{pointer}, {', '.join(map(str, x.shape))}}}" if kind.rank else pointer
 
     def _define_memory(self, root: np.ndarray[Any, Any], sharing: Any, kind: ArrayKind) -> str:
         """Defines the memory of arrays with one base, named like the largest of them."""
@@ -118,6 +118,6 @@ def _wrap_items(items: list[str]) -> str:
 
 def _base_array(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns the array that owns the memory of a view."""
-    while isinstance(x.base, np.ndarray):
+    while isinstance(x.base, np.ndarray) and x.base.dtype == x.dtype:  # not the bytes of a mutable record
         x = x.base
     return x
