@@ -156,20 +156,20 @@ def renamed_values(parameter: str, **values: str) -> Callable[[Callable[P, T]], 
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         shown = function.__qualname__.removesuffix(".__init__")
-        place = list(inspect.signature(function).parameters).index(parameter)
+        position = list(inspect.signature(function).parameters).index(parameter)
         RENAMED.update(
             {f"{function.__module__}.{shown}({parameter}={old!r})": repr(new) for old, new in values.items()}
         )
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            given = kwargs[parameter] if parameter in kwargs else args[place] if place < len(args) else None
+            given = kwargs[parameter] if parameter in kwargs else args[position] if position < len(args) else None
             if isinstance(given, str) and given in values:
                 _warn(f"{shown}({parameter}={given!r})", f"{parameter}={values[given]!r}")
                 if parameter in kwargs:
                     kwargs[parameter] = values[given]
                 else:
-                    args = (*args[:place], values[given], *args[place + 1 :])  # type: ignore[assignment]
+                    args = (*args[:position], values[given], *args[position + 1 :])  # type: ignore[assignment]
             return function(*args, **kwargs)
 
         return call

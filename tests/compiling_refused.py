@@ -75,7 +75,7 @@ def array_and_number(x: Vector) -> float:
 def possibly_unassigned(a: float) -> float:
     if a > 0.0:
         b = 1.0
-    return b  #! 'b' may have no value here; give it one on every way that leads here
+    return b  #! 'b' may have no value here; assign it on every path that leads here
 
 
 @compiled()
@@ -127,7 +127,7 @@ def power_in_place(a: float) -> float:
 
 @compiled()
 def float_condition(a: float) -> float:
-    if a:  #! a float is no condition; compare it with something
+    if a:  #! a float is not a condition; compare it with something
         return 1.0
     return 0.0
 
@@ -194,7 +194,7 @@ def unreachable_after_break(a: float) -> float:
 
 
 @compiled()
-def no_way_out(a: float) -> float:  #! it may end without a return; return something on every way
+def no_way_out(a: float) -> float:  #! it may end without a return; return a value on every path
     if a > 0.0:
         return a
 
@@ -256,7 +256,7 @@ def calls_a_table(n: int) -> float:
 
 @compiled()
 def uses_a_table(n: int) -> float:
-    return TABLE[n]  #! a ndarray is no value that can be compiled
+    return TABLE[n]  #! a ndarray is not a value that can be compiled
 
 
 @compiled()
@@ -363,7 +363,7 @@ def large(n: int) -> int:
 
 @compiled()
 def text(n: int) -> int:
-    s = "a"  #! a str is no value that can be compiled
+    s = "a"  #! a str is not a value that can be compiled
     return n
 
 
@@ -405,7 +405,7 @@ def fewer_lanes_than_compared(x: Vector) -> float:
 
 @compiled()
 def two_ways(a: float) -> float:
-    return 1 if a > 0.0 else a  #! the two ways give int and float; they must give the same
+    return 1 if a > 0.0 else a  #! the two branches are int and float; they must be of the same kind
 
 
 @compiled()

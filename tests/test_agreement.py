@@ -445,8 +445,8 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
 @pytest.mark.parametrize(
     ("source", "verdict"),
     [
-        (tree(("planar", "revolute")), "not asked: no joint, or one that MuJoCo does not have"),
-        (find_entry("bolt").path, "not asked: MuJoCo drops the inertia of 'FL_FOOT', a link without mass"),
+        (tree(("planar", "revolute")), "not compared: no joint, or one that MuJoCo does not have"),
+        (find_entry("bolt").path, "not compared: MuJoCo drops the inertia of 'FL_FOOT', a link without mass"),
         (find_entry("hyq").path, "refused: "),
         (tree(("revolute", "continuous", "prismatic")), "agrees"),
     ],
@@ -460,8 +460,8 @@ def test_the_third_opinion_says_why_it_is_not_given(source: object, verdict: str
 def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     said = compare_with_mujoco(Reference(text()), text(), np.random.default_rng(0), 1e-9)
-    assert said.verdict == "not asked: MuJoCo is not installed"
-    assert check(go2(), text(), samples=1, n_derivative_samples=0).third_opinion.verdict == "not asked"
+    assert said.verdict == "not compared: MuJoCo is not installed"
+    assert check(go2(), text(), samples=1, n_derivative_samples=0).third_opinion.verdict == "not compared"
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
     several(
         "said_agreement",
         agreement(),
-        agreement(deviations=differs, third_opinion=ThirdOpinion("not asked")),
+        agreement(deviations=differs, third_opinion=ThirdOpinion("not compared")),
         agreement(
             deviations=(missing, *differs[: MAX_PRINTED_DEVIATIONS - 1]),
             third_opinion=ThirdOpinion("refused: no such file"),

@@ -166,12 +166,12 @@ class EntryWrapper:
         if not isinstance(kind, RecordKind):
             return self._argument(x, kind)
         self.count += 1
-        place = f"%r{self.count}"
-        self._line(f"{place} = alloca [{word_count(kind)} x i64], align 8")
-        self._read(x, kind, place)
-        return [f"ptr {place}"]
+        record = f"%r{self.count}"
+        self._line(f"{record} = alloca [{word_count(kind)} x i64], align 8")
+        self._read(x, kind, record)
+        return [f"ptr {record}"]
 
-    # -- what is in records ------------------------------------------------------------------------------------
+    # -- contents of records ------------------------------------------------------------------------------------
     def _reader(self, kind: ArrayKind | RecordKind) -> None:
         """Writes ``i1 reads(ptr object, ptr words)``: whether an object is of this kind; stores its registers."""
         self.count = 0

@@ -109,7 +109,7 @@ class _FunctionTranslator:
         body = self.tree.body[1:] if doc else self.tree.body
         statements, ended = self.translate_block(body)
         if not ended and self.returns != NOTHING:
-            self.fail(self.tree, "it may end without a return; return something on every way")
+            self.fail(self.tree, "it may end without a return; return a value on every path")
         calls = tuple(dict.fromkeys(self.expressions.calls))
         names = frozenset(name for name, _ in self.parameters)
         out = Function(

@@ -194,8 +194,8 @@ def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
         array: of any shape (n, ...) and any unit.
         index: one index for each axis.
     """
-    place = _lane_view(array, index)
-    place[:] = lanes[: len(place)]
+    view = _lane_view(array, index)
+    view[:] = lanes[: len(view)]
 
 
 def broadcast8(x: float) -> Lanes:

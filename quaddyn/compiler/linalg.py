@@ -32,9 +32,9 @@ class RowFactor(NamedTuple):
     pivots: IntVector  # (d,) independent row that made reflector k
     triangle: Matrix  # (d + 2, m) columns of the least-squares problem, triangular in the end
     order: IntVector  # (m,) rows by decreasing length
-    remainder: Vector  # (m,) squared length of what is left of each row
-    summed: Vector  # (m,) the same when it was last summed rather than subtracted
-    least: Vector  # (m,) squared length beyond which a remainder counts
+    remainder: Vector  # (m,) squared length of the remainder of each row
+    summed: Vector  # (m,) the same at the last exact summation
+    least: Vector  # (m,) squared length above which a remainder is independent
 
 
 def odd_stride(count: int) -> int:

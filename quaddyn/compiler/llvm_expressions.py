@@ -141,11 +141,11 @@ class LlvmExpressionWriter(InstructionWriter):
     # -- records ---------------------------------------------------------------------------------------------
     def materialized_record(self, e: Expression) -> tuple[str, int]:
         """Returns address and offset in words of a record; a temporary record is written to memory first."""
-        place = self.record_address(e)
-        if place is None:
-            place = self.stack_slot(f"[{word_count(e.kind)} x i64]", "r"), 0
-            self.make_record(*place, e)
-        return place
+        location = self.record_address(e)
+        if location is None:
+            location = self.stack_slot(f"[{word_count(e.kind)} x i64]", "r"), 0
+            self.make_record(*location, e)
+        return location
 
     def make_record(self, base: str, at: int, e: Expression) -> None:
         """Writes the code that stores a value to memory from a word on; the value must not read that memory."""
@@ -156,8 +156,8 @@ class LlvmExpressionWriter(InstructionWriter):
                     at += word_count(each.kind)
             case Call() if isinstance(e.kind, RecordKind):
                 self.call(e, self.word_address(base, at))
-            case _ if isinstance(e.kind, RecordKind) and (place := self.record_address(e)) is not None:
-                self.copy_record(base, at, place, e.kind)
+            case _ if isinstance(e.kind, RecordKind) and (location := self.record_address(e)) is not None:
+                self.copy_record(base, at, location, e.kind)
             case _:
                 self.write_record(base, at, e.kind, self.value(e))
 
@@ -196,31 +196,31 @@ class LlvmExpressionWriter(InstructionWriter):
         """Writes whether all ("and") or any ("or") tests hold, evaluating no more tests than necessary."""
         if len(tests) == 1:
             return tests[0]()
-        place, end = self.stack_slot("i1", "l"), self.new_label()
+        location, end = self.stack_slot("i1", "l"), self.new_label()
         for k, test in enumerate(tests):
             x = test()
-            self.line(f"store i1 {x}, ptr {place}")
+            self.line(f"store i1 {x}, ptr {location}")
             if k + 1 < len(tests):
                 on = self.new_label()
                 self.branch(x, on if op == "and" else end, end if op == "and" else on)
                 self.start_block(on)
         self.jump(end)
         self.start_block(end)
-        return self.instruction(f"load i1, ptr {place}")
+        return self.instruction(f"load i1, ptr {location}")
 
     def conditional(self, e: Conditional) -> Values:
         """Writes a conditional expression and returns its registers."""
         types = register_types(e.kind)
-        places = [self.stack_slot(t, "c") for t in types]
+        slots = [self.stack_slot(t, "c") for t in types]
         then, other, end = self.new_label(), self.new_label(), self.new_label()
         self.branch(self.value(e.test)[0], then, other)
         for label, each in ((then, e.then), (other, e.other)):
             self.start_block(label)
-            for t, place, x in zip(types, places, self.value(each), strict=True):
-                self.line(f"store {t} {x}, ptr {place}")
+            for t, location, x in zip(types, slots, self.value(each), strict=True):
+                self.line(f"store {t} {x}, ptr {location}")
             self.jump(end)
         self.start_block(end)
-        return tuple(self.instruction(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
+        return tuple(self.instruction(f"load {t}, ptr {location}") for t, location in zip(types, slots, strict=True))
 
     def call(self, e: Call, out: str = "") -> Values:
         """Writes the call of another function and returns its result; a record is returned in the memory at `out`."""
@@ -293,20 +293,20 @@ class LlvmExpressionWriter(InstructionWriter):
         total = 1
         for size in e.sizes:
             total *= size
-        place = self.stack_slot(f"[{total + count} x double]", "x")
+        location = self.stack_slot(f"[{total + count} x double]", "x")
         if e.clear:
-            self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * total}, i1 false)")
-        return (place, *map(str, e.sizes))
+            self.line(f"call void @llvm.memset.p0.i64(ptr {location}, i8 0, i64 {8 * total}, i1 false)")
+        return (location, *map(str, e.sizes))
 
-    # -- what the language brings ----------------------------------------------------------------------------
+    # -- functions of the language ----------------------------------------------------------------------------
     def intrinsic(self, e: Intrinsic) -> Values:
         """Writes a call of a function of `language` or `math` and returns its registers."""
         name = e.name
         if name in ("load8", "store8"):
-            place = e.arguments[1:] if name == "store8" else e.arguments
+            location = e.arguments[1:] if name == "store8" else e.arguments
             lanes = self.value(e.arguments[0])[0] if name == "store8" else ""
-            pointer, sizes = self.pointer_and_sizes(place[0])
-            pointer = self.offset_pointer(pointer, "float", self.flat_offset(place[1:], sizes))
+            pointer, sizes = self.pointer_and_sizes(location[0])
+            pointer = self.offset_pointer(pointer, "float", self.flat_offset(location[1:], sizes))
             if name == "store8":
                 self.line(f"store {VECTOR} {lanes}, ptr {pointer}, align 8, !tbaa !1")
                 return ()

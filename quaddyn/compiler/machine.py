@@ -246,7 +246,7 @@ def check_machine_code(target: str) -> None:
         raise UnsupportedMachineError(f"machine code cannot be made: {error}") from None
     engine = link_object(code, PORTABLE[target])
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(engine.get_function_address("answer"))(40) != 42:
-        raise UnsupportedMachineError("machine code does not compute what it should")
+        raise UnsupportedMachineError("machine code computes a wrong result")
 
 
 def link_object(code: bytes, machine: Machine) -> Any:

@@ -86,7 +86,7 @@ class OperandTranslator:
             return self._logic(node, self.test)
         out = self.number(node)
         if out.kind == FLOAT:
-            self.fail(node, "a float is no condition; compare it with something")
+            self.fail(node, "a float is not a condition; compare it with something")
         return self.convert(out, BOOL)
 
     def convert(self, x: Expression, kind: Kind) -> Expression:
@@ -121,13 +121,13 @@ class OperandTranslator:
             return Constant(INT, int(value))  # also of a member of an enumeration
         if isinstance(value, float):
             return Constant(FLOAT, float(value))
-        self.fail(node, f"a {type(value).__name__} is no value that can be compiled")
+        self.fail(node, f"a {type(value).__name__} is not a value that can be compiled")
 
     def _name(self, node: ast.Name) -> Expression:
         name = node.id
         if name in self.kinds:
             if name not in self.defined:
-                self.fail(node, f"{name!r} may have no value here; give it one on every way that leads here")
+                self.fail(node, f"{name!r} may have no value here; assign it on every path that leads here")
             return Name(self.kinds[name], name)
         if name in self.local_names:
             self.fail(node, f"{name!r} has no value yet")
@@ -273,7 +273,7 @@ class OperandTranslator:
     def _ifexp(self, node: ast.IfExp) -> Expression:
         test, then, other = self.test(node.test), self.read(node.body), self.read(node.orelse)
         if then.kind != other.kind:
-            self.fail(node, f"the two ways give {then.kind} and {other.kind}; they must give the same")
+            self.fail(node, f"the two branches are {then.kind} and {other.kind}; they must be of the same kind")
         return Conditional(then.kind, test, then, other)
 
     def _tuple(self, node: ast.Tuple) -> Expression:

@@ -24,7 +24,7 @@ _ALGORITHMS = {
     "rnea_derivatives": "Partial derivatives of inverse dynamics by q (tangent), v and a, row by row.",
     "frame_jacobian": "Frame Jacobian (6, nv), linear before angular, world axes, row by row.",
     "frame_drift": "d/dt (J) v of a frame: classical and angular acceleration at a = 0, world axes.",
-    "tick_terms": "Rigid-body terms of a control tick: M(q), h(q, v), centre of mass, frames.",
+    "tick_terms": "Rigid-body terms of a control tick: M(q), h(q, v), center of mass, frames.",
 }
 
 

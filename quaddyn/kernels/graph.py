@@ -18,7 +18,7 @@ DIV: Final = "div"
 SIN: Final = "sin"  # of an input, or a multiple of one, plus a constant
 COS: Final = "cos"
 SIGN: Final = "sign"  # -1, 0 or 1
-SQRT: Final = "sqrt"  # of what is not negative: anywhere else a kernel refuses its arguments
+SQRT: Final = "sqrt"  # of a non-negative number; kernels reject arguments for which it is negative
 
 Number = float | int
 

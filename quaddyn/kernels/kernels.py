@@ -70,19 +70,19 @@ class Operation:
         self, arguments: Sequence[object], named: Mapping[str, object]
     ) -> tuple[list[Floats], int | None]:
         """Returns the validated input arrays in order, and the number of rows; None for one state."""
-        wanted = [name for name, _ in self.signature.inputs]
-        if len(arguments) > len(wanted):
-            raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)}, got {len(arguments)} arguments")
-        given: dict[str, object] = dict(zip(wanted, arguments, strict=False))
+        names = [name for name, _ in self.signature.inputs]
+        if len(arguments) > len(names):
+            raise ArgumentTypeError(f"{self.name}: takes {', '.join(names)}, got {len(arguments)} arguments")
+        given: dict[str, object] = dict(zip(names, arguments, strict=False))
         for key, value in named.items():
-            if key not in wanted or key in given:
-                raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)} once each, got {key!r}")
+            if key not in names or key in given:
+                raise ArgumentTypeError(f"{self.name}: takes {', '.join(names)} once each, got {key!r}")
             given[key] = value
         arrays: list[Floats] = []
         rows, first = -1, ""
         for name, size in self.signature.inputs:
             if name not in given and name not in self.defaults:
-                raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(wanted)}")
+                raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(names)}")
             x = given.get(name, self.defaults.get(name))
             if x is None and name == "fext":  # as in `Dynamics`
                 x = self.defaults[name]

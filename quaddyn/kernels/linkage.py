@@ -63,7 +63,7 @@ class Linkage:
         self._area = graph.sqrt(squares[0] * squares[1] - g * g) * float(loop.mirrored)
         bend, along = PlanarVector(g, self._area), S0.scaled(1.0 / squares[0])
         self._corners = [PlanarVector.of(graph, 0.0), S0, S0 + along * bend]
-        # Turns of the first bars of sides 1 and 2: what the sides are now over what they are at home.
+        # Rotations of the first bars of sides 1 and 2: quotient of each side and its vector at home.
         first, second = _reciprocal(S1, squares[1]), -_reciprocal(S2, squares[2])
         rest = PlanarVector(squares[0] + g, self._area)
         self._sides = [one, along * (bend * first), along * (rest * second)]

@@ -164,12 +164,12 @@ class ProgramBodyWriter:
         """Returns the nodes of a part in order, each window of results following the node that completes it."""
         out: list[int | Window] = []
         waiting: dict[int, list[Window]] = {}
-        place = {i: k for k, i in enumerate(self.parts[part])}
+        write_position = {i: k for k, i in enumerate(self.parts[part])}
         for window in self.windows:
             if window[4] == part:
-                last = max((place.get(ref >> 1, -1) for ref in window[3]), default=-1)
+                last = max((write_position.get(ref >> 1, -1) for ref in window[3]), default=-1)
                 waiting.setdefault(last, []).append(window)
-        if self.stores_at_end:  # stores in between would only hold up what is loaded after them
+        if self.stores_at_end:  # earlier stores would delay the loads that follow
             return [*self.parts[part], *itertools.chain.from_iterable(waiting.values())]
         out += waiting.get(-1, [])
         for k, i in enumerate(self.parts[part]):
@@ -294,14 +294,14 @@ class ProgramBodyWriter:
     def write_sin_cos_vectors(self) -> None:
         """Writes the sines and cosines of a single state, several angles in one vector."""
         w = self.w
-        wanted = [
+        angle_keys = [
             key
             for key, pair in self.sin_cos_pairs.items()
             if any(self.part_of_node[i] == self.part for i in pair.values())
         ]
         packs = 8 if w.element == "double" else 16
-        for start in range(0, len(wanted), packs):
-            group = wanted[start : start + packs]
+        for start in range(0, len(angle_keys), packs):
+            group = angle_keys[start : start + packs]
             wide = VectorWriter(w.element, max(2, 1 << (len(group) - 1).bit_length()))
             given = []
             for node, _ in group:

@@ -214,7 +214,7 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
         B, o = own[i], own[i][:, 2] * shifts[i]
         A, b = (own[raw.parent], own[raw.parent][:, 2] * shifts[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
         if raw.kind == "prismatic" and not plain and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
-            o = raw.inertia[1:4] / raw.inertia[0]  # a leaf that shifts: about its centre of mass nothing turns
+            o = raw.inertia[1:4] / raw.inertia[0]  # a sliding leaf has its origin at its center of mass
         offset = A.T @ (raw.translation + raw.rotation @ o - b)
         slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
         links.append(
@@ -372,7 +372,7 @@ def _choose_axis_shifts(raws: Sequence[_UnframedBody], own: Sequence[Array]) -> 
         return x + s * a, y + s * b, z + s * c - above
 
     def move_with_parallel_bodies(i: int, s: float) -> dict[int, float]:
-        """Origin i at s, and with it those of the bodies below on parallel axes, which it need not part from."""
+        """Returns shifts that move origin i to s together with the bodies below it on parallel axes."""
         out, step = {i: s}, s - shifts[i]
         for c in child_indices[i]:
             if is_rotating[c] and 1.0 - abs(along[c][2]) < SNAP_TOLERANCE:
@@ -380,7 +380,7 @@ def _choose_axis_shifts(raws: Sequence[_UnframedBody], own: Sequence[Array]) -> 
         return out
 
     def count_components(bodies: set[int], moves: dict[int, float]) -> float:
-        """How many components are not zero; cheaper are those that siblings share, then those further out."""
+        """Returns the weighted number of non-zero offset components; shared and outer ones weigh less."""
         at = [(c, moves.get(c, shifts[c]), moves.get(raws[c].parent, shifts[raws[c].parent])) for c in bodies]
         weight = [0.99 if len(child_indices[raws[c].parent]) > 1 else 1.0 - 1e-4 * depth[c] for c, _, _ in at]
         return sum(

@@ -22,7 +22,7 @@ from ..compiler.python_calls import (
 from .llvm_python_entry import CONTEXT
 from .llvm_writer import Target
 
-#: The number of NumPy's binary interface that this code is written for, and the place of PyArray_New in it.
+#: Version of NumPy's binary interface that this code requires, and the index of PyArray_New in its table.
 _ABI, _PYARRAY_NEW = 0x02000000, 93
 _METH_FASTCALL_KEYWORDS = 0x80 | 0x02
 

@@ -261,7 +261,7 @@ def _validated_layout(robot: Robot, frames: Sequence[str], momentum: bool) -> Te
     names = check_sequence("frames", frames, "names")
     mechanism = kernel_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
-        raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
+        raise ArgumentError(f"robot: no moving body of {robot.name!r} has mass, so there is no center of mass")
     robot.reject_spatial_loops("compiled kernels")
     chains = dict[str, list[int]]()
     for name in names:

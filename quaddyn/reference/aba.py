@@ -24,7 +24,7 @@ def aba(at: BodyPlacements, v: Array, tau: Array, *, wrenches: Wrenches | None =
         tau: (nv,) generalized forces.
         wrenches: for each body, (6,) wrench on the robot in the body's frame; None without external forces.
     """
-    if at.model.coupled:  # a force on a body is felt across the tree: no recursion from leaf to root sees it
+    if at.model.coupled:  # mimic joints couple branches, which the recursion from leaves to root cannot represent
         return forward_by_mass(at, v, tau, wrenches=wrenches)
     bodies, n = at.model.bodies, len(at.model.bodies)
     V = twists(at, v)

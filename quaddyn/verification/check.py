@@ -123,7 +123,7 @@ def cross_check(
         ratios={name: float(np.max(np.divide(x, limits[name]))) for name, x in errors.items()},
         condition=(float(np.median(conditions)), float(np.max(conditions))),
         deviations=found,
-        third_opinion=compare_with_mujoco(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
+        third_opinion=compare_with_mujoco(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not compared"),
         worst_sample=worst,
     )
 
@@ -199,7 +199,7 @@ def _structure_report(robot: Robot, found: tuple[Deviation, ...], seed: int) -> 
     """Returns the report of a robot whose joints or frames differ, so that no states can be compared."""
     wrong, nothing, nan = {"structure": np.inf}, np.zeros(0), float("nan")
     worst = WorstSample("structure", np.inf, nothing, nothing, nothing, nothing, {})
-    none, third = {"structure": 0.0}, ThirdOpinion("not asked")
+    none, third = {"structure": 0.0}, ThirdOpinion("not compared")
     return VerificationReport(
         robot.name, robot.root, 0, seed, wrong, wrong, none, wrong, (nan, nan), found, third, worst
     )

@@ -68,7 +68,7 @@ class ThirdOpinion:
     """Comparison of M with that of MuJoCo's importer.
 
     Attributes:
-        verdict: "agrees", "disagrees", "refused: ..." with its reason, or "not asked".
+        verdict: "agrees", "disagrees", "refused: ..." with its reason, or "not compared".
         error: largest relative difference of the joints' block of M from the reference's; None if not compared.
     """
 

@@ -39,23 +39,23 @@ def compare_with_mujoco(
     try:
         import mujoco
     except ImportError:
-        return ThirdOpinion("not asked: MuJoCo is not installed")
+        return ThirdOpinion("not compared: MuJoCo is not installed")
     version = tuple(int(part) for part in mujoco.__version__.split(".")[:2])
     if version < MIN_MUJOCO_VERSION:
-        return ThirdOpinion(f"not asked: MuJoCo {mujoco.__version__} rounds the inertias that it imports")
+        return ThirdOpinion(f"not compared: MuJoCo {mujoco.__version__} rounds the inertias that it imports")
     try:
         model = mujoco.MjModel.from_xml_string(_strip_urdf(source))
     except ValueError as error:
         return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
     for link in read_urdf(source, mimic="independent").links:
         if not link.mass and link.inertia.any():
-            return ThirdOpinion(f"not asked: MuJoCo drops the inertia of {link.name!r}, a link without mass")
+            return ThirdOpinion(f"not compared: MuJoCo drops the inertia of {link.name!r}, a link without mass")
     if oracle.model.coupled:
-        return ThirdOpinion("not asked: joints mimic others, which MuJoCo's M does not know")
+        return ThirdOpinion("not compared: joints mimic others, which MuJoCo's M does not model")
     bodies = [b for b in oracle.model.bodies if not b.root and b.kind in MUJOCO_JOINT_TYPES]
     joints = {body.joint: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, body.joint) for body in bodies}
     if not bodies or min(joints.values()) < 0 or any(b.kind == "planar" for b in oracle.model.bodies):
-        return ThirdOpinion("not asked: no joint, or one that MuJoCo does not have")
+        return ThirdOpinion("not compared: no joint, or one that MuJoCo does not have")
     ours = [body.v.start for body in bodies]
     theirs = [int(model.jnt_dofadr[joints[body.joint]]) for body in bodies]
     data, worst = mujoco.MjData(model), 0.0
