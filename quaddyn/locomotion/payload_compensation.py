@@ -81,7 +81,7 @@ class PayloadCompensation:
         self._ticks, self._tau = 0, np.zeros(len(self._index))
 
     def update(self, state: State, tau: Array) -> None:
-        """Updates the estimate by one tick.
+        """Updates the estimated payload by one tick.
 
         Args:
             state: present state of the robot.

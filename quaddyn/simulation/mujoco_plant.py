@@ -275,7 +275,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         self.data.qfrc_applied[dofs] = drives.torque[drives.backlash_motors]
 
     def _apply_wrenches(self, wrenches: Mapping[str, Array]) -> None:
-        """Writes forces and moments (6,) at frames to ``qfrc_applied``."""
+        """Writes forces and moments (6,) at the origins of frames to ``qfrc_applied``."""
         mujoco, model, data = self._mujoco, self.model, self.data
         mujoco.mj_kinematics(model, data)  # positions are those of the last step's start
         mujoco.mj_comPos(model, data)

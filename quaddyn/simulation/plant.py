@@ -538,7 +538,7 @@ def _check_friction(friction: float) -> float:
 
 
 def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
-    """Returns the terrain with its floor."""
+    """Returns the terrain of a plant with its floor, from the arguments of the constructor."""
     surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf

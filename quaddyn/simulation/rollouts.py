@@ -96,7 +96,7 @@ def rollout(
     n_taken, n_inaccurate = np.zeros((2, count), dtype=np.int64)
 
     def run_plant(plant_index: int) -> None:
-        """Computes all rollouts of one plant."""
+        """Computes all rollouts that are assigned to one plant."""
         simulation = simulations[plant_index]
         for i in range(plant_index, count, len(simulations)):
             if initial_states is not None:

@@ -76,7 +76,7 @@ class _Document:
         return self.ids[element.attrib[attribute].removeprefix("#")]
 
     def count_visit(self, element: ET.Element) -> ET.Element:
-        """Returns the element after counting it with its children towards the limit."""
+        """Counts an element and its children towards the limit of visits, and returns the element."""
         self.n_visits += 1 + len(element)
         if self.n_visits > _MAX_VISITS:
             raise MeshError(f"more than {_MAX_VISITS} elements to visit")

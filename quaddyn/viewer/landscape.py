@@ -89,7 +89,7 @@ class Landscape:
 
 
 def make_square(side: float) -> Part:
-    """Returns a make_square perpendicular to z [m]."""
+    """Returns a square with a given side [m], perpendicular to z."""
     corners = 0.5 * side * np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
     return Part.from_positions(corners, np.array([[0, 1, 2], [0, 2, 3]]), None, None)
 

@@ -192,6 +192,6 @@ class Markers:
 
 
 def convex_hull_from_above(points: Array) -> Array:
-    """Returns the corners of the convex convex_hull_from_above of points (m, 3) seen from above, in order."""
+    """Returns the corners of the convex hull of points (m, 3) seen from above, in order."""
     corners = support_polygon(points[:, :2])
     return np.array([points[np.argmin(np.linalg.norm(points[:, :2] - c, axis=1))] for c in corners]).reshape(-1, 3)
