@@ -163,9 +163,9 @@ def predict_active_set(h: Hierarchy, x_norm: float) -> int:
             role[i] = ROLE_LOWER_LEVEL
         for i in range(C_start[0], C_start[first + 1]):
             role[i] = ROLE_FIXED if h.work.is_equality[i] != 0 else ROLE_LIMIT
-        found, changes = find_minimum_norm_point(h, h.work.prediction, q, x_norm)
+        is_found, changes = find_minimum_norm_point(h, h.work.prediction, q, x_norm)
         h.solution.summary[ITERATIONS] += changes
-        if found:
+        if is_found:
             move_to_prediction(h, first, q)
             return first
     return -1

@@ -71,19 +71,19 @@ def remove_active_row(R: Matrix, J: Matrix, active: IntVector, leaving: int, cou
         for j in range(k + 2):
             R[k, j] = R[k + 1, j]
     for k in range(leaving, count):
-        a, b = R[k, k], R[k, k + 1]
-        length = math.sqrt(a * a + b * b)
+        cosine, sine = R[k, k], R[k, k + 1]
+        length = math.sqrt(cosine * cosine + sine * sine)
         if length == 0.0:
             continue
-        a /= length
-        b /= length
+        cosine /= length
+        sine /= length
         R[k, k] = length
         R[k, k + 1] = 0.0
         for j in range(k + 1, count):
             x, y = R[j, k], R[j, k + 1]
-            R[j, k] = a * x + b * y
-            R[j, k + 1] = a * y - b * x
-        rotate(J[k], J[k + 1], a, b, d)
+            R[j, k] = cosine * x + sine * y
+            R[j, k + 1] = cosine * y - sine * x
+        rotate(J[k], J[k + 1], cosine, sine, d)
 
 
 @compiled()
@@ -108,10 +108,10 @@ def compute_dual_step(g: PredictionWorkspace, count: int, d: int) -> tuple[float
     for k in range(count):
         rates[k] = coordinates[k]
     for k in range(count - 1, -1, -1):
-        f = rates[k] / R[k, k]
-        rates[k] = f
+        rate = rates[k] / R[k, k]
+        rates[k] = rate
         for j in range(k):
-            rates[j] -= f * R[k, j]
+            rates[j] -= rate * R[k, j]
     max_step = math.inf
     leaving = -1
     for k in range(count):

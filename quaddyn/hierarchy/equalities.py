@@ -36,9 +36,9 @@ def load_bounds(h: Hierarchy) -> None:
     """Loads the bounds; an inequality with equal or crossing bounds becomes an equality at their mean."""
     lower, upper, equal = h.work.lower, h.work.upper, h.work.is_equality
     for i in range(h.p):
-        low, high = h.problem.lower[i], h.problem.upper[i]
-        low_bound = low if low > -INFINITE_BOUND else -math.inf
-        high_bound = high if high < INFINITE_BOUND else math.inf
+        given_lower, given_upper = h.problem.lower[i], h.problem.upper[i]
+        low_bound = given_lower if given_lower > -INFINITE_BOUND else -math.inf
+        high_bound = given_upper if given_upper < INFINITE_BOUND else math.inf
         equal[i] = 0
         if low_bound > -math.inf and high_bound < math.inf and high_bound <= low_bound + 4e-16 * abs(low_bound):
             equal[i] = 1
@@ -136,7 +136,15 @@ def move_along_basis(h: Hierarchy, q: int, d: int, step: Vector) -> None:
 
 @compiled()
 def solve_if_full_rank(
-    R: Matrix, m: int, d: int, tolerance: float, length: Vector, rhs: Vector, y: Vector, scratch: Vector, f: RowFactor
+    R: Matrix,
+    m: int,
+    d: int,
+    tolerance: float,
+    length: Vector,
+    rhs: Vector,
+    y: Vector,
+    scratch: Vector,
+    factor: RowFactor,
 ) -> bool:
     """Solves m rows for all d directions if their rank is clearly full; returns whether it is.
 
@@ -148,12 +156,12 @@ def solve_if_full_rank(
     longest = 0.0
     for i in range(m):
         longest = max(longest, length[i])
-    least_squares(R, m, 0, d, length, rhs, y, f)
+    least_squares(R, m, 0, d, length, rhs, y, factor)
     bound = max(RANK_DECISION_TOLERANCE, math.sqrt(m) * tolerance) * longest
     for k in range(d):
-        if not abs(f.triangle[k, k]) > bound:  # an upper bound of the smallest singular value
+        if not abs(factor.triangle[k, k]) > bound:  # an upper bound of the smallest singular value
             return False
-    return 1.0 > bound * math.sqrt(inverse_square(f.triangle, d, scratch, f.triangle[d + 1]))
+    return 1.0 > bound * math.sqrt(inverse_square(factor.triangle, d, scratch, factor.triangle[d + 1]))
 
 
 @compiled()

@@ -202,20 +202,20 @@ def find_small_wrong_multiplier(s: Subproblem, work: HierarchyWorkspace, rank: i
         The row that was removed, -1 for none, -2 if a row that was removed `MAX_ROW_RELEASES` times should be removed
         again; and the rank.
     """
-    wrong, sides, release_counts = work.wrong_sign_sizes, s.sides, work.release_counts
+    wrong_sign_sizes, sides, release_counts = work.wrong_sign_sizes, s.sides, work.release_counts
     threshold = measure_wrong_signs(s, work, x_norm)
     tried = False
-    found = -1
+    removed_row = -1
     while True:
         row = -1
         largest = threshold
         for i in range(s.p):
-            if wrong[i] > largest:
-                largest = wrong[i]
+            if wrong_sign_sizes[i] > largest:
+                largest = wrong_sign_sizes[i]
                 row = i
         if row < 0:
             break
-        wrong[row] = 0.0
+        wrong_sign_sizes[row] = 0.0
         side = sides[row]
         tried = True
         sides[row] = 0
@@ -226,11 +226,11 @@ def find_small_wrong_multiplier(s: Subproblem, work: HierarchyWorkspace, rank: i
             return row, rank
         sides[row] = side
         if changed:
-            found = -2
+            removed_row = -2
             break
     if tried:
         rank = solve_fixed_working_set(s, work)
-    return found, rank
+    return removed_row, rank
 
 
 @compiled()

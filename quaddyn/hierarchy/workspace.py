@@ -220,9 +220,11 @@ def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) 
     level_stride = odd_stride(max(max_level_rows, n) + inequalities + LANE_WIDTH)
 
     def vectors(count: int, stride: int) -> list[Vector]:
+        """Returns aligned vectors of zeros."""
         return list(aligned(count, stride))
 
     def integers(count: int) -> IntVector:
+        """Returns a vector of integer zeros, padded to the SIMD width."""
         return np.zeros(count + LANE_WIDTH, dtype=np.int64)
 
     x_equalities, z, z_next, y, gradient, multiplier_gradient, new_normal, normal_coordinates, multiplier_rates = (

@@ -134,6 +134,7 @@ class ControllerStructure:
         self._replace_contacts(contacts)
 
     def _set_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
+        """Replaces the contacts, and the contacts that are requested by default."""
         self._changes.count_settings_change()
         self.default_contacts = tuple(
             foot for foot in self._robot.feet if foot in contacts and self._robot.root != "fixed"
@@ -141,6 +142,7 @@ class ControllerStructure:
         self._replace_contacts(contacts)
 
     def _replace_contacts(self, contacts: Mapping[str, ContactSettings]) -> None:
+        """Replaces the contacts in the schedule, and creates the objects that depend on them."""
         self.schedule.replace_contacts(contacts, self.levels.foot_tasks(contacts), self.default_contacts)
         self._create_solver(contacts)
 

@@ -293,7 +293,7 @@ def _describe_position(e: Task) -> str:
     return "The position is a whole configuration." if e.size > 6 else ""
 
 
-def _c_identifiers(names: Sequence[str], what: str) -> dict[str, str]:
+def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:
     """Returns the names as identifiers of C.
 
     Raises:
@@ -304,7 +304,9 @@ def _c_identifiers(names: Sequence[str], what: str) -> dict[str, str]:
         word = identifier(name)
         for other, other_word in out.items():
             if other_word.upper() == word.upper():
-                raise ArgumentError(f"{what}: {other!r} and {name!r} are the same identifier in C; rename one of them")
+                raise ArgumentError(
+                    f"{argument}: {other!r} and {name!r} are the same identifier in C; rename one of them"
+                )
         out[name] = word
     return out
 

@@ -27,6 +27,7 @@ class NamedItems(dict[str, Item]):
         raise UnknownNameError(self._kind, name, self)
 
     def _raise_read_only(self, *_args: object, **_named: object) -> NoReturn:
+        """Raises the error of an attempt to change the mapping."""
         raise TypeError(f"{self._kind}s are read-only; use the controller's methods to add and remove them")
 
     __setitem__ = __delitem__ = __ior__ = _raise_read_only

@@ -57,29 +57,29 @@ class ProblemReconstructor:
         levels = [self._make_level(data.rows, k, n, inputs) for k in range(self._tables.model.levels)]
         return TickProblem(levels, n)
 
-    def reconstruct_data(self, given: TickInputs) -> TickData:
+    def reconstruct_data(self, inputs: TickInputs) -> TickData:
         """Returns the data that compiled code reads at a tick, in new buffers."""
         robot, tables, count = self._robot, self._tables, len(self._names)
         nv, nu = robot.nv, robot.nu
-        custom = len(given.custom.rows)
+        custom = len(inputs.custom.rows)
         contacts = make_contacts(count, tables.max_cone_rows)
         n = nu
-        for c, (contact, minimum, maximum, height) in enumerate(given.settings):
+        for c, (contact, minimum, maximum, height) in enumerate(inputs.settings):
             settings = ContactSettings(robot, contact)
             settings.set_normal_force_bounds(minimum, maximum)
             settings.surface_height = height
             write_contact(contacts, c, settings, tables)
             n += settings.size
-        write_activations(contacts, *np.array(given.activations).reshape(count, 2).T)
-        inputs = make_inputs(tables, np.array(given.parameters), count, nv, nu, custom)
-        write_previous_torque(inputs, given.previous_torque)
-        for i, (task, references) in enumerate(zip(tables.force_tasks, given.force_references, strict=True)):
-            write_force_references(inputs, i, task, references, self._names)
+        write_activations(contacts, *np.array(inputs.activations).reshape(count, 2).T)
+        input_data = make_inputs(tables, np.array(inputs.parameters), count, nv, nu, custom)
+        write_previous_torque(input_data, inputs.previous_torque)
+        for i, (task, references) in enumerate(zip(tables.force_tasks, inputs.force_references, strict=True)):
+            write_force_references(input_data, i, task, references, self._names)
         if custom:
-            inputs.custom_rows[:] = given.custom.rows
+            input_data.custom_rows[:] = inputs.custom.rows
         terms = make_terms(self._terms, tables.frames)
-        self._terms.compute(given.q, given.v, terms.values)
-        return make_data(tables, terms, contacts, inputs, n)
+        self._terms.compute(inputs.q, inputs.v, terms.values)
+        return make_data(tables, terms, contacts, input_data, n)
 
     def _make_level(self, rows: RowBuffer, k: int, n: int, inputs: TickInputs) -> list[RowGroup]:
         """Returns the groups of a level: each has the rows of one element, contact and unit, or of one `Rows`."""
@@ -106,6 +106,7 @@ class ProblemReconstructor:
     def _make_group(
         self, rows: RowBuffer, k: int, start: int, end: int, n: int, inputs: TickInputs, *, are_equalities: bool
     ) -> tuple[tuple[bool, int], RowGroup]:
+        """Returns rows `start` to `end` of level k as a group, with a key that sorts the groups of a level."""
         group_rows = slice(start, end)
         source = (rows.A_source if are_equalities else rows.C_source)[group_rows]
         i, c = int(source[0, 0]), int(source[0, 1])

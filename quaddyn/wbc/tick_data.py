@@ -274,11 +274,11 @@ def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -
 @compiled()
 def frame_kinematics(terms: RigidBodyTerms, model: ControllerModel, i: int) -> FrameKinematics:
     """Returns the kinematics of frame i."""
-    at, count = terms.frames[i], model.chains[i, 0]
+    first, count = terms.frames[i], model.chains[i, 0]
     x = terms.values
     return FrameKinematics(
-        matrix(x, at, 3, 3), x[at + 9 : at + 12], x[at + 12 : at + 18], x[at + 18 : at + 24],
-        matrix(x, at + 24, 6, count), model.chains[i, 1 : 1 + count],
+        matrix(x, first, 3, 3), x[first + 9 : first + 12], x[first + 12 : first + 18], x[first + 18 : first + 24],
+        matrix(x, first + 24, 6, count), model.chains[i, 1 : 1 + count],
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
     """Converts arrays by name to records with the types that compiled code reads."""
 
     def make_record(kind: RecordKind, prefix: str) -> Any:
+        """Returns a record; `prefix` is the beginning of the names of its fields."""
         fields = [
             make_record(field_kind, f"{name}.")
             if isinstance(field_kind, RecordKind)

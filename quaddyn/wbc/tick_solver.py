@@ -295,26 +295,26 @@ class TickSolver:
         """Returns all inputs of a tick except its working sets; `values` is the result vector of the tick."""
         return TickInputs(q, v, self.split_result(values).parameters, previous_torque, *slow_inputs)
 
-    def reconstruct_problem(self, given: TickInputs) -> TickProblem:
+    def reconstruct_problem(self, inputs: TickInputs) -> TickProblem:
         """Reconstructs the rows of a past tick; the data of the controller are unchanged."""
-        return self._make_reconstructor().reconstruct_problem(given)
+        return self._make_reconstructor().reconstruct_problem(inputs)
 
-    def find_nonviable(self, given: TickInputs) -> tuple[str, ...]:
+    def find_nonviable(self, inputs: TickInputs) -> tuple[str, ...]:
         """Returns the names of joints and pairs outside their viable set at a past tick."""
         elements = [e for level in self.levels.elements for e in level]
         items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
         return tuple(
-            name for e, start in items for name in e.find_nonviable(given.parameters[start:], given.q, given.v)
+            name for e, start in items for name in e.find_nonviable(inputs.parameters[start:], inputs.q, inputs.v)
         )
 
-    def centers_of_pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
+    def centers_of_pressure(self, inputs: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
         """Returns the centers of pressure of loaded surface contacts at a past tick, world axes [m]."""
-        data = self.reconstruct_data(given)
+        data = self.reconstruct_data(inputs)
         return compute_centers_of_pressure(data.terms, data.contacts, self.names, forces)
 
-    def reconstruct_data(self, given: TickInputs) -> TickData:
+    def reconstruct_data(self, inputs: TickInputs) -> TickData:
         """Reconstructs the data of a past tick in new buffers, with the working sets of a first tick."""
-        return self._make_reconstructor().reconstruct_data(given)
+        return self._make_reconstructor().reconstruct_data(inputs)
 
     def _make_reconstructor(self) -> ProblemReconstructor:
         """Returns a reconstructor of past ticks."""

@@ -36,6 +36,7 @@ CUSTOM_ROW_HEADER_SIZE = 6
 
 
 def _int_zeros(*shape: int) -> Any:
+    """Returns an array of integer zeros."""
     return np.zeros(shape, dtype=np.int64)
 
 
@@ -46,6 +47,7 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> RigidBodyTerms:
     views, nv = layout.views(values), layout.nv
 
     def view(name: str, *shape: int) -> Array:
+        """Returns the view of a term, or zeros if the robot does not need it."""
         term: Array = views.get(name, np.zeros(shape))
         return term
 

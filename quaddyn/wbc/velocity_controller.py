@@ -190,6 +190,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         )
 
     def _make_level_0(self, state: State, names: Iterable[str]) -> Level:
+        """Returns level 0: contacts at rest, and velocities within the limits of position and velocity."""
         robot = self.robot
         J = [np.zeros((0, robot.nv))] + [
             make_contact_frame(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names
@@ -213,6 +214,7 @@ OUTCOMES: dict[str, Outcome] = {"optimal": "solved", "infeasible": "infeasible",
 
 
 def _make_status(solution: HierarchySolution) -> Status:
+    """Returns the status of a solution."""
     first = solution.levels[0]
     violation = max(np.abs(first.residual).max(initial=0.0), np.abs(first.violation).max(initial=0.0))
     return Status(OUTCOMES[solution.status], float(violation), solution.kkt)

@@ -78,19 +78,19 @@ def store_pair_in_lane(block: PairBlock, lane: int, a: Vector, b: Vector) -> Non
 
 
 @compiled(inline=True)
-def store_vector_in_lane(out: Vector, row: int, x: Vector, at: int) -> None:
+def store_vector_in_lane(out: Vector, row: int, x: Vector, first: int) -> None:
     """Writes three numbers to one lane of three rows."""
-    out[8 * row] = x[at]
-    out[8 * row + 8] = x[at + 1]
-    out[8 * row + 16] = x[at + 2]
+    out[8 * row] = x[first]
+    out[8 * row + 8] = x[first + 1]
+    out[8 * row + 16] = x[first + 2]
 
 
 @compiled(inline=True)
-def store_segment_point_in_lane(out: Vector, row: int, x: Vector, start: int, along: int, position: float) -> None:
+def store_segment_point_in_lane(out: Vector, row: int, x: Vector, start: int, extent: int, position: float) -> None:
     """Writes a point of a segment to one lane of three rows."""
-    out[8 * row] = x[start] + position * x[along]
-    out[8 * row + 8] = x[start + 1] + position * x[along + 1]
-    out[8 * row + 16] = x[start + 2] + position * x[along + 2]
+    out[8 * row] = x[start] + position * x[extent]
+    out[8 * row + 8] = x[start + 1] + position * x[extent + 1]
+    out[8 * row + 16] = x[start + 2] + position * x[extent + 2]
 
 
 @compiled()

@@ -198,7 +198,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             self._margins_of_parts(parameters, q, v, p),
         )
         allowed_speeds = np.array(
-            [max_approach_speed(each, p, max_acceleration) for each in margins.ravel().tolist()]
+            [max_approach_speed(margin, p, max_acceleration) for margin in margins.ravel().tolist()]
         ).reshape(margins.shape)
         is_nonviable = (nearest < -MAX_PENETRATION) | (speeds + allowed_speeds < -MAX_PENETRATION * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(is_nonviable.any(axis=1)).tolist()))

@@ -73,9 +73,9 @@ def find_obstacle_origins(obstacles: Mapping[str, Obstacle], positions: Mapping[
         ArgumentTypeError: an obstacle is of another type.
         UnknownNameError: the obstacle does not exist.
     """
-    for key, each in obstacles.items():
-        if not isinstance(each, Obstacle):
-            raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(each).__name__}")
+    for key, obstacle in obstacles.items():
+        if not isinstance(obstacle, Obstacle):
+            raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(obstacle).__name__}")
     origins: dict[str, Array] = {key: np.zeros(3) for key in obstacles}
     for key, position in positions.items():
         if key not in origins:
@@ -121,10 +121,10 @@ def choose_pairs(
         UnknownNameError: a link does not exist.
     """
     robot, capsules = model.robot, model.capsules
-    known = {each.link for each in capsules}
+    link_names = {each.link for each in capsules}
     for link in links or ():
-        if link not in known:
-            raise UnknownNameError("link", link, known)
+        if link not in link_names:
+            raise UnknownNameError("link", link, link_names)
     own_pairs = model.pairs.tolist() if self_collision else []
     home_distances = model.distances(robot.q_home).tolist()
     near_pairs = {

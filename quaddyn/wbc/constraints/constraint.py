@@ -55,19 +55,19 @@ class Constraint(Element):
         return f"{type(self).__name__}({self.name!r})"
 
 
-def check_tolerance(what: str, value: float) -> float:
+def check_tolerance(argument: str, value: float) -> float:
     """Validates a relative tolerance and returns it.
 
     Raises:
         ArgumentError: not in [0, 1).
     """
-    given = check_number(what, value)
+    given = check_number(argument, value)
     if not 0.0 <= given < 1.0:
-        raise ArgumentError(f"{what}: expected a number in [0, 1), got {value}")
+        raise ArgumentError(f"{argument}: expected a number in [0, 1), got {value}")
     return given
 
 
-def check_motor_values(robot: Robot, what: str, given: ArrayLike) -> Array:
+def check_motor_values(robot: Robot, argument: str, given: ArrayLike) -> Array:
     """Validates nonnegative numbers, which may be infinite, and returns them as (nu,); a scalar is repeated.
 
     Raises:
@@ -75,5 +75,5 @@ def check_motor_values(robot: Robot, what: str, given: ArrayLike) -> Array:
     """
     values = np.asarray(given, dtype=np.float64)
     if values.shape not in ((), (robot.nu,)) or not (values >= 0.0).all():
-        raise ArgumentError(f"{what}: expected a number or {robot.nu} of them, not negative, got {given!r}")
+        raise ArgumentError(f"{argument}: expected a number or {robot.nu} of them, not negative, got {given!r}")
     return np.broadcast_to(values, (robot.nu,))

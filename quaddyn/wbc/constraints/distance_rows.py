@@ -99,8 +99,10 @@ def write_distance_rows(item: Item, t: TickContext, points: PointBlock, count: i
                 value = z[8 * WRENCH] * ax + z[8 * WRENCH + 8] * ay + z[8 * WRENCH + 16] * az
                 value += z[8 * WRENCH + 24] * x + z[8 * WRENCH + 32] * y + z[8 * WRENCH + 40] * w
                 ax, ay, az = ax + y * pz - w * py, ay + w * px - x * pz, az + x * py - y * px
-                after, before = load8(S, TURN_SUM, first) - start, load8(S, TURN_SUM_BEFORE, first) - start
-                turns = (after * (after + before) + before * before) * load8(S, ABSOLUTE_SPEED, first)
+                turn_after, turn_before = load8(S, TURN_SUM, first) - start, load8(S, TURN_SUM_BEFORE, first) - start
+                turns = (turn_after * (turn_after + turn_before) + turn_before * turn_before) * load8(
+                    S, ABSOLUTE_SPEED, first
+                )
                 jerk += mask_range8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, block_size)
                 ax, ay, az = load3_at(S, SCREW_RATE, first)
                 x, y, w = load3_at(S, SCREW_RATE + 3, first)

@@ -73,11 +73,11 @@ class LinearConstraint(Constraint):
         """
         self._check_contacts(forces or {}, self._known_contacts)
         parts: dict[str, Array] = {}
-        for what, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
+        for name, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
             if value is not None:
-                parts[what] = np.array(value, dtype=np.float64)
-                if parts[what].ndim != 2 or not np.isfinite(parts[what]).all():
-                    raise ArgumentError(f"{self.name}: {what}: expected a matrix of finite numbers, got {value}")
+                parts[name] = np.array(value, dtype=np.float64)
+                if parts[name].ndim != 2 or not np.isfinite(parts[name]).all():
+                    raise ArgumentError(f"{self.name}: {name}: expected a matrix of finite numbers, got {value}")
         sizes = {len(part) for part in parts.values()}
         if len(sizes) != 1:
             raise ArgumentError(f"{self.name}: expected matrices with the same number of rows, got {sorted(sizes)}")
@@ -97,11 +97,12 @@ class LinearConstraint(Constraint):
         self._forces = parts
 
     def _replace_one(self, **changes: Any) -> None:
-        now: dict[str, Any] = {
+        """Replaces some of the matrices and bounds, and validates all of them."""
+        current: dict[str, Any] = {
             "lower": self._low, "upper": self._high, "acceleration": self._acceleration, "torque": self._torque,
             "forces": self._forces, "weights": self._weights,
         }  # fmt: skip
-        self.set(**(now | changes))
+        self.set(**(current | changes))
 
     @property
     def lower(self) -> Array:
@@ -178,6 +179,7 @@ class LinearConstraint(Constraint):
         self._known_contacts = tuple(contacts)
 
     def _check_contacts(self, names: Iterable[str], known: Collection[str] | None) -> None:
+        """Validates that contacts are known; all are accepted if `known` is None."""
         for name in names:
             if known is not None and name not in known:
                 raise UnknownNameError(f"contact of {self.name!r}", name, known)

@@ -98,9 +98,9 @@ class RobustLimits(Constraint):
         name: str = "robust",
     ) -> None:
         super().__init__(name, robot=robot)
-        for what, given, kind in (("payload", payload, PayloadSet), ("parameters", parameters, ParameterEllipsoid)):
+        for argument, given, kind in (("payload", payload, PayloadSet), ("parameters", parameters, ParameterEllipsoid)):
             if given is not None and not isinstance(given, kind):
-                raise ArgumentTypeError(f"{what}: expected a {kind.__name__}, got {type(given).__name__}")
+                raise ArgumentTypeError(f"{argument}: expected a {kind.__name__}, got {type(given).__name__}")
         self.parameters, self._dynamics = parameters, None if parameters is None else Dynamics(robot)
         if parameters is not None and self._dynamics is not None:
             robot.reject_coupled_joints("RobustLimits(parameters=)")
@@ -135,7 +135,7 @@ class RobustLimits(Constraint):
             f" with {m:.3g} kg at ({', '.join(f'{x:.3g}' for x in c)})" if m != 0.0 else ""
             for m, c in zip(self._mass.tolist(), self._centers.tolist(), strict=True)
         )
-        self._names = tuple(f"{joint} torque limit{each}" for each in self._vertex_labels for joint in robot.actuated)
+        self._names = tuple(f"{joint} torque limit{label}" for label in self._vertex_labels for joint in robot.actuated)
         self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
         #: By contact name, the contact when it was last used, and its settings at the smallest friction.
         self._low_friction_contacts: dict[str, tuple[Contact, ContactSettings]] = {}
@@ -197,7 +197,7 @@ class RobustLimits(Constraint):
         omega, r = s.velocity(self._link)[3:], self._centers @ s.placement(self._link).rotation.T
         B = np.zeros((len(r), 3, 6))  # acceleration of the payload from that of the link's origin
         B[:, :, :3] = np.eye(3)
-        B[:, :, 3:] = [-cross_matrix(each) for each in r]
+        B[:, :, 3:] = [-cross_matrix(position) for position in r]
         omega_cross = cross_matrix(omega)
         drift = B @ s.drift(self._link) + r @ (omega_cross @ omega_cross).T - tick.robot.model.gravity.linear
         to_wrench = m * B.transpose(0, 2, 1)
@@ -213,4 +213,4 @@ class RobustLimits(Constraint):
             )
             self._low_friction_contacts[contact.name] = cached
         C = cached[1].cone_face_rows(self._faces, contact.rotation)
-        return C, tuple(f"{contact.name} friction cone{each}" for each in self._vertex_labels for _ in C)
+        return C, tuple(f"{contact.name} friction cone{label}" for label in self._vertex_labels for _ in C)

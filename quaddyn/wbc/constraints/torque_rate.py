@@ -68,5 +68,5 @@ def write_torque_rate_rows(item: Item, t: TickContext) -> None:
     weight, rate = 1.0 / (t.model.mass * t.model.length), item.parameters
     if t.inputs.has_previous_tick[0] != 0:
         for i in range(len(t.model.actuated)):
-            step, before = rate[i] * t.model.period, t.inputs.previous_torque[i]
-            add_torque_bounds(t, i, before - step, before + step, weight, item.element_index, i)
+            step, previous = rate[i] * t.model.period, t.inputs.previous_torque[i]
+            add_torque_bounds(t, i, previous - step, previous + step, weight, item.element_index, i)

@@ -53,6 +53,7 @@ class TaskGains(Element, fixed=("units", "size")):
 
     # -- parameters ------------------------------------------------------------------------------------------
     def _attach(self, block: Array) -> None:
+        """Sets the array of the parameters, and the views of its parts."""
         n = len(self.labels)
         super()._attach(block)
         parts = block[1 : 1 + 6 * n].reshape(6, n)
@@ -148,18 +149,18 @@ class TaskGains(Element, fixed=("units", "size")):
         self._mask[:] = [label in labels for label in self.labels]
 
 
-def check_row_values(what: str, value: Gain, n: int) -> Array:
+def check_row_values(argument: str, value: Gain, n: int) -> Array:
     """Validates finite numbers >= 0 and returns them as (n,); a scalar is repeated.
 
     Args:
-        what: name of the argument, for errors.
+        argument: name of the argument, for errors.
         value: scalar or (n,).
         n: number of rows.
 
     Raises:
         ArgumentError: another shape, or a number that is negative or not finite.
     """
-    given = check_array(what, value if not isinstance(value, int) else check_number(what, value))
+    given = check_array(argument, value if not isinstance(value, int) else check_number(argument, value))
     if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
-        raise ArgumentError(f"{what}: expected a number or {n} of them, finite and not negative, got {value}")
+        raise ArgumentError(f"{argument}: expected a number or {n} of them, finite and not negative, got {value}")
     return np.broadcast_to(given, (n,))

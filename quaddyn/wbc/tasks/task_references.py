@@ -79,18 +79,18 @@ class TaskReferences(TaskGains):
     def reference_acceleration(self, value: ArrayLike) -> None:
         self._set_vector("acceleration", self._acceleration, value)
 
-    def _set_vector(self, what: str, destination: Array, value: object) -> None:
-        """Validates `value` and copies it to `destination`; `what` names it in errors."""
+    def _set_vector(self, argument: str, destination: Array, value: object) -> None:
+        """Validates `value` and copies it to `destination`; `argument` names it in errors."""
         # an array of the right type needs no conversion, which would build a name for errors
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
         if given is None:
-            given = check_array(f"{self.name}.reference: {what}", value)
+            given = check_array(f"{self.name}.reference: {argument}", value)
             if given.ndim == 0 and len(destination) == 1:
                 given = given[np.newaxis]
         # the sum of squares is finite only if every entry is (an overflow is rejected, too)
         if given.shape != destination.shape or not math.isfinite(np.vdot(given, given)):
             count = f"{len(destination)} finite number{'s' * (len(destination) != 1)}"
-            raise ArgumentError(f"{self.name}.reference: {what}: expected {count}, got {np.array2string(given)}")
+            raise ArgumentError(f"{self.name}.reference: {argument}: expected {count}, got {np.array2string(given)}")
         destination[:] = given
 
     @property
