@@ -26,7 +26,7 @@ UNIFORM_ROW_SCALE_RATIO = 1e3
 
 
 class RowFactor(NamedTuple):
-    """Result and workspace of `factor_rows` and `least_squares`, for at largest m rows of d entries."""
+    """Result and workspace of `factor_rows` and `least_squares`, for at most m rows of d entries."""
 
     reflectors: Matrix  # (d, >= d + 8) unit normal of reflector k, from entry k on
     pivots: IntVector  # (d,) independent row that made reflector k
