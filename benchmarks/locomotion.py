@@ -24,7 +24,7 @@ import quaddyn as qd
 from quaddyn.campaigns import Failure, process_pool, run
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.gaits import GaitCampaign
-from quaddyn.campaigns.obstacles import TOUCHING, ObstacleCampaign
+from quaddyn.campaigns.obstacles import CONTACT_DETECTION_OPTIONS, ObstacleCampaign
 from quaddyn.campaigns.outcome_counts import OutcomeCounts
 from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.trial import Trial
@@ -37,7 +37,7 @@ from quaddyn.simulation import Simulation
 USUAL = ("push-standing", "push", "friction", "payload", "strips", "slope", "noise")
 #: Where the cost of a tick is measured: fields of a `Trial`, or an obstacle.
 GROUNDS: dict[str, dict[str, Any]] = {
-    "level, by schedule": {"options": TOUCHING["scheduled"]},
+    "level, by schedule": {"options": CONTACT_DETECTION_OPTIONS["scheduled"]},
     "level": {},
     "rubble, blind": {"obstacle": "blind-rubble-0.08"},
     "rubble, told": {"obstacle": "rubble-0.15"},

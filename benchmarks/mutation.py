@@ -160,7 +160,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ),
     ("quaddyn/cli/verdict.py", "*,", "/,"): "a function of the room's own, which it calls one way",
     ("quaddyn/cli/console.py", "", "def done(self) -> int: ..."): "a protocol, which type checkers alone read",
-    ("quaddyn/cli/app.py", "code == INTERRUPTED", "code is INTERRUPTED"): "integers up to 256 are one object each",
+    (
+        "quaddyn/cli/app.py",
+        "code == EXIT_INTERRUPTED",
+        "code is EXIT_INTERRUPTED",
+    ): "integers up to 256 are one object each",
     ("quaddyn/verification/check.py", "rng.normal(size=6) * force", "rng.normal(size=6) % force"): (
         "other random forces of the same size"
     ),

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.obstacles import OBSTACLES, TOUCHING, ObstacleCampaign
+from quaddyn.campaigns.obstacles import CONTACT_DETECTION_OPTIONS, OBSTACLES, ObstacleCampaign
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, robot_proportions
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--gait", default="trot")
     parser.add_argument("--speed", type=float, default=DEFAULT_COMMAND_SPEED, help="commanded [sqrt(g l)]")
     parser.add_argument("--friction", type=float, default=0.8)
-    parser.add_argument("--touching", default="estimated", choices=tuple(TOUCHING))
+    parser.add_argument("--touching", default="estimated", choices=tuple(CONTACT_DETECTION_OPTIONS))
     parser.add_argument("--dt", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")

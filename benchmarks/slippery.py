@@ -15,7 +15,7 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.friction_drop import BELIEVING, SLIPS, FrictionDropCampaign
+from quaddyn.campaigns.friction_drop import FRICTION_DROPS, FRICTION_OPTIONS, FrictionDropCampaign
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 VIOLENT = 4.0
@@ -55,7 +55,7 @@ def cells(campaign: FrictionDropCampaign, pool: object, store: str | None) -> li
             total, every, upright, most = total + good, every + campaign.trials, upright + up, max(most, burst)
         print(f"{friction:9s} {slip:6s} all: success {total}/{every}, up {upright}/{every}, power {most:.2f}")
         if friction == "estimated":
-            missed += [f"{slip} success"] if total < SLIPS[slip].bar * every else []
+            missed += [f"{slip} success"] if total < FRICTION_DROPS[slip].bar * every else []
             missed += [f"{slip} power"] if most > VIOLENT else []
     return missed
 
@@ -63,8 +63,8 @@ def cells(campaign: FrictionDropCampaign, pool: object, store: str | None) -> li
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--slips", default=",".join(SLIPS))
-    parser.add_argument("--friction", default=",".join(BELIEVING), help="what the controller goes by")
+    parser.add_argument("--slips", default=",".join(FRICTION_DROPS))
+    parser.add_argument("--friction", default=",".join(FRICTION_OPTIONS), help="what the controller goes by")
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--noise", type=float, default=0.0, help="multiple of consumer sensors', 2 ms late")

@@ -15,7 +15,7 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.slopes import WAYS, SlopeCampaign
+from quaddyn.campaigns.slopes import SLOPE_DIRECTIONS, SlopeCampaign
 from quaddyn.campaigns.trial import Trial
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
@@ -79,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--angles", default="10,15,20,25")
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--ways", default=",".join(SLOPE_DIRECTIONS))
     parser.add_argument("--friction", default="0.8", help="of the ground; several between commas")
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)

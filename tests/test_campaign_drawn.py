@@ -45,7 +45,7 @@ from quaddyn.campaigns.datasheet import (
     _point,
     facts,
 )
-from quaddyn.campaigns.datasheet_bounds import MOVING, make_bound_specs, make_speed_trials
+from quaddyn.campaigns.datasheet_bounds import MOVING_GAITS, make_bound_specs, make_speed_trials
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.friction_drop import FrictionDropCampaign
 from quaddyn.campaigns.gaits import GaitCampaign
@@ -673,7 +673,10 @@ def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
         (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
         (ValueError("x"), "a worker cannot run the campaign: ValueError: x"),
     ):
-        assert str(campaign_runner._executor_error(error)) == f"{words}. What is done is kept; run it again to go on"
+        assert (
+            str(campaign_runner._executor_error(error))
+            == f"{words}. Finished results are stored; run the campaign again to continue"
+        )
 
 
 def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
@@ -784,7 +787,10 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
 
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
-    assert set(MOVING) == {name for name, gait in GAITS.items() if gait.has_swing_phase} and "stand" not in MOVING
+    assert (
+        set(MOVING_GAITS) == {name for name, gait in GAITS.items() if gait.has_swing_phase}
+        and "stand" not in MOVING_GAITS
+    )
     assert trial_campaign.DEFAULT_COMMAND_SPEED == 0.25
 
 

@@ -233,7 +233,7 @@ def test_cases_in_flight_are_bounded() -> None:
 def test_an_executor_that_cannot_take_more_is_explained() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    with pytest.raises(CampaignError, match="What is done is kept"):
+    with pytest.raises(CampaignError, match="Finished results are stored"):
         run(Throws(3), pool)
 
 

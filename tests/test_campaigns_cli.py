@@ -89,12 +89,12 @@ def test_a_campaign_that_is_not_registered_is_named_by_the_user(tmp_path: Path) 
         ("nowhere_to_be_found:Together", "expected module:class.*cannot be imported here.*PYTHONPATH"),
         ("campaign_examples:Gone", "cannot be imported here"),
         (":", "cannot be imported here"),
-        ("campaign_examples:Throw", "no subclass of quaddyn.campaigns.Campaign"),
+        ("campaign_examples:Throw", "expected a subclass of quaddyn.campaigns.Campaign"),
         ("campaign_examples:Throws", "holds results of campaign 'together', not 'throws'"),
     ):
         with pytest.raises(CampaignError, match=message):
             call("campaign", "show", store, "--campaign", wrong)
-    with pytest.raises(ArgumentError, match="--campaign goes with a case"):
+    with pytest.raises(ArgumentError, match="--campaign: only accepted with a case"):
         call("replay", tmp_path / "tick.npz", *named)
 
 

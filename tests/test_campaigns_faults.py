@@ -125,7 +125,7 @@ def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: Proce
 def test_a_pool_that_cannot_replace_its_workers_ends_with_what_is_done(tmp_path: Path) -> None:
     campaign = Throws(20, what="die", every=10)
     with (
-        pytest.raises(CampaignError, match=r"cannot replace them.*What is done is kept"),
+        pytest.raises(CampaignError, match=r"cannot replace them.*Finished results are stored"),
         ProcessPoolExecutor(1, get_context("spawn")) as pool,
     ):
         run(campaign, pool, tmp_path / "runs.db")
@@ -332,11 +332,14 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "a case of bytes": ("UPDATE results SET \"case\" = x'7b7d'", "#1: .* expected text, got bytes"),
     "a case of other types": ('UPDATE results SET "case" = \'{"number": [1]}\'', "#1: .*number: expected int"),
     "text that is none": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),
-    "a record in prose": ("UPDATE results SET record = 'fine'", "#1: 'fine' is no record"),
+    "a record in prose": ("UPDATE results SET record = 'fine'", "#1: 'fine' is not a record"),
     "a record of lists": ("UPDATE results SET record = '{\"x\": [1]}'", "#1: .*'x': expected a number"),
-    "a record that is a list": ("UPDATE results SET record = '[]'", "#1: .* is no record"),
-    "a record nested without end": (f"UPDATE results SET record = '{'[' * 100_000}'", "#1: .* is no record"),
-    "a number of digits without end": (f"UPDATE results SET record = '{{\"x\": {'9' * 5000}}}'", "#1: .* is no record"),
+    "a record that is a list": ("UPDATE results SET record = '[]'", "#1: .* is not a record"),
+    "a record nested without end": (f"UPDATE results SET record = '{'[' * 100_000}'", "#1: .* is not a record"),
+    "a number of digits without end": (
+        f"UPDATE results SET record = '{{\"x\": {'9' * 5000}}}'",
+        "#1: .* is not a record",
+    ),
     "a record of bytes": ("UPDATE results SET record = x'7b7d'", "#1: damaged, record is of type bytes"),
     "neither record nor error": ("UPDATE results SET record = NULL", "neither a record nor an error"),
     "a duration in words": ("UPDATE results SET seconds = 'long'", "#1: damaged, seconds is of type str"),
@@ -455,7 +458,9 @@ def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
             process.wait()
 
     with (
-        pytest.raises(CampaignError, match=r"the connection to the executor's workers is lost.*What is done is kept"),
+        pytest.raises(
+            CampaignError, match=r"the connection to the executor's workers is lost.*Finished results are stored"
+        ),
         campaigns.dask_executor(address, security=tls(pem, pem, key)) as executor,
     ):
         run(campaign, executor, store, progress=kill)

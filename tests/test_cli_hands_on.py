@@ -228,7 +228,7 @@ def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     headless = "--teleop: needs the live page for its keys; remove --headless"
     assert error_of("demo", "--robot", "small_quadruped", "--headless", "--teleop") == headless
     for wrong in ("1,2", "1,2,3,4", "1,2,x", "1,2,inf", ""):
-        expected = f"--velocity: expected 3 finite numbers with commas between, got {wrong!r}"
+        expected = f"--velocity: expected 3 finite numbers, separated by commas; got {wrong!r}"
         assert error_of("demo", "--robot", "small_quadruped", "--headless", "--velocity", wrong) == expected
 
 
@@ -271,11 +271,11 @@ def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again = solved()
     monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
     text = told("replay", "tick.npz")
-    assert "explained last=False\nlines=5" in text and text.endswith("the answer of then, bit for bit\n")
+    assert "explained last=False\nlines=5" in text and text.endswith("solution: identical to the saved one\n")
     assert "last=True" in told("replay", "tick.npz", "--include-last-level")
     again = solved(identical=False, difference=1.23456e-13)
     again.record.is_same_version = False
-    end = "the answer of then, but for 1.23e-13 N m; it was saved by other sources\n"
+    end = "solution: differs by 1.23e-13 N m; it was saved by another version of the package\n"
     assert told("replay", "tick.npz").endswith(end)
     again.equal_to_rounding = False
     assert told("replay", "tick.npz", code=1).endswith(end)
@@ -287,7 +287,9 @@ def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "explanation": ["explained last=True", "lines=None"],
     }  # fmt: skip
     assert json.loads(told("replay", "t#x", "--json", code=1))["tick"] == 3
-    assert error_of("replay", "tick.npz", "--record", tmp_path / "x.html").startswith("--record goes with a case of a")
+    assert error_of("replay", "tick.npz", "--record", tmp_path / "x.html").startswith(
+        "--record: only accepted with a case of a"
+    )
     (tmp_path / "odd#1").touch()
     assert json.loads(told("replay", tmp_path / "odd#1", "--json", code=1))["tick"] == 3
 
@@ -346,7 +348,7 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
         "show",
     ]
     log = recording(0)
-    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: holds no tick"
+    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the recording has no ticks"
 
 
 def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     tmp_path: Path, arm: qd.Robot, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     hidden = len(identify(arm, still(arm, 50)).unidentifiable)
-    monkeypatch.setattr(identifying, "LISTED", hidden - more)
+    monkeypatch.setattr(identifying, "MAX_LISTED_NAMES", hidden - more)
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
     said = " ".join(done.output.split())

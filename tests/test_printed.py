@@ -326,21 +326,24 @@ def test_what_was_identified() -> None:
 def test_what_speaks_against_data() -> None:
     extent: Any = SimpleNamespace(warnings=lambda: ("odd",))
     found = fit()
-    assert identifying.doubts(found, None, extent) == ["odd", "no sample was held out to judge the fit by"]
-    assert identifying.doubts(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
+    assert identifying.fit_warnings(found, None, extent) == [
+        "odd",
+        "the fit was not validated, since no sample was held out",
+    ]
+    assert identifying.fit_warnings(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
     one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
     tail = "units, signs, or the order of joints?"
-    assert identifying.doubts(found, one, extent)[1:] == [f"more than 50% is not explained of hip: {tail}"]
-    assert identifying.doubts(found, two, extent)[1:] == [f"more than 50% is not explained of hip, knee: {tail}"]
+    assert identifying.fit_warnings(found, one, extent)[1:] == [f"more than 50% is not explained of hip: {tail}"]
+    assert identifying.fit_warnings(found, two, extent)[1:] == [f"more than 50% is not explained of hip, knee: {tail}"]
     # What is hardly there cannot be explained, and need not be.
     for signal, said in ((0.019, []), (0.021, [f"more than 50% is not explained of knee: {tail}"])):
-        assert identifying.doubts(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
+        assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
     found.base.robot.actuated = ()
     for count, names in (
         (6, "root 0, root 1, root 2, root 3, root 4, root 5"),
         (7, "root 0, root 1, root 2, root 3, root 4, root 5 ..."),
     ):
-        said = identifying.doubts(found, validation([1.0] * count, [1.0] * count), extent)
+        said = identifying.fit_warnings(found, validation([1.0] * count, [1.0] * count), extent)
         assert said[1:] == [f"more than 50% is not explained of {names}: {tail}"]
 
 
@@ -408,7 +411,7 @@ def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, mon
         (7, {"completed": 0.25}),
         "stop",
     ]
-    with pytest.raises(ZeroDivisionError), console.count("cases", quiet=quiet) as tell:
+    with pytest.raises(ZeroDivisionError), console.campaign_progress("cases", quiet=quiet) as tell:
         tell(Progress(10, 1200, 3.14159, 3725.4, 0))
         tell(Progress(10, None, 3.0, None, 0))
         raise ZeroDivisionError

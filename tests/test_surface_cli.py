@@ -14,8 +14,8 @@ from rich.console import Console
 import quaddyn as qd
 from quaddyn.__main__ import main as start
 from quaddyn.cli import tables
-from quaddyn.cli.app import main, robot_names, tell
-from quaddyn.cli.tables import grouped
+from quaddyn.cli.app import main, print_error, robot_names
+from quaddyn.cli.tables import group_findings
 from quaddyn.cli.verdict import Verdict
 from quaddyn.verification import cross_check
 
@@ -84,7 +84,7 @@ def test_an_interrupt_is_130_after_what_is_done_so_far(
 ) -> None:
     from quaddyn.cli import robots
 
-    judged, judge = [], robots.judge
+    judged, judge = [], robots.validate
 
     def twice(name: str, **options: object) -> object:
         judged.append(name)
@@ -92,10 +92,10 @@ def test_an_interrupt_is_130_after_what_is_done_so_far(
             raise KeyboardInterrupt
         return judge(name, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(robots, "judge", twice)
+    monkeypatch.setattr(robots, "validate", twice)
     code, said, errors = run(["check", "--all", "--samples", "0"], monkeypatch, capsys)
     assert code == 130 and judged[0][:4] in said and judged[1] in said and "interrupted" in errors
-    monkeypatch.setattr(robots, "judge", lambda name, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(robots, "validate", lambda name, **options: (_ for _ in ()).throw(KeyboardInterrupt))
     code, said, _ = run(["check", "go2", "--json"], monkeypatch, capsys)
     assert code == 130 and json.loads(said)["error"]["message"] == "interrupted"
 
@@ -153,7 +153,7 @@ def test_findings_that_say_the_same_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     robot = qd.load("go2")
-    groups = grouped(robot.report)
+    groups = group_findings(robot.report)
     assert sum(map(len, groups)) == len(robot.report.findings) > len(groups)
     said = run(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
     assert said.count("which a dummy link does not need") == 1 and 'the same of <link name="radar">' in said
@@ -185,7 +185,7 @@ def test_in_a_narrow_terminal_names_stay_whole_and_words_wrap(monkeypatch: pytes
 def test_of_an_error_only_the_word_is_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
     said = StringIO()
     console = Console(file=said, force_terminal=True, color_system="standard", width=40)
-    monkeypatch.setitem(tell.__globals__, "err", console)
-    tell(qd.ArgumentError("q: expected 19 numbers from 'here', got [1.5, None] of http://x/y, that is all"))
+    monkeypatch.setitem(print_error.__globals__, "err", console)
+    print_error(qd.ArgumentError("q: expected 19 numbers from 'here', got [1.5, None] of http://x/y, that is all"))
     message = "q: expected 19 numbers from 'here', got [1.5, None] of http://x/y, that is all"
     assert said.getvalue() == f"\x1b[1;31merror:\x1b[0m {message}\n"

@@ -1,6 +1,7 @@
-"""Thousands of runs of one experiment: on one core, all cores or a cluster; nothing is lost when a process dies.
+"""Thousands of runs of one experiment on one core, all cores or a cluster, with results that survive crashes.
 
-A `Campaign` gives cases and a pure function of a case; `run` drives it on any executor and keeps records in a `Store`.
+A `Campaign` defines cases and a pure function of a case; `run` evaluates it on any executor and stores the records in a
+`Store`.
 """
 
 from ..deprecation import renamed_names

@@ -30,7 +30,7 @@ def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
     Raises:
         ArgumentError: impossible counts, or a confidence out of range.
     """
-    _check(successes, trials, confidence)
+    _check_counts(successes, trials, confidence)
     if successes == 0:
         return 0.0
     # The probability at which as many successes, or more, have the probability 1 - confidence.
@@ -48,7 +48,7 @@ def upper_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
     Raises:
         ArgumentError: impossible counts, or a confidence out of range.
     """
-    _check(successes, trials, confidence)
+    _check_counts(successes, trials, confidence)
     return 1.0 - lower_bound(trials - successes, trials, confidence)
 
 
@@ -63,7 +63,7 @@ def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[flo
     Raises:
         ArgumentError: impossible counts, or a confidence out of range.
     """
-    _check(successes, trials, confidence)
+    _check_counts(successes, trials, confidence)
     half = 0.5 * (1.0 + confidence)
     return lower_bound(successes, trials, half), upper_bound(successes, trials, half)
 
@@ -106,22 +106,23 @@ def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] 
     if not failures or any(a >= b for a, b in itertools.pairwise(failures)) or failures[0] < 0:
         raise ArgumentError(f"failures: expected increasing counts, got {failures}")
     first = 1.0 if len(failures) == 1 else 0.8
-    shares = (first, *((1.0 - first) / (len(failures) - 1) for _ in failures[1:]))
-    out = []
-    for allowed, share in zip(failures, shares, strict=True):
-        confidence = 1.0 - share * risk
-        low, high = allowed, allowed + 1
-        while lower_bound(high - allowed, high, confidence) < probability:
+    risk_fractions = (first, *((1.0 - first) / (len(failures) - 1) for _ in failures[1:]))
+    tests = []
+    for max_failures, fraction in zip(failures, risk_fractions, strict=True):
+        confidence = 1.0 - fraction * risk
+        low, high = max_failures, max_failures + 1
+        while lower_bound(high - max_failures, high, confidence) < probability:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            enough = lower_bound(middle - allowed, middle, confidence) >= probability
-            low, high = (low, middle) if enough else (middle, high)
-        out.append(InterimTest(high, allowed, confidence))
-    return tuple(out)
+            is_sufficient = lower_bound(middle - max_failures, middle, confidence) >= probability
+            low, high = (low, middle) if is_sufficient else (middle, high)
+        tests.append(InterimTest(high, max_failures, confidence))
+    return tuple(tests)
 
 
-def _check(successes: int, trials: int, confidence: float) -> None:
+def _check_counts(successes: int, trials: int, confidence: float) -> None:
+    """Raises an error if counts or confidence are out of range."""
     if not (trials > 0 and 0 <= successes <= trials):
         raise ArgumentError(f"successes, trials: expected 0 <= successes <= trials > 0, got {successes} of {trials}")
     if not 0.0 < check_number("confidence", confidence) < 1.0:

@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 @renamed_overrides(failure="failure_reason", shown="case_robot")
 class Campaign(ABC, Generic[C]):
-    """Many runs of one experiment; subclasses are frozen dataclasses at the top level of a module.
+    """Base class of experiments with many runs; subclasses are frozen dataclasses at the top level of a module.
 
     The fields of a campaign are its options.  They hold plain values (`PlainValue`), determine the cases, and become
     options of the command line with ``field(metadata={"help": ...})`` as their help.  A *case* holds everything on
@@ -53,14 +53,14 @@ class Campaign(ABC, Generic[C]):
 
     @abstractmethod
     def cases(self) -> Iterator[C]:
-        """Yields the cases one at a time, always in the same order; there may be ten million."""
+        """Yields the cases one at a time, always in the same order; there may be millions of cases."""
 
     @abstractmethod
     def run(self, case: C) -> Record:
         """Runs one case and returns its record, a mapping of names to plain values.
 
         The record must depend on the case alone, not on time, host, order or earlier cases.  An exception is recorded
-        with its text.  By convention the entry "success" (bool) holds the verdict and "reason" (str) the cause of a
+        with its text.  By convention the entry "success" (bool) is the outcome and "reason" (str) the cause of a
         failure.
         """
 
@@ -84,26 +84,30 @@ class Campaign(ABC, Generic[C]):
         return None if record.get("success", True) else str(record.get("reason") or "failed")
 
     def case_robot(self, case: C) -> Robot:
-        """Returns the robot that `replay` draws for a case.
+        """Returns the robot that `replay` shows for a case.
 
         Raises:
-            ArgumentError: the campaign cannot be drawn.
+            ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(f"campaign {self.name!r} cannot be drawn")
+        raise ArgumentError(f"campaign {self.name!r} cannot be shown in the viewer")
 
     def replay(self, case: C, viewer: Viewer) -> Record:
-        """Runs a case again and draws it; returns the same record, bit for bit.
+        """Runs a case again and shows it in the viewer; returns the same record, equal to the bit.
 
         Raises:
-            ArgumentError: the campaign cannot be drawn.
+            ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(f"campaign {self.name!r} cannot be drawn")
+        raise ArgumentError(f"campaign {self.name!r} cannot be shown in the viewer")
 
 
 def hash_texts(*parts: str | bytes) -> str:
-    """Returns a short hash of texts or bytes, for `Campaign.model_hash`."""
-    state = hashlib.blake2b(digest_size=16)
+    """Returns a hash of 32 hexadecimal digits of texts or bytes, for `Campaign.model_hash`.
+
+    Args:
+        *parts: texts or bytes; their order and boundaries matter.
+    """
+    digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
-        state.update(len(data).to_bytes(8, "little") + data)
-    return state.hexdigest()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()

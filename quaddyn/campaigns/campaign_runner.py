@@ -104,7 +104,7 @@ def run(
         cases: the cases to run; None: all cases of the campaign.
         batch: number of cases that are sent to a worker at a time; larger for short cases.
         in_flight: largest number of batches in progress; None: enough to keep the workers busy.
-        progress: called from time to time; None: not called.
+        progress: called at most ten times per second; None: not called.
         ignore_mismatch: see `Store.open`.
 
     Raises:
@@ -114,25 +114,30 @@ def run(
     for name, value in (("batch", batch), ("in_flight", in_flight)):
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ArgumentError(f"{name}: expected a positive integer, got {value!r}")
-    chosen = None if cases is None else tuple(cases)
+    selected_cases = None if cases is None else tuple(cases)
     if isinstance(store, Store):
-        kept, ours = store, False
+        open_store, owns_store = store, False
         if store.campaign != campaign:
             raise ArgumentError(f"store: {store.path} was opened for another campaign or other options")
     else:
-        kept, ours = Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch), True
-    total = campaign.count() if chosen is None else len(chosen)
-    drive = _CampaignRun(campaign, executor or _InProcessExecutor(), kept, progress, total)
-    began = time.perf_counter()
+        open_store, owns_store = (
+            Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch),
+            True,
+        )
+    total = campaign.count() if selected_cases is None else len(selected_cases)
+    campaign_run = _CampaignRun(campaign, executor or _InProcessExecutor(), open_store, progress, total)
+    start_time = time.perf_counter()
     try:
-        drive.run(campaign.cases() if chosen is None else iter(chosen), batch, in_flight)
+        campaign_run.run(campaign.cases() if selected_cases is None else iter(selected_cases), batch, in_flight)
     finally:
-        if ours and store is not None:
-            kept.close()
+        if owns_store and store is not None:
+            open_store.close()
         else:
-            kept.commit()
-    where = kept.path if ours and store is not None else kept
-    return Summary(campaign, drive.ran, drive.skipped, time.perf_counter() - began, where, chosen)
+            open_store.commit()
+    source = open_store.path if owns_store and store is not None else open_store
+    return Summary(
+        campaign, campaign_run.ran, campaign_run.skipped, time.perf_counter() - start_time, source, selected_cases
+    )
 
 
 class _Task(NamedTuple):
@@ -143,7 +148,7 @@ class _Task(NamedTuple):
 
 
 class _CampaignRun:
-    """Main loop of the client: sends a bounded number of cases and receives outcomes."""
+    """Main loop of the client, which sends a bounded number of cases to the executor and stores outcomes."""
 
     def __init__(
         self,
@@ -156,7 +161,7 @@ class _CampaignRun:
         self.ran = self.skipped = self.failures = 0
         self._campaign, self._executor, self._store = campaign, executor, store
         self._progress, self._total = progress, total
-        self._began = self._last_report = time.monotonic()
+        self._start_time = self._last_report = time.monotonic()
         self._arrivals: queue.SimpleQueue[Future[WorkerReply]] = queue.SimpleQueue()
         self._in_flight: dict[Future[WorkerReply], _Task] = {}
         self._pending_texts: set[str] = set()
@@ -164,11 +169,12 @@ class _CampaignRun:
         self._deaths: Counter[str] = Counter()
 
     def run(self, cases: Iterator[Any], batch: int, in_flight: int | None) -> None:
-        feed = self._next_tasks(cases, batch)
+        """Runs all cases that are not in the store."""
+        tasks = self._next_tasks(cases, batch)
         try:
             while True:
-                most = in_flight or _max_in_flight(self._executor)
-                while len(self._in_flight) < most and (task := next(feed, None)) is not None:
+                max_tasks = in_flight or _max_in_flight(self._executor)
+                while len(self._in_flight) < max_tasks and (task := next(tasks, None)) is not None:
                     self._send(task)
                 self._report_progress()
                 if not self._in_flight:
@@ -188,15 +194,15 @@ class _CampaignRun:
             self._report_progress(last=True)
 
     def _next_tasks(self, cases: Iterator[Any], batch: int) -> Iterator[_Task | None]:
-        """Yields the next task: first those of dead workers, then cases that are not in the store; None for none."""
+        """Yields the next task, tasks of dead workers first, then cases not in the store; None while there is none."""
         texts: list[str] = []
-        held: list[Any] = []
-        ended = False
+        batch_cases: list[Any] = []
+        is_exhausted = False
         while True:
             if self._retry:
                 yield self._retry.popleft()
                 continue
-            if ended:
+            if is_exhausted:
                 yield None
                 continue
             for case in cases:
@@ -207,17 +213,18 @@ class _CampaignRun:
                     continue
                 self._pending_texts.add(text)
                 texts.append(text)
-                held.append(case)
+                batch_cases.append(case)
                 if len(texts) == batch:
                     break
             else:
-                ended = True
+                is_exhausted = True
             if texts:
-                task = _Task(tuple(texts), tuple(held))
-                texts, held = [], []
+                task = _Task(tuple(texts), tuple(batch_cases))
+                texts, batch_cases = [], []
                 yield task
 
     def _send(self, task: _Task) -> None:
+        """Submits a task to the executor."""
         try:
             future = self._executor.submit(run_cases, self._campaign, task.cases)
         except (BrokenExecutor, RuntimeError) as error:
@@ -226,30 +233,31 @@ class _CampaignRun:
         future.add_done_callback(self._arrivals.put)
 
     def _receive(self, future: Future[WorkerReply]) -> None:
+        """Stores the outcomes of a finished task, or handles the death of its worker."""
         task = self._in_flight.pop(future)
         try:
-            answer = future.result()
+            reply = future.result()
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            died = count_worker_deaths(error)
-            if died is None:
+            n_deaths = count_worker_deaths(error)
+            if n_deaths is None:
                 raise _executor_error(error) from error
-            self._record_killed_case(task, died, error)
+            self._record_killed_case(task, n_deaths, error)
             return
-        self._store.check(answer.worker)
-        self._store.add(task.texts, answer.outcomes, answer.worker)
+        self._store.check(reply.worker)
+        self._store.add(task.texts, reply.outcomes, reply.worker)
         self.ran += len(task.texts)
-        self.failures += sum(outcome.record is None for outcome in answer.outcomes)
+        self.failures += sum(outcome.record is None for outcome in reply.outcomes)
         self._pending_texts.difference_update(task.texts)
 
-    def _record_killed_case(self, task: _Task, died: int, error: BaseException) -> None:
+    def _record_killed_case(self, task: _Task, n_deaths: int, error: BaseException) -> None:
         """Handles the death of a worker: its cases run again one by one, until a case has killed too many workers."""
         if len(task.texts) > 1:
             self._retry.extend(_Task((t,), (c,)) for t, c in zip(task.texts, task.cases, strict=True))
             return
         (text,) = task.texts
-        self._deaths[text] += died
+        self._deaths[text] += n_deaths
         if self._deaths[text] < MAX_WORKER_DEATHS:
             self._retry.append(task)
             return
@@ -259,11 +267,12 @@ class _CampaignRun:
         self._pending_texts.discard(text)
 
     def _report_progress(self, *, last: bool = False) -> None:
+        """Calls the progress function at most ten times per second, and with `last` in any case."""
         now = time.monotonic()
         if self._progress is None or (not last and now < self._last_report + 0.1):
             return
         self._last_report = now
-        done, rate = self.ran + self.skipped, self.ran / max(now - self._began, 1e-9)
+        done, rate = self.ran + self.skipped, self.ran / max(now - self._start_time, 1e-9)
         remaining = (self._total - done) / rate if self._total is not None and rate > 0.0 else None
         self._progress(Progress(done, self._total, rate, remaining, self.failures))
 
@@ -274,6 +283,7 @@ class _InProcessExecutor(Executor):
     slots = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Calls the function at once and returns its completed future."""
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
@@ -288,12 +298,13 @@ def _max_in_flight(executor: Executor) -> int:
 
 
 def _executor_error(error: BaseException) -> CampaignError:
+    """Returns the error to raise for a failure of the executor, with its cause and advice."""
     if isinstance(error, CampaignError):
         return error
     if isinstance(error, BrokenExecutor):
-        why = "the executor's workers died, and it cannot replace them; quaddyn.campaigns.process_pool does"
+        reason = "the workers of the executor died, and it cannot replace them; use quaddyn.campaigns.process_pool"
     elif isinstance(error, (CancelledError, OSError)):
-        why = f"the connection to the executor's workers is lost ({type(error).__name__})"
+        reason = f"the connection to the executor's workers is lost ({type(error).__name__})"
     else:
-        why = f"a worker cannot run the campaign: {type(error).__name__}: {error}"
-    return CampaignError(f"{why}. What is done is kept; run it again to go on")
+        reason = f"a worker cannot run the campaign: {type(error).__name__}: {error}"
+    return CampaignError(f"{reason}. Finished results are stored; run the campaign again to continue")

@@ -26,32 +26,37 @@ from .threshold_search import Search, Threshold, TrialRequest, search
 from .trial import ALL_PLANTS, Trial
 from .trial_campaign import TrialCampaign
 
-#: Versions that say what a sheet was measured with.
+#: Packages whose versions are printed on a sheet.
 PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")
 
 
-#: What a quick sheet does with less: the probability claimed, directions of pushes, trials in a row, easier levels.
+#: Reduced options of a quick sheet: claimed probability, push directions, trials in a row, easier levels.
 QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "checks": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSheet(TrialCampaign):
-    """Trials of a data sheet: bisections, whose cases depend on earlier outcomes (`measure`)."""
+    """Campaign of a data sheet, whose bisections choose cases by earlier outcomes; see `measure`."""
 
     name: ClassVar[str] = "datasheet"
 
-    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files, side by side"})
+    robot: tuple[str, ...] = field(
+        default=("go2",), metadata={"help": "catalogue names or URDF files, shown side by side"}
+    )
     plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
     bounds: tuple[str, ...] = field(
-        default=(), metadata={"help": "only those whose name begins so, such as push, friction or speed; default: all"}
+        default=(),
+        metadata={
+            "help": "beginnings of the names of bounds to measure, such as push, friction or speed; default: all"
+        },
     )
-    probability: float = field(default=0.95, metadata={"help": "of success that is claimed"})
-    confidence: float = field(default=0.95, metadata={"help": "of each claim"})
-    directions: int = field(default=8, metadata={"help": "of pushes"})
+    probability: float = field(default=0.95, metadata={"help": "claimed probability of success"})
+    confidence: float = field(default=0.95, metadata={"help": "confidence of each claim"})
+    directions: int = field(default=8, metadata={"help": "number of push directions"})
     pilot: int = field(default=12, metadata={"help": "trials in a row that a level must pass in the search"})
-    checks: int = field(default=2, metadata={"help": "easier levels that are tried afterwards"})
+    checks: int = field(default=2, metadata={"help": "number of easier levels that are tested afterwards"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "of all trials"})
+    seed: int = field(default=0, metadata={"help": "seed of all trials"})
 
     def __post_init__(self) -> None:
         if not self.robot or len(set(self.robot)) < len(self.robot):
@@ -68,20 +73,20 @@ class DataSheet(TrialCampaign):
         return self.robot
 
     def cases(self) -> Iterator[Trial]:
-        """Yields the cases that are known beforehand: every gait at several speeds."""
+        """Yields the cases that are initial_cases beforehand: every gait at several speeds."""
         for source in self.robot:
             for levels in self.curves(source).values():
                 for trials in levels:
                     yield from trials
 
     def curves(self, source: str) -> dict[str, list[list[Trial]]]:
-        """Returns the runs of each gait whose speed is measured, by speed and number."""
+        """Returns the trials of each gait whose speed is measured, by gait, speed and number."""
         found = make_speed_trials(source, plant=self.plant, dt=self.dt, seed=self.seed)
         names = {cell.name for cell in self.cells(source)}
         return {gait: levels for gait, levels in found.items() if f"speed {gait}" in names}
 
     def cells(self, source: str) -> list[BoundSpec]:
-        """The bounds that are measured on one of the robots."""
+        """Returns the bounds that are measured on one of the robots."""
         found = make_bound_specs(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
         for name in self.bounds:
             if not any(cell.name.startswith(name) for cell in found):
@@ -114,7 +119,7 @@ class Bound:
 
     Attributes:
         name, title, unit, harder: see `BoundSpec`.
-        values: values by level.
+        values: value by level, in `unit`.
         threshold: result of the search.
         failed: failed trials, in the order of the levels.
     """
@@ -129,13 +134,13 @@ class Bound:
 
     @property
     def value(self) -> float | None:
-        """The hardest value that is claimed; None if none is."""
+        """Hardest claimed value, in `unit`; None if no level could be claimed."""
         return None if self.threshold.level is None else self.values[self.threshold.level]
 
 
 @dataclass(frozen=True)
 class Point:
-    """Runs at one speed: means over successful runs, maxima of peak values; None if none succeeded.
+    """Results of the runs at one speed: means over successful runs, maxima of peak values; None if none succeeded.
 
     Attributes:
         commanded: commanded speed [m/s].
@@ -194,7 +199,13 @@ class RobotFacts:
 
 @dataclass(frozen=True)
 class RobotBounds:
-    """Results of one robot on a sheet."""
+    """Results of one robot on a sheet.
+
+    Attributes:
+        facts: properties of the robot.
+        bounds: measured bounds.
+        gaits: results by speed, for each gait.
+    """
 
     facts: RobotFacts
     bounds: tuple[Bound, ...]
@@ -225,7 +236,13 @@ class Sheet:
 
 
 class MeasurementProgress(NamedTuple):
-    """Progress of a measurement: number of bounds found, of all bounds, and of trials so far."""
+    """Progress of a measurement.
+
+    Attributes:
+        found: number of bounds found.
+        total: number of all bounds.
+        trials: number of trials so far.
+    """
 
     found: int
     total: int
@@ -239,22 +256,22 @@ def measure(
     *,
     progress: Callable[[MeasurementProgress], object] | None = None,
 ) -> Sheet:
-    """Measures a data sheet.
+    """Measures all bounds of a data sheet.
 
-    All searches run side by side: each wave of trials holds the next requests of all of them.  An interrupted
+    All searches run concurrently: each wave of trials has the next requests of all searches.  An interrupted
     measurement continues from its store.  The sheet depends on the campaign alone, not on the executor.
 
     Args:
         campaign: the bounds to measure.
         executor: `process_pool`, `dask_executor` or any other; None: this process.
         store: file for the trials; None: memory, and trials cannot be replayed by number.
-        progress: called from time to time; None: not called.
+        progress: called at most ten times per second; None: not called.
 
     Raises:
         ArgumentError: a robot that cannot walk.
         StoreError: the store cannot be used.
     """
-    asked = {(source, cell.name): cell for source in campaign.robot for cell in campaign.cells(source)}
+    specs = {(source, cell.name): cell for source in campaign.robot for cell in campaign.cells(source)}
     searches: dict[tuple[str, str], Search] = {
         key: search(
             len(cell.values),
@@ -263,47 +280,50 @@ def measure(
             pilot=campaign.pilot,
             checks=campaign.checks,
         )
-        for key, cell in asked.items()
+        for key, cell in specs.items()
     }
-    asks: dict[tuple[str, str], TrialRequest] = {key: next(each) for key, each in searches.items()}
+    requests: dict[tuple[str, str], TrialRequest] = {key: next(each) for key, each in searches.items()}
     found: dict[tuple[str, str], Threshold] = {}
-    failed: dict[tuple[str, str], list[FailedCase]] = {key: [] for key in asked}
+    failed: dict[tuple[str, str], list[FailedCase]] = {key: [] for key in specs}
     rows: dict[str, StoredCase] = {}
-    with Store.open(MEMORY if store is None else store, campaign) as kept:
+    with Store.open(MEMORY if store is None else store, campaign) as open_store:
 
-        def records(cases: Sequence[Trial]) -> list[StoredCase]:
+        def run_trials(cases: Sequence[Trial]) -> list[StoredCase]:
             before = len(rows)
 
-            def tell(p: Progress) -> None:
+            def on_progress(current: Progress) -> None:
                 if progress is not None:
-                    progress(MeasurementProgress(len(found), len(asked), before + p.done))
+                    progress(MeasurementProgress(len(found), len(specs), before + current.done))
 
-            run(campaign, executor, kept, cases=cases, progress=tell)
+            run(campaign, executor, open_store, cases=cases, progress=on_progress)
             out = []
             for case in cases:
                 text = encode(case)
-                row = kept.find(text)
+                row = open_store.find(text)
                 assert row is not None
                 rows[text] = row
                 out.append(row)
             return out
 
-        known = list(campaign.cases())
-        while asks or known:
-            wave = [(key, ask, [asked[key].trial(ask.level, k) for k in ask.trials]) for key, ask in asks.items()]
-            records([*known, *(case for _, _, trials in wave for case in trials)])
-            known = []
-            for key, ask, trials in wave:
-                went = [rows[encode(case)] for case in trials]
-                value = asked[key].values[ask.level]
-                failed[key] += [_failed(row, value) for row in went if not _succeeded(row)]
+        initial_cases = list(campaign.cases())
+        while requests or initial_cases:
+            wave = [
+                (key, request, [specs[key].trial(request.level, k) for k in request.trials])
+                for key, request in requests.items()
+            ]
+            run_trials([*initial_cases, *(case for _, _, trials in wave for case in trials)])
+            initial_cases = []
+            for key, request, trials in wave:
+                trial_rows = [rows[encode(case)] for case in trials]
+                value = specs[key].values[request.level]
+                failed[key] += [_describe_failure(row, value) for row in trial_rows if not _succeeded(row)]
                 try:
-                    asks[key] = searches[key].send([_succeeded(row) for row in went])
+                    requests[key] = searches[key].send([_succeeded(row) for row in trial_rows])
                 except StopIteration as end:
                     found[key] = end.value
-                    del asks[key]
-        robots = tuple(_measured(campaign, source, asked, found, failed, rows) for source in campaign.robot)
-        processors = tuple(kept.processors())
+                    del requests[key]
+        robots = tuple(_collect_results(campaign, source, specs, found, failed, rows) for source in campaign.robot)
+        processors = tuple(open_store.processors())
     seconds = sum(row.seconds for row in rows.values())
     return Sheet(campaign, robots, len(rows), seconds, store, versions(), processors)
 
@@ -320,15 +340,16 @@ def versions() -> dict[str, str]:
 
 
 def _succeeded(row: StoredCase) -> bool:
-    """Returns whether a trial succeeded; one that raised an error did not."""
+    """Returns whether a trial succeeded; a trial that raised an error did not."""
     return not isinstance(row.result, Failure) and bool(row.result["success"])
 
 
-def _failed(row: StoredCase, value: float) -> FailedCase:
+def _describe_failure(row: StoredCase, value: float) -> FailedCase:
+    """Returns the description of a failed trial at a value of its bound."""
     result, plain = row.result, Trial(robot=row.case.robot)
     own = {f.name: getattr(row.case, f.name) for f in fields(plain)}
     changed = ", ".join(
-        f"{k} = {_short(v)}" for k, v in own.items() if v != getattr(plain, k) or k in ("seed", "number")
+        f"{k} = {_format_value(v)}" for k, v in own.items() if v != getattr(plain, k) or k in ("seed", "number")
     )
     if isinstance(result, Failure):
         return FailedCase(row.number, value, result.error.splitlines()[0], None, changed)
@@ -336,59 +357,72 @@ def _failed(row: StoredCase, value: float) -> FailedCase:
     return FailedCase(row.number, value, str(result["reason"]), None if fell is None else float(fell), changed)
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
+    """Formats a value of a field with four significant digits."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_short, value))})"
+        return f"({', '.join(map(_format_value, value))})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _measured(
+def _collect_results(
     campaign: DataSheet,
     source: str,
-    asked: dict[tuple[str, str], BoundSpec],
+    specs: dict[tuple[str, str], BoundSpec],
     found: dict[tuple[str, str], Threshold],
     failed: dict[tuple[str, str], list[FailedCase]],
     rows: dict[str, StoredCase],
 ) -> RobotBounds:
+    """Returns the results of one robot after all searches have ended."""
     bounds = []
-    for key, cell in asked.items():
+    for key, cell in specs.items():
         if key[0] == source:
             order = {value: level for level, value in enumerate(cell.values)}
-            those = tuple(sorted(failed[key], key=lambda f: (order[f.value], f.number)))
-            bounds.append(Bound(cell.name, cell.title, cell.unit, cell.harder, cell.values, found[key], those))
+            failed_cases = tuple(sorted(failed[key], key=lambda f: (order[f.value], f.number)))
+            bounds.append(Bound(cell.name, cell.title, cell.unit, cell.harder, cell.values, found[key], failed_cases))
     gaits = {}
     for gait, levels in campaign.curves(source).items():
-        gaits[gait] = tuple(_point([rows[encode(case)] for case in trials]) for trials in levels)
+        gaits[gait] = tuple(_average_runs([rows[encode(case)] for case in trials]) for trials in levels)
     return RobotBounds(facts(source), tuple(bounds), gaits)
 
 
-def _point(rows: list[StoredCase]) -> Point:
+def _average_runs(rows: list[StoredCase]) -> Point:
+    """Returns the averaged results of the runs at one speed."""
     commanded = float(rows[0].case.velocity[0])
-    good = [row.result for row in rows if _succeeded(row) and not isinstance(row.result, Failure)]
+    records = [row.result for row in rows if _succeeded(row) and not isinstance(row.result, Failure)]
 
-    def over(name: str, how: Callable[[list[float]], Any] = np.mean) -> float | None:
-        values = [float(record[name]) for record in good if record[name] is not None]  # type: ignore[arg-type]
-        return float(how(values)) if values else None
+    def aggregate(name: str, reduce: Callable[[list[float]], Any] = np.mean) -> float | None:
+        values = [float(record[name]) for record in records if record[name] is not None]  # type: ignore[arg-type]
+        return float(reduce(values)) if values else None
 
     return Point(
-        commanded, len(good), len(rows), over("vx"), over("velocity_error"), over("cost"), over("power"),
-        over("power_peak", max), over("torque", max), over("torque_rms"),
+        commanded, len(records), len(rows), aggregate("vx"), aggregate("velocity_error"), aggregate("cost"),
+        aggregate("power"),        aggregate("power_peak", max), aggregate("torque", max), aggregate("torque_rms"),
     )  # fmt: skip
 
 
 def facts(source: str) -> RobotFacts:
     """Returns the properties of a robot from its description."""
     robot = worker_memory.load_cached_robot(source)
-    p = Morphology.from_robot(robot)
+    morphology = Morphology.from_robot(robot)
     reach = {}
     for foot in FEET:
         leg = survey_leg(LegKinematics(robot, foot), samples=1)
-        near, far = (float(np.linalg.norm(end - leg.hip)) for end in (leg.nearest, leg.farthest))
-        reach[foot] = (near, far)
+        min_reach, max_reach = (float(np.linalg.norm(end - leg.hip)) for end in (leg.nearest, leg.farthest))
+        reach[foot] = (min_reach, max_reach)
     joints = []
     for i, name in enumerate(robot.actuated):
-        at = robot.configuration_index(name)
-        numbers = (robot.lower[at], robot.upper[at], robot.velocity_limits[i], robot.effort_limits[i])
+        index = robot.configuration_index(name)
+        numbers = (robot.lower[index], robot.upper[index], robot.velocity_limits[i], robot.effort_limits[i])
         low, high, speed, effort = (float(x) for x in numbers)
         joints.append((name, low, high, speed, effort))
-    return RobotFacts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed_scale, reach, tuple(joints))
+    return RobotFacts(
+        source,
+        robot.name,
+        robot.mass,
+        robot.nv,
+        morphology.length,
+        morphology.height,
+        morphology.speed_scale,
+        reach,
+        tuple(joints),
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from ..locomotion import Morphology
 from .trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
 
-#: A trial's fields beside robot, plant and seeds, of a size and random numbers.
+#: Function that returns the fields of a trial other than robot, plant and seed, from a size and random numbers.
 Draw = Callable[[Morphology, float, np.random.Generator], dict[str, Any]]
 #: Time in which the robot starts to move, and period of the trot after it, in which a push occurs [sqrt(l/g)].
 START_TIME, TROT_PERIOD = 6.0, 2.2
@@ -35,7 +35,7 @@ class Disturbance:
         title: title for tables, with the meaning of `size`.
         unit: unit of the size.
         size: default size, which most robots should survive.
-        bar: fraction of trials that should succeed at this size.
+        bar: expected fraction of successful trials at this size.
         draw: returns the fields of a trial.
     """
 
@@ -47,7 +47,14 @@ class Disturbance:
 
 
 def run_time(p: Morphology, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
-    """Returns duration and evaluated time of a run, given in ``sqrt(l / g)``, as whole periods [s]."""
+    """Returns duration and evaluated time of a run as fields of a `Trial`, rounded to whole periods [s].
+
+    Args:
+        p: scales of the robot.
+        length: duration [sqrt(l/g)].
+        counted: evaluated time at the end [sqrt(l/g)].
+        dt: period of controller and plant [s].
+    """
     return {
         "seconds": round(length * p.time_scale / dt) * dt,
         "averaging_time": round(counted * p.time_scale / dt) * dt,
@@ -70,12 +77,12 @@ def push(
         p: proportions of the robot.
         size: change of its velocity [m/s].
         rng: random generator.
-        direction: from its heading [rad]; None: left or right at random.
-        speed: commanded velocity, see `Trial`; None: in a random direction.
+        direction: direction of the push from the heading [rad]; None: left or right at random.
+        speed: commanded velocity, see `Trial`; None: default speed in a random direction.
         after: duration of the run after the push [sqrt(l/g)].
         late: evaluated time at the end of the run [sqrt(l/g)].
     """
-    when = START_TIME + rng.uniform(0.0, TROT_PERIOD)
+    push_time = START_TIME + rng.uniform(0.0, TROT_PERIOD)
     side = math.copysign(0.5 * math.pi, rng.uniform(-1.0, 1.0))
     drawn = draw_velocity(p, rng)
     return {
@@ -83,7 +90,7 @@ def push(
         "velocity": drawn if speed is None else speed,
         "push": size,
         "push_direction": side if direction is None else direction,
-        "push_time": when * p.time_scale,
+        "push_time": push_time * p.time_scale,
     }
 
 
@@ -95,8 +102,8 @@ def standing_push(p: Morphology, size: float, rng: np.random.Generator) -> dict[
 def friction(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run on slippery ground, with a turn."""
     x, y, _ = draw_velocity(p, rng)
-    turn = rng.uniform(-0.5, 0.5)
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (x, y, turn), "friction": size}
+    yaw_rate = rng.uniform(-0.5, 0.5)
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (x, y, yaw_rate), "friction": size}
 
 
 def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -107,29 +114,29 @@ def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, A
 def com(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run with a displaced center of mass that the model does not have [m]."""
     velocity = draw_velocity(p, rng)
-    way = rng.uniform(-math.pi, math.pi)
+    direction = rng.uniform(-math.pi, math.pi)
     return {
         **run_time(p, RUN_TIME, EVALUATED_TIME),
         "velocity": velocity,
         "com_offset": size,
-        "com_offset_direction": way,
+        "com_offset_direction": direction,
     }
 
 
 def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """A payload as a share of the mass, off the middle such that the centre of mass moves by 3 cm for 20 %."""
+    """Draws a run with an eccentric payload; a payload of 20 % of the mass displaces the center of mass by 3 cm."""
     return {**com(p, 0.15 * size, rng), "payload": size * p.mass}
 
 
 def slope(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """A slope in any direction [rad]."""
+    """Draws a run on a slope [rad] that rises in a random direction."""
     velocity = draw_velocity(p, rng)
-    way = rng.uniform(-math.pi, math.pi)
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": velocity, "slope": size, "slope_direction": way}
+    direction = rng.uniform(-math.pi, math.pi)
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": velocity, "slope": size, "slope_direction": direction}
 
 
 def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Steps up and down all the way, at most a share of the leg's length each."""
+    """Draws a run over strips of ground with random height differences of at most `size` leg lengths."""
     return {
         **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
         "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
@@ -138,13 +145,13 @@ def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, An
 
 
 def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """One step up across the way, a share of the leg's length high, at a distance of its own."""
+    """Draws a run over one step up of `size` leg lengths, at a random distance ahead."""
     distance = float(p.nominal_stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
-    # From the start to where all feet are up at 70 % of the speed, and some more.
-    way = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5
-    counted = way / (0.7 * DEFAULT_COMMAND_SPEED)
+    # Distance until all feet are on the step, plus half a leg length, and the time for it at 70 % of the speed.
+    path_length = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5
+    duration = path_length / (0.7 * DEFAULT_COMMAND_SPEED)
     return {
-        **run_time(p, START_TIME + counted, counted),
+        **run_time(p, START_TIME + duration, duration),
         "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
         "step": size * p.length,
         "step_distance": distance,
@@ -152,7 +159,7 @@ def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]
 
 
 def boxes(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Boxes strewn about the ground, a share of the leg's length high."""
+    """Draws a run over scattered boxes of `size` leg lengths in height."""
     return {
         **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
         "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
@@ -161,12 +168,12 @@ def boxes(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any
 
 
 def delay(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Sensors that are late [s], and otherwise perfect."""
+    """Draws a run with delayed but otherwise exact sensors; the size is the delay [s]."""
     return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "delay": size}
 
 
 def noise(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Consumer sensors, their noise multiplied, 2 ms late."""
+    """Draws a run with consumer sensors and a delay of 2 ms; the size is the scale of the noise."""
     return {
         **run_time(p, RUN_TIME, EVALUATED_TIME),
         "velocity": draw_velocity(p, rng),
@@ -176,31 +183,31 @@ def noise(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any
 
 
 def strength(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Motors that deliver a share of their effort limits."""
+    """Draws a run with weak motors; the size is the available fraction of the effort limits."""
     return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "torque_scale": size}
 
 
 def nothing(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """No disturbance: the size is the speed [sqrt(g l)], in a direction at random."""
+    """Draws a run without disturbance in a random direction; the size is the speed [sqrt(g l)]."""
     x, y, _ = draw_velocity(p, rng)
     scale = size / DEFAULT_COMMAND_SPEED
     return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (scale * x, scale * y, 0.0)}
 
 
-#: All of them by name.
+#: All disturbances by name.
 DISTURBANCES: Mapping[str, Disturbance] = MappingProxyType(
     {
         "push-standing": Disturbance("push from the side, standing", "m/s", 0.5, 0.95, standing_push),
         "push": Disturbance("push from the side, trotting", "m/s", 0.5, 0.95, push),
         "friction": Disturbance("slippery ground", "", 0.4, 0.95, friction),
-        "payload": Disturbance("payload, the centre of mass moved with it", "m", 0.2, 0.95, shifted_payload),
-        "com": Disturbance("centre of mass moved", "m", 0.05, 0.8, com),
+        "payload": Disturbance("payload with displaced center of mass", "m", 0.2, 0.95, shifted_payload),
+        "com": Disturbance("displaced center of mass", "m", 0.05, 0.8, com),
         "slope": Disturbance("slope", "rad", math.radians(10.0), 0.9, slope),
         "strips": Disturbance("steps up and down", "l", 0.05, 0.9, strips),
         "step": Disturbance("one step up", "l", 0.1, 0.9, step),
-        "boxes": Disturbance("strewn boxes", "l", 0.1, 0.5, boxes),
-        "noise": Disturbance("noise of consumer sensors, 2 ms late", "", 1.0, 0.9, noise),
-        "delay": Disturbance("late sensors", "s", 10e-3, 0.5, delay),
+        "boxes": Disturbance("scattered boxes", "l", 0.1, 0.5, boxes),
+        "noise": Disturbance("noise of consumer sensors, 2 ms delay", "", 1.0, 0.9, noise),
+        "delay": Disturbance("delayed sensors", "s", 10e-3, 0.5, delay),
         "strength": Disturbance("weak motors", "of the limits", 0.27, 0.7, strength),
         "nothing": Disturbance("speed", "sqrt(g l)", DEFAULT_COMMAND_SPEED, 0.95, nothing),
     }

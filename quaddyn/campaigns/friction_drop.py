@@ -19,23 +19,23 @@ from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import TrialCampaign, draw_velocity, robot_proportions
 from .worker_memory import case_rng
 
-#: Yaw rates are drawn up to this [rad/s].
-TURN = 0.5
-#: Options of a controller that finds out how slippery the ground is, and of one that goes on assuming.
-BELIEVING = MappingProxyType(
+#: Maximum magnitude of the random yaw rate [rad/s].
+MAX_YAW_RATE = 0.5
+#: Options of a controller that estimates the friction from slip, and of one that assumes the nominal friction.
+FRICTION_OPTIONS = MappingProxyType(
     {"estimated": (("controller.friction", "estimated"),), "assumed": (("controller.friction", "nominal"),)}
 )
 
 
 @dataclass(frozen=True)
 class FrictionDrop:
-    """One kind of slippery ground.
+    """Sudden drop of the friction of the ground.
 
     Attributes:
-        friction: Coulomb's coefficient that the ground suddenly has.
-        bar: share of trials that should succeed.
-        duration: for how long [s]; 0 for good.
-        walks: whether a robot is to go on at the commanded velocity; else it only has to stay up.
+        friction: Coulomb friction coefficient after the drop.
+        bar: expected fraction of successful trials.
+        duration: duration of the drop [s]; 0: until the end.
+        walks: whether a success requires the commanded velocity; otherwise only an upright robot.
     """
 
     friction: float
@@ -44,23 +44,26 @@ class FrictionDrop:
     walks: bool = True
 
     def fields(self, p: Morphology, rng: np.random.Generator, dt: float) -> dict[str, Any]:
-        """Of a `Trial` in a direction at random, with a turn; it happens at some moment of the gait's period."""
+        """Draws the fields of a `Trial`: random direction and yaw rate, and a drop at a random phase of the gait."""
         x, y, _ = draw_velocity(p, rng)
-        turn, when = rng.uniform(-TURN, TURN), (START_TIME + rng.uniform(0.0, TROT_PERIOD)) * p.time_scale
+        yaw_rate, drop_time = (
+            rng.uniform(-MAX_YAW_RATE, MAX_YAW_RATE),
+            (START_TIME + rng.uniform(0.0, TROT_PERIOD)) * p.time_scale,
+        )
         seconds = round(((START_TIME + TROT_PERIOD + TIME_AFTER_PUSH) * p.time_scale + self.duration) / dt) * dt
         return {
             **run_time(p, EVALUATED_AFTER_PUSH, EVALUATED_AFTER_PUSH, dt),
             "seconds": seconds,
-            "velocity": (x, y, turn),
+            "velocity": (x, y, yaw_rate),
             "min_velocity_ratio": 0.0 if self.walks else -math.inf,
             "slip_friction": self.friction,
-            "slip_time": when,
+            "slip_time": drop_time,
             "slip_duration": self.duration,
         }
 
 
-#: All of them by name.
-SLIPS: Mapping[str, FrictionDrop] = MappingProxyType(
+#: All drops by name.
+FRICTION_DROPS: Mapping[str, FrictionDrop] = MappingProxyType(
     {
         "0.2": FrictionDrop(0.2, 0.9),
         "0.1-1s": FrictionDrop(0.1, 0.7, duration=1.0),
@@ -83,15 +86,19 @@ class FrictionDropCampaign(TrialCampaign):
     name: ClassVar[str] = "friction-drop"
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
-    slips: tuple[str, ...] = field(default=tuple(SLIPS), metadata={"help": f"some of {', '.join(SLIPS)}"})
+    slips: tuple[str, ...] = field(
+        default=tuple(FRICTION_DROPS), metadata={"help": f"some of {', '.join(FRICTION_DROPS)}"}
+    )
     friction: tuple[str, ...] = field(
-        default=tuple(BELIEVING), metadata={"help": "what the controller goes by: estimated, assumed"}
+        default=tuple(FRICTION_OPTIONS), metadata={"help": "friction of the controller: estimated, assumed"}
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
-    gait: str = field(default="trot", metadata={"help": "that the robots move with"})
-    dry: float = field(default=0.6, metadata={"help": "friction of the ground before"})
-    noise_scale: float = field(default=0.0, metadata={"help": "of sensors, 1: consumer parts, 2 ms late; 0: none"})
+    gait: str = field(default="trot", metadata={"help": "gait of the robots"})
+    dry: float = field(default=0.6, metadata={"help": "friction of the ground before the drop"})
+    noise_scale: float = field(
+        default=0.0, metadata={"help": "noise of the sensors relative to consumer parts, with 2 ms delay; 0: none"}
+    )
     max_velocity_error: float = field(
         default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
     )
@@ -100,8 +107,8 @@ class FrictionDropCampaign(TrialCampaign):
 
     def __post_init__(self) -> None:
         for kind, given, known in (
-            ("slip", self.slips, SLIPS),
-            ("friction", self.friction, BELIEVING),
+            ("slip", self.slips, FRICTION_DROPS),
+            ("friction", self.friction, FRICTION_OPTIONS),
             ("plant", self.plants, ALL_PLANTS),
         ):
             for name in given:
@@ -127,14 +134,14 @@ class FrictionDropCampaign(TrialCampaign):
 
     def case(self, source: str, slip: str, friction: str, plant: str, number: int) -> Trial:
         """Returns one case; a number has the same direction and phase of the gait for all robots, plants and drops."""
-        p, kind = robot_proportions(source), SLIPS[slip]
+        p, kind = robot_proportions(source), FRICTION_DROPS[slip]
         fields = kind.fields(p, case_rng(self.seed, number), self.dt)
         speed = math.hypot(*fields["velocity"][:2])
         return Trial(
             robot=source,
             plant=plant,
             gait=self.gait,
-            options=BELIEVING[friction],
+            options=FRICTION_OPTIONS[friction],
             dt=self.dt,
             max_velocity_error=self.max_velocity_error if kind.walks else None,
             unit_speed=speed,

@@ -38,11 +38,13 @@ class GaitCampaign(TrialCampaign):
         default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
     )
     speeds: tuple[float, ...] = field(
-        default=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), metadata={"help": "commanded [sqrt(g l)]"}
+        default=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), metadata={"help": "commanded speeds [sqrt(g l)]"}
     )
     directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    seconds: float = field(default=8.0, metadata={"help": "of each run [s]; velocities count after the first 4"})
+    seconds: float = field(
+        default=8.0, metadata={"help": "duration of each run [s]; velocities are averaged after the first 4 s"}
+    )
     max_velocity_error: float = field(
         default=0.15, metadata={"help": "largest velocity error that is a success, relative to the command"}
     )
@@ -68,6 +70,7 @@ class GaitCampaign(TrialCampaign):
         return self.robot
 
     def _grid(self) -> Iterator[tuple[str, str, str, float, str]]:
+        """Returns all combinations of robot, plant, gait, speed and direction."""
         return itertools.product(self.robot, self.plants, self.gaits, self.speeds, self.directions)
 
     def count(self) -> int:
@@ -77,8 +80,8 @@ class GaitCampaign(TrialCampaign):
     def cases(self) -> Iterator[Trial]:
         """Yields the cases robot by robot."""
         for source, plant, gait, speed, direction in self._grid():
-            unit = speed * robot_proportions(source).speed_scale
-            turn = speed / DEFAULT_COMMAND_SPEED * YAW_RATE
+            unit_speed = speed * robot_proportions(source).speed_scale
+            unit_turn = speed / DEFAULT_COMMAND_SPEED * YAW_RATE
             x, y, z = DIRECTIONS[direction]
             yield Trial(
                 robot=source,
@@ -87,11 +90,11 @@ class GaitCampaign(TrialCampaign):
                 dt=self.dt,
                 seconds=self.seconds,
                 averaging_time=self.seconds - 4.0,
-                velocity=(x * unit, y * unit, z * turn),
+                velocity=(x * unit_speed, y * unit_speed, z * unit_turn),
                 max_velocity_error=self.max_velocity_error,
                 min_velocity_ratio=0.0,
-                unit_speed=unit,
-                unit_turn=turn,
+                unit_speed=unit_speed,
+                unit_turn=unit_turn,
             )
 
 

@@ -24,9 +24,9 @@ class LogCase:
 
     Attributes:
         robot: catalogue name, path or URDF text.
-        root: "free", "planar" or "fixed"; None for what suits the robot.
+        root: "free", "planar" or "fixed"; None: chosen by the kind of robot.
         file: CSV or NPZ, as `quaddyn.identification.stream_samples` reads it.
-        content: digest of the file: another file of the same name is another case.
+        content: hash of the file, so that another file of the same name is another case.
         torque_noise, force_noise: see `Accumulator`.
     """
 
@@ -46,21 +46,27 @@ class IdentificationCampaign(Campaign[LogCase]):
     Case: ClassVar[type[LogCase]] = LogCase
 
     robot: str = field(metadata={"help": "catalogue name or URDF file"})
-    files: tuple[str, ...] = field(metadata={"help": "logs, CSV or NPZ, where every worker can read them"})
-    root: str | None = field(default=None, metadata={"help": "free, planar or fixed; default: what suits the robot"})
-    torque_noise: float | None = field(default=None, metadata={"help": "of the measured torques [N m]"})
-    force_noise: float | None = field(default=None, metadata={"help": "of the measured contact forces [N]"})
+    files: tuple[str, ...] = field(metadata={"help": "log files (CSV or NPZ) that every worker can read"})
+    root: str | None = field(
+        default=None, metadata={"help": "root joint: free, planar or fixed; default: by the kind of robot"}
+    )
+    torque_noise: float | None = field(
+        default=None, metadata={"help": "standard deviation of the measured torques [N m]"}
+    )
+    force_noise: float | None = field(
+        default=None, metadata={"help": "standard deviation of the measured contact forces [N]"}
+    )
 
     def __post_init__(self) -> None:
         if not self.files:
             raise ArgumentError("files: expected at least one")
 
     def count(self) -> int:
-        """How many files there are."""
+        """Returns the number of files."""
         return len(self.files)
 
     def cases(self) -> Iterator[LogCase]:
-        """File by file.
+        """Yields one case per file.
 
         Raises:
             OSError: a file cannot be read.
@@ -69,37 +75,37 @@ class IdentificationCampaign(Campaign[LogCase]):
             yield LogCase(
                 robot=self.robot,
                 root=self.root,
-                file=str(Path(file).absolute()),  # workers have folders of their own
-                content=_digest(Path(file)),
+                file=str(Path(file).absolute()),  # workers may run in other folders
+                content=_hash_file(Path(file)),
                 torque_noise=self.torque_noise,
                 force_noise=self.force_noise,
             )
 
     def model_hash(self) -> str:
-        """Of the robot: more files may be added to a store."""
+        """Returns a hash of the robot, so that more files may be added to a store."""
         return hash_texts(hash_robot(self.robot, root=self.root))
 
     def run(self, case: LogCase) -> Record:
-        """Read a file.
+        """Computes the QR factors of a file.
 
         Returns:
-            "samples", how many it holds, and "factors", `Accumulator.dump` as base64 text.
+            "samples", the number of samples, and "factors", `Accumulator.dump` as base64 text.
 
         Raises:
-            ArgumentError: it is no data set of this robot, or has changed since the case was made.
+            ArgumentError: the file is not a data set of this robot, or has changed since the case was made.
         """
-        if _digest(Path(case.file)) != case.content:
-            raise ArgumentError(f"{case.file}: it has changed since the campaign began")
-        machine = load_cached_robot(case.robot, root=case.root)
-        gathered = make_accumulator(case)
-        for part in stream_samples(case.file, machine):
-            gathered.add(part)
-        return {"samples": gathered.samples, "factors": base64.b64encode(gathered.dump()).decode("ascii")}
+        if _hash_file(Path(case.file)) != case.content:
+            raise ArgumentError(f"{case.file}: the file has changed since the campaign began; start a new campaign")
+        robot = load_cached_robot(case.robot, root=case.root)
+        accumulator = make_accumulator(case)
+        for samples in stream_samples(case.file, robot):
+            accumulator.add(samples)
+        return {"samples": accumulator.samples, "factors": base64.b64encode(accumulator.dump()).decode("ascii")}
 
 
 def make_accumulator(case: LogCase) -> Accumulator:
     """Returns an empty accumulator for the robot and noise of a case."""
-    base = _base(case.robot, case.root)
+    base = _cached_base_parameters(case.robot, case.root)
     return Accumulator(base, torque_noise=case.torque_noise, force_noise=case.force_noise)
 
 
@@ -111,7 +117,7 @@ def merge_results(results: Iterable[tuple[LogCase, Record | Failure]]) -> Accumu
     parallel and sequential QR and LU factorizations").
 
     Args:
-        results: such as ``run(campaign, ...).results``.
+        results: cases with their records, such as ``run(campaign, ...).results``.
 
     Raises:
         ArgumentError: no result, or a file without a record.
@@ -129,21 +135,23 @@ def merge_results(results: Iterable[tuple[LogCase, Record | Failure]]) -> Accumu
 
 
 def merge_accumulators(parts: Sequence[Accumulator]) -> Accumulator:
-    """Merges accumulators pair by pair, into the first of each pair, and returns the last one left."""
+    """Merges accumulators pair by pair, into the first of each pair, and returns the merged one."""
     while len(parts) > 1:
-        for one, other in zip(parts[::2], parts[1::2], strict=False):
-            one.merge(other)
+        for first, second in zip(parts[::2], parts[1::2], strict=False):
+            first.merge(second)
         parts = parts[::2]
     return parts[0]
 
 
 @functools.lru_cache(maxsize=16)
-def _base(source: str, root: str | None) -> BaseParameters:
-    machine: Robot = load_cached_robot(source, root=root)
-    return base_parameters(machine)
+def _cached_base_parameters(source: str, root: str | None) -> BaseParameters:
+    """Returns the base parameters of a robot, cached by source and root."""
+    robot: Robot = load_cached_robot(source, root=root)
+    return base_parameters(robot)
 
 
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
+    """Returns a hash of the content of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 

@@ -17,12 +17,12 @@ from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proporti
 from .trial_runner import COMMAND_START_TIME
 from .trial_terrain import FIELD, LEAD, STEPS
 
-#: Level ground after the last edge, and what a robot at the commanded speed goes before it is counted [l].
-BEYOND, AWAY = 0.4, 1.0
-#: How many times as long as at the commanded speed a run may take.
-PATIENCE = 2.0
-#: Options of a controller that finds out which feet touch, and of one that trusts its schedule.
-TOUCHING = MappingProxyType(
+#: Length of level ground after the last edge, and distance added to the course for the time limit [l].
+RUN_OUT_LENGTH, EXTRA_DISTANCE = 0.4, 1.0
+#: Time limit of a run, divided by its duration at the commanded speed.
+TIME_LIMIT_FACTOR = 2.0
+#: Options of a controller that estimates contacts, and of one that assumes the contact schedule.
+CONTACT_DETECTION_OPTIONS = MappingProxyType(
     {
         "estimated": (("controller.contact_detection", "estimated"),),
         "scheduled": (("controller.contact_detection", "scheduled"),),
@@ -32,14 +32,14 @@ TOUCHING = MappingProxyType(
 
 @dataclass(frozen=True)
 class ObstacleCourse:
-    """One kind of ground; lengths are in leg lengths.
+    """Terrain ahead of the robot; lengths are in leg lengths.
 
     Attributes:
-        size: rise of each step, negative down; greatest height of rubble; amplitude of a relief.
-        bar: share of trials that should succeed.
-        kind: field of `Trial` that makes it: "stairs", "rubble" or "relief".
+        size: rise of each step, negative down; maximum height of rubble; amplitude of a relief.
+        bar: expected fraction of successful trials.
+        kind: field of `Trial` that selects it: "stairs", "rubble" or "relief".
         tread: depth of each step.
-        terrain_known: whether the controller is given the heights.
+        terrain_known: whether the controller has a terrain map.
     """
 
     size: float
@@ -50,29 +50,35 @@ class ObstacleCourse:
 
     @property
     def length(self) -> float:
-        """From its first edge on, along the floor."""
+        """Horizontal length from the first edge on [leg lengths]."""
         return STEPS * self.tread if self.kind == "stairs" else FIELD
 
     @property
     def rise(self) -> float:
-        """From its first edge to its last."""
+        """Height of the last edge above the first [leg lengths]."""
         return STEPS * self.size if self.kind == "stairs" else 0.0
 
     def fields(self, length: float, speed: float, dt: float) -> dict[str, Any]:
-        """Of a `Trial` on legs of a length [m], straight ahead at a speed [m/s]."""
-        way = LEAD + AWAY + math.hypot(self.length, self.rise)
-        seconds = round(PATIENCE * (COMMAND_START_TIME + way * length / speed) / dt) * dt
-        out = {
+        """Returns the fields of a `Trial` straight ahead over the terrain.
+
+        Args:
+            length: leg length [m].
+            speed: commanded speed [m/s].
+            dt: period of controller and plant [s].
+        """
+        distance = LEAD + EXTRA_DISTANCE + math.hypot(self.length, self.rise)
+        seconds = round(TIME_LIMIT_FACTOR * (COMMAND_START_TIME + distance * length / speed) / dt) * dt
+        fields = {
             self.kind: self.size * length,
             "terrain_known": self.terrain_known,
-            "course_interval": (LEAD * length, (LEAD + self.length + BEYOND) * length),
+            "course_interval": (LEAD * length, (LEAD + self.length + RUN_OUT_LENGTH) * length),
             "seconds": seconds,
             "averaging_time": seconds,
         }
-        return out | ({"tread": self.tread * length} if self.tread else {})
+        return fields | ({"tread": self.tread * length} if self.tread else {})
 
 
-#: All of them by name.
+#: All obstacles by name.
 OBSTACLES: Mapping[str, ObstacleCourse] = MappingProxyType(
     {
         "up-0.15-0.6": ObstacleCourse(0.15, tread=0.6),
@@ -111,10 +117,10 @@ class ObstacleCampaign(TrialCampaign):
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
-    gait: str = field(default="trot", metadata={"help": "that the robots move with"})
-    touching: str = field(default="estimated", metadata={"help": "how feet are felt: estimated, scheduled"})
-    friction: float = field(default=0.8, metadata={"help": "of the ground"})
-    speed: float = field(default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded [sqrt(g l)]"})
+    gait: str = field(default="trot", metadata={"help": "gait of the robots"})
+    touching: str = field(default="estimated", metadata={"help": "detection of foot contacts: estimated, scheduled"})
+    friction: float = field(default=0.8, metadata={"help": "friction coefficient of the ground"})
+    speed: float = field(default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded speed [sqrt(g l)]"})
     max_velocity_error: float = field(
         default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
     )
@@ -126,8 +132,8 @@ class ObstacleCampaign(TrialCampaign):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)
-        if self.touching not in TOUCHING:
-            raise UnknownNameError("touching", self.touching, TOUCHING)
+        if self.touching not in CONTACT_DETECTION_OPTIONS:
+            raise UnknownNameError("touching", self.touching, CONTACT_DETECTION_OPTIONS)
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
         find_gait(self.gait)
@@ -159,7 +165,7 @@ class ObstacleCampaign(TrialCampaign):
             robot=source,
             plant=plant,
             gait=self.gait,
-            options=TOUCHING[self.touching],
+            options=CONTACT_DETECTION_OPTIONS[self.touching],
             dt=self.dt,
             velocity=(speed, 0.0, 0.0),
             min_velocity_ratio=0.0,

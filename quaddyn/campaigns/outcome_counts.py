@@ -13,7 +13,7 @@ from .campaign import Campaign, Failure
 from .store import StoredCase
 
 #: Number of examples stored for each reason.
-_EXAMPLES = 5
+MAX_EXAMPLES = 5
 
 
 @renamed_attributes(of="from_rows")
@@ -43,29 +43,30 @@ class OutcomeCounts:
 
     @classmethod
     def from_rows(cls, campaign: Campaign[Any], rows: Iterable[StoredCase]) -> Self:
-        """Counts the results of a campaign."""
-        successes = poison = 0
+        """Counts the outcomes of the stored cases of a campaign."""
+        successes = killed_workers = 0
         failures: Counter[str] = Counter()
         errors: Counter[str] = Counter()
         examples: dict[str, tuple[int, ...]] = {}
         for row in rows:
             if isinstance(row.result, Failure):
-                reason = "poison" if row.result.killed_workers else _kind(row.result.error)
+                reason = "poison" if row.result.killed_workers else _without_numbers(row.result.error)
                 if row.result.killed_workers:
-                    poison += 1
+                    killed_workers += 1
                 else:
                     errors[reason] += 1
             else:
-                why = campaign.failure_reason(row.result)
-                if why is None:
+                failure_reason = campaign.failure_reason(row.result)
+                if failure_reason is None:
                     successes += 1
                     continue
-                failures[reason := why] += 1
-            there = examples.get(reason, ())
-            if len(there) < _EXAMPLES:
-                examples[reason] = (*there, row.number)
-        return cls(successes, dict(failures.most_common()), dict(errors.most_common()), poison, examples)
+                failures[reason := failure_reason] += 1
+            numbers = examples.get(reason, ())
+            if len(numbers) < MAX_EXAMPLES:
+                examples[reason] = (*numbers, row.number)
+        return cls(successes, dict(failures.most_common()), dict(errors.most_common()), killed_workers, examples)
 
 
-def _kind(error: str) -> str:
+def _without_numbers(error: str) -> str:
+    """Returns the first line of an error with its numbers replaced by "…", so that similar errors count together."""
     return re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "…", error.partition("\n")[0])

@@ -15,9 +15,9 @@ from ..deprecation import RENAMED
 from ..errors import ArgumentError, ArgumentTypeError
 
 T = TypeVar("T")
-#: What cases and options may hold: these, and tuples of them.  Records hold no tuples.
+#: Types of the values of cases and options, which may also be tuples of them, and of records, which may not.
 PlainValue = float | int | bool | str | None
-#: Characters of a foreign text that messages show.
+#: Maximum number of characters of a text of a file in an error message.
 MAX_SHOWN_CHARACTERS = 200
 
 
@@ -32,7 +32,9 @@ def encode(value: object) -> str:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(f"{type(value).__qualname__}: expected a dataclass of plain values")
     kind = type(value).__qualname__
-    return _text({f.name: _checked(getattr(value, f.name), f"{kind}.{f.name}") for f in dataclasses.fields(value)})
+    return _to_json(
+        {f.name: _to_json_value(getattr(value, f.name), f"{kind}.{f.name}") for f in dataclasses.fields(value)}
+    )
 
 
 def decode(kind: type[T], text: object) -> T:
@@ -46,15 +48,15 @@ def decode(kind: type[T], text: object) -> T:
         ArgumentError: the text does not match the dataclass or the types of its fields.
     """
     try:
-        values = {_present_name(kind, name): _tuples(value) for name, value in _object(text).items()}
+        values = {_present_name(kind, name): _lists_to_tuples(value) for name, value in _decode_object(text).items()}
         _check_fields(kind, values)
         return kind(**values)
-    except Exception as error:  # a dataclass may refuse its fields by any exception
-        raise ArgumentError(f"{shorten(text)} is no {kind.__qualname__}: {shorten(error)}") from error
+    except Exception as error:  # a dataclass may reject its fields by any exception
+        raise ArgumentError(f"{shorten(text)} is not a {kind.__qualname__}: {shorten(error)}") from error
 
 
 def _present_name(kind: type[Any], name: str) -> str:
-    """Returns the name of a field of a dataclass, which a text of an earlier version has under its old name."""
+    """Returns the present name of a field that may have the name of an earlier version."""
     return RENAMED.get(f"{kind.__module__}.{kind.__qualname__}({name})", name)
 
 
@@ -77,7 +79,7 @@ def encode_record(record: Mapping[str, object]) -> str:
         if not isinstance(name, str) or not (item is None or isinstance(item, (bool, int, float, str))):
             raise ArgumentTypeError(f"record[{name!r}]: expected a number, text, bool or None, got {value!r}")
         plain[name] = item
-    return _text(plain)
+    return _to_json(plain)
 
 
 def decode_record(text: object) -> dict[str, PlainValue]:
@@ -87,19 +89,19 @@ def decode_record(text: object) -> dict[str, PlainValue]:
         ArgumentError: the text is not a record.
     """
     try:
-        found = _object(text)
+        found = _decode_object(text)
         if wrong := [name for name, value in found.items() if not isinstance(value, PlainValue)]:
             raise ArgumentTypeError(f"{wrong[0]!r}: expected a number, text, bool or None")
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{shorten(text)} is no record: {shorten(error)}") from error
+        raise ArgumentError(f"{shorten(text)} is not a record: {shorten(error)}") from error
     return found
 
 
-def _object(text: object) -> dict[str, Any]:
-    """A JSON object.
+def _decode_object(text: object) -> dict[str, Any]:
+    """Decodes a JSON object.
 
     Raises:
-        ValueError, RecursionError: it is none.
+        ValueError, RecursionError: the text is not a JSON object.
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"expected text, got {type(text).__name__}")
@@ -111,47 +113,47 @@ def _object(text: object) -> dict[str, Any]:
 
 def shorten(text: object) -> str:
     """Returns a text for messages: at most `MAX_SHOWN_CHARACTERS` characters, control characters escaped."""
-    whole = str(text) if isinstance(text, Exception) else repr(text)
-    whole = "".join(c if c.isprintable() else repr(c)[1:-1] for c in whole[: MAX_SHOWN_CHARACTERS + 1])
-    return whole if len(whole) <= MAX_SHOWN_CHARACTERS else f"{whole[:MAX_SHOWN_CHARACTERS]}..."
+    shown = str(text) if isinstance(text, Exception) else repr(text)
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown[: MAX_SHOWN_CHARACTERS + 1])
+    return shown if len(shown) <= MAX_SHOWN_CHARACTERS else f"{shown[:MAX_SHOWN_CHARACTERS]}..."
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, tuple[Any, Any]]:
-    """Returns the annotation and default of each field; nothing if annotations cannot be resolved."""
+def _field_types(kind: type[Any]) -> dict[str, tuple[Any, Any]]:
+    """Returns the annotation and default of each field by name; {} if annotations cannot be resolved."""
     try:
         hints = typing.get_type_hints(kind)
-    except Exception:  # names that only a type checker knows
+    except Exception:  # names that are imported only for type checking
         return {}
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {field.name: (hints.get(field.name, Any), field.default) for field in fields}
 
 
 def _check_fields(kind: Any, values: Mapping[str, object]) -> None:
-    """Refuse values that are not of the types that the fields of a dataclass are annotated with.
+    """Rejects values whose types differ from the annotations of the fields of a dataclass.
 
     Raises:
-        ArgumentTypeError: naming the field.
+        ArgumentTypeError: a value of another type; the message names the field.
     """
-    hints = _hints(kind)
+    hints = _field_types(kind)
     for name, value in values.items():
         hint, default = hints.get(name, (Any, None))
-        if type(value) is not hint and not _fits(value, hint) and value != default:
+        if type(value) is not hint and not _has_type(value, hint) and value != default:
             expected = hint.__name__ if isinstance(hint, type) else hint
             raise ArgumentTypeError(f"{name}: expected {expected}, got {shorten(value)}")
 
 
-def _fits(value: object, hint: Any) -> bool:
+def _has_type(value: object, hint: Any) -> bool:
     """Returns whether a plain value is of an annotated type; numbers may be of any numeric type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, each) for each in inner)
+        return any(_has_type(value, each) for each in inner)
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         if len(inner) == 2 and inner[1] is Ellipsis:
-            return all(_fits(each, inner[0]) for each in value)
-        return len(value) == len(inner) and all(map(_fits, value, inner))
+            return all(_has_type(each, inner[0]) for each in value)
+        return len(value) == len(inner) and all(map(_has_type, value, inner))
     if hint in (bool, int, float):
         return isinstance(value, (bool, int, float))
     if hint in (str, tuple):
@@ -159,17 +161,20 @@ def _fits(value: object, hint: Any) -> bool:
     return value is None if hint is type(None) else True
 
 
-def _text(value: object) -> str:
+def _to_json(value: object) -> str:
+    """Returns a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _checked(value: object, where: str) -> object:
+def _to_json_value(value: object, where: str) -> object:
+    """Returns a plain value with tuples as lists, or raises an error that names the field `where`."""
     if isinstance(value, tuple):
-        return [_checked(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return [_to_json_value(item, f"{where}[{i}]") for i, item in enumerate(value)]
     if value is None or type(value) in (bool, int, float, str):
         return value
     raise ArgumentTypeError(f"{where}: expected str, int, float, bool, None or a tuple of them, got {value!r}")
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _lists_to_tuples(value: Any) -> Any:
+    """Returns a decoded value with lists as tuples."""
+    return tuple(_lists_to_tuples(item) for item in value) if isinstance(value, list) else value

@@ -16,12 +16,12 @@ from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import TrialCampaign, draw_velocity, robot_proportions
 from .worker_memory import case_rng
 
-#: From how many directions pushes come, evenly spread over the circle.
-DIRECTIONS = 8
-#: Cycles until a gait that begins as a trot is itself.
-CHANGING = 4.0
-#: How long a run goes on after a push, and how much of that counts for its speed [sqrt(l/g)].
-AFTER, LATE = 16.0, 6.0
+#: Number of push directions, evenly spread over the circle.
+N_DIRECTIONS = 8
+#: Number of cycles of the transition of gaits that begin as a trot.
+TRANSITION_CYCLES = 4.0
+#: Duration of a run after a push, and evaluated time at its end [sqrt(l/g)].
+TIME_AFTER_PUSH, EVALUATED_AFTER_PUSH = 16.0, 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,10 @@ class PushCampaign(TrialCampaign):
         default=(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), metadata={"help": "change of the velocity [sqrt(g l)]"}
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    trials: int = field(default=8, metadata={"help": f"of each, from {DIRECTIONS} directions in turn"})
-    duration: float = field(default=0.1, metadata={"help": "of a push [s]"})
+    trials: int = field(
+        default=8, metadata={"help": f"trials of each combination, from {N_DIRECTIONS} directions in turn"}
+    )
+    duration: float = field(default=0.1, metadata={"help": "duration of a push [s]"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
@@ -77,9 +79,9 @@ class PushCampaign(TrialCampaign):
         p, kind = robot_proportions(source), GAITS[gait]
         rng = case_rng(self.seed, number)
         velocity, phase = draw_velocity(p, rng), rng.uniform()
-        changes = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant
-        when = START_TIME + kind.period * (phase + (CHANGING if changes else 0.0))
-        times: dict[str, Any] = run_time(p, when + AFTER, LATE, self.dt)
+        starts_as_trot = kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant
+        push_time = START_TIME + kind.period * (phase + (TRANSITION_CYCLES if starts_as_trot else 0.0))
+        times: dict[str, Any] = run_time(p, push_time + TIME_AFTER_PUSH, EVALUATED_AFTER_PUSH, self.dt)
         return Trial(
             robot=source,
             plant=plant,
@@ -88,8 +90,8 @@ class PushCampaign(TrialCampaign):
             **times,
             velocity=velocity if kind.has_swing_phase else (0.0, 0.0, 0.0),
             push=size * p.speed_scale,
-            push_direction=2.0 * math.pi * (number % DIRECTIONS) / DIRECTIONS,
-            push_time=when * p.time_scale,
+            push_direction=2.0 * math.pi * (number % N_DIRECTIONS) / N_DIRECTIONS,
+            push_time=push_time * p.time_scale,
             push_duration=self.duration,
             seed=self.seed,
             number=number,

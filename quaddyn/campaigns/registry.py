@@ -1,4 +1,4 @@
-"""Campaigns by name."""
+"""Registry of campaigns by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from ..errors import CampaignError, UnknownNameError
 from .campaign import Campaign
 
-#: ``module:class`` by name; imported on request.  Packages add theirs with entry points "quaddyn.campaigns".
+#: ``module:class`` by name; imported on request. Other packages register campaigns by entry points of the group
+#: "quaddyn.campaigns".
 BUILT_IN_CAMPAIGNS: dict[str, str] = {
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
     "friction-drop": "quaddyn.campaigns.friction_drop:FrictionDropCampaign",
@@ -47,34 +48,35 @@ def find(name: str) -> type[Campaign[Any]]:
     """
     name = current_name(name)
     if name in BUILT_IN_CAMPAIGNS:
-        return _attribute(BUILT_IN_CAMPAIGNS[name])  # type: ignore[no-any-return]
+        return _import_attribute(BUILT_IN_CAMPAIGNS[name])  # type: ignore[no-any-return]
     for point in entry_points(group="quaddyn.campaigns", name=name):
         found: type[Campaign[Any]] = point.load()
         return found
     raise UnknownNameError("campaign", name, names())
 
 
-def import_campaign(place: str) -> type[Campaign[Any]]:
-    """Imports the class of a campaign that is not registered, which the user has named.
+def import_campaign(path: str) -> type[Campaign[Any]]:
+    """Imports the class of a campaign that is not registered.
 
     Args:
-        place: "module:class".
+        path: "module:class".
 
     Raises:
-        CampaignError: it cannot be imported, or is not a campaign.
+        CampaignError: the class cannot be imported, or is not a campaign.
     """
     try:
-        found = _attribute(place)
+        found = _import_attribute(path)
     except (ImportError, AttributeError, ValueError) as error:
         raise CampaignError(
-            f"campaign {place!r}: expected module:class, and it cannot be imported here ({error}); if the module is a "
+            f"campaign {path!r}: expected module:class, and it cannot be imported here ({error}); if the module is a "
             "file, put the file's folder on PYTHONPATH"
         ) from error
     if not (isinstance(found, type) and issubclass(found, Campaign)):
-        raise CampaignError(f"campaign {place!r}: no subclass of quaddyn.campaigns.Campaign")
+        raise CampaignError(f"campaign {path!r}: expected a subclass of quaddyn.campaigns.Campaign, got {found!r}")
     return found
 
 
-def _attribute(place: str) -> Any:
-    module, _, kind = place.partition(":")
+def _import_attribute(path: str) -> Any:
+    """Imports ``module:name`` and returns the attribute."""
+    module, _, kind = path.partition(":")
     return getattr(importlib.import_module(module), kind)

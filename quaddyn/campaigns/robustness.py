@@ -24,15 +24,15 @@ class RobustnessCampaign(TrialCampaign):
     name: ClassVar[str] = "robustness"
 
     robot: str = field(default="go2", metadata={"help": "catalogue name or URDF file"})
-    trials: int = field(default=100, metadata={"help": "of each disturbance in each plant"})
+    trials: int = field(default=100, metadata={"help": "trials of each disturbance in each plant"})
     disturbances: tuple[str, ...] = field(
-        default=(), metadata={"help": f"some of {', '.join(DISTURBANCES)}; by default all but the last"}
+        default=(), metadata={"help": f"some of {', '.join(DISTURBANCES)}; default: all but the last"}
     )
     size: float | None = field(
-        default=None, metadata={"help": "of the one disturbance that is named; by default what most should survive"}
+        default=None, metadata={"help": "size of the disturbance, if only one is selected; default: its default size"}
     )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
-    gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
+    gait: str = field(default="trot", metadata={"help": "gait of the robot"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
@@ -45,7 +45,9 @@ class RobustnessCampaign(TrialCampaign):
                 if name not in known:
                     raise UnknownNameError(kind, name, known)
         if self.size is not None and len(self.disturbances) != 1:
-            raise ArgumentError("size: goes with one disturbance, named by `disturbances`")
+            raise ArgumentError(
+                f"size: only accepted with one disturbance, got {len(self.disturbances)}; select one by `disturbances`"
+            )
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
 
@@ -56,7 +58,7 @@ class RobustnessCampaign(TrialCampaign):
 
     @property
     def chosen(self) -> dict[str, Disturbance]:
-        """The disturbances by name."""
+        """Selected disturbances by name."""
         names = self.disturbances or tuple(name for name in DISTURBANCES if name != "nothing")
         return {name: DISTURBANCES[name] for name in names}
 

@@ -1,4 +1,4 @@
-"""Small charts as SVG text: polar plots, lines, and success over a level; colours are the page's own."""
+"""Small charts as SVG text: polar plots, lines, and success over a level; the page defines the colors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-#: Size of a chart, and room for its numbers [px].
+#: Size of a chart and its margins [px].
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 340, 220, 48, 12, 12, 40
 
 
@@ -17,7 +17,7 @@ class Series:
 
     Attributes:
         label: label of the legend and of the tooltip.
-        color: index of one of the page's colours.
+        color: index of one of the page's colors.
         points: x and y; those without y leave a gap.
     """
 
@@ -28,7 +28,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers to pixels."""
+    """Linear map from numbers to pixels.
+
+    Attributes:
+        low, high: range of the numbers.
+        start, end: pixels of `low` and `high`.
+    """
 
     low: float
     high: float
@@ -36,53 +41,53 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Where a number is."""
+        """Returns the pixel of a number."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def ticks(self, most: int = 6) -> list[float]:
-        """Round numbers within it, at most so many."""
-        step = 10.0 ** math.floor(math.log10((self.high - self.low) / most))
-        step *= next(k for k in (1, 2, 5, 10, 20) if (self.high - self.low) / (k * step) <= most)
+    def ticks(self, max_count: int = 6) -> list[float]:
+        """Returns at most about `max_count` round numbers within the range, for tick marks."""
+        step = 10.0 ** math.floor(math.log10((self.high - self.low) / max_count))
+        step *= next(k for k in (1, 2, 5, 10, 20) if (self.high - self.low) / (k * step) <= max_count)
         first = math.ceil(self.low / step - 1e-9)
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def lines(series: Sequence[Series], x_label: str, y_label: str, *, most: float | None = None) -> str:
-    """Lines with dots, both axes from 0.
+def lines(series: Sequence[Series], x_label: str, y_label: str, *, y_max: float | None = None) -> str:
+    """Draws lines with dots; both axes begin at 0.
 
     Args:
-        series: at least one with a point.
-        x_label: with its unit.
-        y_label: with its unit.
-        most: end of the y axis; by default beyond the largest value.
+        series: lines, at least one of them with a point.
+        x_label: label of the x axis, with its unit.
+        y_label: label of the y axis, with its unit.
+        y_max: end of the y axis; None: 8 % above the largest value.
     """
-    xs = [x for s in series for x, _ in s.points]
-    ys = [y for s in series for _, y in s.points if y is not None]
-    top = most if most is not None else 1.08 * max(ys, default=1.0) or 1.0
+    xs = [x for line in series for x, _ in line.points]
+    ys = [y for line in series for _, y in line.points if y is not None]
+    top = y_max if y_max is not None else 1.08 * max(ys, default=1.0) or 1.0
     x, y = _scales(max(xs, default=1.0), top)
     body = _axes(x, y, x_label, y_label)
-    for s in series:
+    for line in series:
         runs: list[list[str]] = [[]]
-        for a, b in s.points:
-            if b is None:
+        for x_value, y_value in line.points:
+            if y_value is None:
                 runs.append([])
             else:
-                runs[-1].append(f"{x(a):.1f},{y(b):.1f}")
-        body += "".join(f'<polyline class="line c{s.color}" points="{" ".join(run)}"/>' for run in runs if run)
+                runs[-1].append(f"{x(x_value):.1f},{y(y_value):.1f}")
+        body += "".join(f'<polyline class="line c{line.color}" points="{" ".join(run)}"/>' for run in runs if run)
         body += "".join(
-            f'<circle class="dot c{s.color}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3">'
-            f"<title>{escape(s.label)}: {b:.3g} at {a:.3g}</title></circle>"
-            for a, b in s.points
-            if b is not None
+            f'<circle class="dot c{line.color}" cx="{x(x_value):.1f}" cy="{y(y_value):.1f}" r="3">'
+            f"<title>{escape(line.label)}: {y_value:.3g} at {x_value:.3g}</title></circle>"
+            for x_value, y_value in line.points
+            if y_value is not None
         )
     return _svg(WIDTH, HEIGHT, body, f"{y_label} over {x_label}")
 
 
 def polar(series: Sequence[Series], unit: str) -> str:
-    """Values by direction: x of a point is its angle from straight ahead, counterclockwise [deg]; ahead is up."""
+    """Draws values by direction; x of a point is its angle from straight ahead, counterclockwise [deg]; ahead is up."""
     size, middle = 380, 190.0
-    most = max((y for s in series for _, y in s.points if y is not None), default=1.0) or 1.0
-    scale = Scale(0.0, 1.05 * most, 0.0, 130.0)
+    max_value = max((y for s in series for _, y in s.points if y is not None), default=1.0) or 1.0
+    scale = Scale(0.0, 1.05 * max_value, 0.0, 130.0)
     body = ""
     for tick in scale.ticks(4):
         if tick > 0.0:
@@ -93,19 +98,19 @@ def polar(series: Sequence[Series], unit: str) -> str:
     for angle, name in names.items():
         a = math.radians(angle)
         x, y = middle - 150.0 * math.sin(a), middle - 150.0 * math.cos(a)
-        near = f'{middle - 130 * math.sin(a):.1f}" y2="{middle - 130 * math.cos(a):.1f}'
-        body += f'<line class="grid" x1="{middle}" y1="{middle}" x2="{near}"/>'
+        line_end = f'{middle - 130 * math.sin(a):.1f}" y2="{middle - 130 * math.cos(a):.1f}'
+        body += f'<line class="grid" x1="{middle}" y1="{middle}" x2="{line_end}"/>'
         body += f'<text class="name" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{name}</text>'
     for s in series:
-        where = [
+        pixels = [
             (middle - scale(y or 0.0) * math.sin(math.radians(a)), middle - scale(y or 0.0) * math.cos(math.radians(a)))
             for a, y in s.points
         ]
-        body += f'<polygon class="area c{s.color}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in where)}"/>'
+        body += f'<polygon class="area c{s.color}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)}"/>'
         body += "".join(
             f'<circle class="dot c{s.color}" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(s.label)}: '
             f"{'no push' if v is None else f'{v:.3g} {escape(unit)}'} towards {a:.0f} degrees</title></circle>"
-            for (x, y), (a, v) in zip(where, s.points, strict=True)
+            for (x, y), (a, v) in zip(pixels, s.points, strict=True)
         )
     return _svg(size, size, body, f"largest push by direction [{unit}]")
 
@@ -116,8 +121,8 @@ class SuccessCurve:
 
     Attributes:
         label: label of the tooltip.
-        color: index of one of the page's colours.
-        points: value, share, and lower and upper end of its interval.
+        color: index of one of the page's colors.
+        points: value, fraction of successes, and lower and upper end of its confidence interval.
         claimed: value of the claim; None without one.
     """
 
@@ -127,29 +132,31 @@ class SuccessCurve:
     claimed: float | None
 
 
-def success(shares: Sequence[SuccessCurve], x_label: str) -> str:
+def success(curves: Sequence[SuccessCurve], x_label: str) -> str:
     """Draws fractions of success with their confidence intervals, and a line at each claimed value."""
-    values = [p[0] for s in shares for p in s.points]
+    values = [p[0] for curve in curves for p in curve.points]
     x = Scale(min(*values, 0.0), 1.03 * max(*values, 1e-9), LEFT, WIDTH - RIGHT)
     y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
     body = _axes(x, y, x_label, "success")
-    for s in shares:
-        if s.claimed is not None:
-            at = f"{x(s.claimed):.1f}"
-            body += f'<line class="claim c{s.color}" x1="{at}" y1="{TOP}" x2="{at}" y2="{HEIGHT - BOTTOM}"/>'
-        for value, share, below, above in s.points:
+    for curve in curves:
+        if curve.claimed is not None:
+            at = f"{x(curve.claimed):.1f}"
+            body += f'<line class="claim c{curve.color}" x1="{at}" y1="{TOP}" x2="{at}" y2="{HEIGHT - BOTTOM}"/>'
+        for value, fraction, below, above in curve.points:
             at = f"{x(value):.1f}"
-            body += f'<line class="bar c{s.color}" x1="{at}" y1="{y(below):.1f}" x2="{at}" y2="{y(above):.1f}"/>'
-            body += f'<circle class="dot c{s.color}" cx="{at}" cy="{y(share):.1f}" r="3">'
-            body += f"<title>{escape(s.label)}: {100 * share:.0f} % at {value:.3g}</title></circle>"
-    return _svg(WIDTH, HEIGHT, body, f"share of success over {x_label}")
+            body += f'<line class="bar c{curve.color}" x1="{at}" y1="{y(below):.1f}" x2="{at}" y2="{y(above):.1f}"/>'
+            body += f'<circle class="dot c{curve.color}" cx="{at}" cy="{y(fraction):.1f}" r="3">'
+            body += f"<title>{escape(curve.label)}: {100 * fraction:.0f} % at {value:.3g}</title></circle>"
+    return _svg(WIDTH, HEIGHT, body, f"fraction of success over {x_label}")
 
 
-def _scales(x_most: float, y_most: float) -> tuple[Scale, Scale]:
-    return Scale(0.0, 1.03 * x_most, LEFT, WIDTH - RIGHT), Scale(0.0, y_most, HEIGHT - BOTTOM, TOP)
+def _scales(x_max: float, y_max: float) -> tuple[Scale, Scale]:
+    """Returns the scales of both axes, from 0 to their largest values."""
+    return Scale(0.0, 1.03 * x_max, LEFT, WIDTH - RIGHT), Scale(0.0, y_max, HEIGHT - BOTTOM, TOP)
 
 
 def _axes(x: Scale, y: Scale, x_label: str, y_label: str) -> str:
+    """Draws both axes with grid, tick labels and names."""
     body = ""
     for tick in y.ticks(5):
         body += f'<line class="grid" x1="{LEFT}" y1="{y(tick):.1f}" x2="{WIDTH - RIGHT}" y2="{y(tick):.1f}"/>'
@@ -168,5 +175,6 @@ def _axes(x: Scale, y: Scale, x_label: str, y_label: str) -> str:
 
 
 def _svg(width: int, height: int, body: str, title: str) -> str:
+    """Returns an SVG element with a title for screen readers."""
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return f'<svg {size} role="img" aria-label="{escape(title)}">{body}</svg>'

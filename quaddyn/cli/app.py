@@ -16,21 +16,22 @@ from ..robot import CATALOGUE
 from ..version import __version__
 from .console import err, out
 
-#: Exit codes: a bad argument or file, and an interrupt (128 + SIGINT, as shells count).
-BAD, INTERRUPTED = 2, 130
-#: What the demo exits with where every check holds, but limits cut off more than a tenth of what was asked for.
-CUT = 3
-#: What a command exits with that was interrupted and has printed what it had; `main` makes `INTERRUPTED` of it.
-REPORTED = -INTERRUPTED
+#: Exit codes for an invalid argument or file, and for an interrupt (128 + SIGINT, as in shells).
+EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
+#: Exit code of the demo if all checks passed, but limits reduced a requested value by more than 10 %.
+EXIT_REDUCED = 3
+#: Exit code of a command that was interrupted and has printed its results so far; `main` replaces it by
+#: `EXIT_INTERRUPTED`.
+EXIT_INTERRUPTED_AFTER_REPORT = -EXIT_INTERRUPTED
 
-#: What typer raises for a bad command line: click's own class or its copy in typer, as the version has it.
+#: Exception of typer for an invalid command line: click's class, or its copy in typer, depending on the version.
 CommandLineError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Legged robots: URDF to trusted model, dynamics, torques, motion.",
+    help="Dynamics, whole-body control, locomotion and simulation of legged robots.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,  # or Rich takes the units in brackets for markup
+    rich_markup_mode=None,  # otherwise Rich interprets units in brackets as markup
 )
 
 
@@ -42,9 +43,13 @@ def robot_names(incomplete: str) -> list[str]:
 RobotArgument = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names)
 ]
-RootOption = Annotated[str | None, typer.Option(help="free, planar or fixed; default: what suits the robot")]
-PackagesOption = Annotated[list[Path] | None, typer.Option("--package", help="a package root for meshes; repeatable")]
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="of the live page; 0: a free one")]
+RootOption = Annotated[
+    str | None, typer.Option(help="root joint: free, planar or fixed; default: by the kind of robot")
+]
+PackagesOption = Annotated[
+    list[Path] | None, typer.Option("--package", help="ROS package folder to find meshes in; repeatable")
+]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="port of the live page; 0: any free port")]
 
 
 def main() -> None:
@@ -54,28 +59,28 @@ def main() -> None:
     as an object on stdout, with exit code 2. Ctrl-C gives exit code 130, after printing the results so far.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what a terminal or a pipe cannot spell is shown by its code
+        if isinstance(stream, io.TextIOWrapper):  # print characters outside the encoding as escapes
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except CommandLineError as error:
         if wants_json():
-            tell(error)
+            print_error(error)
         else:
             error.show()
         code = error.exit_code
     except (QuaddynError, OSError) as error:
-        tell(error)
-        code = BAD
+        print_error(error)
+        code = EXIT_BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:  # some versions of typer turn the exception into this by themselves
+        code = EXIT_INTERRUPTED
+    if code == EXIT_INTERRUPTED:  # some versions of typer return it instead of raising
         if wants_json():
             said = {"type": "KeyboardInterrupt", "message": "interrupted"}
-            print(json.dumps({"error": said, "exit_code": INTERRUPTED}))
+            print(json.dumps({"error": said, "exit_code": EXIT_INTERRUPTED}))
         else:
             err.print("interrupted", highlight=False)
-    sys.exit(INTERRUPTED if code == REPORTED else code if isinstance(code, int) else 0)
+    sys.exit(EXIT_INTERRUPTED if code == EXIT_INTERRUPTED_AFTER_REPORT else code if isinstance(code, int) else 0)
 
 
 def wants_json() -> bool:
@@ -83,18 +88,22 @@ def wants_json() -> bool:
     return "--json" in sys.argv[1:]
 
 
-def tell(error: Exception) -> None:
+def print_error(error: Exception) -> None:
     """Prints an error as text, or as JSON with --json."""
     message = error.format_message() if isinstance(error, CommandLineError) else str(error)
     if wants_json():
-        print(json.dumps({"error": {"type": type(error).__name__, "message": message}, "exit_code": BAD}, indent=2))
+        print(
+            json.dumps(
+                {"error": {"type": type(error).__name__, "message": message}, "exit_code": EXIT_BAD_INPUT}, indent=2
+            )
+        )
     else:
         err.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
 
 
 @app.callback(invoke_without_command=True)
 def version_option(version: Annotated[bool, typer.Option("--version", help="print the version")] = False) -> None:
-    """Legged robots: URDF to trusted model, dynamics, torques, motion."""
+    """Dynamics, whole-body control, locomotion and simulation of legged robots."""
     if version:
         out.print(__version__)
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""`quaddyn campaign`: many runs of one experiment; what they came to; any of them again."""
+"""`quaddyn campaign`: runs many cases of an experiment, summarizes stored results, and replays cases."""
 
 from __future__ import annotations
 
@@ -27,30 +27,38 @@ from ..campaigns.plain_values import encode_record
 from ..campaigns.registry import find, import_campaign, names
 from ..errors import ArgumentError
 from .app import app
-from .campaign_options import command, renamed_fields_of
-from .console import check_writable, count, err, is_terminal, out, say, wait_for_interrupt
+from .campaign_options import make_command, renamed_fields_of
+from .console import campaign_progress, check_writable, err, is_terminal, out, print_text, wait_for_interrupt
 from .renamed_options import renamed_options, warn_renamed
 
 if TYPE_CHECKING:
     from ..campaigns import Summary
 
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="file of results")]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="file with stored results")]
 CampaignOption = Annotated[
-    str | None, typer.Option("--campaign", metavar="MODULE:CLASS", help="of the store's campaign, if not registered")
+    str | None,
+    typer.Option(
+        "--campaign", metavar="MODULE:CLASS", help="class of the campaign of the store, if it is not registered"
+    ),
 ]
-StoreOption = Annotated[Path | None, typer.Option(help="file of results, made or gone on with; default: none is kept")]
+StoreOption = Annotated[
+    Path | None, typer.Option(help="file for the results, created or continued; default: results are not stored")
+]
 WorkersOption = Annotated[
-    int | None, typer.Option(min=0, help="processes; 0: this one, case after case; default: one for each core")
+    int | None, typer.Option(min=0, help="number of processes; 0: run in this process; default: one per core")
 ]
 DaskOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT, tls://HOST:PORT, or local:N (extra: cluster)")
+    str | None,
+    typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT, tls://HOST:PORT, or local:N (needs quaddyn[cluster])"),
 ]
-CaOption = Annotated[Path | None, typer.Option(help="certificate authority of a tls:// scheduler")]
-CertOption = Annotated[Path | None, typer.Option(help="our certificate for a tls:// scheduler")]
-KeyOption = Annotated[Path | None, typer.Option(help="our key for a tls:// scheduler")]
-BatchOption = Annotated[int, typer.Option(min=1, help="cases sent to a worker at a time; more for short cases")]
+CaOption = Annotated[Path | None, typer.Option(help="file of the certificate authority for a tls:// scheduler")]
+CertOption = Annotated[Path | None, typer.Option(help="file of the client certificate for a tls:// scheduler")]
+KeyOption = Annotated[Path | None, typer.Option(help="file of the client key for a tls:// scheduler")]
+BatchOption = Annotated[
+    int, typer.Option(min=1, help="number of cases sent to a worker at a time; larger for short cases")
+]
 IgnoreMismatchOption = Annotated[
-    bool, typer.Option("--ignore-mismatch", help="continue a store of another version or robot model")
+    bool, typer.Option("--ignore-mismatch", help="continue a store that another version or robot model wrote")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable result")]
 COMMON: dict[str, tuple[Any, Any]] = {
@@ -71,8 +79,8 @@ RENAMED_OPTIONS = {"--force": "--ignore-mismatch"}
 RENAMED_CAMPAIGNS = {"agreement": "verification", "reach": "velocity-limits", "slippery": "friction-drop"}
 
 
-class _Registered(typer.core.TyperGroup):
-    """Group with the commands of this module and one command for each registered campaign, made on demand."""
+class _CampaignGroup(typer.core.TyperGroup):
+    """Command group with the commands of this module and one per registered campaign, created on demand."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [*names(), *super().list_commands(ctx)]
@@ -83,17 +91,18 @@ class _Registered(typer.core.TyperGroup):
             name = RENAMED_CAMPAIGNS[name]
         if name not in names():
             return super().get_command(ctx, name)
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)  # as that of `app`
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)  # the same setting as in `app`
         kind = find(name)
         options = renamed_options(f"campaign {name}", RENAMED_OPTIONS | renamed_fields_of(kind))
-        single.command(name, cls=options)(command(kind, _run, COMMON))
+        single.command(name, cls=options)(make_command(kind, _run, COMMON))
         return typer.main.get_command(single)
 
 
 campaign_app = typer.Typer(
-    cls=_Registered,
+    cls=_CampaignGroup,
     no_args_is_help=True,
-    help="Many runs of one experiment, on every core or a cluster; exit code 1 if a case raised or killed its workers.",
+    help="Run many cases of an experiment on all cores or a cluster; exit code 1 if a case raised an error or killed "
+    "its workers.",
 )
 app.add_typer(campaign_app, name="campaign")
 
@@ -111,11 +120,11 @@ def resume(
     ignore_mismatch: IgnoreMismatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the cases of a campaign that are not in its store yet, with its last options."""
-    with _opened(store, campaign) as there:
-        found = there.campaign
+    """Continue a campaign: run the cases that are not in its store yet, with the options of its last run."""
+    with _open_store(store, campaign) as opened:
+        stored_campaign = opened.campaign
     _run(
-        found,
+        stored_campaign,
         store=store,
         workers=workers,
         dask=dask,
@@ -130,86 +139,98 @@ def resume(
 
 @campaign_app.command()
 def show(store: StoreArgument, campaign: CampaignOption = None, as_json: JsonOption = False) -> None:
-    """What is in a store: successes with the exact 95 % interval of their probability, failures by reason."""
-    with _opened(store, campaign) as there:
-        tally = OutcomeCounts.from_rows(there.campaign, there.rows())
-        processors, total = there.processors(), there.campaign.count()
+    """Summarize a store: success rate with its exact 95 % confidence interval, and failures by reason."""
+    with _open_store(store, campaign) as opened:
+        tally = OutcomeCounts.from_rows(opened.campaign, opened.rows())
+        processors, total = opened.processors(), opened.campaign.count()
         if as_json:
-            print(json.dumps({**_json(there.campaign, tally), "cases": total, "processors": processors}, indent=2))
+            print(
+                json.dumps(
+                    {**_outcomes_json(opened.campaign, tally), "cases": total, "processors": processors}, indent=2
+                )
+            )
             return
         done = f"{tally.total:,} of {total:,}" if total is not None else f"{tally.total:,}"
-        say(f"{there.campaign.name}: {done} cases in {store}")
-    _print(tally, str(store))
+        print_text(f"{opened.campaign.name}: {done} cases in {store}")
+    _print_outcomes(tally, str(store))
     if len(processors) > 1:
-        say(f"of {len(processors)} kinds of processors: records are bit-equal only among equal ones")
+        print_text(f"{len(processors)} kinds of processors: records are equal to the bit only on the same kind")
 
 
 @campaign_app.command()
 def export(
     store: StoreArgument,
     campaign: CampaignOption = None,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="all digits of every number")] = None,
-    parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="extra: export")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="CSV file to write, with all digits of every number")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Parquet file to write (needs quaddyn[export])")
+    ] = None,
 ) -> None:
-    """Write a store as a table: a row for each case, its fields and its record in columns."""
+    """Write a store as a table: one row per case, with its fields and its record in columns."""
     from ..campaigns import store_export
 
     if csv is None and parquet is None:
-        raise ArgumentError("--csv, --parquet: name a file")
-    with _opened(store, campaign) as there:
+        raise ArgumentError("--csv, --parquet: expected at least one of them, with the file to write")
+    with _open_store(store, campaign) as opened:
         for path, write in ((csv, store_export.write_csv), (parquet, store_export.write_parquet)):
             if path is not None:
                 check_writable(path)
-                write(there, path)
-                say(f"wrote {len(there)} rows to {path}")
+                write(opened, path)
+                print_text(f"wrote {len(opened)} rows to {path}")
 
 
-def _opened(store: Path, campaign: str | None) -> Store:
-    """Opens a store for reading, with the class of its campaign if the user names it."""
+def _open_store(store: Path, campaign: str | None) -> Store:
+    """Opens a store for reading, with the campaign class MODULE:CLASS if given."""
     return Store.read(store, None if campaign is None else import_campaign(campaign))
 
 
 def replay_case(store: Path, number: int, record: Path | None, *, named: str | None, as_json: bool) -> None:
-    """Runs one case of a store again, in the viewer; exit code 1 if its record differs."""
+    """Runs one case of a store again in the viewer, and exits with code 1 if the new record differs."""
     from ..viewer import Viewer
 
     check_writable(record)
-    with _opened(store, named) as there:
-        campaign, row = there.campaign, there.row(number)
+    with _open_store(store, named) as opened:
+        campaign, row = opened.campaign, opened.row(number)
     if not as_json:
-        say(f"{campaign.name} {store}#{number}: {row.case}")
-        say(f"then: {_fate(campaign, row.result)}")
+        print_text(f"{campaign.name} {store}#{number}: {row.case}")
+        print_text(f"stored: {_outcome_text(campaign, row.result)}")
     live = record is None and not as_json
     with Viewer(campaign.case_robot(row.case), serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
         if live:
-            say(f"live view: {viewer.url}")
-        again = campaigns.rerun_case(campaign, row.case, viewer)
+            print_text(f"live view: {viewer.url}")
+        result = campaigns.rerun_case(campaign, row.case, viewer)
         if record is not None:
-            viewer.record(record, title=f"{campaign.name} {store.name}#{number}: {_fate(campaign, again)}")
-        identical = _text(again) == _text(row.result)
+            viewer.record(record, title=f"{campaign.name} {store.name}#{number}: {_outcome_text(campaign, result)}")
+        identical = _result_text(result) == _result_text(row.result)
         if as_json:
-            now = {"error": again.error} if isinstance(again, Failure) else dict(again)
+            record_json = {"error": result.error} if isinstance(result, Failure) else dict(result)
             case = dataclasses.asdict(row.case)
-            found = {"campaign": campaign.name, "number": number, "case": case, "record": now}
-            print(json.dumps({**found, "fate": _fate(campaign, again), "identical": identical}, indent=2))
+            case_json = {"campaign": campaign.name, "number": number, "case": case, "record": record_json}
+            print(json.dumps({**case_json, "fate": _outcome_text(campaign, result), "identical": identical}, indent=2))
         else:
-            say(f"now: {_fate(campaign, again)}; {'the same record, bit for bit' if identical else 'another record'}")
+            print_text(
+                f"replayed: {_outcome_text(campaign, result)}; {'identical record' if identical else 'different record'}"
+            )
             if record is not None:
-                say(f"wrote {record}")
+                print_text(f"wrote {record}")
         if live and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            out.print("the view stays open; Ctrl-C ends")
+            out.print("the view stays open until Ctrl-C")
             wait_for_interrupt()
     if not identical:
         raise typer.Exit(1)
 
 
-def _fate(campaign: Campaign[Any], result: campaigns.Record | Failure) -> str:
+def _outcome_text(campaign: Campaign[Any], result: campaigns.Record | Failure) -> str:
+    """Returns the outcome of a case as text: "success", the reason of a failure, or the error."""
     if isinstance(result, Failure):
-        return f"poison: {result.error}" if result.killed_workers else f"raised {result.error}"
+        return f"killed its workers: {result.error}" if result.killed_workers else f"raised {result.error}"
     return campaign.failure_reason(result) or "success"
 
 
-def _text(result: campaigns.Record | Failure) -> str:
+def _result_text(result: campaigns.Record | Failure) -> str:
+    """Returns a result as text, equal for results that are equal to the bit."""
     return result.error if isinstance(result, Failure) else encode_record(result)
 
 
@@ -226,58 +247,69 @@ def _run(
     ignore_mismatch: bool,
     as_json: bool,
 ) -> None:
+    """Runs a campaign with the common options of the command line and prints the counts of its outcomes."""
     if workers is not None and dask is not None:
-        raise ArgumentError("--workers, --dask: one of them")
+        raise ArgumentError("--workers, --dask: expected at most one of them; remove one")
     security = tls(tls_ca, tls_cert, tls_key)
     done = 0
 
-    def tell(progress: campaigns.Progress) -> None:
+    def on_progress(progress: campaigns.Progress) -> None:
         nonlocal done
         done = progress.done
         update(progress)
 
     try:
-        with executor(workers, dask, security) as pool, count(campaign.name, quiet=as_json) as update:
-            summary = campaigns.run(campaign, pool, store, batch=batch, ignore_mismatch=ignore_mismatch, progress=tell)
+        with open_executor(workers, dask, security) as pool, campaign_progress(campaign.name, quiet=as_json) as update:
+            summary = campaigns.run(
+                campaign, pool, store, batch=batch, ignore_mismatch=ignore_mismatch, progress=on_progress
+            )
     except KeyboardInterrupt:
-        kept = f"kept; go on with: quaddyn campaign resume {shlex.quote(str(store))}" if store else "lost: no --store"
-        err.print(f"stopped: {done} cases done, {kept}", markup=False, highlight=False, soft_wrap=True)
+        consequence = (
+            f"stored; continue with: quaddyn campaign resume {shlex.quote(str(store))}"
+            if store
+            else "lost without --store"
+        )
+        err.print(f"interrupted: {done} cases done, {consequence}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     tally = summary.tally
     if as_json:
-        print(json.dumps({**_json(campaign, tally), **_speed(summary)}, indent=2))
+        print(json.dumps({**_outcomes_json(campaign, tally), **_run_json(summary)}, indent=2))
     else:
-        say(f"{campaign.name}: {summary.ran:,} cases in {summary.seconds:.1f} s, {summary.skipped:,} done before")
-        _print(tally, str(store) if store else "")
+        print_text(
+            f"{campaign.name}: {summary.ran:,} cases in {summary.seconds:.1f} s, {summary.skipped:,} done before"
+        )
+        _print_outcomes(tally, str(store) if store else "")
     if tally.errors or tally.killed_workers:
         raise typer.Exit(1)
 
 
 @contextlib.contextmanager
-def executor(workers: int | None, dask: str | None, security: Any) -> Iterator[Executor | None]:
+def open_executor(workers: int | None, dask: str | None, security: Any) -> Iterator[Executor | None]:
     """Yields the executor that the options select; None for this process."""
     if workers == 0:
         yield None
         return
-    for name in ("distributed", "tornado"):  # what matters of it is in our own messages
+    for name in ("distributed", "tornado"):  # errors are reported by messages of this package
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    with warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         try:
-            found: Executor = (
+            pool: Executor = (
                 campaigns.process_pool(workers) if dask is None else campaigns.dask_executor(dask, security=security)
             )
         finally:
-            for warning in warned:
+            for warning in caught_warnings:
                 err.print(f"[yellow]warning:[/] {escape(str(warning.message))}", highlight=False, soft_wrap=True)
-    with found:
-        yield found
+    with pool:
+        yield pool
 
 
-def _speed(summary: Summary) -> dict[str, object]:
+def _run_json(summary: Summary) -> dict[str, object]:
+    """Returns numbers of cases and duration of a run as JSON data."""
     return {"ran": summary.ran, "skipped": summary.skipped, "seconds": summary.seconds}
 
 
-def _json(campaign: Campaign[Any], tally: OutcomeCounts) -> dict[str, object]:
+def _outcomes_json(campaign: Campaign[Any], tally: OutcomeCounts) -> dict[str, object]:
+    """Returns options and outcomes of a campaign as JSON data."""
     return {
         "campaign": campaign.name,
         "options": dataclasses.asdict(campaign),  # type: ignore[call-overload]
@@ -287,17 +319,18 @@ def _json(campaign: Campaign[Any], tally: OutcomeCounts) -> dict[str, object]:
     }
 
 
-def _print(tally: OutcomeCounts, store: str) -> None:
+def _print_outcomes(tally: OutcomeCounts, store: str) -> None:
+    """Prints the outcomes as a table, with examples and how to replay one."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("outcome", overflow="fold")
     table.add_column("cases", justify="right", no_wrap=True)
-    table.add_column("share, 95 % interval", justify="right", no_wrap=True)
-    table.add_column("such as", no_wrap=True)
+    table.add_column("fraction, 95 % interval", justify="right", no_wrap=True)
+    table.add_column("examples", no_wrap=True)
 
     def row(outcome: str, number: int, key: str = "") -> None:
         low, high = interval(number, tally.total)
-        share = f"{number / tally.total:.1%} ({low:.1%} to {high:.1%})"
-        table.add_row(outcome, f"{number:,}", share, " ".join(f"#{n}" for n in tally.examples.get(key, ())))
+        fraction = f"{number / tally.total:.1%} ({low:.1%} to {high:.1%})"
+        table.add_row(outcome, f"{number:,}", fraction, " ".join(f"#{n}" for n in tally.examples.get(key, ())))
 
     if not tally.total:
         return
@@ -307,8 +340,8 @@ def _print(tally: OutcomeCounts, store: str) -> None:
     for error, number in tally.errors.items():
         row(f"[red]raised[/] {escape(error)}", number, error)
     if tally.killed_workers:
-        row("[red]poison[/]: its worker died each time", tally.killed_workers, "poison")
+        row("[red]killed its workers[/]", tally.killed_workers, "poison")
     out.print(table)
     first = next((n for numbers in tally.examples.values() for n in numbers), None)
     if first is not None and store:
-        say(f"one of them again: quaddyn replay {shlex.quote(f'{store}#{first}')} --record out.html")
+        print_text(f"to replay one of them: quaddyn replay {shlex.quote(f'{store}#{first}')} --record out.html")

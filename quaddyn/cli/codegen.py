@@ -11,7 +11,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..kernels.c_source import identifier
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
-from .console import progress, say
+from .console import print_text, progress
 from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def codegen(
         (out / f"{written.name}.h").write_text(written.header, encoding="ascii")
         (out / f"{written.name}.c").write_text(written.source, encoding="ascii")
         counts = next(line for line in written.source.splitlines() if "Operations:" in line)
-        say(f"{out / written.name}.c, .h: {counts.partition('Operations: ')[2]}")
+        print_text(f"{out / written.name}.c, .h: {counts.partition('Operations: ')[2]}")
 
 
 def _controller(robot: Robot, source: str, out: Path, dt: float) -> None:
@@ -133,9 +133,11 @@ def _controller(robot: Robot, source: str, out: Path, dt: float) -> None:
 
     written = export_c(WholeBodyController(robot, dt=dt), out, name=_name(robot, source, "wbc"))
     for file, text in written.files.items():
-        say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
+        print_text(f"{out / file}: {len(text) / 1000.0:.0f} kB")
     kilobytes = {what: f"{size / 1000.0:.0f} kB" for what, size in written.memory.items()}
-    say(f"memory: {kilobytes['constant']} constant, {kilobytes['set']} set, {kilobytes['zero']} zero at the start")
+    print_text(
+        f"memory: {kilobytes['constant']} constant, {kilobytes['set']} set, {kilobytes['zero']} zero at the start"
+    )
 
 
 def _safety(robot: Robot, source: str, out: Path, dt: float) -> None:
@@ -167,13 +169,13 @@ def _program(robot: Robot, source: str, out: Path, dt: float) -> None:
 
     name = identifier(source if source in CATALOGUE else robot.name).lstrip("_")
     _print_files(export_program(WholeBodyController(robot, dt=dt), out, name=name), out)
-    say(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
+    print_text(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
 
 
 def _print_files(written: SourceFiles, out: Path) -> None:
     """Prints the written files with their sizes."""
     for file, text in written.files.items():
-        say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
+        print_text(f"{out / file}: {len(text) / 1000.0:.0f} kB")
 
 
 def _name(robot: Robot, source: str, what: str) -> str:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ProgressLike(Protocol):
-    """Progress of many cases, such as `quaddyn.campaigns.Progress`."""
+    """Protocol of the progress of many cases, such as `quaddyn.campaigns.Progress`."""
 
     @property
     def done(self) -> int: ...  # noqa: D102
@@ -34,7 +34,7 @@ class ProgressLike(Protocol):
 out, err = Console(emoji=False), Console(stderr=True, emoji=False)
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Prints text without interpreting markup in names of robots and files."""
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -47,44 +47,46 @@ def progress(items: list[T], title: str) -> Iterator[T]:
 
 
 @contextmanager
-def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Progress bar on stderr; yields the function that takes the fraction done.
+def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """Shows a progress bar on stderr; yields the function to call with the fraction done (0 to 1).
 
-    The bar appears with the first call, so that other messages can be printed before.
+    The bar appears at the first call, so that other messages can be printed before.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     display = Progress(*columns, console=err, transient=True, disable=quiet)
     task = display.add_task(title, total=1.0)
 
-    def tick(share: float) -> None:
+    def update(fraction: float) -> None:
         display.start()
-        display.update(task, completed=share)
+        display.update(task, completed=fraction)
 
     try:
-        yield tick
+        yield update
     finally:
         display.stop()
 
 
 @contextmanager
-def count(title: str, *, quiet: bool) -> Iterator[Callable[[ProgressLike], None]]:
-    """Display of finished cases on stderr, with rate and remaining time; yields the function that updates it."""
+def campaign_progress(title: str, *, quiet: bool) -> Iterator[Callable[[ProgressLike], None]]:
+    """Shows the number of finished cases on stderr, with rate and remaining time; yields the function to update it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.fields[of]}, {task.fields[rate]}, {task.fields[left]}"),
+        TextColumn("{task.completed:,.0f}/{task.fields[of]}, {task.fields[rate]}, {task.fields[remaining]}"),
     )
     display = Progress(*columns, console=err, transient=True, disable=quiet)
-    task = display.add_task(title, total=None, of="?", rate="", left="")
+    task = display.add_task(title, total=None, of="?", rate="", remaining="")
 
-    def tell(now: ProgressLike) -> None:
+    def update(current: ProgressLike) -> None:
         display.start()
-        left = "" if now.remaining is None else f"{timedelta(seconds=round(now.remaining))} left"
-        of = "?" if now.total is None else f"{now.total:,}"
-        display.update(task, completed=now.done, total=now.total, of=of, rate=f"{now.rate:.3g}/s", left=left)
+        remaining = "" if current.remaining is None else f"{timedelta(seconds=round(current.remaining))} left"
+        of = "?" if current.total is None else f"{current.total:,}"
+        display.update(
+            task, completed=current.done, total=current.total, of=of, rate=f"{current.rate:.3g}/s", remaining=remaining
+        )
 
     try:
-        yield tell
+        yield update
     finally:
         display.stop()
 
@@ -95,7 +97,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def check_writable(path: Path | None) -> None:
-    """Raises if a file cannot be written, before any work is done for it."""
+    """Raises an error if a file cannot be written; called before any work is done for it."""
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):

@@ -1,4 +1,4 @@
-"""`quaddyn replay`: one tick of whole-body control out of a file, or one case of a campaign."""
+"""`quaddyn replay`: repeats a saved tick of whole-body control, or a case of a campaign."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from ..errors import ArgumentError
 from .app import app
 from .campaigning import CampaignOption, replay_case
-from .console import out, say
+from .console import out, print_text
 from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
@@ -26,43 +26,44 @@ def replay(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|STORE#17", help="as written by WholeBodyController.save_tick; or a case of a campaign's store"
+            metavar="FILE|STORE#17",
+            help="file of WholeBodyController.save_tick, or case number 17 of a campaign's store",
         ),
     ],
     record: Annotated[
-        Path | None, typer.Option(help="of a case: write its motion as a self-contained HTML file")
+        Path | None, typer.Option(help="write the motion of a case as a self-contained HTML file")
     ] = None,
     campaign: CampaignOption = None,
     include_last_level: Annotated[
-        bool, typer.Option("--include-last-level", help="explain the residuals of the last level, too")
+        bool, typer.Option("--include-last-level", help="also explain the residuals of the last priority level")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
     """Solve a saved tick of whole-body control again, or run a campaign's case again in the viewer.
 
-    Exit code 1 if the answer is another one: of a tick beyond rounding, of a case by one bit.
+    Exit code 1 if the result differs: for a tick by more than rounding, for a case by any bit.
     """
     store, _, number = str(file).rpartition("#")
     if store and number.isdecimal() and not file.exists():
         replay_case(Path(store), int(number), record, named=campaign, as_json=as_json)
         return
     if campaign is not None:
-        raise ArgumentError("--campaign goes with a case of a campaign, such as runs.db#17")
+        raise ArgumentError(f"--campaign: only accepted with a case of a campaign, such as runs.db#17; got {file}")
     if record is not None:
-        raise ArgumentError("--record goes with a case of a campaign, such as runs.db#17")
-    from ..wbc import replay as solve_again
+        raise ArgumentError(f"--record: only accepted with a case of a campaign, such as runs.db#17; got {file}")
+    from ..wbc import replay as replay_tick
 
-    again = solve_again(file)
-    tick, command = again.record, again.command
+    replayed = replay_tick(file)
+    tick, command = replayed.record, replayed.command
     if as_json:
         out.print_json(
             json.dumps(
                 {
                     "robot": tick.robot,
                     "tick": tick.tick,
-                    "identical": again.identical,
-                    "rounding": again.equal_to_rounding,
-                    "difference": again.difference,
+                    "identical": replayed.identical,
+                    "rounding": replayed.equal_to_rounding,
+                    "difference": replayed.difference,
                     "same_code": tick.is_same_version,
                     "outcome": command.status.outcome,
                     "violation": command.status.violation,
@@ -74,18 +75,21 @@ def replay(
             )
         )
     else:
-        _print(again)
-        say(command.explain(include_last_level=include_last_level))
-        same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
-        say(f"the answer of then, {same}" + ("" if tick.is_same_version else "; it was saved by other sources"))
-    if not again.equal_to_rounding:
+        _print_tick(replayed)
+        print_text(command.explain(include_last_level=include_last_level))
+        difference = "identical to the saved one" if replayed.identical else f"differs by {replayed.difference:.3g} N m"
+        print_text(
+            f"solution: {difference}"
+            + ("" if tick.is_same_version else "; it was saved by another version of the package")
+        )
+    if not replayed.equal_to_rounding:
         raise typer.Exit(1)
 
 
-def _print(again: TickReplay) -> None:
-    """Torques and forces of the tick."""
-    record, command = again.record, again.command
-    say(f"{record.robot}, tick {record.tick}; contacts {', '.join(command.forces) or 'none'}")
+def _print_tick(replayed: TickReplay) -> None:
+    """Prints torques and contact forces of the tick as tables."""
+    record, command = replayed.record, replayed.command
+    print_text(f"{record.robot}, tick {record.tick}; contacts {', '.join(command.forces) or 'none'}")
     torques = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     torques.add_column("joint", no_wrap=True)
     torques.add_column("torque [N m]", justify="right")
@@ -95,7 +99,7 @@ def _print(again: TickReplay) -> None:
     if not command.forces:
         return
     forces = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("contact", "share", "x [N]", "y [N]", "z [N]"):
+    for column in ("contact", "activation", "x [N]", "y [N]", "z [N]"):
         forces.add_column(column, justify="left" if column == "contact" else "right")
     for name, force in command.forces.items():
         forces.add_row(escape(name), f"{record.contact_activations[name]:.2f}", *(f"{f:+.3f}" for f in force[:3]))

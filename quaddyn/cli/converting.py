@@ -1,4 +1,4 @@
-"""`quaddyn convert`: writes the URDF of any source that `load` reads."""
+"""`quaddyn convert`: writes the URDF of any source that `quaddyn.load` accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from ..robot import Robot, load
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
-from .console import say
+from .console import print_text
 
 
 @app.command()
@@ -21,29 +21,29 @@ def convert(
     out: Annotated[Path | None, typer.Option(help="file to write to; default: standard output", dir_okay=False)] = None,
     package: PackagesOption = None,
 ) -> None:
-    """Write the URDF of a robot: of an MJCF, a xacro file or a catalogue name; a URDF stays as it is.
+    """Convert a robot (MJCF, xacro or catalogue name) to URDF; a URDF is copied.
 
-    The robot is loaded first, so that what is written is one that can be.  Relative paths of meshes are written as seen
-    from the folder of --out.
+    The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
+    folder of --out.
     """
     robot = load(source, packages=package or ())
     text = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
     if out is None:
         print(text)
         return
-    out.write_text(_moved(text, robot, out), encoding="utf-8", errors="surrogateescape")
+    out.write_text(_relocate_meshes(text, robot, out), encoding="utf-8", errors="surrogateescape")
     count = sum(1 for finding in robot.report.warnings)
-    say(
+    print_text(
         f"{out}: {len(robot.tree.links)} links, {robot.nv} degrees of freedom"
         + (f", {count} warnings" if count else "")
     )
 
 
-def _moved(text: str, robot: Robot, out: Path) -> str:
+def _relocate_meshes(text: str, robot: Robot, out: Path) -> str:
     """Returns the document with mesh paths relative to the folder of `out`."""
     shapes = [shape for link in robot.tree.links for shape in (*link.visuals, *link.collisions)]
     for mesh in {each.shape for each in shapes if isinstance(each.shape, MeshShape)}:
         if mesh.path is not None and ":" not in mesh.uri and not mesh.uri.startswith("/"):
-            here = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
-            text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(here)}")
+            relative_path = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
+            text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(relative_path)}")
     return text

@@ -1,4 +1,4 @@
-"""`quaddyn doctor`: what this installation has, what machine code is ready, and what is wrong."""
+"""`quaddyn doctor`: checks the installation, its versions and its compiled machine code."""
 
 from __future__ import annotations
 
@@ -21,17 +21,23 @@ from ..errors import QuaddynError
 from ..kernels.kernel_cache import cached_kernels
 from ..version import __version__
 from .app import app
-from .console import err, out, say
+from .console import err, out, print_text
 
-#: What is asked for its version, and the extra that brings it.
+#: Packages whose versions are printed, and the extra of quaddyn that installs each; "" for required ones.
 PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplotlib": "plot"}
 
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """Compiled part of the package: its title, module, state and location.
+    """State of one compiled part of the package.
 
-    `size` is that of the code [bytes], `seconds` the time of its compilation; None if unknown.
+    Attributes:
+        title: title for people.
+        module: module with its source.
+        state: "not yet" (not compiled), or where its machine code comes from.
+        place: file of the machine code; "" if not compiled.
+        size: size of the machine code [bytes]; None if not compiled.
+        seconds: time of its compilation [s]; None if unknown.
     """
 
     title: str
@@ -44,7 +50,16 @@ class UnitState:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """State of the installation as plain data."""
+    """State of the installation as plain data.
+
+    Attributes:
+        versions: versions by package.
+        processor: target triple, name and compilation target of the processor, and state of the kernels.
+        cache: folder of compiled code, whether it is used, and the reason if not.
+        units: compiled parts of the package.
+        kernels: cached kernels of robots.
+        problems: descriptions of problems.
+    """
 
     versions: dict[str, str]
     processor: dict[str, str]
@@ -61,39 +76,41 @@ class Health:
 
 @app.command()
 def doctor(
-    compile: Annotated[bool, typer.Option("--compile", help="make everything ready now")] = False,
+    compile: Annotated[bool, typer.Option("--compile", help="compile everything now")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
-    """Look at the installation: versions, processor, cache folder, and what machine code is ready.
+    """Check the installation: versions, processor, cache folder and compiled machine code.
 
-    Exit code 1 if machine code cannot be made or run here, or cannot be kept though it should be.
+    Exit code 1 if machine code cannot be compiled or run here, or cannot be cached although caching is enabled.
     """
-    health = examined(make=compile, quiet=as_json)
+    health = examine_installation(make=compile, quiet=as_json)
     if as_json:
         print(json.dumps({**asdict(health), "passed": health.passed}, indent=2))
     else:
-        _print(health)
+        _print_health(health)
     if not health.passed:
         raise typer.Exit(1)
 
 
-def examined(*, make: bool, quiet: bool) -> Health:
-    """Examines the installation.
+def examine_installation(*, make: bool, quiet: bool) -> Health:
+    """Returns the state of the installation.
 
     Args:
         make: whether to compile parts that are not available.
         quiet: whether to suppress progress messages.
     """
     problems: list[str] = []
-    target, processor = _processor(problems)
+    target, processor = _check_processor(problems)
     place = object_cache.find_cache_folder()
     if place.reason and (place.is_enabled or make):
-        problems.append(f"machine code is not kept: {place.folder or 'no folder'}: {place.reason}")
+        problems.append(f"machine code is not cached: {place.folder or 'no folder'}: {place.reason}")
     writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
     if not place.reason and not writable:
-        problems.append(f"machine code is not kept: {place.folder} cannot be written to")
+        problems.append(f"machine code is not cached: {place.folder} cannot be written to")
     units = prebuilt.all_units()
-    states = [_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)]
+    states = [
+        _unit_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)
+    ]
     cache = {"folder": None if place.folder is None else str(place.folder), "used": writable, "reason": place.reason}
     kernels: list[dict[str, str | int]] = [
         {"robot": each.robot, "what": each.what, "file": str(each.file), "size": each.size} for each in cached_kernels()
@@ -102,58 +119,70 @@ def examined(*, make: bool, quiet: bool) -> Health:
 
 
 def _versions() -> dict[str, str]:
-    found = {"quaddyn": __version__, "python": f"{platform.python_implementation()} {platform.python_version()}"}
+    """Returns the versions of Python, this package and its dependencies by name."""
+    versions = {"quaddyn": __version__, "python": f"{platform.python_implementation()} {platform.python_version()}"}
     for name, extra in PACKAGES.items():
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed: pip install " + (f"'quaddyn[{extra}]'" if extra else name)
-    return found
+            versions[name] = "not installed: pip install " + (f"'quaddyn[{extra}]'" if extra else name)
+    return versions
 
 
-def _processor(problems: list[str]) -> tuple[str, dict[str, str]]:
+def _check_processor(problems: list[str]) -> tuple[str, dict[str, str]]:
     """Returns the compilation target, "" if there is none, and a description of the processor."""
-    found = {"triple": f"{platform.machine()}, {platform.system()}", "cpu": "", "target": "", "kernels": ""}
+    processor = {"triple": f"{platform.machine()}, {platform.system()}", "cpu": "", "target": "", "kernels": ""}
     try:
         binding = machine.llvm()
-        found |= {"triple": binding.get_process_triple(), "cpu": binding.get_host_cpu_name()}
+        processor |= {"triple": binding.get_process_triple(), "cpu": binding.get_host_cpu_name()}
         target = machine.portable_target()
         machine.check_machine_code(target)
-        found["target"] = target
+        processor["target"] = target
     except machine.UnsupportedMachineError as error:
         problems.append(f"no machine code: {error}")
-        return "", found
+        return "", processor
     try:
-        found["kernels"] = f"vectors of {machine.kernel_machine().bits} bits"
+        processor["kernels"] = f"vectors of {machine.kernel_machine().bits} bits"
     except machine.UnsupportedMachineError as error:
-        found["kernels"] = f"through Pinocchio: {error}"
-    return target, found
+        processor["kernels"] = f"through Pinocchio: {error}"
+    return target, processor
 
 
-def _state(unit: CompilationUnit, target: str, make: bool, count: str, quiet: bool, problems: list[str]) -> UnitState:
-    found = unit.load_machine_code(target) if target else None
-    if found is None and make and target:
+def _unit_state(
+    unit: CompilationUnit, target: str, make: bool, count: str, quiet: bool, problems: list[str]
+) -> UnitState:
+    """Returns the state of one compiled part, after compiling it if `make` is set."""
+    machine_code = unit.load_machine_code(target) if target else None
+    if machine_code is None and make and target:
         if not quiet:
             err.print(f"{count} {escape(unit.title)} ...", end=" ", highlight=False)
         start = time.perf_counter()
         try:
             with silence_messages():
-                found = unit.compile(target)
+                machine_code = unit.compile(target)
         except (QuaddynError, RuntimeError) as error:
             problems.append(f"{unit.title} cannot be compiled: {error}")
         else:
             if object_cache.cache_folder() is not None and unit.load_machine_code(target) is None:
-                problems.append(f"{unit.title} was compiled, but could not be kept: {found.path}")
+                problems.append(f"{unit.title} was compiled, but could not be cached: {machine_code.path}")
         if not quiet:
-            err.print("failed" if found is None else f"{time.perf_counter() - start:.1f} s", highlight=False)
-    elif found is not None and make and not quiet:
-        err.print(f"{count} {escape(unit.title)}: {found.source}", highlight=False)
-    if found is None:
+            err.print("failed" if machine_code is None else f"{time.perf_counter() - start:.1f} s", highlight=False)
+    elif machine_code is not None and make and not quiet:
+        err.print(f"{count} {escape(unit.title)}: {machine_code.source}", highlight=False)
+    if machine_code is None:
         return UnitState(unit.title, unit.module, "not yet", "", None, None)
-    return UnitState(unit.title, unit.module, found.source, found.path, len(found.code), found.seconds or None)
+    return UnitState(
+        unit.title,
+        unit.module,
+        machine_code.source,
+        machine_code.path,
+        len(machine_code.code),
+        machine_code.seconds or None,
+    )
 
 
-def _print(health: Health) -> None:
+def _print_health(health: Health) -> None:
+    """Prints the state of the installation as tables."""
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
@@ -179,10 +208,12 @@ def _print(health: Health) -> None:
     out.print(table)
     robots = sorted({str(each["robot"]) for each in health.kernels})
     total = sum(int(each["size"]) for each in health.kernels) / 1024.0
-    say(f"kernels kept: {len(health.kernels)}, {total:.0f} kB" + (f", of {', '.join(robots)}" if robots else ""))
+    print_text(
+        f"cached kernels: {len(health.kernels)}, {total:.0f} kB" + (f", of {', '.join(robots)}" if robots else "")
+    )
     if any(unit.state == "not yet" for unit in health.units) and health.passed:
-        say("what is not there yet is compiled at first use, or now by quaddyn doctor --compile")
+        print_text("parts that are not compiled yet are compiled at first use, or now by quaddyn doctor --compile")
     for problem in health.problems:
-        err.print(f"[bold red]wrong:[/] {escape(problem)}", highlight=False, soft_wrap=True)
+        err.print(f"[bold red]problem:[/] {escape(problem)}", highlight=False, soft_wrap=True)
     if health.passed:
-        out.print("[bold green]all is well[/]")
+        out.print("[bold green]no problems found[/]")

@@ -1,4 +1,4 @@
-"""`quaddyn excite` and `quaddyn identify`: motion that shows the parameters, and the parameters that motion shows."""
+"""`quaddyn excite` and `quaddyn identify`: exciting motions, and identification of dynamic parameters from them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..errors import ArgumentError
 from ..robot import Robot, load
 from ..robot.root import ROOTS
 from .app import PackagesOption, RobotArgument, RootOption, app
-from .console import bar, check_writable, err, out, say
+from .console import check_writable, err, out, print_text, progress_bar
 
 if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation
 
 
-#: Most samples of a motion that `excite` writes.
-MOST_SAMPLES = 1_000_000
+#: Maximum number of samples of a motion that `excite` writes.
+MAX_SAMPLES = 1_000_000
 
 
 class MethodName(StrEnum):
@@ -40,27 +40,27 @@ class MethodName(StrEnum):
 @app.command()
 def excite(
     source: RobotArgument,
-    target: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where the motion is written")],
+    target: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="file to write the motion to")],
     package: PackagesOption = None,
-    period: Annotated[float, typer.Option(min=0.1, max=3600.0, help="of the motion [s]")] = 10.0,
-    harmonics: Annotated[int, typer.Option(min=3, max=50, help="of each joint")] = 5,
+    period: Annotated[float, typer.Option(min=0.1, max=3600.0, help="period of the motion [s]")] = 10.0,
+    harmonics: Annotated[int, typer.Option(min=3, max=50, help="number of harmonics of each joint")] = 5,
     rate: Annotated[float, typer.Option(min=1.0, max=1e5, help="samples per second")] = 100.0,
-    iterations: Annotated[int, typer.Option(min=0, help="candidates tried")] = 300,
-    seed: Annotated[int, typer.Option(min=0, help="of the search")] = 0,
+    iterations: Annotated[int, typer.Option(min=0, help="number of candidates of the search")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="random seed of the search")] = 0,
 ) -> None:
-    """Find a motion within a robot's limits that tells its parameters apart; write it as t, q, v, a.
+    """Find a motion within the limits of a robot that excites its dynamic parameters; write it as t, q, v, a.
 
-    The root is held: a legged robot hangs on a stand.
+    The root is fixed: a legged robot hangs in a stand.
     """
     from ..identification import exciting_trajectory
 
     check_writable(target)
-    if not period * rate <= MOST_SAMPLES:
+    if not period * rate <= MAX_SAMPLES:
         raise ArgumentError(
-            f"--period, --rate: {period:g} s of {rate:g} samples a second are more than {MOST_SAMPLES:,}"
+            f"--period, --rate: expected at most {MAX_SAMPLES:,} samples, got {period:g} s at {rate:g} per second"
         )
     robot = load(source, root="fixed", packages=package or ())
-    with bar("searching", quiet=False) as tick:
+    with progress_bar("searching", quiet=False) as tick:
         motion = exciting_trajectory(
             robot, period=period, harmonics=harmonics, iterations=iterations, seed=seed, progress=tick
         )
@@ -71,7 +71,7 @@ def excite(
         csv.writer(file).writerow(names)
         np.savetxt(file, table, delimiter=",", fmt="%.10g")
     before, after = motion.initial_condition, motion.condition
-    say(f"condition number {before:.3g} -> {after:.3g}; wrote {len(t)} samples to {target}")
+    print_text(f"condition number {before:.3g} -> {after:.3g}; wrote {len(t)} samples to {target}")
 
 
 @app.command()
@@ -80,78 +80,84 @@ def identify(
     source: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")],
     root: RootOption = None,
     package: PackagesOption = None,
-    method: Annotated[MethodName, typer.Option(help="of the fit")] = MethodName.consistent,
-    torque_noise: Annotated[float | None, typer.Option(help="of the torques [N m]; default: estimated")] = None,
-    force_noise: Annotated[float | None, typer.Option(help="of the contact forces [N]; needs --torque-noise")] = None,
-    prior_weight: Annotated[float, typer.Option(help="of the file's own parameters, for consistent")] = 1.0,
-    held_out: Annotated[float, typer.Option(min=0.0, max=0.9, help="share of the data kept to judge the fit")] = 0.2,
+    method: Annotated[MethodName, typer.Option(help="method of the fit")] = MethodName.consistent,
+    torque_noise: Annotated[
+        float | None, typer.Option(help="standard deviation of the torques [N m]; default: estimated")
+    ] = None,
+    force_noise: Annotated[
+        float | None, typer.Option(help="standard deviation of the contact forces [N]; needs --torque-noise")
+    ] = None,
+    prior_weight: Annotated[
+        float, typer.Option(help="weight of the parameters of the robot file; for --method consistent")
+    ] = 1.0,
+    held_out: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="fraction of the data for validation instead of the fit")
+    ] = 0.2,
     target: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="write all parameters (.json), or the robot as it was found (.urdf)"
-        ),
+        typer.Option("--out", metavar="FILE", help="write all parameters (.json) or the identified robot (.urdf)"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Identify a robot's parameters from measured motion; the file may be larger than memory.
+    """Identify the dynamic parameters of a robot from measured motion; the file may be larger than memory.
 
-    Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot's frame) or
-    g FOOT 0 .. (at the ground); a time t may stand beside them.  Without --root, the root is the one whose coordinates
-    the data has.  Exit code 1 if the fit did not converge.
+    Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot frame) or
+    g FOOT 0 .. (at the ground); a column t is optional. Without --root, the root joint is chosen by the number of
+    columns q. Exit code 1 if the fit did not converge.
     """
     from .. import identification
 
     check_writable(target)
-    robot = _robot_of(data, source, root, package or (), quiet=as_json)
-    extent, kept = identification.MotionRange(robot), 0
+    robot = _load_matching_robot(data, source, root, package or (), quiet=as_json)
+    motion_range, n_held_out = identification.MotionRange(robot), 0
 
-    def learning(part: Samples) -> Samples:
-        nonlocal kept
-        extent.add(part)
+    def take_fit_samples(part: Samples) -> Samples:
+        nonlocal n_held_out
+        motion_range.add(part)
         first, rest = identification.split_samples(part, held_out)
-        kept += len(rest)
+        n_held_out += len(rest)
         return first
 
-    with bar("reading", quiet=as_json) as tick:
-        learned = (learning(part) for part in identification.stream_samples(data, robot, progress=tick))
-        found = identification.identify(
+    with progress_bar("reading", quiet=as_json) as tick:
+        fit_samples = (take_fit_samples(part) for part in identification.stream_samples(data, robot, progress=tick))
+        result = identification.identify(
             robot,
-            learned,
+            fit_samples,
             method=method.value,
             torque_noise=torque_noise,
             force_noise=force_noise,
             prior_weight=prior_weight,
         )
-    judged = None
-    if kept:
-        with bar("judging", quiet=as_json) as tick:
+    validation = None
+    if n_held_out:
+        with progress_bar("validating", quiet=as_json) as tick:
             parts = identification.stream_samples(data, robot, progress=tick)
-            judged = found.validate(identification.split_samples(part, held_out)[1] for part in parts)
-    whole = found.to_json() | {"doubts": doubts(found, judged, extent)}
-    if judged is not None:
-        whole["held_out"] = {
-            "samples": judged.samples,
-            "error": judged.error.tolist(),
-            "signal": judged.signal.tolist(),
+            validation = result.validate(identification.split_samples(part, held_out)[1] for part in parts)
+    report = result.to_json() | {"doubts": fit_warnings(result, validation, motion_range)}
+    if validation is not None:
+        report["held_out"] = {
+            "samples": validation.samples,
+            "error": validation.error.tolist(),
+            "signal": validation.signal.tolist(),
         }
     if not as_json:
-        _print(found, judged)
-        for doubt in doubts(found, judged, extent):
-            err.print(f"[yellow]doubtful:[/] {escape(doubt)}", highlight=False)
+        _print_fit(result, validation)
+        for warning in fit_warnings(result, validation, motion_range):
+            err.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
     if target is not None:
         if target.suffix.lower() == ".urdf":
-            found.save_urdf(target)
+            result.save_urdf(target)
         else:
-            target.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+            target.write_text(json.dumps(report, indent=1), encoding="utf-8")
     if as_json:
-        print(json.dumps(whole, indent=2))
+        print(json.dumps(report, indent=2))
     elif target is not None:
-        say(f"wrote {target}")
-    raise typer.Exit(0 if found.converged else 1)
+        print_text(f"wrote {target}")
+    raise typer.Exit(0 if result.converged else 1)
 
 
-def _robot_of(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
-    """Loads the robot; without `root`, with the root that has as many coordinates as the data, as `excite` fixes it."""
+def _load_matching_robot(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
+    """Loads the robot; without `root`, with the root joint that has as many coordinates as the data."""
     from ..identification.sample_files import configuration_size
 
     robot = load(source, root=root, packages=packages)
@@ -162,38 +168,44 @@ def _robot_of(data: Path, source: str, root: str | None, packages: Sequence[Path
         candidate = load(source, root=other, packages=packages)
         if candidate.nq == size:
             if not quiet:
-                say(f"root: {other}, as the data has {size} coordinates; --root chooses another one")
+                print_text(f"root: {other}, since the data have {size} coordinates; use --root for another one")
             return candidate
     return robot
 
 
-#: Share of a torque that a fit may leave unexplained before it is doubted.
-UNEXPLAINED = 0.5
-#: Share of the largest torque below which one may be nothing but noise.
-AUDIBLE = 0.02
-#: How many names a line lists.
-LISTED = 6
+#: Maximum validation error of a torque without a warning, divided by the torque.
+MAX_UNEXPLAINED_FRACTION = 0.5
+#: Torques below this fraction of the largest one are ignored, since they may be noise.
+NOISE_FRACTION = 0.02
+#: Maximum number of names listed in a line.
+MAX_LISTED_NAMES = 6
 
 
-def doubts(found: Identification, judged: Validation | None, extent: MotionRange) -> list[str]:
-    """Returns warnings about the data, a sentence each."""
-    out = list(extent.warnings())
-    if judged is None:
-        return [*out, "no sample was held out to judge the fit by"]
-    names = {found.base.robot.velocity_index(joint): joint for joint in found.base.robot.actuated}
-    heard = judged.signal > AUDIBLE * judged.signal.max()
-    poor = [
-        names.get(int(i), f"root {i}") for i in np.flatnonzero(heard & (judged.error > UNEXPLAINED * judged.signal))
+def fit_warnings(result: Identification, validation: Validation | None, motion_range: MotionRange) -> list[str]:
+    """Returns warnings about the data and the fit, one sentence each."""
+    out = list(motion_range.warnings())
+    if validation is None:
+        return [*out, "the fit was not validated, since no sample was held out"]
+    names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}
+    significant = validation.signal > NOISE_FRACTION * validation.signal.max()
+    poorly_fitted = [
+        names.get(int(i), f"root {i}")
+        for i in np.flatnonzero(significant & (validation.error > MAX_UNEXPLAINED_FRACTION * validation.signal))
     ]
-    if poor:
-        words = f"{', '.join(poor[:LISTED])}{' ...' if len(poor) > LISTED else ''}"
-        out.append(f"more than {UNEXPLAINED:.0%} is not explained of {words}: units, signs, or the order of joints?")
+    if poorly_fitted:
+        words = (
+            f"{', '.join(poorly_fitted[:MAX_LISTED_NAMES])}{' ...' if len(poorly_fitted) > MAX_LISTED_NAMES else ''}"
+        )
+        out.append(
+            f"more than {MAX_UNEXPLAINED_FRACTION:.0%} of the torque is not explained for {words}; "
+            "check units, signs and joint order"
+        )
     return out
 
 
-def _print_losses(found: Identification) -> None:
-    """Prints friction and rotor inertia of the joints with those of the file."""
-    robot, losses = found.base.robot, found.joint_losses
+def _print_losses(result: Identification) -> None:
+    """Prints identified friction and rotor inertia of the joints next to the values of the file."""
+    robot, losses = result.base.robot, result.joint_losses
     if not losses:
         return
     units = escape("viscous [N m s/rad], Coulomb [N m], rotor [kg m^2]")
@@ -209,10 +221,11 @@ def _print_losses(found: Identification) -> None:
     out.print(table)
 
 
-def _print(found: Identification, judged: Validation | None) -> None:
-    robot, base = found.base.robot, found.base
+def _print_fit(result: Identification, validation: Validation | None) -> None:
+    """Prints residuals, masses, losses and the quality of the fit."""
+    robot, base = result.base.robot, result.base
     table = Table(
-        title=f"{escape(robot.name)}: {found.samples:,} samples, {found.method}",
+        title=f"{escape(robot.name)}: {result.samples:,} samples, {result.method}",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -220,35 +233,38 @@ def _print(found: Identification, judged: Validation | None) -> None:
     for column in ("residual", "held out", "measured"):
         table.add_column(column, justify="right", no_wrap=True)
     names = {robot.velocity_index(joint): joint for joint in robot.actuated}
-    for i, noise in enumerate(found.noise):
-        unseen = ("-", "-") if judged is None else (f"{judged.error[i]:.4g}", f"{judged.signal[i]:.4g}")
-        table.add_row(escape(names.get(i, f"root {i}")), f"{noise:.4g}", *unseen)
+    for i, noise in enumerate(result.noise):
+        validation_cells = (
+            ("-", "-") if validation is None else (f"{validation.error[i]:.4g}", f"{validation.signal[i]:.4g}")
+        )
+        table.add_row(escape(names.get(i, f"root {i}")), f"{noise:.4g}", *validation_cells)
     out.print(table)
     table = Table(title="bodies, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("body")
     for column in ("mass [kg]", "in the file", "com [m]"):
         table.add_column(escape(column), justify="right", no_wrap=True)
-    for body, inertial in zip(robot.bodies, found.inertials.values(), strict=True):
+    for body, inertial in zip(robot.bodies, result.inertials.values(), strict=True):
         if body.joint is not None or robot.root != "fixed":
             com = ", ".join(f"{x:.4f}" for x in inertial.com)
             table.add_row(escape(body.name), f"{inertial.mass:.4g}", f"{body.inertial.mass:.4g}", com)
     out.print(table)
-    _print_losses(found)
-    vague = int(np.count_nonzero(found.deviation > np.abs(found.beta)))
-    say(f"{base.certificate}")
-    say(
-        f"{found.n_identifiable} of {base.size} base parameters shown by the data, "
-        f"{vague} of them less certain than they are "
-        f"large; condition number {found.condition:.3g}"
+    _print_losses(result)
+    n_uncertain = int(np.count_nonzero(result.deviation > np.abs(result.beta)))
+    print_text(f"{base.certificate}")
+    print_text(
+        f"{result.n_identifiable} of {base.size} base parameters are identifiable from the data, "
+        f"{n_uncertain} of them with a standard deviation above their value; condition number {result.condition:.3g}"
     )
-    if found.unidentifiable:
+    if result.unidentifiable:
         more = (
-            f" and {len(found.unidentifiable) - LISTED} more, see --json" if len(found.unidentifiable) > LISTED else ""
+            f" and {len(result.unidentifiable) - MAX_LISTED_NAMES} more, see --json"
+            if len(result.unidentifiable) > MAX_LISTED_NAMES
+            else ""
         )
-        listed = "; ".join(found.unidentifiable[:LISTED])
-        say(f"kept from the file, since these data do not show them: {listed}{more}")
-    if found.inconsistent_bodies:
-        wrong = escape(", ".join(found.inconsistent_bodies))
-        err.print(f"[yellow]not physical:[/] {wrong}; try --method consistent", highlight=False)
-    if not found.converged:
+        listed = "; ".join(result.unidentifiable[:MAX_LISTED_NAMES])
+        print_text(f"taken from the file, since the data do not identify them: {listed}{more}")
+    if result.inconsistent_bodies:
+        wrong = escape(", ".join(result.inconsistent_bodies))
+        err.print(f"[yellow]not physically consistent:[/] {wrong}; try --method consistent", highlight=False)
+    if not result.converged:
         err.print("[red]the fit did not converge[/]")

@@ -1,4 +1,4 @@
-"""`quaddyn log`: what a loop has recorded."""
+"""`quaddyn log`: shows, plots, replays, compares and converts recordings of a control loop."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ from rich.markup import escape
 
 from ..errors import ArgumentError
 from .app import PackagesOption, PortOption, app
-from .console import check_writable, err, out, say, wait_for_interrupt
+from .console import check_writable, err, out, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
 
 log_app = typer.Typer(
     cls=renamed_commands("log", {"mcap": "export-mcap", "motors": "fit-actuators"}),
     no_args_is_help=True,
-    help="Recordings of quaddyn.runtime.Recording: show, plot, view, replay, compare, convert, fit motors.",
+    help="Show, plot, view, replay, compare and convert recordings of quaddyn.runtime.Recording.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(log_app, name="log")
 
-FileArgument = Annotated[Path, typer.Argument(help="a recording", dir_okay=False)]
-#: Pictures a second, those of `wait_for_interrupt`.
+FileArgument = Annotated[Path, typer.Argument(help="file of a recording", dir_okay=False)]
+#: Frames per second of the viewer, equal to the call rate of `wait_for_interrupt`.
 FPS = 30.0
 JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable report")]
 
 
 @log_app.command()
 def show(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Say what a recording holds: stages, faults, lateness."""
+    """Summarize a recording: stages, statuses, faults and lateness of the ticks."""
     from ..runtime import load_recording
 
     log = load_recording(file)
     if as_json:
-        about = {**log.metadata, "robot": log.name}
+        metadata = {**log.metadata, "robot": log.name}
         stages = [stage.value for stage in log.stages]
         counts = {name: stages.count(name) for name in dict.fromkeys(stages)}
         out.print_json(
-            json.dumps({**about, "ticks": len(log), "stages": counts, "statuses": log.statuses, "faults": log.faults})
+            json.dumps(
+                {**metadata, "ticks": len(log), "stages": counts, "statuses": log.statuses, "faults": log.faults}
+            )
         )
     else:
-        say(str(log))
+        print_text(str(log))
 
 
 @log_app.command()
@@ -56,7 +58,7 @@ def plot(
     from ..runtime import load_recording
 
     check_writable(to)
-    say(f"wrote {load_recording(file).plot(to)}")
+    print_text(f"wrote {load_recording(file).plot(to)}")
 
 
 @log_app.command()
@@ -64,49 +66,52 @@ def view(
     file: FileArgument,
     record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
     robot: Annotated[
-        str | None, typer.Option("--robot", metavar="NAME|FILE", help="the robot's own file, for its meshes")
+        str | None,
+        typer.Option(
+            "--robot", metavar="NAME|FILE", help="robot file with the meshes; default: the model in the recording"
+        ),
     ] = None,
     package: PackagesOption = None,
     port: PortOption = 0,
 ) -> None:
-    """Play a recording in the browser: where the controller believed the robot to be, torques, stage and faults."""
+    """Play a recording in the browser: estimated state, torques, stage and faults."""
     from ..runtime import load_recording
     from ..viewer import Viewer
 
     check_writable(record)
     log = load_recording(file)
     if not len(log):
-        raise ArgumentError(f"{file}: holds no tick")
-    machine = log.robot(robot, packages=package or ())
-    r, began = log.records, float(log.records["begun"][0])
+        raise ArgumentError(f"{file}: the recording has no ticks")
+    model = log.robot(robot, packages=package or ())
+    records, start_time = log.records, float(log.records["begun"][0])
     frames = range(0, len(log), max(1, round(1.0 / (FPS * log.metadata["dt"]))))
-    with Viewer(machine, open_browser=record is None, fps=FPS, port=port) as viewer:
+    with Viewer(model, open_browser=record is None, fps=FPS, port=port) as viewer:
 
         def show_tick(i: int) -> None:
-            q, v = log.state(i, machine)
-            words = [log.stages[i].value, r["status"][i].decode(), r["reason"][i].decode()]
-            given = np.where(np.isfinite(r["command_tau"][i]), r["command_tau"][i], 0.0)
-            text = " | ".join(word for word in words if word)
-            viewer.show(q, v=v, tau=given, caption=text, time=float(r["begun"][i]) - began)
+            q, v = log.state(i, model)
+            caption_parts = [log.stages[i].value, records["status"][i].decode(), records["reason"][i].decode()]
+            tau = np.where(np.isfinite(records["command_tau"][i]), records["command_tau"][i], 0.0)
+            text = " | ".join(word for word in caption_parts if word)
+            viewer.show(q, v=v, tau=tau, caption=text, time=float(records["begun"][i]) - start_time)
 
-        for missing in viewer.missing_meshes:
-            err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
+        for missing_mesh in viewer.missing_meshes:
+            err.print(f"[yellow]not drawn:[/] {escape(str(missing_mesh))}", highlight=False)
         if record is not None:
             for i in frames:
                 show_tick(i)
             viewer.record(record, title=f"{log.name}, {file.name}")
-            say(f"wrote {record}")
+            print_text(f"wrote {record}")
             return
-        say(f"{log.name} at {viewer.url}; Ctrl-C ends")
-        turn = itertools.cycle(frames)
+        print_text(f"{log.name} at {viewer.url}; press Ctrl-C to quit")
+        frame_cycle = itertools.cycle(frames)
 
-        def go_on() -> None:
+        def show_next() -> None:
             viewer.wait_while_paused()
-            if (i := next(turn)) == 0:
+            if (i := next(frame_cycle)) == 0:
                 viewer.clear_recording()
             show_tick(i)
 
-        wait_for_interrupt(go_on)
+        wait_for_interrupt(show_next)
 
 
 @log_app.command()
@@ -118,31 +123,31 @@ def export_mcap(
     from ..runtime import load_recording
 
     check_writable(to)
-    say(f"wrote {load_recording(file).to_mcap(to)}")
+    print_text(f"wrote {load_recording(file).to_mcap(to)}")
 
 
 @log_app.command()
 def replay(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Feed the recorded readings to the controller again; exit code 1 if a command is another one by a bit."""
+    """Repeat the recorded ticks with the recorded readings; exit code 1 if any command differs by any bit."""
     from ..runtime import load_recording
 
-    again = load_recording(file).replay()
+    log_replay = load_recording(file).replay()
     if as_json:
-        found = {
-            "ticks": again.ticks,
-            "differing": again.n_different,
-            "largest": again.max_difference,
-            "first": again.first_different,
+        counts = {
+            "ticks": log_replay.ticks,
+            "differing": log_replay.n_different,
+            "largest": log_replay.max_difference,
+            "first": log_replay.first_different,
         }
-        out.print_json(json.dumps({**found, "identical": again.identical}))
+        out.print_json(json.dumps({**counts, "identical": log_replay.identical}))
     else:
-        same = "all the same bit for bit"
-        differ = (
-            f"{again.n_different} of them differ, from tick {again.first_different}, torques by up to "
-            f"{again.max_difference:.3g} N m"
+        same = "all identical"
+        different = (
+            f"{log_replay.n_different} of them differ, from tick {log_replay.first_different}, torques by up to "
+            f"{log_replay.max_difference:.3g} N m"
         )
-        say(f"{again.ticks} ticks computed again: {same if again.identical else differ}")
-    if not again.identical:
+        print_text(f"{log_replay.ticks} ticks computed again: {same if log_replay.identical else different}")
+    if not log_replay.identical:
         raise typer.Exit(1)
 
 
@@ -151,28 +156,28 @@ def compare(file: FileArgument, other: FileArgument, as_json: JsonOption = False
     """Compare two recordings tick by tick; exit code 1 if they differ."""
     from ..runtime import load_recording
 
-    found = load_recording(file).compare(load_recording(other))
+    differences = load_recording(file).compare(load_recording(other))
     if as_json:
-        out.print_json(json.dumps(found))
+        out.print_json(json.dumps(differences))
     else:
-        for name, gap in found.items():
-            say(f"{name:<24} {gap:.3g}")
-    if any(found.values()):
+        for name, difference in differences.items():
+            print_text(f"{name:<24} {difference:.3g}")
+    if any(differences.values()):
         raise typer.Exit(1)
 
 
 @log_app.command()
 def fit_actuators(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Fit delay and torque-speed line of every motor to a recording, from torques as the motors measure them.
+    """Fit delay and torque-speed line of every motor to the commanded and motor torques of a recording.
 
-    Friction needs the torques at the joints as well: see quaddyn.identification.fit_actuators.
+    To fit friction, joint torques are needed as well: see quaddyn.identification.fit_actuators.
     """
     from ..runtime import load_recording
 
-    found = load_recording(file).fit_actuators()
+    fit = load_recording(file).fit_actuators()
     if not as_json:
-        say(str(found))
+        print_text(str(fit))
         return
-    table = {name: getattr(found, name).tolist() for name in found.__slots__ if name != "names"}
-    known = {name: [x if np.isfinite(x) else None for x in row] for name, row in table.items()}
-    out.print_json(json.dumps({"joints": list(found.names), **known}))
+    table = {name: getattr(fit, name).tolist() for name in fit.__slots__ if name != "names"}
+    finite_values = {name: [x if np.isfinite(x) else None for x in row] for name, row in table.items()}
+    out.print_json(json.dumps({"joints": list(fit.names), **finite_values}))

@@ -1,4 +1,4 @@
-"""`quaddyn preflight`: a robot that hangs in a stand, looked over before its first step."""
+"""`quaddyn preflight`: tests a robot that hangs in a stand before its first steps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import typer
 from ..errors import ArgumentError
 from ..robot import load
 from .app import PackagesOption, RobotArgument, app
-from .console import say
+from .console import print_text
 from .renamed_options import renamed_options
 
-#: Exit code where nothing was tried, since a person said no.
+#: Exit code if nothing was tested because the user declined.
 DECLINED = 3
 
 
@@ -27,26 +27,26 @@ def preflight(
     source: RobotArgument,
     udp: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help="a robot that speaks quaddyn's packets; default: a simulated one"),
+        typer.Option(metavar="ADDRESS:PORT", help="robot that uses the packets of quaddyn; default: a simulated robot"),
     ] = None,
     listen_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="port to which it sends readings; 0: a free one")
+        int, typer.Option(min=0, max=65535, help="local port for its readings; 0: any free port")
     ] = 0,
-    bind: Annotated[str, typer.Option(help="address to listen at")] = "127.0.0.1",
+    bind: Annotated[str, typer.Option(help="local address for its readings")] = "127.0.0.1",
     torque_fraction: Annotated[
         float, typer.Option(help="largest test torque of a joint, divided by its effort limit")
     ] = 0.2,
     assume_hanging: Annotated[
-        bool, typer.Option("--assume-hanging", help="do not ask whether the robot hangs free")
+        bool, typer.Option("--assume-hanging", help="do not ask whether the robot hangs freely")
     ] = False,
     package: PackagesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
-    """Look a robot over: limits, readings, order and signs by wiggling one joint at a time, gravity, IMU axes.
+    """Test a hanging robot: limits, readings, joint order and signs (one joint at a time), gravity, IMU axes.
 
-    Every line says what to look at on the real robot.  Without --udp the robot is a simulated one in a stand, to see
-    what comes.  Robots with another protocol: quaddyn.runtime.preflight(interface).  Exit code 1 if anything failed,
-    3 if the question whether the robot hangs free is answered with no.
+    Each line of the report states what to inspect on the robot. Without --udp, a simulated robot in a stand is tested
+    for demonstration. For robots with another protocol, use quaddyn.runtime.preflight(interface). Exit code 1 if a
+    check failed, 3 if the robot does not hang freely according to the answer to the question.
     """
     from .. import runtime
 
@@ -59,20 +59,22 @@ def preflight(
         if not address or not port.isdecimal():
             raise ArgumentError(f"--udp: expected ADDRESS:PORT, got {udp!r}")
         if not assume_hanging:
-            hangs = f"Does {robot.name} hang free, its legs in the air, with the emergency stop at hand?"
-            if not typer.confirm(hangs):
-                say("nothing was tried")
+            question = (
+                f"Does {robot.name} hang freely with its legs in the air, and is the emergency stop within reach?"
+            )
+            if not typer.confirm(question):
+                print_text("nothing was tested")
                 raise typer.Exit(DECLINED)
-        side = runtime.UdpInterface(robot, (address, int(port)), port=listen_port, bind=bind)
+        interface = runtime.UdpInterface(robot, (address, int(port)), port=listen_port, bind=bind)
         try:
             report = runtime.preflight(
-                side, torque_fraction=torque_fraction, prompt=lambda what: say(f"now: {what.value}")
+                interface, torque_fraction=torque_fraction, prompt=lambda what: print_text(f"now: {what.value}")
             )
         finally:
-            side.close()
+            interface.close()
     if as_json:
         print(json.dumps({"passed": report.passed, "checks": [asdict(check) for check in report.checks]}, indent=2))
     else:
-        say(str(report))
+        print_text(str(report))
     if not report.passed:
         raise typer.Exit(1)

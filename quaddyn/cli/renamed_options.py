@@ -13,7 +13,7 @@ from .console import err
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Prints that `old` is now called `new`."""
+    """Prints a warning that `old` is now called `new`."""
     text = escape(f"{old} is now {new}; the old name goes with the next version")
     err.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
 
@@ -22,7 +22,7 @@ def with_new_names(arguments: Sequence[str], renamed: Mapping[str, str]) -> list
     """Returns command line arguments with new option names in place of old ones, and warns of each old one.
 
     Args:
-        arguments: words of the command line; those after "--" are positional and stay as they are.
+        arguments: words of the command line; those after "--" are positional and remain unchanged.
         renamed: new name by old name, such as {"--drive": "--teleop"}.
     """
     out = list(arguments)
@@ -37,17 +37,17 @@ def with_new_names(arguments: Sequence[str], renamed: Mapping[str, str]) -> list
 
 
 class RenamedOptionsCommand(typer.core.TyperCommand):
-    """A command that also takes old names of its options."""
+    """Command that also accepts old names of its options."""
 
     renamed: ClassVar[Mapping[str, str]] = {}
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parses the arguments after old option names were replaced."""
+        """Parses the arguments after replacing old option names."""
         return super().parse_args(ctx, with_new_names(args, self.renamed))
 
 
 def renamed_options(command: str, renamed: Mapping[str, str]) -> type[RenamedOptionsCommand]:
-    """Returns a command class for ``app.command(cls=...)`` that also takes old names of options.
+    """Returns a command class for ``app.command(cls=...)`` that also accepts old names of options.
 
     Args:
         command: name of the command after ``quaddyn``, such as "demo".
@@ -58,7 +58,7 @@ def renamed_options(command: str, renamed: Mapping[str, str]) -> type[RenamedOpt
 
 
 def renamed_commands(group: str, renamed: Mapping[str, str]) -> type[typer.core.TyperGroup]:
-    """Returns a group class for ``typer.Typer(cls=...)`` that also takes old names of its subcommands.
+    """Returns a group class for ``typer.Typer(cls=...)`` that also accepts old names of its subcommands.
 
     Args:
         group: name of the group after ``quaddyn``, such as "log".

@@ -1,4 +1,4 @@
-"""`quaddyn robots` and `quaddyn check`: what there is, and whether it can be trusted."""
+"""`quaddyn robots` and `quaddyn check`: the robot catalogue, and validation of robots."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from ..robot import CATALOGUE, load
-from .app import REPORTED, PackagesOption, RootOption, app, robot_names
+from .app import EXIT_INTERRUPTED_AFTER_REPORT, PackagesOption, RootOption, app, robot_names
 from .console import err, progress
 from .tables import print_report, print_robots, print_summary
-from .verdict import Verdict, compare, judge
+from .verdict import Verdict, add_cross_check, validate
 
 
 @app.command()
 def robots(as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False) -> None:
-    """List the catalogue: degrees of freedom, mass, legs and feet of every robot."""
+    """List the robots of the catalogue with degrees of freedom, mass, legs and feet."""
     rows = []
     for name, entry in progress(list(CATALOGUE.items()), "loading"):
         robot = load(name)
@@ -46,29 +46,31 @@ def check(
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
-    damping: Annotated[float | None, typer.Option(min=0.0, help="of every joint [N m s/rad]")] = None,
+    damping: Annotated[float | None, typer.Option(min=0.0, help="viscous damping of every joint [N m s/rad]")] = None,
     friction: Annotated[float | None, typer.Option(min=0.0, help="Coulomb friction of every joint [N m]")] = None,
     armature: Annotated[float | None, typer.Option(min=0.0, help="rotor inertia at every joint [kg m^2]")] = None,
-    strict: Annotated[bool, typer.Option(help="warnings refuse the robot")] = False,
+    strict: Annotated[bool, typer.Option(help="reject the robot if there are warnings")] = False,
     everything: Annotated[bool, typer.Option("--all", help="check the whole catalogue")] = False,
-    samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: the guard alone")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="of the random states")] = 0,
-    against: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="what the reference reads instead")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: validation only")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random states")] = 0,
+    against: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="robot that the reference reads instead")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Judge a robot, then compare Pinocchio with the in-house reference, which reads the file on its own.
+    """Validate a robot, and add_cross_check Pinocchio with the independent reference, which has its own file reader.
 
-    Exit code 1 if the guard refuses it or an algorithm disagrees by more than its tolerance.  With --against, the
-    reference reads that robot's file: a copy with other numbers is caught, and the links that differ are named.
+    Exit code 1 if validation rejects the robot, or an algorithm disagrees by more than its tolerance. With --against,
+    the reference reads that robot instead: use it to find the links in which two versions of a file differ.
     """
     if everything == (source is not None):
-        raise typer.BadParameter("give one NAME or FILE, or --all")
+        raise typer.BadParameter("expected one NAME or FILE, or --all")
     names = list(CATALOGUE) if everything else [str(source)]
     other = load(against, root=root, packages=package or ()).source if against is not None else None
     verdicts, interrupted = list[Verdict](), False
     try:
         for name in progress(names, "checking"):
-            loaded = judge(
+            loaded = validate(
                 name,
                 root=root,
                 packages=package or [],
@@ -77,7 +79,7 @@ def check(
                 friction=friction,
                 armature=armature,
             )
-            verdicts.append(compare(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
+            verdicts.append(add_cross_check(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
     except KeyboardInterrupt:
         if not verdicts:
             raise
@@ -90,6 +92,6 @@ def check(
         print_report(verdicts[0])
     if interrupted:
         err.print("interrupted", highlight=False)
-        raise typer.Exit(REPORTED)
+        raise typer.Exit(EXIT_INTERRUPTED_AFTER_REPORT)
     if not all(v.passed for v in verdicts):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`quaddyn datasheet`: what a robot can take, as a page."""
+"""`quaddyn datasheet`: measures the performance limits of a robot and writes them as an HTML page."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ..campaigns.dask_cluster import tls
 from ..robot import CATALOGUE
 from .app import app
-from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, executor
-from .console import check_writable, err, say
+from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, open_executor
+from .console import check_writable, err, print_text
 from .renamed_options import renamed_options
 
 
 @app.command(cls=renamed_options("datasheet", {"--against": "--compare", "--bounds": "--only"}))
 def datasheet(
     robot: Annotated[str, typer.Argument(metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file")],
-    out: Annotated[Path | None, typer.Option(help="the page; default: NAME.html here")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="HTML page to write; default: NAME.html in the current folder")
+    ] = None,
     compare: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot on the same page; repeatable")
+        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot to show on the same page; repeatable")
     ] = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -29,21 +31,25 @@ def datasheet(
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
     store: Annotated[
-        Path | None, typer.Option(help="file of all trials, made or gone on with; default: beside the page, .db")
+        Path | None, typer.Option(help="file for all trials, created or continued; default: the page's name with .db")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="claim 80 % instead of 95 %, with fewer directions")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="bounds for 80 % instead of 95 % success, with fewer push directions")
+    ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="measure only these limits: push, friction, slope, ...; repeatable"),
     ] = None,
-    directions: Annotated[int | None, typer.Option(min=1, help="of pushes; default: 8, with --quick 4")] = None,
+    directions: Annotated[
+        int | None, typer.Option(min=1, help="number of push directions; default: 8, or 4 with --quick")
+    ] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
-    seed: Annotated[int, typer.Option(min=0, help="of all trials")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="random seed of all trials")] = 0,
 ) -> None:
-    """Measure what a robot can take: speeds, pushes, friction, slopes, steps, payload, delay; write it as a page.
+    """Measure the limits of a robot as an HTML page: speed, pushes, friction, slope, steps, payload, delay.
 
-    Some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores; --quick takes a quarter.  An
-    interrupted measurement goes on from its store.  Each trial can be seen again with `quaddyn replay STORE#NUMBER`.
+    Runs some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores, a quarter with --quick. An
+    interrupted measurement continues from its store. `quaddyn replay STORE#NUMBER` shows a trial in the viewer.
     """
     from ..campaigns.datasheet import QUICK, DataSheet, MeasurementProgress, measure
     from ..campaigns.sheet_page import page
@@ -53,8 +59,8 @@ def datasheet(
     store = out.with_suffix(".db") if store is None else store
     check_writable(out)
     check_writable(store)
-    given = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
-    campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **given)
+    settings = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
+    campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **settings)
     columns = (
         TextColumn("measuring"),
         BarColumn(),
@@ -65,10 +71,10 @@ def datasheet(
     with Progress(*columns, console=err, transient=True) as display:
         task = display.add_task("", total=None, trials=0)
 
-        def tell(a: MeasurementProgress) -> None:
-            display.update(task, completed=a.found, total=a.total, trials=a.trials)
+        def on_progress(current: MeasurementProgress) -> None:
+            display.update(task, completed=current.found, total=current.total, trials=current.trials)
 
-        with executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
-            sheet = measure(campaign, pool, str(store), progress=tell)
+        with open_executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
+            sheet = measure(campaign, pool, str(store), progress=on_progress)
     out.write_text(page(sheet), encoding="utf-8")
-    say(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of CPU time; trials kept in {store}")
+    print_text(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of CPU time; trials stored in {store}")

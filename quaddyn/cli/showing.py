@@ -1,4 +1,4 @@
-"""`quaddyn view`, `quaddyn demo` and `quaddyn leg`: robots to look at."""
+"""`quaddyn view`, `quaddyn demo` and `quaddyn leg`: commands that show robots in the viewer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ from rich.markup import escape
 
 from ..errors import ArgumentError, UnknownNameError
 from ..robot import load
-from .app import CUT, REPORTED, PackagesOption, PortOption, RobotArgument, RootOption, app, robot_names
-from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
+from .app import (
+    EXIT_INTERRUPTED_AFTER_REPORT,
+    EXIT_REDUCED,
+    PackagesOption,
+    PortOption,
+    RobotArgument,
+    RootOption,
+    app,
+    robot_names,
+)
+from .console import check_writable, err, is_terminal, out, print_text, progress, progress_bar, wait_for_interrupt
 from .renamed_options import renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs
 
@@ -46,9 +55,9 @@ def view(
             err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
         if record is not None:
             viewer.record(record)
-            say(f"wrote {record}")
+            print_text(f"wrote {record}")
             return
-        say(f"{robot.name} at {viewer.url}; Ctrl-C ends")
+        print_text(f"{robot.name} at {viewer.url}; press Ctrl-C to quit")
         sliders = JointSliders(viewer)
         wait_for_interrupt(sliders.update)
 
@@ -66,7 +75,7 @@ def demo(
     gait: Annotated[
         str | None,
         typer.Option(
-            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk, gallop; squat or swing: without steps"
+            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk or gallop; squat or swing: no locomotion"
         ),
     ] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
@@ -82,13 +91,14 @@ def demo(
     ] = None,
     blind: Annotated[bool, typer.Option("--blind", help="the controller has no terrain map")] = False,
     push: Annotated[
-        list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
+        list[str] | None,
+        typer.Option(metavar="N@T", help="push of N newtons to the left for 0.1 s at the time T [s]; repeatable"),
     ] = None,
     jump: Annotated[
         str | None,
         typer.Option(
             metavar="HEIGHT[,FORWARD[,DEGREES]]",
-            help="jump once: how high and far [m], and a turn; height 0: what it takes",
+            help="jump once: height and distance [m], turn in degrees; height 0: chosen by the jump plan",
         ),
     ] = None,
     seconds: Annotated[
@@ -97,7 +107,7 @@ def demo(
     teleop: Annotated[
         bool,
         typer.Option(
-            "--teleop", help="drive the robot by keys or a gamepad on the live page, until Ctrl-C; sliders set gains"
+            "--teleop", help="command the robot by keys or a gamepad on the live page until Ctrl-C; sliders set gains"
         ),
     ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
@@ -109,14 +119,15 @@ def demo(
     plot: Annotated[
         Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="model-readable report")] = False,
 ) -> None:
-    """Stand up, trot and stop on torques computed by this package; the viewer shows it, a table proves it.
+    """Simulate a quadruped that stands up, trots and stops, in the viewer; print measured figures and checks.
 
-    A robot that is no quadruped on a free root, or cannot step aside, squats, or swings its joints.  Exit code 0 only
-    if every check holds; 3 if they hold, but limits cut off more than a tenth of a velocity or jump that was asked for.
+    A robot that is not a quadruped with a free root, or cannot step sideways, squats; one with a fixed root swings its
+    joints. Exit code 0 if all checks passed; 3 if they passed, but limits reduced a requested velocity or jump by more
+    than 10 %.
     """
-    from .. import demo as main_job
+    from .. import demo as demos
     from ..locomotion import GAITS
     from ..verification import cross_check
 
@@ -126,29 +137,30 @@ def demo(
         from ..viewer import check_video
 
         check_video(video)
-    main_job.check_plot(plot)
-    main_job.check_plant(plant)
-    machine = load(robot, root=root, packages=package or ())
-    walks = main_job.supports_locomotion(machine) if gait is None else gait not in ("squat", "swing")
-    if not walks:
-        motion = "swing" if machine.root == "fixed" else "squat"
+    demos.check_plot(plot)
+    demos.check_plant(plant)
+    model = load(robot, root=root, packages=package or ())
+    is_locomotion = demos.supports_locomotion(model) if gait is None else gait not in ("squat", "swing")
+    if not is_locomotion:
+        motion = "swing" if model.root == "fixed" else "squat"
         if gait not in (None, motion):
-            raise ArgumentError(f"--gait: {machine.name} with root={machine.root!r} can {motion}, not {gait}")
+            raise ArgumentError(f"--gait: expected {motion} for {model.name} with root={model.root!r}, got {gait}")
     elif gait is not None and gait not in GAITS:
         raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
-    if not walks and (
+    if not is_locomotion and (
         velocity is not None or push or jump is not None or teleop or terrain is not None or plant != "embedded"
     ):
         raise ArgumentError(
-            "--velocity, --terrain, --push, --jump, --teleop, --plant: need a quadruped that walks; name its --gait"
+            "--velocity, --terrain, --push, --jump, --teleop, --plant: only accepted for locomotion of a quadruped; "
+            "remove them, or pass --gait"
         )
     if teleop and headless:
         raise ArgumentError("--teleop: needs the live page for its keys; remove --headless")
     if seconds is None:
         seconds = 3600.0 if teleop else 8.0
-    wanted = None if velocity is None else _numbers("velocity", velocity, 3)
-    pushes = [main_job.Push.parse(text) for text in push or ()]
-    leap = None if jump is None else main_job.JumpRequest.parse(jump)
+    requested_velocity = None if velocity is None else _parse_numbers("velocity", velocity, 3)
+    pushes = [demos.Push.parse(text) for text in push or ()]
+    jump_request = None if jump is None else demos.JumpRequest.parse(jump)
     with ExitStack() as stack:
         page = record
         if page is None and video is not None:
@@ -157,24 +169,24 @@ def demo(
         if not headless:
             from ..viewer import Viewer
 
-            viewer = stack.enter_context(Viewer(machine, open_browser=is_terminal(sys.stdout), port=port))
-        with bar("simulating", quiet=as_json) as tick:
-            banner = [] if as_json else [str(machine), *([] if viewer is None else [f"live view: {viewer.url}"])]
+            viewer = stack.enter_context(Viewer(model, open_browser=is_terminal(sys.stdout), port=port))
+        with progress_bar("simulating", quiet=as_json) as tick:
+            banner = [] if as_json else [str(model), *([] if viewer is None else [f"live view: {viewer.url}"])]
 
-            def shown(share: float) -> None:
-                """The robot is named when the run begins, after all that may be refused."""
+            def on_progress(fraction: float) -> None:
+                """Updates the progress bar; the first call, after validation of all arguments, prints the robot."""
                 while banner:
-                    say(banner.pop(0))
-                tick(share)
+                    print_text(banner.pop(0))
+                tick(fraction)
 
-            if walks:
-                report = main_job.run_locomotion_demo(
-                    machine,
+            if is_locomotion:
+                report = demos.run_locomotion_demo(
+                    model,
                     gait=gait or "trot",
                     plant=plant,
-                    velocity=wanted,
+                    velocity=requested_velocity,
                     pushes=pushes,
-                    jump=leap,
+                    jump=jump_request,
                     terrain=terrain,
                     blind=blind,
                     duration=seconds,
@@ -183,26 +195,26 @@ def demo(
                     teleop=teleop,
                     record=page,
                     plot=plot,
-                    progress=shown,
+                    progress=on_progress,
                 )
             else:
-                report = main_job.run_squat_demo(
-                    machine,
+                report = demos.run_squat_demo(
+                    model,
                     duration=seconds,
                     viewer=viewer,
                     realtime=not headless,
                     record=page,
                     plot=plot,
-                    progress=shown,
+                    progress=on_progress,
                 )
-            shown(1.0)
+            on_progress(1.0)
         if video is not None and page is not None:
             from ..viewer import render_video
 
-            with bar("filming", quiet=as_json) as tick:
+            with progress_bar("rendering", quiet=as_json) as tick:
                 render_video(page, video, progress=tick)
-        with bar("cross-checking", quiet=as_json) as tick:
-            agreement = cross_check(machine, samples=3, n_derivative_samples=0, progress=tick)
+        with progress_bar("cross-checking", quiet=as_json) as tick:
+            agreement = cross_check(model, samples=3, n_derivative_samples=0, progress=tick)
         passed = report.passed and agreement.passed
         if as_json:
             print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
@@ -210,48 +222,54 @@ def demo(
             print_demo(report, agreement)
             for path in (record, video, plot):
                 if path is not None:
-                    say(f"wrote {path}")
+                    print_text(f"wrote {path}")
         if report.interrupted:
-            raise typer.Exit(REPORTED)
+            raise typer.Exit(EXIT_INTERRUPTED_AFTER_REPORT)
         if viewer is not None and not teleop and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            out.print("the view stays open; Ctrl-C ends")
+            out.print("the view stays open; press Ctrl-C to quit")
             wait_for_interrupt()
-    raise typer.Exit(1 if not passed else CUT if report.reduced_requests else 0)
+    raise typer.Exit(1 if not passed else EXIT_REDUCED if report.reduced_requests else 0)
 
 
-def _numbers(name: str, text: str, count: int) -> list[float]:
+def _parse_numbers(name: str, text: str, count: int) -> list[float]:
+    """Returns the numbers of an option with `count` values, separated by commas."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         numbers = []
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise ArgumentError(f"--{name}: expected {count} finite numbers with commas between, got {text!r}")
+        raise ArgumentError(f"--{name}: expected {count} finite numbers, separated by commas; got {text!r}")
     return numbers
 
 
 @app.command()
 def leg(
     source: RobotArgument,
-    name: Annotated[str | None, typer.Option("--leg", metavar="NAME", help="one leg, such as FL; default: all")] = None,
+    name: Annotated[
+        str | None, typer.Option("--leg", metavar="NAME", help="leg, such as FL; default: all legs")
+    ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="length of the show [s]")] = 12.0,
-    samples: Annotated[int, typer.Option(min=1, help="random targets of each leg")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the random targets")] = 0,
-    record: Annotated[Path | None, typer.Option(help="write the show as a self-contained HTML file and exit")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="duration of the animation [s]")] = 12.0,
+    samples: Annotated[int, typer.Option(min=1, help="number of random targets of each leg")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random targets")] = 0,
+    record: Annotated[
+        Path | None, typer.Option(help="write the animation as a self-contained HTML file and exit")
+    ] = None,
     port: PortOption = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable table; shows nothing")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="model-readable table, without animation")] = False,
 ) -> None:
-    """A robot's legs in numbers; in the viewer, a leg that follows a target on every branch of its kinematics.
+    """Print limits, reach and inverse kinematics branches of the legs, and show them in the viewer.
 
-    Without --leg the table is of all legs, and the first one moves.
+    In the viewer, the foot follows a target on each branch in turn. Without --leg, the table has all legs, and the
+    first one moves.
     """
     from ..kinematics import LegKinematics, survey_leg
 
     check_writable(record)
     robot = load(source, root=root, packages=package or ())
     if not robot.legs:
-        raise ArgumentError(f"{robot.name} has no legs")
+        raise ArgumentError(f"{robot.name} has no legs; the command needs a robot with legs")
     legs = [LegKinematics(robot, n) for n in ([name] if name is not None else robot.legs)]
     surveys = [survey_leg(item, samples=samples, seed=seed) for item in progress(legs, "measuring")]
     if as_json:
@@ -263,20 +281,21 @@ def leg(
 
 
 def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port: int, quiet: bool) -> None:
+    """Shows or records a leg that follows a target on each branch of its inverse kinematics."""
     from ..demo.leg import show_branches
     from ..viewer import Viewer
 
     live = record is None
     with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout), port=port) as viewer:
         if live:
-            say(f"leg {item.name} follows a target: {viewer.url}")
+            print_text(f"leg {item.name} follows a target: {viewer.url}")
         viewer.clear_recording()
-        with bar("showing", quiet=quiet) as tick:
+        with progress_bar("showing", quiet=quiet) as tick:
             show_branches(item, viewer, seconds=seconds, realtime=live, progress=tick)
         if record is not None:
             viewer.record(record, title=f"{item.robot.name}, leg {item.name}")
             if not quiet:
-                say(f"wrote {record}")
+                print_text(f"wrote {record}")
         elif is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            out.print("the view stays open; Ctrl-C ends")
+            out.print("the view stays open; press Ctrl-C to quit")
             wait_for_interrupt()

@@ -1,4 +1,4 @@
-"""Results as tables for people, and as JSON data for programs."""
+"""Results of commands as printed tables and as JSON data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..robot import Robot
 from ..robot.report import Finding
-from .console import out, say
+from .console import out, print_text
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def print_robots(rows: list[dict[str, object]]) -> None:
-    """Prints the catalogue."""
+    """Prints the robots of the catalogue as a table."""
     table = Table(title=f"{len(rows)} robots: quaddyn.load(name)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("name", "kind", "root", "dof", "mass [kg]"):
         table.add_column(column, justify="right" if column in ("dof", "mass [kg]") else "left", no_wrap=True)
@@ -47,15 +47,15 @@ def print_robots(rows: list[dict[str, object]]) -> None:
 
 def print_summary(verdicts: list[Verdict]) -> None:
     """Prints one line for each of several robots."""
-    table = Table(title="the catalogue, judged and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "verdict", "warnings", "worst error", "of"):
-        left = column in ("name", "verdict", "of")
+    table = Table(title="the catalogue, validated and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "verdict", "warnings", "worst error", "algorithm"):
+        left = column in ("name", "verdict", "algorithm")
         table.add_column(column, no_wrap=column != "verdict", justify="left" if left else "right")
     for v in verdicts:
         if v.robot is None:
-            table.add_row(v.source, f"[red]refused[/]: {escape(v.refusal)}", "", "", "")
+            table.add_row(v.source, f"[red]rejected[/]: {escape(v.refusal)}", "", "", "")
             continue
-        row = [v.source, "[green]holds[/]" if v.passed else f"[red]fails[/] {escape(v.refusal)}"]
+        row = [v.source, "[green]passed[/]" if v.passed else f"[red]failed[/]: {escape(v.refusal)}"]
         row.append(str(len(v.robot.report.warnings)))
         if v.agreement is not None:
             worst = max(v.agreement.ratios, key=v.agreement.ratios.__getitem__)
@@ -64,11 +64,11 @@ def print_summary(verdicts: list[Verdict]) -> None:
     out.print(table)
 
 
-#: How many places of findings that say the same are listed.
-SAME = 6
+#: Maximum number of further elements listed for findings with the same text.
+MAX_LISTED_ELEMENTS = 6
 
 
-def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+def group_findings(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Groups findings with the same reason and advice, in order of their first occurrence."""
     out: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
@@ -80,38 +80,38 @@ def print_report(verdict: Verdict) -> None:
     """Prints the result of validation and cross-check of one robot."""
     robot = verdict.robot
     if robot is None:
-        out.print(f"[bold red]refused[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold red]rejected[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
         return
-    for alike in grouped(robot.report):
-        finding, others = alike[0], alike[1:]
+    for group in group_findings(robot.report):
+        finding, others = group[0], group[1:]
         color = "yellow" if finding.level == "warning" else "dim"
-        words = escape(str(finding).partition(": ")[2])
+        text = escape(str(finding).partition(": ")[2])
         if others:
-            places = ", ".join(f"{f.where.element or f.where.line}" for f in others[:SAME])
-            more = f", ... ({len(others) - SAME} more)" if len(others) > SAME else ""
-            words += escape(f"; the same of {places}{more}")
-        out.print(f"[{color}]{finding.level}[/]: {words}", highlight=False, soft_wrap=True)
-    say(str(robot))
+            elements = ", ".join(f"{f.where.element or f.where.line}" for f in others[:MAX_LISTED_ELEMENTS])
+            more = f", ... ({len(others) - MAX_LISTED_ELEMENTS} more)" if len(others) > MAX_LISTED_ELEMENTS else ""
+            text += escape(f"; also for {elements}{more}")
+        out.print(f"[{color}]{finding.level}[/]: {text}", highlight=False, soft_wrap=True)
+    print_text(str(robot))
     for leg in robot.legs.values():
         foot, source = leg.foot, robot.report.provenance[f"{leg.name}.radius"]
         knee = f"; knee {leg.knee}, {leg.knee_direction}" if leg.knee is not None else ""
-        say(f"  {leg.name}: {', '.join(leg.joints)}{knee}")
-        say(f"      foot {foot.frame}, radius {foot.radius:.4g} m: {source}")
+        print_text(f"  {leg.name}: {', '.join(leg.joints)}{knee}")
+        print_text(f"      foot {foot.frame}, radius {foot.radius:.4g} m: {source}")
     for label, value in robot.report.check_results.items():
         out.print(f"  {label}: {value:.2e}", highlight=False)
     out.print(f"  warnings: {len(robot.report.warnings)}", highlight=False)
     if verdict.agreement is not None:
-        say(str(verdict.agreement))
+        print_text(str(verdict.agreement))
     if verdict.passed:
         out.print("[bold green]accepted[/]")
     else:
-        out.print(f"[bold red]fails[/] {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold red]failed[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
 
 
 def demo_json(report: DemoReport) -> dict[str, object]:
     """Returns the report of a demo as JSON data."""
     values = {f.name: getattr(report, f.name) for f in fields(report)}
-    # JSON knows no infinity: a limit that the file does not give is null.
+    # JSON has no infinity; a limit that the file does not give becomes null.
     values["torques"] = {
         kind: {k: v if math.isfinite(v) else None for k, v in t._asdict().items()} for kind, t in report.torques.items()
     }
@@ -131,21 +131,25 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     table.add_column("quantity")
     table.add_column("value", overflow="fold")
     for request in report.requests:
-        reason = f", cut by: {request.limit_reason}" if request.is_reduced and request.limit_reason else ""
-        said = f"{request.planned:.3f} of {request.requested:.3f} asked for{reason}"
-        table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(said)}[/]" if reason else said)
+        reason = f", limited by: {request.limit_reason}" if request.is_reduced and request.limit_reason else ""
+        text = f"{request.planned:.3f} of {request.requested:.3f} requested{reason}"
+        table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(text)}[/]" if reason else text)
     if report.clamped_velocity is not None:
         from ..locomotion import GAIT_LIMIT_MESSAGE  # imports the controllers, which most commands do without
 
-        cut = f" ({GAIT_LIMIT_MESSAGE}: {report.limit_reason})" if report.limit_reason else ""
-        for word, values in (
-            ("asked", report.requested_velocity),
+        limit_note = f" ({GAIT_LIMIT_MESSAGE}: {report.limit_reason})" if report.limit_reason else ""
+        for label, values in (
+            ("requested", report.requested_velocity),
             ("commanded", report.clamped_velocity),
             ("measured", report.measured_velocity),
         ):
-            said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
-            said += cut if word == "commanded" else ""
-            table.add_row(f"velocity {word}: forward, left, turn", said)
+            text = (
+                "not measured: no complete gait cycle at constant command"
+                if values is None
+                else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
+            )
+            text += limit_note if label == "commanded" else ""
+            table.add_row(f"velocity {label}: forward, left, turn", text)
     if report.jump_summary:
         table.add_row("jump", escape(report.jump_summary.removeprefix("jump ")))
     for kind, torque in report.torques.items():
@@ -157,7 +161,7 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
         mean, worst = report.weight_mean, report.weight_deviation
         table.add_row(
             "sum of vertical forces",
-            f"{mean:.4f} m g on average, {worst:.3f} m g off at most (m g = {report.weight:.1f} N)",
+            f"{mean:.4f} m g on average, {worst:.3f} m g largest deviation (m g = {report.weight:.1f} N)",
         )
     if report.base_height is not None:
         low, high = report.base_height
@@ -169,24 +173,22 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     table.add_section()
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
-        mark = "[green]holds[/]" if check.passed else "[bold red]fails[/]"
+        mark = "[green]passed[/]" if check.passed else "[bold red]failed[/]"
         table.add_row(name, f"{check.value:.3g} <= {check.limit:.3g}{unit}  {mark}")
     algorithm = max(agreement.ratios, key=agreement.ratios.__getitem__)
     verdict = "[green]agrees[/]" if agreement.passed else "[bold red]disagrees[/]"
     figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e} ({algorithm})"
     table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
     out.print(table)
-    holds = report.passed and agreement.passed
-    if holds and report.reduced_requests:
-        out.print(
-            f"[yellow]every check holds, but less was done than was asked for: {', '.join(report.reduced_requests)}[/]"
-        )
-    elif holds and report.unmeasured_checks:
-        out.print(f"[yellow]the checks that were made hold; never measured: {', '.join(report.unmeasured_checks)}[/]")
+    passed = report.passed and agreement.passed
+    if passed and report.reduced_requests:
+        out.print(f"[yellow]all checks passed, but limits reduced the request: {', '.join(report.reduced_requests)}[/]")
+    elif passed and report.unmeasured_checks:
+        out.print(f"[yellow]all measured checks passed; not measured: {', '.join(report.unmeasured_checks)}[/]")
     else:
-        out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
+        out.print("[bold green]all checks passed[/]" if passed else "[bold red]a check failed[/]")
     for deviation in agreement.deviations:
-        say(str(deviation))
+        print_text(str(deviation))
 
 
 def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
@@ -194,7 +196,7 @@ def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
     from ..demo.report import cpu_name
 
     def plain(value: object) -> object:
-        # JSON knows no infinity: a limit that the file does not give is null.
+        # JSON has no infinity; a limit that the file does not give becomes null.
         return [v if math.isfinite(v) else None for v in value.tolist()] if hasattr(value, "tolist") else value
 
     legs = []
@@ -207,29 +209,29 @@ def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
 
 
 def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
-    """Prints the surveys of the legs of a robot."""
+    """Prints limits, reach and branches of the legs of a robot as a table."""
     from ..demo.report import cpu_name
 
-    sliding = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
+    prismatic_joints = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
     table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("leg", no_wrap=True)
     table.add_column("quantity")
     table.add_column("value", overflow="fold")
     for s in surveys:
-        kind = "closed form" if s.closed_form else "numeric: no closed form fits"
+        kind = "closed form" if s.closed_form else "numeric: no closed form applies"
         table.add_row(escape(s.leg), "inverse", kind)
         for i, (joint, low, high, length) in enumerate(zip(s.joints, s.lower, s.upper, s.segments, strict=True), 1):
-            unit = "m" if joint in sliding else "rad"
+            unit = "m" if joint in prismatic_joints else "rad"
             limits = f"{low:.2f} to {high:.2f} {unit}" if math.isfinite(low) or math.isfinite(high) else "no limits"
             table.add_row(
                 "", escape(joint), f"{limits}; {length:.4f} m to the {'next' if i < len(s.joints) else 'foot'}"
             )
         if s.fixed_joints:
-            table.add_row("", "held at home", escape(", ".join(s.fixed_joints)))
+            table.add_row("", "fixed at home", escape(", ".join(s.fixed_joints)))
         nearest, farthest = s.reach
-        for word, far, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
-            at = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
-            table.add_row("", f"{word} foot", f"{far:.4f} m from the first joint, at ({at})")
+        for label, distance, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
+            coordinates = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
+            table.add_row("", f"{label} foot", f"{distance:.4f} m from the first joint, at ({coordinates})")
         for b in s.branches:
             home = "; home" if b.contains_home else ""
             table.add_row(
@@ -240,6 +242,6 @@ def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
             "", "time per target", f"{s.seconds_per_target * 1e6:.2f} us, {s.samples:,} at once", end_section=True
         )
     out.print(table)
-    say(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
+    print_text(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
     if any(s.n_reached < s.samples for s in surveys):
-        say("not reached: the iteration stopped short of the target")
+        print_text("targets that were not reached: the iteration ended before it converged")

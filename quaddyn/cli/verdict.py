@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of validation and cross-check of one source; `refusal` is empty for an accepted robot."""
+    """Result of validation and cross-check of one robot.
+
+    Attributes:
+        source: catalogue name or file.
+        robot: the loaded robot; None if validation rejected it.
+        refusal: reason of the rejection; "" for an accepted robot.
+        agreement: result of the cross-check; None without one.
+    """
 
     source: str
     robot: Robot | None
@@ -46,21 +53,33 @@ class Verdict:
         return out
 
 
-def judge(name: str, **options: Any) -> Verdict:
-    """Returns the result of validating a source that is loaded with `options` of `quaddyn.load`."""
+def validate(name: str, **options: Any) -> Verdict:
+    """Validates a robot by loading it, and returns the result.
+
+    Args:
+        name: catalogue name or file.
+        **options: see `quaddyn.load`.
+    """
     try:
         return Verdict(name, load(name, **options), "", None)
     except ModelError as error:
         return Verdict(name, None, str(error), None)
 
 
-def compare(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
-    """Returns the result with a cross-check against the reference; with `source`, the reference reads that instead."""
+def add_cross_check(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
+    """Returns a validation result, completed by a cross-check against the reference.
+
+    Args:
+        loaded: result of `validate`.
+        samples: number of random states.
+        seed: seed of the random states.
+        source: robot that the reference reads instead; None: the same robot.
+    """
     from ..verification import cross_check
 
     if loaded.robot is None:
         return loaded
     try:
         return replace(loaded, agreement=cross_check(loaded.robot, samples=samples, seed=seed, source=source))
-    except ModelError as error:  # the guard let pass what the reference's own reader does not
-        return replace(loaded, refusal=f"the reference's reader: {error}")
+    except ModelError as error:  # accepted by validation, but not by the reader of the reference
+        return replace(loaded, refusal=f"the reader of the reference rejects the file: {error}")

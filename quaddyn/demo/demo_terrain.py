@@ -20,6 +20,7 @@ KINDS = {
     "stairs": "stairs=RISE,TREAD [m]: five steps up to a platform",
     "waves": "waves=HEIGHT,LENGTH [m]: smooth waves, level where the robot starts",
 }
+#: Number of steps of the stairs, and length of the platform at their top [m].
 N_STAIR_STEPS, PLATFORM_LENGTH = 5, 20.0
 #: Half the side length of the field of waves [m], and samples per wave length.
 WAVES_HALF_SIZE, SAMPLES_PER_WAVE = 8.0, 12
@@ -47,20 +48,20 @@ def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
 
     Raises:
         UnknownNameError: an unknown kind of terrain.
-        ArgumentError: values that are missing, too many, or out of range.
+        ArgumentError: wrong number of values, or a value out of range.
     """
-    kind, _, rest = text.partition("=")
+    kind, _, values = text.partition("=")
     if kind not in KINDS:
         raise UnknownNameError("terrain", kind, KINDS)
     try:
-        numbers = [float(part) for part in rest.split(",")]
+        numbers = [float(part) for part in values.split(",")]
     except ValueError:
         numbers = []
-    least, most = (1, 2) if kind == "slope" else (2, 2)
-    if not (least <= len(numbers) <= most and all(map(math.isfinite, numbers))):
+    min_count, max_count = (1, 2) if kind == "slope" else (2, 2)
+    if not (min_count <= len(numbers) <= max_count and all(map(math.isfinite, numbers))):
         raise ArgumentError(f"terrain: expected {KINDS[kind]}; got {text!r}")
-    p = Morphology.from_robot(robot)
-    yaw = p.yaw(robot.q_home)
+    scales = Morphology.from_robot(robot)
+    yaw = scales.yaw(robot.q_home)
     if kind == "slope":
         angle, direction = math.radians(numbers[0]), math.radians(sum(numbers[1:]))
         if not abs(angle) <= math.radians(45.0):
@@ -68,28 +69,34 @@ def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
         plane = Plane.slope(angle, heading=yaw + direction)
         return DemoTerrain(Terrain.from_surfaces(plane), plane.tilt)
     height, length = numbers
-    if not (0.0 < height <= 2.0 * p.length and 0.2 * height <= length <= 100.0 * p.length):
+    if not (0.0 < height <= 2.0 * scales.length and 0.2 * height <= length <= 100.0 * scales.length):
         raise ArgumentError(
-            f"terrain: expected {KINDS[kind]}, with HEIGHT at most twice the leg length {p.length:.2f} m; got {text!r}"
+            f"terrain: expected {KINDS[kind]}, with HEIGHT at most twice the leg length {scales.length:.2f} m; "
+            f"got {text!r}"
         )
-    front = float(np.abs(p.nominal_stance[:, 0]).max()) + 0.5 * p.length
+    start_distance = float(np.abs(scales.nominal_stance[:, 0]).max()) + 0.5 * scales.length
     if kind == "stairs":
-        end = front + N_STAIR_STEPS * length
-        middle = end + 0.5 * PLATFORM_LENGTH
+        stairs_end = start_distance + N_STAIR_STEPS * length
+        platform_center = stairs_end + 0.5 * PLATFORM_LENGTH
         R = pin.exp3(np.array([0.0, 0.0, yaw]))
-        top = Box(
-            R @ (middle, 0.0, 0.5 * N_STAIR_STEPS * height), np.array([PLATFORM_LENGTH, 4.0, N_STAIR_STEPS * height]), R
+        platform = Box(
+            R @ (platform_center, 0.0, 0.5 * N_STAIR_STEPS * height),
+            np.array([PLATFORM_LENGTH, 4.0, N_STAIR_STEPS * height]),
+            R,
         )
-        steps = stairs(N_STAIR_STEPS, rise=height, tread=length, distance=front, heading=yaw)
-        return DemoTerrain(Terrain.from_surfaces([Plane.floor(), *steps, top]), frozen(np.eye(3)))
+        stair_boxes = stairs(N_STAIR_STEPS, rise=height, tread=length, distance=start_distance, heading=yaw)
+        return DemoTerrain(Terrain.from_surfaces([Plane.floor(), *stair_boxes, platform]), frozen(np.eye(3)))
 
     def waves(x: Array, y: Array) -> Array:
-        away = np.clip((np.hypot(x, y) - front) / length, 0.0, 1.0)
-        k = 2.0 * math.pi / length
-        return np.asarray(0.5 * height * away * np.sin(k * x) * np.cos(k * y))
+        amplitude_scale = np.clip((np.hypot(x, y) - start_distance) / length, 0.0, 1.0)
+        wave_number = 2.0 * math.pi / length
+        return np.asarray(0.5 * height * amplitude_scale * np.sin(wave_number * x) * np.cos(wave_number * y))
 
-    far = max(WAVES_HALF_SIZE, 10.0 * p.length)
+    half_size = max(WAVES_HALF_SIZE, 10.0 * scales.length)
     field = HeightField.from_function(
-        waves, (-far, far), (-far, far), spacing=max(length / SAMPLES_PER_WAVE, far / 500.0)
+        waves,
+        (-half_size, half_size),
+        (-half_size, half_size),
+        spacing=max(length / SAMPLES_PER_WAVE, half_size / 500.0),
     )
     return DemoTerrain(Terrain.from_surfaces(field), frozen(np.eye(3)))

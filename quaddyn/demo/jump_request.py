@@ -17,7 +17,13 @@ MAX_LANDING_ERROR, MAX_RISE_ERROR = 0.1, 0.15
 
 
 class JumpRequest(NamedTuple):
-    """Requested jump: height [m], or None for the height of the plan; distance forward [m]; turn to the left [rad]."""
+    """Requested jump.
+
+    Attributes:
+        height: rise of the center of mass [m]; None: chosen by the plan.
+        forward: distance forward [m].
+        turn: turn to the left [rad].
+    """
 
     height: float | None
     forward: float
@@ -28,10 +34,10 @@ class JumpRequest(NamedTuple):
         """Returns the jump of ``HEIGHT[,FORWARD[,DEGREES]]``, such as ``0.15`` or ``0,0.3,45``.
 
         Args:
-            text: specification; height 0 means that of the plan.
+            text: specification [m, m, degrees]; with height 0 the plan chooses the height.
 
         Raises:
-            ArgumentError: another format.
+            ArgumentError: the text has another format.
         """
         try:
             numbers = [float(part) for part in text.split(",")]
@@ -39,7 +45,7 @@ class JumpRequest(NamedTuple):
             numbers = []
         if not (1 <= len(numbers) <= 3 and all(map(math.isfinite, numbers)) and numbers[0] >= 0.0):
             raise ArgumentError(
-                f"jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (height 0: that of the plan), "
+                f"jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (height 0: chosen by the plan), "
                 f"got {text!r}"
             )
         height, forward, degrees = (*numbers, 0.0, 0.0)[:3]
@@ -51,7 +57,7 @@ class JumpRequest(NamedTuple):
 
 
 class JumpMonitor:
-    """Measurement of a jump from its command on.
+    """Measurement of a jump, from the tick that starts it, for comparison with its plan.
 
     Args:
         request: requested jump.
@@ -62,25 +68,35 @@ class JumpMonitor:
     """
 
     def __init__(self, request: JumpRequest, controller: LocomotionController) -> None:
-        ground, course = controller.ground, controller.path_reference
+        ground, path = controller.ground, controller.path_reference
         self.plan = controller.jump(height=request.height, distance=(request.forward, 0.0), turn=request.turn)
         assert ground is not None
-        self._p, self._start, self._yaw = controller.morphology, ground.points[:, :2].mean(axis=0), course.yaw
-        self._left: float | None = None
-        self._top = -math.inf
+        self._morphology, self._start_position, self._start_yaw = (
+            controller.morphology,
+            ground.points[:, :2].mean(axis=0),
+            path.yaw,
+        )
+        self._liftoff_height: float | None = None
+        self._max_height = -math.inf
 
-    def update(self, state: State, mode: LocomotionMode, touching: bool) -> None:
-        """Records one tick: state, mode, and whether any foot is in contact."""
+    def update(self, state: State, mode: LocomotionMode, in_contact: bool) -> None:
+        """Records the height of the center of mass at one tick.
+
+        Args:
+            state: measured state.
+            mode: mode of the controller.
+            in_contact: whether any foot is in contact.
+        """
         if mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE):
             height = float(state.com[2])
-            if self._left is None or (touching and mode is LocomotionMode.JUMPING):
-                self._left = self._top = height
-            self._top = max(self._top, height)
+            if self._liftoff_height is None or (in_contact and mode is LocomotionMode.JUMPING):
+                self._liftoff_height = self._max_height = height
+            self._max_height = max(self._max_height, height)
 
     def landing_error(self, feet: Array) -> tuple[float, float]:
         """Returns the landing error of the center of the feet (4, 2) [leg lengths] and the relative rise error."""
-        c, s = math.cos(self._yaw), math.sin(self._yaw)
-        goal = self._start + np.array([[c, -s], [s, c]]) @ self.plan.distance
-        rise = 0.0 if self._left is None else self._top - self._left
-        away = float(np.linalg.norm(feet[: len(FEET)].mean(axis=0) - goal))
-        return away / self._p.length, abs(rise / self.plan.height - 1.0)
+        c, s = math.cos(self._start_yaw), math.sin(self._start_yaw)
+        goal = self._start_position + np.array([[c, -s], [s, c]]) @ self.plan.distance
+        rise = 0.0 if self._liftoff_height is None else self._max_height - self._liftoff_height
+        distance = float(np.linalg.norm(feet[: len(FEET)].mean(axis=0) - goal))
+        return distance / self._morphology.length, abs(rise / self.plan.height - 1.0)

@@ -1,4 +1,4 @@
-"""A leg that follows a moving target, on one branch of its inverse kinematics after the other."""
+"""Display of a leg that follows a moving target, on each branch of its inverse kinematics in turn."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ def show_branches(
     realtime: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Array:
-    """Moves a target along the boundary of the reachable set once per branch; the leg follows, the rest stays at home.
+    """Shows the foot of a leg following a target along the boundary of its reachable set, once per branch.
 
-    The caption of the page names the branch, and states where the target is out of reach or the joints beyond their
-    limits.
+    All other joints stay at ``q_home``.
+
+    The caption of the page names the branch, and reports targets out of reach and joints beyond their limits.
 
     Args:
         leg: kinematics of the leg.
         viewer: viewer of the same robot.
         seconds: duration for all branches together [s].
-        realtime: whether to keep the pace of the wall clock.
+        realtime: whether to run no faster than the wall clock.
         progress: called with the fraction done (0 to 1) at every frame; None for none.
 
     Returns:
@@ -49,54 +50,54 @@ def show_branches(
     """
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
-    robot, home = leg.robot, home_knee(leg)
-    branches = sorted(leg.branches, key=lambda names: names != (home, "below"))  # that of home first
-    frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
-    curve = reachable_curve(leg, points=frames)
-    world = _base(leg).act
-    named = len({hip for _, hip in branches}) > 1
-    start, k = time.perf_counter(), 0
+    robot, home_branch = leg.robot, home_knee(leg)
+    branches = sorted(leg.branches, key=lambda names: names != (home_branch, "below"))  # the branch of q_home first
+    n_frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
+    curve = reachable_curve(leg, points=n_frames)
+    to_world = _home_base_placement(leg).act
+    has_several_hips = len({hip for _, hip in branches}) > 1
+    start, frame = time.perf_counter(), 0
     for knee, hip in branches:
-        found = leg.inverse(curve, knee=knee, hip=hip)
-        name = f"{leg.name}: knee {knee}" + (f", hip {hip}" if named else "")
+        solution = leg.inverse(curve, knee=knee, hip=hip)
+        name = f"{leg.name}: knee {knee}" + (f", hip {hip}" if has_several_hips else "")
         viewer.show_trails((leg.name,))
         for i, target in enumerate(curve):
             viewer.show(
-                configuration(leg, found.q[i]),
-                points={"target": world(target)},
+                configuration(leg, solution.q[i]),
+                points={"target": to_world(target)},
                 show_com=False,
-                caption=f"{name}{_remark(found, i)}",
-                time=k / FRAMES_PER_SECOND,
+                caption=f"{name}{_limit_text(solution, i)}",
+                time=frame / FRAMES_PER_SECOND,
             )
-            k += 1
+            frame += 1
             if progress is not None:
-                progress(k / (frames * len(branches)))
+                progress(frame / (n_frames * len(branches)))
             if realtime:
-                time.sleep(max(0.0, start + k / FRAMES_PER_SECOND - time.perf_counter()))
+                time.sleep(max(0.0, start + frame / FRAMES_PER_SECOND - time.perf_counter()))
     viewer.show_trails(())
     if realtime:
-        viewer.show(robot.q_home, show_com=False, caption="home", time=k / FRAMES_PER_SECOND)
+        viewer.show(robot.q_home, show_com=False, caption="home", time=frame / FRAMES_PER_SECOND)
     return curve
 
 
 def configuration(leg: LegKinematics, angles: Array) -> Array:
-    """Returns the home configuration (nq,) with joint values (n,) of one leg [rad], and the spine before it at zero."""
+    """Returns the home configuration (nq,), with joint values (n,) of one leg [rad] and its spine joints at zero."""
     robot = leg.robot
     q = np.array(robot.q_home)
     joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
     for name, value in zip(leg.joints, angles, strict=True):
         set_joint_value(q, robot.configuration_index(name), joints[name], float(value))
     index = next(i for i, b in enumerate(robot.bodies) if b.joint is not None and b.joint.name == leg.joints[0])
-    above = robot.bodies[index].parent
-    while above > 0:
-        joint = robot.bodies[above].joint
+    ancestor = robot.bodies[index].parent
+    while ancestor > 0:
+        joint = robot.bodies[ancestor].joint
         if joint is not None and joint.nv == 1:
             set_joint_value(q, robot.configuration_index(joint.name), joint, 0.0)
-        above = robot.bodies[above].parent
+        ancestor = robot.bodies[ancestor].parent
     return q
 
 
-def _base(leg: LegKinematics) -> pin.SE3:
+def _home_base_placement(leg: LegKinematics) -> pin.SE3:
     """Returns the placement of the base in the home configuration."""
     robot = leg.robot
     data = robot.model.createData()
@@ -104,11 +105,11 @@ def _base(leg: LegKinematics) -> pin.SE3:
     return data.oMf[robot.frame_id(robot.tree.root.name)]
 
 
-def _remark(found: LegSolution, i: int) -> str:
-    """Returns the text about reach and limits at point i."""
-    out = ""
-    if not np.asarray(found.reached)[i]:
-        out += f"; out of reach by {np.asarray(found.distance)[i]:.2g} m: nearest point"
-    if not np.asarray(found.within_limits)[i]:
-        out += "; beyond the joint limits"
-    return out
+def _limit_text(solution: LegSolution, i: int) -> str:
+    """Returns the part of the caption on reach and joint limits at point `i`; "" if both are satisfied."""
+    text = ""
+    if not np.asarray(solution.reached)[i]:
+        text += f"; out of reach by {np.asarray(solution.distance)[i]:.2g} m: nearest point"
+    if not np.asarray(solution.within_limits)[i]:
+        text += "; beyond the joint limits"
+    return text

@@ -28,7 +28,7 @@ from .jump_request import JumpRequest
 from .locomotion_run import LocomotionRun
 from .plot import check_output, check_plot, draw
 from .report import DemoReport
-from .teleoperation import HELP, GainSliders, keyed_velocity
+from .teleoperation import HELP, GainSliders, velocity_from_keys
 from .time_series import DemoTimeSeries
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 PLANTS: dict[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 FRAMES_PER_SECOND = 30.0
-#: Time before the start of a frame that is attributed to rounding, divided by the frame time.
+#: Tolerance of the start of a frame for rounding, divided by the frame time.
 FRAME_TOLERANCE = 1e-6
 #: Initial height of the base, divided by its height at home.
 CROUCH_HEIGHT_FRACTION = 0.6
 #: Default commanded speed [sqrt(g l)].
 DEFAULT_SPEED = 0.25
-#: Fraction of the time after rising during which the robot moves; it stands for the rest.
+#: Fraction of the time after rising during which the robot follows the command; afterwards it stands still.
 MOVING_FRACTION = 0.75
 #: Time of standing before a jump [sqrt(l/g)].
 STAND_TIME = 3.0
@@ -56,7 +56,7 @@ def frame_number(seconds: float) -> int:
 
 
 def check_plant(name: str) -> None:
-    """Raises if a plant is not available, before anything is loaded or compiled for it.
+    """Raises an error if a plant is not available; called before anything is loaded or compiled.
 
     Args:
         name: "embedded" or "mujoco".
@@ -72,7 +72,12 @@ def check_plant(name: str) -> None:
 
 
 class Push(NamedTuple):
-    """Lateral force on the base for `PUSH_TIME`: force to the left [N] and time [s]."""
+    """Lateral force on the base for a duration of `locomotion_run.PUSH_TIME`.
+
+    Attributes:
+        force: force to the left [N].
+        time: time at which it begins [s].
+    """
 
     force: float
     time: float
@@ -82,24 +87,28 @@ class Push(NamedTuple):
         """Returns the push of ``N@t``, such as ``80@4`` or ``-80@4``.
 
         Args:
-            text: specification.
+            text: specification, force [N] and time [s].
 
         Raises:
-            ArgumentError: another format.
+            ArgumentError: the text has another format.
         """
         try:
-            force, when = (float(part) for part in text.split("@"))
+            force, time = (float(part) for part in text.split("@"))
         except ValueError:
             raise ArgumentError(
                 f"push: expected force@time, such as 80@4 (80 N to the left at 4 s), got {text!r}"
             ) from None
-        if not (math.isfinite(force) and math.isfinite(when) and when >= 0.0):
+        if not (math.isfinite(force) and math.isfinite(time) and time >= 0.0):
             raise ArgumentError(f"push: expected a finite force [N] and a time >= 0 [s], got {text!r}")
-        return Push(force, when)
+        return Push(force, time)
 
 
 def supports_locomotion(robot: Robot) -> bool:
-    """Returns whether the locomotion controller supports a robot: a quadruped on a free root that can step sideways."""
+    """Returns whether the locomotion controller supports a robot: a quadruped on a free root that can step sideways.
+
+    Args:
+        robot: robot to check.
+    """
     return robot.root == "free" and set(robot.feet) == set(FEET) and Morphology.from_robot(robot).can_step_sideways
 
 
@@ -122,15 +131,15 @@ def crouched_configuration(robot: Robot, height_fraction: float) -> Array:
     feet = {f: pose.inverse().apply(dynamics.frame_placement(home, f).translation) for f in robot.feet}
     legs = {foot: LegKinematics(robot, foot) for foot in robot.feet}
     joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
-    lowest = float(pose.translation[2])
+    home_height = float(pose.translation[2])
     for depth in np.linspace(1.0 - height_fraction, 0.0, 9):
-        down = pose.rotation.T @ np.array([0.0, 0.0, depth * lowest])
-        found = {foot: leg.inverse(feet[foot] + down) for foot, leg in legs.items()}
-        if all(s.reached and s.within_limits for s in found.values()):
+        drop = pose.rotation.T @ np.array([0.0, 0.0, depth * home_height])
+        solutions = {foot: leg.inverse(feet[foot] + drop) for foot, leg in legs.items()}
+        if all(s.reached and s.within_limits for s in solutions.values()):
             q = home.copy()
-            q[2] -= depth * lowest
+            q[2] -= depth * home_height
             for foot, leg in legs.items():
-                for name, value in zip(leg.joints, found[foot].q, strict=True):
+                for name, value in zip(leg.joints, solutions[foot].q, strict=True):
                     set_joint_value(q, robot.configuration_index(name), joints[name], float(value))
             return q
     return home
@@ -157,7 +166,7 @@ def run_locomotion_demo(
     plot: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> DemoReport:
-    """Runs a quadruped: it stands up from a crouch, follows the velocity command, takes the pushes, stops and stands.
+    """Simulates a quadruped that stands up from a crouch, follows a velocity command under pushes, and stops.
 
     An interrupt (Ctrl-C) ends the run, not the program: the report covers the time until then. Keys held down on the
     live page of the viewer (`teleoperation.DIRECTIONS`) and a gamepad override `velocity`; the page can pause the run
@@ -168,10 +177,11 @@ def run_locomotion_demo(
         gait: a name in `quaddyn.locomotion.GAITS`.
         plant: "embedded" or "mujoco".
         velocity: forward and leftward velocity [m/s] and yaw rate [rad/s] in the heading frame. None: ``0.25 sqrt(g
-            l)`` forward, or zero with `teleop` or `jump`. The run is judged by the part of it that the gait can follow.
+            l)`` forward, or zero with `teleop` or `jump`. The measured velocity is compared with the clamped
+            command.
         pushes: pushes on the base.
-        jump: jump from standing, some time after the robot has risen. The run is then judged by the landing position
-            and the height of the jump.
+        jump: jump from standing, `STAND_TIME` after the robot has stood up. Landing position and height of the jump
+            are then checked. None for none.
         duration: simulated time [s], at least 0.1.
         dt: control period [s]; the plant takes two steps per period.
         friction: friction coefficient between feet and floor; unknown to the controller.
@@ -184,13 +194,14 @@ def run_locomotion_demo(
             `viewer`.
         record: HTML file for the animation, written with or without a `viewer`; None for none.
         plot: PNG, PDF or SVG file for torques, forces, velocity and height over time; None for none.
-        progress: called with the fraction done (0 to 1) at every frame.
+        progress: called with the fraction done (0 to 1) at every frame; None for none.
 
     Returns:
         The measured figures and the result of each check.
 
     Raises:
-        ArgumentError: an option is out of range, the robot cannot walk, or the jump is infeasible or has no time.
+        ArgumentError: an option is out of range, the robot cannot walk, or the jump is infeasible or does not fit into
+            `duration`.
         UnknownNameError: unknown gait, plant or terrain.
         QuaddynError: `plot` is given and matplotlib is not installed, or `plant` is "mujoco" and MuJoCo is not
             installed.
@@ -200,22 +211,22 @@ def run_locomotion_demo(
         raise ArgumentError(f"duration: expected at least 0.1 s, got {duration}")
     check_plant(plant)
     pushes = sorted(pushes, key=lambda push: push.time)
-    late = [push for push in pushes if push.time >= duration]
-    if late:
-        raise ArgumentError(f"pushes: one at {late[0].time:g} s, but the run ends at {duration:g} s")
+    late_pushes = [push for push in pushes if push.time >= duration]
+    if late_pushes:
+        raise ArgumentError(f"pushes: expected times before the end at {duration:g} s, got {late_pushes[0].time:g} s")
     if teleop and viewer is None:
         raise ArgumentError("teleop: needs a viewer, whose live page has the keys; pass viewer=")
     check_plot(plot)
     check_output("record", record)
-    p = Morphology.from_robot(robot)
-    pace = 0.0 if teleop or jump is not None else DEFAULT_SPEED * p.speed_scale
-    wanted = as_velocity_command([pace, 0.0, 0.0] if velocity is None else list(velocity))
-    parsed = None if terrain is None else parse_terrain(terrain, robot)
-    surfaces, tilt = (None, np.eye(3)) if parsed is None else parsed
+    morphology = Morphology.from_robot(robot)
+    default_speed = 0.0 if teleop or jump is not None else DEFAULT_SPEED * morphology.speed_scale
+    requested_velocity = as_velocity_command([default_speed, 0.0, 0.0] if velocity is None else list(velocity))
+    demo_terrain = None if terrain is None else parse_terrain(terrain, robot)
+    surfaces, tilt = (None, np.eye(3)) if demo_terrain is None else demo_terrain
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
     simulated_plant = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
     if jump is not None:
-        jump.plan(controller)  # raises now if the jump is infeasible
+        jump.plan(controller)  # raises an error now if the jump is infeasible
     # All arguments are valid. Compilation prints a message: seconds on a new machine, then nothing.
     controller.warmup()
     if isinstance(simulated_plant, Simulation):
@@ -228,40 +239,48 @@ def run_locomotion_demo(
     if viewer is not None:
         viewer.show_trails(("com",), dots=TRAIL_DOTS)
     time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
-    waiting, leap = list(pushes), jump
-    run = LocomotionRun(controller, simulated_plant, wanted, time_series, up=tilt[:, 2])
+    pending_pushes, requested_jump = list(pushes), jump
+    run = LocomotionRun(controller, simulated_plant, requested_velocity, time_series, up=tilt[:, 2])
     gains = GainSliders(controller, viewer) if teleop and viewer is not None else None
-    shown, start, interrupted = -1, time.perf_counter(), False
+    last_frame, start, interrupted = -1, time.perf_counter(), False
     try:
         for k in range(round(duration / dt)):
             t = k * dt
-            while waiting and t >= waiting[0].time - 1e-9:
-                run.push(waiting.pop(0).force)
+            while pending_pushes and t >= pending_pushes[0].time - 1e-9:
+                run.push(pending_pushes.pop(0).force)
             if viewer is not None:
                 start += viewer.wait_while_paused()
-            keyed = None if viewer is None else keyed_velocity(viewer.pressed_keys, p, viewer.gamepad_axes)
+            key_velocity = (
+                None if viewer is None else velocity_from_keys(viewer.pressed_keys, morphology, viewer.gamepad_axes)
+            )
             if gains is not None and viewer is not None:
                 gains.apply(viewer.sliders)
-            ready = (
+            can_jump = (
                 run.rise_time is not None
-                and t > run.rise_time + STAND_TIME * p.time_scale
+                and t > run.rise_time + STAND_TIME * morphology.time_scale
                 and controller.mode is LocomotionMode.STANDING
             )
-            if jump is not None and ready:
+            if jump is not None and can_jump:
                 run.start_jump(jump)
                 jump = None
-            over = (
+            is_stopping = (
                 not teleop
                 and run.rise_time is not None
                 and t > run.rise_time + MOVING_FRACTION * (duration - run.rise_time)
             )
-            command = run.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
+            command = run.tick(
+                key_velocity
+                if key_velocity is not None
+                else 0.0 * requested_velocity
+                if is_stopping
+                else requested_velocity
+            )
             frame = frame_number(t)
-            if frame == shown and not (viewer is not None and viewer.is_paused):
+            if frame == last_frame and not (viewer is not None and viewer.is_paused):
                 continue
-            shown = frame
+            last_frame = frame
             if viewer is not None:
-                _show(viewer, run, command, teleop)
+                _show_frame(viewer, run, command, teleop)
             if progress is not None:
                 progress(t / duration)
             if realtime:
@@ -278,21 +297,23 @@ def run_locomotion_demo(
         viewer.show_plant(simulated_plant, show_support_polygon=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
-    motion = gait if leap is None else "jump"
+    motion = gait if requested_jump is None else "jump"
     report = replace(run.report(motion, velocity=velocity is not None), interrupted=interrupted)
     if time_series is not None and plot is not None:
         draw(time_series, plot, title=f"{robot.name}: {motion} in the {plant} plant")
     return report
 
 
-def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop: bool) -> None:
-    """Shows one frame of the run."""
+def _show_frame(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop: bool) -> None:
+    """Shows one frame of the run in the viewer."""
     simulated_plant = run.plant
     swings = command.swings.items()
     x, y, _ = command.reference_velocity.tolist()
-    whole = command.wbc_command
+    wbc_command = command.wbc_command
     # The last level only resolves the remaining degrees of freedom.
-    lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
+    residuals = (
+        {} if wbc_command is None else {f"level {k}": level.residual for k, level in enumerate(wbc_command.levels[:-1])}
+    )
     viewer.show_plant(
         simulated_plant,
         show_support_polygon=True,
@@ -304,6 +325,6 @@ def _show(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop
             f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.remaining_path())) for foot, swing in swings
         },
         desired_velocity=run.heading @ (x, y, 0.0),
-        signals={"residual by level [m/s^2]": lost},
+        signals={"residual by level [m/s^2]": residuals},
         caption=run.caption(command) + (f"\n{HELP}" if teleop else ""),
     )

@@ -18,13 +18,13 @@ from .time_series import DemoTimeSeries
 
 #: Duration of a push [s].
 PUSH_TIME = 0.1
-#: Time after a push during which velocities are not judged [sqrt(l/g)].
+#: Time after a push during which the velocity is not averaged [sqrt(l/g)].
 PUSH_RECOVERY_TIME = 12.0
 #: Maximum relative error of the velocity, and maximum fraction of ticks without a certified solution.
 MAX_VELOCITY_ERROR, MAX_UNCERTIFIED_FRACTION = 0.15, 0.01
-#: Deviation of the reference from the command up to which a tick is judged [sqrt(g l)].
+#: Maximum deviation of the reference from the command in ticks whose velocity is averaged [sqrt(g l)].
 STEADY_VELOCITY_TOLERANCE = 1e-3
-#: Number of ticks between states stored for `round_trip_error`, and maximum number of these.
+#: Number of ticks between states stored for `round_trip_error`, and maximum number of stored states.
 SAMPLE_INTERVAL, MAX_SAMPLES = 50, 500
 #: Number of ticks between the points of a swing trace.
 SWING_TRACE_INTERVAL = 5
@@ -34,14 +34,14 @@ STANDING = (LocomotionMode.STANDING, LocomotionMode.MOVING, LocomotionMode.RECOV
 
 
 class LocomotionRun:
-    """Control loop of a quadruped that measures its figures as running values, for runs of any length.
+    """Control loop of a quadruped that measures its figures as running values, with bounded memory.
 
     Args:
         controller: controller of the robot.
         plant: plant of the robot; the period of the controller is a multiple of its time step.
-        requested: (3,) requested velocity [m/s, rad/s]. The run is judged by the part that the gait can follow, and
-            only by ticks with that velocity.
-        time_series: receives each tick; None for none.
+        requested: (3,) requested velocity [m/s, rad/s]. The measured velocity is compared with its clamped
+            value, over ticks in which that is the reference.
+        time_series: recorder to which each tick is added; None for none.
         up: (3,) normal of the ground, to which velocities are tangential.
 
     Attributes:
@@ -77,20 +77,20 @@ class LocomotionRun:
         self.swing_traces: dict[str, list[Array]] = {}
         self._base = robot.bodies[0].name
         self._weight = controller.morphology.mass * controller.morphology.gravity
-        self._energy = plant.energy
-        self.ticks = self._flagged = self._fallen = self._bad = 0
-        self._lowest, self._highest = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
-        self._normal, self._height = (np.inf, -np.inf), (np.inf, -np.inf)
-        self._carried = self._deviation = self._physics = 0.0
-        self._outside = -np.inf
-        self._samples: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=MAX_SAMPLES)
-        self._recent: deque[Array] = deque()
-        self._cycle, self._cycles = np.zeros(3), 0
-        self._steady: list[Array] = []
+        self._initial_energy = plant.energy
+        self.ticks = self._uncertified_ticks = self._fallen_ticks = self._inaccurate_steps = 0
+        self._min_torques, self._max_torques = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
+        self._normal_force_range, self._base_height_range = (np.inf, -np.inf), (np.inf, -np.inf)
+        self._relative_force_sum = self._max_force_deviation = self._max_base_residual = 0.0
+        self._max_cone_violation = -np.inf
+        self._stored_states: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=MAX_SAMPLES)
+        self._recent_velocities: deque[Array] = deque()
+        self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
+        self._cycle_velocities: list[Array] = []
         self._control_time = self._plant_time = 0.0
-        self._counts_from = 0.0
+        self._averaging_start = 0.0
         self._jump_monitor: JumpMonitor | None = None
-        self._feet = np.zeros((len(FEET), 2))
+        self._foot_positions = np.zeros((len(FEET), 2))
 
     def start_jump(self, jump: JumpRequest) -> None:
         """Starts a jump from standing."""
@@ -99,98 +99,102 @@ class LocomotionRun:
             self.time_series.events.setdefault("jump", []).append(self.plant.time)
 
     def push(self, force: float) -> None:
-        """Pushes the base to the left with a force [N]; velocities are not judged for some time."""
+        """Pushes the base to the left with a force [N], and suspends the averaging of velocities for a while."""
         self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
-        self._counts_from = self.plant.time + PUSH_RECOVERY_TIME * self.controller.morphology.time_scale
+        self._averaging_start = self.plant.time + PUSH_RECOVERY_TIME * self.controller.morphology.time_scale
         if self.time_series is not None:
             self.time_series.events.setdefault("push", []).append(self.plant.time)
 
     def tick(self, velocity: Array) -> LocomotionCommand:
-        """Computes a command, measures, and advances the plant by one control period.
+        """Computes a command, updates the measured figures, and advances the plant by one control period.
 
         Args:
             velocity: (3,) velocity command; zero is used until the robot stands.
         """
         plant, controller = self.plant, self.controller
-        begin = time.perf_counter()
+        control_start = time.perf_counter()
         s = self.dynamics.update(np.array(plant.q), np.array(plant.v))
         command = controller.compute(s, velocity if self.rise_time is not None else np.zeros(3))
-        middle = time.perf_counter()
+        control_end = time.perf_counter()
         if self.rise_time is None and command.mode in STANDING:
             self.rise_time = plant.time
         self._observe(s, command)
-        after = time.perf_counter()
+        plant_start = time.perf_counter()
         for _ in range(round(controller.dt / plant.dt)):
             plant.step(command.tau)
-        self._plant_time += time.perf_counter() - after
-        self._control_time += middle - begin
+        self._plant_time += time.perf_counter() - plant_start
+        self._control_time += control_end - control_start
         return command
 
     def _observe(self, s: State, command: LocomotionCommand) -> None:
-        """Updates the measured figures."""
+        """Updates the measured figures by the state before a step and the command for it."""
         plant, robot = self.plant, self.robot
         forces, tau = plant.contact_forces, plant.tau
-        felt = np.array([forces[foot] for foot in robot.feet])
+        foot_forces = np.array([forces[foot] for foot in robot.feet])
         x, y, z = self.up.tolist()
         self.heading = heading_axes(self.controller.morphology.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
-        self._feet = s.origins(FEET)[:, :2].copy()
-        self._fallen += command.mode is LocomotionMode.FALLEN
-        self._flagged += not command.ok
-        self._bad += plant.status == "inaccurate"
-        np.minimum(self._lowest, tau, out=self._lowest)
-        np.maximum(self._highest, tau, out=self._highest)
-        self._normal = _widened(self._normal, float(felt[:, 2].min()), float(felt[:, 2].max()))
+        self._foot_positions = s.origins(FEET)[:, :2].copy()
+        self._fallen_ticks += command.mode is LocomotionMode.FALLEN
+        self._uncertified_ticks += not command.ok
+        self._inaccurate_steps += plant.status == "inaccurate"
+        np.minimum(self._min_torques, tau, out=self._min_torques)
+        np.maximum(self._max_torques, tau, out=self._max_torques)
+        self._normal_force_range = _extend_range(
+            self._normal_force_range, float(foot_forces[:, 2].min()), float(foot_forces[:, 2].max())
+        )
         height = float(s.placement(self._base).translation[2])
-        self._height = _widened(self._height, height, height)
-        carried = float(felt[:, 2].sum()) / self._weight
-        self._carried += carried
-        self._deviation = max(self._deviation, abs(carried - 1.0))
+        self._base_height_range = _extend_range(self._base_height_range, height, height)
+        relative_force = float(foot_forces[:, 2].sum()) / self._weight
+        self._relative_force_sum += relative_force
+        self._max_force_deviation = max(self._max_force_deviation, abs(relative_force - 1.0))
         for contact in plant.contacts:
             normal = float(contact.force @ contact.normal)
             tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
-            self._outside = max(self._outside, tangential - contact.friction * normal)
+            self._max_cone_violation = max(self._max_cone_violation, tangential - contact.friction * normal)
         self._average_velocity(command, velocity)
         if self._jump_monitor is not None:
-            self._jump_monitor.update(s, command.mode, bool((felt[:, 2] > 0.0).any()))
+            self._jump_monitor.update(s, command.mode, bool((foot_forces[:, 2] > 0.0).any()))
         self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
         if self.ticks % SWING_TRACE_INTERVAL == 0:
             for foot, swing in command.swings.items():
                 self.swing_traces[foot].append(swing.position.copy())
-        whole = command.wbc_command
-        if whole is not None:
-            load = s.M @ whole.acceleration + s.h
-            for name, force in whole.forces.items():
+        wbc_command = command.wbc_command
+        if wbc_command is not None:
+            force_balance = s.M @ wbc_command.acceleration + s.h
+            for name, force in wbc_command.forces.items():
                 J = s.jacobian(name)
-                lever = -robot.legs[name].foot.radius * self.controller.wbc.contacts[name].normal
-                load -= J[:3].T @ force + J[3:].T @ (cross_matrix(lever) @ force)
-            self._physics = max(self._physics, float(np.abs(load[:6]).max()))
+                contact_offset = -robot.legs[name].foot.radius * self.controller.wbc.contacts[name].normal
+                force_balance -= J[:3].T @ force + J[3:].T @ (cross_matrix(contact_offset) @ force)
+            self._max_base_residual = max(self._max_base_residual, float(np.abs(force_balance[:6]).max()))
         if self.ticks % SAMPLE_INTERVAL == 0:
-            self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
+            self._stored_states.append((s.q.copy(), s.v.copy(), tau, forces))
         if self.time_series is not None:
-            self.time_series.add(plant.time, tau, felt, float(s.com[2]), command.reference_velocity, velocity)
+            self.time_series.add(plant.time, tau, foot_forces, float(s.com[2]), command.reference_velocity, velocity)
         self.ticks += 1
 
     def _average_velocity(self, command: LocomotionCommand, velocity: Array) -> None:
         """Averages the velocity over whole gait cycles, since the trunk sways within a cycle."""
-        clock, controller = self.controller.gait_scheduler, self.controller
-        ticks = max(1, round(clock.period / controller.dt))
-        self._recent.append(velocity)
-        while len(self._recent) > ticks:
-            self._recent.popleft()
-        steady = command.mode is LocomotionMode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
+        scheduler, controller = self.controller.gait_scheduler, self.controller
+        ticks_per_cycle = max(1, round(scheduler.period / controller.dt))
+        self._recent_velocities.append(velocity)
+        while len(self._recent_velocities) > ticks_per_cycle:
+            self._recent_velocities.popleft()
+        is_steady = (
+            command.mode is LocomotionMode.MOVING and scheduler.phase > 2.0 and self.plant.time >= self._averaging_start
+        )
         if not (
-            steady
+            is_steady
             and np.abs(command.reference_velocity - self._clamped_on_ground()).max()
             < STEADY_VELOCITY_TOLERANCE * controller.morphology.speed_scale
         ):
-            self._cycle, self._cycles = np.zeros(3), 0
+            self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
             return
-        self._cycle, self._cycles = self._cycle + velocity, self._cycles + 1
-        if self._cycles == ticks:
-            self._steady.append(self._cycle / ticks)
-            self._cycle, self._cycles = np.zeros(3), 0
+        self._cycle_velocity_sum, self._cycle_ticks = self._cycle_velocity_sum + velocity, self._cycle_ticks + 1
+        if self._cycle_ticks == ticks_per_cycle:
+            self._cycle_velocities.append(self._cycle_velocity_sum / ticks_per_cycle)
+            self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
 
     def _clamped_on_ground(self) -> Array:
         """Returns the clamped velocity as its horizontal components, which are smaller on slopes."""
@@ -202,29 +206,29 @@ class LocomotionRun:
         )
 
     def caption(self, command: LocomotionCommand) -> str:
-        """Returns the caption of the page: mode, contacts, velocities, and active limits."""
-        clock, whole = self.controller.gait_scheduler, command.wbc_command
-        phase = f", phase {clock.phase % 1.0:.2f}" if clock.is_running else ""
-        gait = f"{clock.gait.name}: " if clock.is_running else ""
-        is_now = np.mean(self._recent, axis=0).tolist()
-        shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
-        touching = dict.fromkeys(c.sphere if c.link is None else c.link for c in self.plant.contacts)
+        """Returns the caption of the viewer page: mode, contacts, velocities, and active limits."""
+        scheduler, wbc_command = self.controller.gait_scheduler, command.wbc_command
+        phase = f", phase {scheduler.phase % 1.0:.2f}" if scheduler.is_running else ""
+        gait = f"{scheduler.gait.name}: " if scheduler.is_running else ""
+        mean_velocity = np.mean(self._recent_velocities, axis=0).tolist()
+        velocity_format = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
+        contacts = dict.fromkeys(c.sphere if c.link is None else c.link for c in self.plant.contacts)
         lines = [
-            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(touching) or 'none'}",
-            "commanded (blue): " + shown.format(*command.reference_velocity.tolist()),
-            "measured (green): " + shown.format(*is_now),
+            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(contacts) or 'none'}",
+            "commanded (blue): " + velocity_format.format(*command.reference_velocity.tolist()),
+            "measured (green): " + velocity_format.format(*mean_velocity),
         ]
         if command.jump_plan is not None:
             lines.insert(1, str(command.jump_plan))
         elif command.is_limited:
             lines.insert(
                 1,
-                "asked: "
-                + shown.format(*command.requested_velocity.tolist())
+                "requested: "
+                + velocity_format.format(*command.requested_velocity.tolist())
                 + f" ({GAIT_LIMIT_MESSAGE}: {command.limit_reason})",
             )
-        if whole is not None:
-            active = whole.levels[0].active
+        if wbc_command is not None:
+            active = wbc_command.levels[0].active
             more = f" and {len(active) - 3} more" if len(active) > 3 else ""
             lines.append("at its limit: " + (", ".join(active[:3]) + more if active else "nothing"))
         return "\n".join(lines)
@@ -233,11 +237,11 @@ class LocomotionRun:
         """Returns the nonzero requested values of the velocity, if it was given, and of the jump."""
         rows: list[tuple[str, float, float, str, str]] = []
         if velocity:
-            for name, unit, asked, planned in zip(
+            for name, unit, requested, planned in zip(
                 ("forward velocity", "leftward velocity", "yaw rate"), ("m/s", "m/s", "rad/s"),
                 self.requested.tolist(), self.clamped.tolist(), strict=True,
             ):  # fmt: skip
-                rows.append((name, asked, planned, unit, self.limit_reason))
+                rows.append((name, requested, planned, unit, self.limit_reason))
         if self._jump_monitor is not None:
             plan = self._jump_monitor.plan
             height, x, y, turn = plan.requested
@@ -247,7 +251,7 @@ class LocomotionRun:
                 ("jump to the left", y, float(plan.distance[1]), "m", plan.limit_reason),
                 ("turn of the jump", turn, plan.turn, "rad", plan.limit_reason),
             ]
-        return tuple(RequestedValue(*row) for row in rows if abs(row[1]) > 0.0)  # a height that the plan chose is NaN
+        return tuple(RequestedValue(*row) for row in rows if abs(row[1]) > 0.0)  # a height chosen by the plan is NaN
 
     def report(self, gait: str, *, velocity: bool) -> DemoReport:
         """Returns the measured figures and the result of each check.
@@ -256,32 +260,32 @@ class LocomotionRun:
             gait: name of the gait or motion.
             velocity: whether the caller requested a velocity.
         """
-        robot, plant, p, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
+        robot, plant, morphology, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
         checks: dict[str, DemoCheck] = {}
 
-        def check(name: str, value: float, bound: float, unit: str) -> None:
-            checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
+        def check(name: str, value: float, limit: float, unit: str) -> None:
+            checks[name] = DemoCheck(float(value), float(limit), bool(value <= limit), unit)
 
-        error, bound = round_trip_error(self.dynamics, list(self._samples))
+        error, bound = round_trip_error(self.dynamics, list(self._stored_states))
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
-        check("ticks fallen", self._fallen, 0, "1")
-        check("equations of motion, base rows", self._physics / self._weight, 1e-8, "m g")
-        check("fraction of ticks without certificate", self._flagged / ticks, MAX_UNCERTIFIED_FRACTION, "1")
-        check("force outside the friction cone", max(self._outside, 0.0) / self._weight, 1e-3, "m g")
-        check("inaccurate steps of the plant", self._bad, 0, "1")
+        check("ticks fallen", self._fallen_ticks, 0, "1")
+        check("equations of motion, base rows", self._max_base_residual / self._weight, 1e-8, "m g")
+        check("fraction of ticks without certificate", self._uncertified_ticks / ticks, MAX_UNCERTIFIED_FRACTION, "1")
+        check("force outside the friction cone", max(self._max_cone_violation, 0.0) / self._weight, 1e-3, "m g")
+        check("inaccurate steps of the plant", self._inaccurate_steps, 0, "1")
         if self._jump_monitor is not None:
-            landing, rise = self._jump_monitor.landing_error(self._feet)
-            check("landing error of the feet", landing, MAX_LANDING_ERROR, "l")
-            check("relative error of the jump's rise", rise, MAX_RISE_ERROR, "1")
+            landing_error, rise_error = self._jump_monitor.landing_error(self._foot_positions)
+            check("landing error of the feet", landing_error, MAX_LANDING_ERROR, "l")
+            check("relative error of the jump's rise", rise_error, MAX_RISE_ERROR, "1")
         measured = None
-        if len(self._steady) >= 2:
-            measured = np.mean(self._steady, axis=0)
+        if len(self._cycle_velocities) >= 2:
+            measured = np.mean(self._cycle_velocities, axis=0)
             scale = (
-                max(float(np.hypot(*self.clamped[:2])), 0.1 * p.speed_scale),
-                max(abs(float(self.clamped[2])), 0.1 / p.time_scale),
+                max(float(np.hypot(*self.clamped[:2])), 0.1 * morphology.speed_scale),
+                max(abs(float(self.clamped[2])), 0.1 / morphology.time_scale),
             )
-            miss = np.abs(measured - self.clamped) / [scale[0], scale[0], scale[1]]
-            check("relative error of the velocity", miss.max(), MAX_VELOCITY_ERROR, "1")
+            relative_error = np.abs(measured - self.clamped) / [scale[0], scale[0], scale[1]]
+            check("relative error of the velocity", relative_error.max(), MAX_VELOCITY_ERROR, "1")
         return DemoReport(
             robot=robot.name,
             motion=gait,
@@ -290,13 +294,13 @@ class LocomotionRun:
             cpu=cpu_name(),
             steps_per_second=ticks / (self._control_time + self._plant_time),
             plant_steps_per_second=round(self.controller.dt / plant.dt) * ticks / self._plant_time,
-            torques=torque_ranges(robot, self._lowest, self._highest),
-            normal_force=self._normal,
+            torques=torque_ranges(robot, self._min_torques, self._max_torques),
+            normal_force=self._normal_force_range,
             weight=self._weight,
-            weight_mean=self._carried / ticks,
-            weight_deviation=self._deviation,
-            base_height=self._height,
-            energy_change=float(plant.energy - self._energy),
+            weight_mean=self._relative_force_sum / ticks,
+            weight_deviation=self._max_force_deviation,
+            base_height=self._base_height_range,
+            energy_change=float(plant.energy - self._initial_energy),
             work={},
             checks=checks,
             requested_velocity=tuple(self.requested.tolist()),
@@ -308,6 +312,6 @@ class LocomotionRun:
         )
 
 
-def _widened(bounds: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    """Returns bounds that include `low` and `high`."""
+def _extend_range(bounds: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    """Returns the range (minimum, maximum), extended to include `low` and `high`."""
     return min(bounds[0], low), max(bounds[1], high)

@@ -18,14 +18,21 @@ from ..urdf.tree import Array
 MAX_DEPTH_FRACTION, MAX_TORQUE_FRACTION = 0.3, 0.8
 #: Maximum acceleration of the base in the squat, divided by gravity.
 MAX_ACCELERATION_FRACTION = 0.2
-#: Excess over a joint limit that is attributed to rounding [rad or m].
+#: Tolerance of joint limits for rounding [rad or m].
 LIMIT_ROUNDING = 1e-9
 #: Maximum amplitude of a joint's swing about home [rad or m], and divided by the distance to its limits.
 MAX_SWING, SWING_RANGE_FRACTION = 0.3, 0.25
 
 
 class DesiredState(NamedTuple):
-    """Desired configuration (nq,), velocity (nv,), acceleration (nv,), and height of the base [m]."""
+    """Desired state of a motion at one time.
+
+    Attributes:
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        a: (nv,) acceleration.
+        height: height of the base [m]; 0 for motions without ground.
+    """
 
     q: Array
     v: Array
@@ -34,7 +41,7 @@ class DesiredState(NamedTuple):
 
 
 class DemoMotion(ABC):
-    """Motion of the demo.
+    """Base class of the motions of the squat demo.
 
     Attributes:
         name: name of the motion.
@@ -50,7 +57,7 @@ class DemoMotion(ABC):
 
 
 class SquatMotion(DemoMotion):
-    """Squat: standing, then down and up again, level and without slip.
+    """Squat: the robot stands, then lowers and raises its base, which stays level, without slip of the feet.
 
     The path down is integrated from ``q_home`` at the velocity level (fourth-order Runge-Kutta): the base moves
     straight down and the lowest points of the foot spheres have no velocity, so that the spheres roll. It ends at
@@ -66,12 +73,12 @@ class SquatMotion(DemoMotion):
         self.feet = _feet_on_ground(robot)
         self._base = robot.bodies[0].name
         s = dyn.update(robot.q_home, np.zeros(robot.nv))
-        hold = gravity_compensation(s, self.feet, friction=friction)
+        support = gravity_compensation(s, self.feet, friction=friction)
         weight = robot.mass * gravity_magnitude(robot)
-        if hold.residual > 1e-6 * weight or hold.margin < 0.0:
+        if support.residual > 1e-6 * weight or support.margin < 0.0:
             raise ArgumentError(
                 f"robot: the feet of {robot.name!r} on the ground cannot hold it up at q_home (unbalanced: "
-                f'{hold.residual:.3g} N or N m); load it with root="fixed"'
+                f'{support.residual:.3g} N or N m); load it with root="fixed"'
             )
         self.home_height = float(s.placement(self._base).translation[2])
         self.pause = min(1.0, seconds / 4.0)
@@ -79,10 +86,10 @@ class SquatMotion(DemoMotion):
         self.rate = np.pi * cycles / (seconds - 2.0 * self.pause)  # [rad/s]
         self.end = seconds - self.pause
         # The acceleration is largest at the bottom, 4 depth rate^2.
-        most = 0.25 * MAX_ACCELERATION_FRACTION * gravity_magnitude(robot) / self.rate**2
-        deepest = min(MAX_DEPTH_FRACTION * self.home_height, most)
-        self.desired_depth = min(deepest, 0.05 * self.home_height)
-        self._step = deepest / self.nodes
+        max_depth = 0.25 * MAX_ACCELERATION_FRACTION * gravity_magnitude(robot) / self.rate**2
+        depth_limit = min(MAX_DEPTH_FRACTION * self.home_height, max_depth)
+        self.desired_depth = min(depth_limit, 0.05 * self.home_height)
+        self._step = depth_limit / self.nodes
         self._q, self._tangent = [np.array(robot.q_home)], [self._descent(s)]
         for _ in range(self.nodes):
             q = self._next_node(dyn, self._q[-1], self._tangent[-1])
@@ -96,31 +103,33 @@ class SquatMotion(DemoMotion):
                 break
             self._q.append(q)
             self._tangent.append(self._descent(s))
-        self.depth = deepest * ((len(self._q) - 1) / self.nodes)
+        self.depth = depth_limit * ((len(self._q) - 1) / self.nodes)
 
     def at(self, t: float) -> DesiredState:
         """Returns the desired state at time t [s]."""
         # depth sin^4(phase): position, velocity, acceleration and jerk all start and end at zero
         phase = self.rate * (min(max(t, self.pause), self.end) - self.pause)
         sine, cosine = np.sin(phase), np.cos(phase)
-        down = self.depth * sine**4
+        descent = self.depth * sine**4
         speed = 4.0 * self.depth * self.rate * sine**3 * cosine
-        rush = 4.0 * self.depth * self.rate**2 * sine**2 * (3.0 * cosine**2 - sine**2)
-        i = min(int(down / self._step), max(len(self._q) - 2, 0))
+        acceleration = 4.0 * self.depth * self.rate**2 * sine**2 * (3.0 * cosine**2 - sine**2)
+        i = min(int(descent / self._step), max(len(self._q) - 2, 0))
         j = min(i + 1, len(self._q) - 1)
-        share = down / self._step - i
-        q = self.robot.algorithms.interpolate(self.robot.model, self._q[i], self._q[j], share)
-        tangent = (1.0 - share) * self._tangent[i] + share * self._tangent[j]
-        bend = (self._tangent[j] - self._tangent[i]) / self._step
-        return DesiredState(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
+        alpha = descent / self._step - i
+        q = self.robot.algorithms.interpolate(self.robot.model, self._q[i], self._q[j], alpha)
+        tangent = (1.0 - alpha) * self._tangent[i] + alpha * self._tangent[j]
+        curvature = (self._tangent[j] - self._tangent[i]) / self._step
+        return DesiredState(
+            q, speed * tangent, acceleration * tangent + speed**2 * curvature, self.home_height - descent
+        )
 
     def _descent(self, s: State) -> Array:
         """Returns the velocity (nv,) per descent speed: base straight down, contact points at rest."""
         base = s.jacobian(self._base)
         rows = np.vstack([base, *(contact_jacobian(s, foot) for foot in self.feet)])
-        wanted = np.zeros(len(rows))
-        wanted[2] = -1.0
-        return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
+        desired = np.zeros(len(rows))
+        desired[2] = -1.0
+        return np.asarray(np.linalg.lstsq(rows, desired, rcond=1e-8)[0])
 
     def _next_node(self, dyn: Dynamics, q: Array, first: Array) -> Array:
         """Integrates one step down from q by the Runge-Kutta method."""
@@ -149,11 +158,11 @@ class JointSwingMotion(DemoMotion):
         self.amplitude = np.zeros(robot.nv)
         for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
             k = robot.configuration_index(name)
-            room = min(robot.q_home[k] - robot.lower[k], robot.upper[k] - robot.q_home[k])
-            self.amplitude[i] = min(MAX_SWING, SWING_RANGE_FRACTION * max(float(room), 0.0))
-        for _ in range(20):  # halve until the motors can do it
-            wanted = [self.at(t) for t in np.linspace(0.0, 2.0 * np.pi / self.rate, 41)]
-            tau = np.array([dyn.rnea(w.q, w.v, w.a) + dyn.joint_friction(w.v) for w in wanted])
+            distance_to_limit = min(robot.q_home[k] - robot.lower[k], robot.upper[k] - robot.q_home[k])
+            self.amplitude[i] = min(MAX_SWING, SWING_RANGE_FRACTION * max(float(distance_to_limit), 0.0))
+        for _ in range(20):  # halve until the torques are within the limits of the motors
+            desired_states = [self.at(t) for t in np.linspace(0.0, 2.0 * np.pi / self.rate, 41)]
+            tau = np.array([dyn.rnea(w.q, w.v, w.a) + dyn.joint_friction(w.v) for w in desired_states])
             if (np.abs(tau[:, robot.actuated_index]) <= MAX_TORQUE_FRACTION * robot.effort_limits).all():
                 break
             self.amplitude *= 0.5
@@ -168,7 +177,7 @@ class JointSwingMotion(DemoMotion):
 
 
 def _feet_on_ground(robot: Robot) -> tuple[str, ...]:
-    """Returns the feet whose spheres touch z = 0 at home, to within 1 mm."""
+    """Returns the feet whose spheres are in contact with z = 0 at home, to within 1 mm."""
     s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     return tuple(name for name, leg in robot.legs.items() if s.placement(name).translation[2] - leg.foot.radius < 1e-3)
 

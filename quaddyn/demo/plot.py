@@ -16,13 +16,13 @@ from .time_series import DemoTimeSeries
 KINDS = (".png", ".pdf", ".svg")
 #: Limits up to this multiple of the largest torque are drawn as lines, others written as text.
 LIMIT_IN_VIEW = 5.0
-#: Maximum number of torque panels; more kinds of joints are drawn in one panel, divided by their limits.
+#: Maximum number of torque panels; more kinds of joints are drawn in one add_panel, divided by their limits.
 MAX_PANELS = 4
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
 
 
 def check_plot(path: str | os.PathLike[str] | None) -> None:
-    """Raises if a plot could not be written, before the run rather than after it.
+    """Raises an error if a plot cannot be written; called before the run.
 
     Args:
         path: file to write; None is accepted.
@@ -40,14 +40,14 @@ def check_plot(path: str | os.PathLike[str] | None) -> None:
 
 
 def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
-    """Raises if a file cannot be written, before any work is done for it.
+    """Raises an error if a file cannot be written; called before any work is done for it.
 
     Args:
         argument: name of the argument for the message.
         path: file to write; None is accepted.
 
     Raises:
-        ArgumentError: no such folder, no permission, or a folder itself.
+        ArgumentError: the folder does not exist, is not writable, or `path` is a folder.
     """
     if path is None:
         return
@@ -57,11 +57,11 @@ def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
 
 
 def _figure_class() -> Any:
-    """Returns matplotlib's figure class, or raises."""
+    """Returns matplotlib's figure class, or raises an error if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
+        raise QuaddynError("matplotlib is not installed; install it with: pip install 'quaddyn[plot]'") from None
     return Figure
 
 
@@ -81,19 +81,19 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
     kinds: dict[str, list[int]] = {}
     for i, kind in enumerate(joint_kinds(robot)):
         kinds.setdefault(kind, []).append(i)
-    steers = bool(np.isfinite(time_series.desired_velocity).any())
+    has_velocity = bool(np.isfinite(time_series.desired_velocity).any())
     left = len(kinds) if len(kinds) <= MAX_PANELS else 1
-    right = 1 + bool(time_series.feet) + steers
+    right = 1 + bool(time_series.feet) + has_velocity
     rows = int(np.lcm(left, right))
     figure = _figure_class()(figsize=(14.0, 8.0), layout="constrained")
     grid = figure.add_gridspec(rows, 2)
     figure.suptitle(title)
     first = None
 
-    def panel(column: int, place: int, count: int, label: str) -> Any:
+    def add_panel(column: int, row: int, count: int, label: str) -> Any:
         nonlocal first
         height = rows // count
-        axes = figure.add_subplot(grid[place * height : (place + 1) * height, column], sharex=first)
+        axes = figure.add_subplot(grid[row * height : (row + 1) * height, column], sharex=first)
         first = first or axes
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
@@ -101,7 +101,7 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
         for word, times in time_series.events.items():
             for k, time in enumerate(times):
                 axes.axvline(time, color="0.3", linestyle=":", label=word if k == 0 else None)
-        if place == count - 1:
+        if row == count - 1:
             axes.set_xlabel("time [s]")
         else:
             axes.tick_params(labelbottom=False)
@@ -110,8 +110,8 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
     legs = {joint: name for name, leg in robot.legs.items() for joint in leg.joints}
     colors = {name: _COLORS[i % len(_COLORS)] for i, name in enumerate((*robot.legs, *robot.actuated))}
     if len(kinds) <= MAX_PANELS:
-        for place, (kind, columns) in enumerate(kinds.items()):
-            axes = panel(0, place, left, f"{kind}\ntorque [N m]")
+        for row, (kind, columns) in enumerate(kinds.items()):
+            axes = add_panel(0, row, left, f"{kind}\ntorque [N m]")
             for c in columns:
                 name = legs.get(robot.actuated[c], robot.actuated[c])
                 axes.plot(t, time_series.tau[:, c], color=colors[name], linewidth=0.8, label=name)
@@ -121,49 +121,49 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
                     axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
             elif np.isfinite(limit):  # lines far away would flatten the torques
                 axes.set_title(f"limit: {limit:g} N m", fontsize="small")
-            if place == 0:
+            if row == 0:
                 _legend(axes)
     else:
         limits = robot.effort_limits
         scale = np.where(
             np.isfinite(limits) & (limits > 0.0), limits, np.abs(time_series.tau).max(axis=0, initial=1e-9)
         )
-        axes = panel(0, 0, 1, "torque / limit (or largest)")
+        axes = add_panel(0, 0, 1, "torque / limit (or largest)")
         for c, joint in enumerate(robot.actuated):
             axes.plot(t, time_series.tau[:, c] / scale[c], linewidth=0.8, label=joint)
         axes.set_ylim(-1.05, 1.05)
         _legend(axes)
 
-    place = 0
+    row = 0
     if time_series.feet:
-        axes, place = panel(1, place, right, "normal force [N]"), place + 1
+        axes, row = add_panel(1, row, right, "normal force [N]"), row + 1
         for i, foot in enumerate(time_series.feet):
             axes.plot(t, time_series.forces[:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
         _legend(axes)
-    if steers:
-        axes, place = panel(1, place, right, "velocity [m/s, rad/s]"), place + 1
+    if has_velocity:
+        axes, row = add_panel(1, row, right, "velocity [m/s, rad/s]"), row + 1
         for i, (word, color) in enumerate(zip(("forward", "leftward", "turning"), _COLORS, strict=False)):
             axes.plot(t, _smooth(time_series.velocity[:, i], t), color=color, linewidth=1.2, label=word)
             axes.plot(t, time_series.desired_velocity[:, i], color=color, linestyle="--", linewidth=1.2)
         axes.plot([], [], color="black", linestyle="--", label="commanded")
         _legend(axes)
-    axes = panel(1, place, right, "height of the\ncentre of mass [m]")
+    axes = add_panel(1, row, right, "height of the\ncenter of mass [m]")
     axes.plot(t, time_series.height, color=_COLORS[0])
     figure.savefig(Path(path), dpi=110)
 
 
 def _legend(axes: Any) -> None:
-    """Adds a legend above the panel."""
+    """Adds a legend above the add_panel."""
     options = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     axes.legend(**options, ncols=8, fontsize="small", frameon=False)
 
 
 def _smooth(values: Array, times: Array, window: float = 0.1) -> Array:
-    """Returns the moving average over `window` [s], without the sway within a step."""
+    """Returns the moving average of values (N,) over `window` [s], which removes the oscillation within a step."""
     if len(times) < 3:
         return values
-    half = max(1, round(0.5 * window / float(times[1] - times[0])))
+    half_width = max(1, round(0.5 * window / float(times[1] - times[0])))
     total = np.concatenate(([0.0], np.cumsum(np.nan_to_num(values))))
-    here = np.arange(len(values))
-    low, high = np.maximum(here - half, 0), np.minimum(here + half + 1, len(values))
+    indices = np.arange(len(values))
+    low, high = np.maximum(indices - half_width, 0), np.minimum(indices + half_width + 1, len(values))
     return np.asarray((total[high] - total[low]) / (high - low))

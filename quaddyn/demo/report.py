@@ -22,14 +22,15 @@ from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gra
 MAX_REDUCTION_FRACTION = 0.1
 
 
+@renamed_attributes(bound="limit")
 class DemoCheck(NamedTuple):
     """Measured figure and its limit.
 
     Attributes:
-        value: measured value.
-        limit: maximum permitted value.
+        value: measured value [`unit`].
+        limit: maximum permitted value [`unit`].
         passed: whether the value does not exceed the limit; False for NaN.
-        unit: unit of both.
+        unit: unit of both; "1" for dimensionless.
     """
 
     value: float
@@ -43,8 +44,8 @@ class RequestedValue(NamedTuple):
 
     Attributes:
         name: name of the quantity.
-        requested: requested value.
-        planned: commanded or planned value.
+        requested: requested value [`unit`].
+        planned: commanded or planned value [`unit`].
         unit: unit of both.
         limit_reason: limit that reduced the value, such as "torque of FL_calf_joint"; "" for none.
     """
@@ -57,17 +58,17 @@ class RequestedValue(NamedTuple):
 
     @property
     def is_reduced(self) -> bool:
-        """Whether the two differ by more than `MAX_REDUCTION_FRACTION` of the requested value."""
+        """Whether requested and planned value differ by more than `MAX_REDUCTION_FRACTION` of the requested value."""
         return abs(self.requested - self.planned) > MAX_REDUCTION_FRACTION * abs(self.requested)
 
 
 class TorqueRange(NamedTuple):
-    """Torques of the joints of one kind over a run [N m or N].
+    """Torques of the joints of one kind over a run.
 
     Attributes:
-        lowest: minimum over time and joints.
-        highest: maximum over time and joints.
-        limit: smallest effort limit of these joints; inf if the file has none.
+        lowest: minimum over time and joints [N m or N].
+        highest: maximum over time and joints [N m or N].
+        limit: smallest effort limit of these joints [N m or N]; inf if the file has none.
     """
 
     lowest: float
@@ -104,11 +105,13 @@ class DemoReport:
         energy_change: change of mechanical energy over the run [J].
         work: work done on the robot by "actuators", "joints" (friction) and "contacts" [J].
         checks: result of each check by name.
-        requested_velocity: requested forward and leftward velocity [m/s] and yaw rate [rad/s]; None for a motion on the
-            spot.
-        clamped_velocity: velocity that was commanded, within the limits of the gait.
+        requested_velocity: requested forward and leftward velocity [m/s] and yaw rate [rad/s]; None for a
+            motion without locomotion.
+        clamped_velocity: commanded velocity, within the limits of the gait [m/s, rad/s]; None for a motion without
+            locomotion.
         limit_reason: limit that reduced the velocity, such as "stride of the gait"; "" for none.
-        measured_velocity: mean over whole gait cycles at the full command; None if there were none.
+        measured_velocity: mean velocity over whole gait cycles at the full command [m/s, rad/s]; None if there were
+            none.
         interrupted: whether an interrupt ended the run early.
         jump_summary: description of the planned jump and its limits; "" for none.
         requests: nonzero values that the caller requested.
@@ -145,9 +148,11 @@ class DemoReport:
 
     @property
     def unmeasured_checks(self) -> tuple[str, ...]:
-        """Checks for which the run was too short."""
-        never = self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
-        return ("velocity",) if never else ()
+        """Names of the checks for which the run was too short."""
+        velocity_unmeasured = (
+            self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
+        )
+        return ("velocity",) if velocity_unmeasured else ()
 
     @property
     def passed(self) -> bool:
@@ -167,16 +172,16 @@ class DemoRecorder:
         self._energy: list[float] = []
         self._work: list[float] = []
         self._contact_work: list[float] = []
-        self._samples: list[tuple[Array, Array, Array, dict[str, Array]]] = []
-        self._slip = np.zeros(len(feet))
-        self._power = self._residual = self._joint_error = self._control_time = self._plant_time = 0.0
-        self._saturated = self._badly_solved = 0
+        self._stored_states: list[tuple[Array, Array, Array, dict[str, Array]]] = []
+        self._slip_distances = np.zeros(len(feet))
+        self._max_power = self._max_residual = self._max_joint_error = self._control_time = self._plant_time = 0.0
+        self._saturated_steps = self._inaccurate_steps = 0
 
     def add(
         self,
         s: State,
         sim: Simulation,
-        wanted: DesiredState,
+        desired: DesiredState,
         saturated: tuple[str, ...],
         control_time: float,
         plant_time: float,
@@ -186,24 +191,24 @@ class DemoRecorder:
         self._tau.append(sim.tau)
         if self.feet:
             self._forces.append(np.array([contact_forces[foot] for foot in self.feet]))
-            self._heights.append((wanted.height, float(s.placement(self._base).translation[2])))
+            self._heights.append((desired.height, float(s.placement(self._base).translation[2])))
             for i, foot in enumerate(self.feet):  # contact velocities as in the contact law: J(q) v+
-                self._slip[i] += sim.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ sim.v)))
+                self._slip_distances[i] += sim.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ sim.v)))
         else:
-            error = self.robot.algorithms.difference(self.robot.model, s.q, wanted.q)
-            self._joint_error = max(self._joint_error, float(np.abs(error).max(initial=0.0)))
+            error = self.robot.algorithms.difference(self.robot.model, s.q, desired.q)
+            self._max_joint_error = max(self._max_joint_error, float(np.abs(error).max(initial=0.0)))
         self._energy.append(s.energy.total)
         self._work.append(sim.work.total)
         self._contact_work.append(sim.work.contacts)
         power = abs(float(s.v @ s.gravity)) + 3.0 * float(np.abs(s.v) @ np.abs(s.h - s.gravity))
-        self._power = max(self._power, power)
-        self._residual = max(self._residual, sim.residual)
-        self._saturated += bool(saturated)
-        self._badly_solved += sim.status == "inaccurate"
+        self._max_power = max(self._max_power, power)
+        self._max_residual = max(self._max_residual, sim.residual)
+        self._saturated_steps += bool(saturated)
+        self._inaccurate_steps += sim.status == "inaccurate"
         self._control_time += control_time
         self._plant_time += plant_time
         if len(self._tau) % 50 == 1:
-            self._samples.append((s.q.copy(), s.v.copy(), sim.tau, contact_forces))
+            self._stored_states.append((s.q.copy(), s.v.copy(), sim.tau, contact_forces))
 
     def report(self, dyn: Dynamics, sim: Simulation, motion: DemoMotion) -> DemoReport:
         """Returns the measured figures and the result of each check."""
@@ -214,39 +219,44 @@ class DemoRecorder:
         energy = np.array([*self._energy[1:], sim.energy]) - self._energy[0]
         checks: dict[str, DemoCheck] = {}
 
-        def check(name: str, value: float, bound: float, unit: str) -> None:
-            checks[name] = DemoCheck(float(value), float(bound), bool(value <= bound), unit)
+        def check(name: str, value: float, limit: float, unit: str) -> None:
+            checks[name] = DemoCheck(float(value), float(limit), bool(value <= limit), unit)
 
-        error, bound = round_trip_error(dyn, self._samples)
-        check("RNEA(ABA(tau)) relative error", error, bound, "1")
-        # The velocities come first, then the positions: this conserves a neighbour of the energy (Hairer, Lubich,
+        error, limit = round_trip_error(dyn, self._stored_states)
+        check("RNEA(ABA(tau)) relative error", error, limit, "1")
+        # The velocities come first, then the positions: this conserves a neighbor of the energy (Hairer, Lubich,
         # Wanner 2006, sec. IX.3).  With work taken at mid-step velocities the difference is dt/2 times the power of
         # gravity, which is doubled here, and dt times a small multiple, 3 here, of the power of the Coriolis terms.
         rounding = 1e-12 * max(weight, abs(self._energy[0]))
-        check("energy balance", np.abs(energy - self._work).max(), sim.dt * self._power + rounding, "J")
-        check("steps with a saturated joint", self._saturated, 0, "1")
-        normal = mean = deviation = height = None
+        check("energy balance", np.abs(energy - self._work).max(), sim.dt * self._max_power + rounding, "J")
+        check("steps with a saturated joint", self._saturated_steps, 0, "1")
+        normal_range = mean = deviation = height_range = None
         if isinstance(motion, SquatMotion):
             forces, heights = np.array(self._forces), np.array(self._heights)
-            carried = forces[:, :, 2].sum(axis=1) / weight
-            still = max(1, round(0.5 * motion.pause / sim.dt))
-            outside = np.hypot(forces[..., 0], forces[..., 1]) - self.friction * forces[..., 2]
-            mean, deviation = float(carried.mean()), float(np.abs(carried - 1.0).max())
-            normal = float(forces[..., 2].min()), float(forces[..., 2].max())
-            height = float(heights[:, 1].min()), float(heights[:, 1].max())
+            relative_force = forces[:, :, 2].sum(axis=1) / weight
+            n_standing_steps = max(1, round(0.5 * motion.pause / sim.dt))
+            cone_violation = np.hypot(forces[..., 0], forces[..., 1]) - self.friction * forces[..., 2]
+            mean, deviation = float(relative_force.mean()), float(np.abs(relative_force - 1.0).max())
+            normal_range = float(forces[..., 2].min()), float(forces[..., 2].max())
+            height_range = float(heights[:, 1].min()), float(heights[:, 1].max())
             check("mean vertical force against m g", abs(mean - 1.0), 1e-3, "m g")
-            check("vertical force against m g, standing", np.abs(carried[-still:] - 1.0).max(), 1e-3, "m g")
-            check("force outside the friction cone", max(outside.max(), 0.0) / weight, 1e-6, "m g")
+            check(
+                "vertical force against m g, standing",
+                np.abs(relative_force[-n_standing_steps:] - 1.0).max(),
+                1e-3,
+                "m g",
+            )
+            check("force outside the friction cone", max(cone_violation.max(), 0.0) / weight, 1e-6, "m g")
             check("steps with a stance foot in the air", (forces[..., 2] <= 0.0).any(axis=1).sum(), 0, "1")
-            check("slip of a foot", self._slip.max(initial=0.0), 1e-3, "m")
-            check("contact law residual", self._residual, 1e-8, "m/s")
+            check("slip of a foot", self._slip_distances.max(initial=0.0), 1e-3, "m")
+            check("contact law residual", self._max_residual, 1e-8, "m/s")
             check("energy out of the floor", max(self._contact_work), 1e-5 * weight * motion.depth + rounding, "J")
             check("base height error", np.abs(heights[:, 0] - heights[:, 1]).max(), max(0.02 * motion.depth, 1e-4), "m")
-            short = max(motion.desired_depth - motion.depth, 0.0)
-            check("reduction of the squat by limits", short, 0.5 * motion.desired_depth, "m")
+            depth_reduction = max(motion.desired_depth - motion.depth, 0.0)
+            check("reduction of the squat by limits", depth_reduction, 0.5 * motion.desired_depth, "m")
         elif isinstance(motion, JointSwingMotion):
-            bound = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
-            check("joint tracking error", self._joint_error, bound, "rad or m")
+            limit = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
+            check("joint tracking error", self._max_joint_error, limit, "rad or m")
         return DemoReport(
             robot=robot.name,
             motion=motion.name,
@@ -256,11 +266,11 @@ class DemoRecorder:
             steps_per_second=len(tau) / (self._control_time + self._plant_time),
             plant_steps_per_second=len(tau) / self._plant_time,
             torques=torque_ranges(robot, tau.min(axis=0), tau.max(axis=0)),
-            normal_force=normal,
+            normal_force=normal_range,
             weight=weight,
             weight_mean=mean,
             weight_deviation=deviation,
-            base_height=height,
+            base_height=height_range,
             energy_change=float(energy[-1]),
             work={"actuators": sim.work.actuators, "joints": sim.work.joints, "contacts": sim.work.contacts},
             checks=checks,
@@ -271,10 +281,10 @@ def round_trip_error(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dic
     """Returns the maximum relative error of rnea(aba(tau)), and its limit by rounding: ten eps cond(M)."""
     error, condition = 0.0, 1.0
     for q, v, tau, forces in samples:
-        full = dyn.robot.generalized_torques(tau)
-        back = dyn.rnea(q, v, dyn.aba(q, v, full, fext=forces), fext=forces)
-        scale = max(np.abs(full).max(initial=0.0), np.abs(dyn.nle(q, v)).max(initial=0.0), 1e-300)
-        error = max(error, float(np.abs(back - full).max(initial=0.0) / scale))
+        generalized_tau = dyn.robot.generalized_torques(tau)
+        round_trip = dyn.rnea(q, v, dyn.aba(q, v, generalized_tau, fext=forces), fext=forces)
+        scale = max(np.abs(generalized_tau).max(initial=0.0), np.abs(dyn.nle(q, v)).max(initial=0.0), 1e-300)
+        error = max(error, float(np.abs(round_trip - generalized_tau).max(initial=0.0) / scale))
         condition = max(condition, float(np.linalg.cond(dyn.crba(q))))
     return error, 10.0 * float(np.finfo(float).eps) * condition
 

@@ -41,7 +41,7 @@ def run_squat_demo(
     plot: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> DemoReport:
-    """Moves `robot` in the embedded simulation by computed torques and joint PD control, and checks the result.
+    """Simulates a squat, or a swing of the joints, under inverse dynamics with joint PD control, and checks the result.
 
     A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
     ``q_home``. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt (Ctrl-C)
@@ -56,7 +56,7 @@ def run_squat_demo(
         realtime: whether to wait for the wall clock when the simulation is ahead of it.
         record: HTML file for the animation, written with or without a `viewer`; None for none.
         plot: PNG, PDF or SVG file for torques, forces and height over time; None for none.
-        progress: called with the fraction done (0 to 1) at every frame.
+        progress: called with the fraction done (0 to 1) at every frame; None for none.
 
     Returns:
         The measured figures and the result of each check.
@@ -71,7 +71,7 @@ def run_squat_demo(
     check_plot(plot)
     check_output("record", record)
     sim = Simulation(robot, dt=dt, friction=friction)
-    sim.warmup()  # says what is waited for
+    sim.warmup()  # prints a message while it compiles
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
@@ -81,9 +81,9 @@ def run_squat_demo(
     motion: DemoMotion = (
         JointSwingMotion(dyn, duration) if robot.root == "fixed" else SquatMotion(dyn, duration, friction)
     )
-    log = DemoRecorder(robot, motion.feet, friction)
+    recorder = DemoRecorder(robot, motion.feet, friction)
     time_series = None if plot is None else DemoTimeSeries(robot, motion.feet)
-    steps, shown = round(duration / dt), -1
+    steps, last_frame = round(duration / dt), -1
     start = time.perf_counter()
     interrupted = False
     try:
@@ -91,24 +91,26 @@ def run_squat_demo(
             if viewer is not None:
                 start += viewer.wait_while_paused()
             frame = frame_number(sim.time)
-            if frame != shown or (viewer is not None and viewer.is_paused):
-                shown = frame
+            if frame != last_frame or (viewer is not None and viewer.is_paused):
+                last_frame = frame
                 if viewer is not None:
                     viewer.show_plant(sim, friction=friction, reference_q=motion.at(sim.time).q)
                 if progress is not None:
                     progress(k / steps)
                 if realtime:
                     time.sleep(max(0.0, start + sim.time - time.perf_counter()))
-            begin = time.perf_counter()
-            wanted = motion.at(sim.time)
+            control_start = time.perf_counter()
+            desired = motion.at(sim.time)
             s = dyn.update(sim.q, sim.v)
-            hold = gravity_compensation(s, motion.feet, acceleration=wanted.a, friction=friction)
-            slide = friction_compensation(robot, wanted.v)
-            command = pd.compute(sim.q, sim.v, wanted.q, wanted.v, feedforward=hold.tau + slide)
-            middle = time.perf_counter()
+            support = gravity_compensation(s, motion.feet, acceleration=desired.a, friction=friction)
+            friction_torque = friction_compensation(robot, desired.v)
+            command = pd.compute(sim.q, sim.v, desired.q, desired.v, feedforward=support.tau + friction_torque)
+            control_end = time.perf_counter()
             sim.step(command.tau)
-            end = time.perf_counter()
-            log.add(s, sim, wanted, command.saturated_joints, middle - begin, end - middle)
+            plant_end = time.perf_counter()
+            recorder.add(
+                s, sim, desired, command.saturated_joints, control_end - control_start, plant_end - control_end
+            )
             if time_series is not None:
                 forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
                 time_series.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)
@@ -124,4 +126,4 @@ def run_squat_demo(
             viewer.record(Path(record))
     if time_series is not None and plot is not None:
         draw(time_series, plot, title=f"{robot.name}: {motion.name}")
-    return replace(log.report(dyn, sim, motion), interrupted=interrupted)
+    return replace(recorder.report(dyn, sim, motion), interrupted=interrupted)

@@ -34,10 +34,10 @@ TASKS = {"height": ("com",), "attitude of the trunk": ("base",), "feet in the ai
 MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, MIN_DAMPING_SCALE, MAX_DAMPING_SCALE = 0.25, 4.0, 0.3, 2.0
 
 
-def keyed_velocity(
+def velocity_from_keys(
     keys: Collection[str], proportions: Morphology, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Array | None:
-    """Returns the velocity command (3,) of keys and sticks, or None if there is none.
+    """Returns the velocity command (3,) of pressed keys and gamepad sticks; None without either.
 
     Opposite keys cancel, and two keys for the same direction count once. A stick at its end counts as a key with shift;
     sticks add to keys.
@@ -45,20 +45,21 @@ def keyed_velocity(
     Args:
         keys: pressed keys.
         proportions: scales of the robot.
-        axes: stick deflections forward, leftward and turning left, -1 to 1.
+        axes: gamepad stick deflections forward, leftward and turning left, -1 to 1.
 
     Returns:
         Forward and leftward velocity [m/s] and yaw rate [rad/s], or None.
     """
-    held = [DIRECTIONS[key] for key in keys if key in DIRECTIONS]
-    if not held and not any(axes):
+    directions = [DIRECTIONS[key] for key in keys if key in DIRECTIONS]
+    if not directions and not any(axes):
         return None
-    pressed = np.array(held, dtype=np.float64).reshape(-1, 3).sum(axis=0)
-    share = np.clip(pressed, -1.0, 1.0) * (SHIFT_FACTOR if "ShiftLeft" in keys else 1.0)
-    share = np.clip(share + SHIFT_FACTOR * np.array(axes), -SHIFT_FACTOR, SHIFT_FACTOR)
+    pressed = np.array(directions, dtype=np.float64).reshape(-1, 3).sum(axis=0)
+    fraction = np.clip(pressed, -1.0, 1.0) * (SHIFT_FACTOR if "ShiftLeft" in keys else 1.0)
+    fraction = np.clip(fraction + SHIFT_FACTOR * np.array(axes), -SHIFT_FACTOR, SHIFT_FACTOR)
     p = proportions
     return np.asarray(
-        share * np.array([KEY_SPEEDS[0] * p.speed_scale, KEY_SPEEDS[1] * p.speed_scale, KEY_SPEEDS[2] / p.time_scale])
+        fraction
+        * np.array([KEY_SPEEDS[0] * p.speed_scale, KEY_SPEEDS[1] * p.speed_scale, KEY_SPEEDS[2] / p.time_scale])
     )
 
 
@@ -73,33 +74,37 @@ class GainSliders:
     def __init__(self, controller: LocomotionController, viewer: Viewer) -> None:
         self._tasks = controller.wbc.tasks
         names = [name for group in TASKS.values() for name in group]
-        self._start = {name: (self._tasks[name].stiffness, self._tasks[name].damping) for name in names}
-        for what in TASKS:
+        self._initial_gains = {name: (self._tasks[name].stiffness, self._tasks[name].damping) for name in names}
+        for task_group in TASKS:
             viewer.add_slider(
-                _stiffness_slider(what), MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, 1.0, unit="x", group="gains"
+                _stiffness_slider(task_group), MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, 1.0, unit="x", group="gains"
             )
             viewer.add_slider(
-                _damping_slider(what), MIN_DAMPING_SCALE, MAX_DAMPING_SCALE, 1.0, unit="x critical", group="gains"
+                _damping_slider(task_group), MIN_DAMPING_SCALE, MAX_DAMPING_SCALE, 1.0, unit="x critical", group="gains"
             )
-        self._set = viewer.sliders
+        self._last_values = viewer.sliders
 
     def apply(self, sliders: Mapping[str, float]) -> None:
-        """Sets the gains of sliders that have changed."""
-        if sliders == self._set:
+        """Sets the gains of all tasks if a slider has changed.
+
+        Args:
+            sliders: scale of stiffness or damping by slider name, dimensionless.
+        """
+        if sliders == self._last_values:
             return
-        self._set = dict(sliders)
-        for what, names in TASKS.items():
-            stiff, tight = sliders[_stiffness_slider(what)], sliders[_damping_slider(what)]
+        self._last_values = dict(sliders)
+        for group, names in TASKS.items():
+            stiffness_scale, damping_scale = sliders[_stiffness_slider(group)], sliders[_damping_slider(group)]
             for name in names:
-                kp, kd = self._start[name]
-                self._tasks[name].gains(stiff * kp, tight * np.sqrt(stiff) * kd)
+                kp, kd = self._initial_gains[name]
+                self._tasks[name].gains(stiffness_scale * kp, damping_scale * np.sqrt(stiffness_scale) * kd)
 
 
-def _stiffness_slider(what: str) -> str:
+def _stiffness_slider(group: str) -> str:
     """Returns the name of the stiffness slider of a group of tasks."""
-    return f"{what}: stiffness"
+    return f"{group}: stiffness"
 
 
-def _damping_slider(what: str) -> str:
+def _damping_slider(group: str) -> str:
     """Returns the name of the damping slider of a group of tasks."""
-    return f"{what}: damping"
+    return f"{group}: damping"

@@ -12,7 +12,7 @@ MIN_STORED_SAMPLES = 5000
 
 
 class DemoTimeSeries:
-    """Samples of a run at a constant interval, which is doubled whenever there are too many.
+    """Samples of a run at a constant interval, which doubles whenever twice `MIN_STORED_SAMPLES` are stored.
 
     Args:
         robot: robot of the run.
@@ -53,14 +53,14 @@ class DemoTimeSeries:
         self._count += 1
         if (self._count - 1) % self._stride:
             return
-        none = np.full(3, np.nan)
-        parts = (
+        missing = np.full(3, np.nan)
+        values = (
             tau,
             forces.ravel(),
-            none if desired_velocity is None else desired_velocity,
-            none if velocity is None else velocity,
+            missing if desired_velocity is None else desired_velocity,
+            missing if velocity is None else velocity,
         )
-        self._rows.append(np.concatenate(([time, height], *parts)))
+        self._rows.append(np.concatenate(([time, height], *values)))
         if len(self._rows) >= 2 * MIN_STORED_SAMPLES:
             self._rows = self._rows[::2]
             self._stride *= 2
@@ -99,6 +99,6 @@ class DemoTimeSeries:
         return self._columns(5 + self.robot.nu + 3 * len(self.feet), 3)
 
     def _columns(self, start: int, count: int) -> Array:
-        """Returns columns of the samples."""
+        """Returns `count` columns of the stored samples, from column `start` on."""
         rows = np.array(self._rows).reshape(len(self._rows), 8 + self.robot.nu + 3 * len(self.feet))
         return rows[:, start : start + count]
