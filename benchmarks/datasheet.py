@@ -19,7 +19,7 @@ from pathlib import Path
 from quaddyn.campaigns import Failure, Store, process_pool, run
 from quaddyn.campaigns.binomial_bounds import interval
 from quaddyn.campaigns.datasheet import DataSheet, measure
-from quaddyn.campaigns.sheet_text import reading
+from quaddyn.campaigns.sheet_text import unit_format_of
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def main() -> int:
                 low, high = interval(good, len(rows))
                 holds = good >= claimed * len(rows)
                 missed += [] if holds else [f"{robot.facts.title} {bound.name}"]
-                at = reading(bound, robot.facts).words(bound.values[level])
+                at = unit_format_of(bound, robot.facts).format(bound.values[level])
                 print(
                     f"{robot.facts.title:10s} {bound.name:12s} {at:34s} claimed {claimed:.0%}: {good} of {len(rows)} "
                     f"succeed ({low:.3f} to {high:.3f})" + ("" if holds else "  MISSED"),

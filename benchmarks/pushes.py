@@ -15,7 +15,7 @@ from collections import defaultdict
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.pushes import DIRECTIONS, PushCampaign
+from quaddyn.campaigns.pushes import N_DIRECTIONS, PushCampaign
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 
@@ -51,7 +51,7 @@ def cells(campaign: PushCampaign, pool: object, store: str | None) -> list[str]:
                         continue
                 good = not isinstance(record, Failure) and bool(record["success"])
                 went.append(good)
-                angle = f"to {(number % DIRECTIONS) * 360 // DIRECTIONS}"
+                angle = f"to {(number % N_DIRECTIONS) * 360 // N_DIRECTIONS}"
                 for group in (f"{gait}", angle, "all"):
                     sums[plant, group, size].append(good)
                 if not good and not isinstance(record, Failure):
@@ -60,7 +60,7 @@ def cells(campaign: PushCampaign, pool: object, store: str | None) -> list[str]:
             print(f"{plant:9s} {gait:12s} {name:9s} {size:.2f} {sum(went):3d}/{len(went):<3d} {'; '.join(causes)}")
     sizes = "".join(f"{size:>10.2f}" for size in campaign.sizes)
     print(f"{'survived':22s}{sizes}")
-    groups = [*campaign.gaits, *(f"to {k * 360 // DIRECTIONS}" for k in range(DIRECTIONS)), "all"]
+    groups = [*campaign.gaits, *(f"to {k * 360 // N_DIRECTIONS}" for k in range(N_DIRECTIONS)), "all"]
     for plant, group in itertools.product(campaign.plants, groups):
         those = [sums[plant, group, size] for size in campaign.sizes]
         print(f"{plant:9s} {group:12s}" + "".join(f"{f'{sum(t)}/{len(t)}':>10s}" for t in those), flush=True)

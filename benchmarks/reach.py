@@ -15,7 +15,7 @@ from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
 from quaddyn.campaigns.binomial_bounds import lower_bound
-from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign, refused
+from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign, gait_rejection
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 GAITS = ("crawl", "walk", "trot", "pace", "bound")
@@ -33,7 +33,7 @@ def cells(campaign: VelocityLimitCampaign, pool: object, store: str | None) -> l
     print(file=sys.stderr)
     total = 0
     for name, plant, gait in itertools.product(campaign.robot, campaign.plants, campaign.gaits):
-        good, causes, why = 0, [], refused(name, gait)
+        good, causes, why = 0, [], gait_rejection(name, gait)
         if why:
             print(f"{name:9s} {plant:9s} {gait:13s} refused: {why}", flush=True)
             continue

@@ -32,7 +32,7 @@ from quaddyn.campaigns import (
     trial_runner,
     worker_processes,
 )
-from quaddyn.campaigns.dask_cluster import DaskExecutor, InsecureClusterWarning, _warn
+from quaddyn.campaigns.dask_cluster import DaskExecutor, InsecureClusterWarning, _warn_if_exposed
 from quaddyn.campaigns.datasheet import (
     Bound,
     DataSheet,
@@ -41,8 +41,8 @@ from quaddyn.campaigns.datasheet import (
     RobotBounds,
     RobotFacts,
     Sheet,
-    _failed,
-    _point,
+    _average_runs,
+    _describe_failure,
     facts,
 )
 from quaddyn.campaigns.datasheet_bounds import MOVING_GAITS, make_bound_specs, make_speed_trials
@@ -61,7 +61,7 @@ from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import make_trial_setup, sensor_noise
-from quaddyn.campaigns.trial_terrain import _relief, make_trial_terrain
+from quaddyn.campaigns.trial_terrain import _make_relief, make_trial_terrain
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.campaigns.worker_failures import WorkerDied, count_worker_deaths
 from quaddyn.campaigns.worker_memory import case_rng
@@ -144,7 +144,7 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Morphology) -> N
 @pytest.mark.parametrize("yaw", [0.0, 0.7])
 def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
     """Its waves are those of the same random numbers, and it is level where the robot starts."""
-    field, straight = _relief(0.1, 0.5, yaw, case_rng(0)), _relief(0.1, 0.5, 0.0, case_rng(0))
+    field, straight = _make_relief(0.1, 0.5, yaw, case_rng(0)), _make_relief(0.1, 0.5, 0.0, case_rng(0))
     ahead, left = np.meshgrid(np.linspace(-1.0, 6.0, 40), np.linspace(-1.5, 1.5, 20))
     x, y = math.cos(yaw) * ahead - math.sin(yaw) * left, math.sin(yaw) * ahead + math.cos(yaw) * left
     heights = field.height(x, y)
@@ -178,7 +178,7 @@ def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -
 )
 def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot) -> None:
     made = make_trial_setup(Trial(robot="go2", dt=4e-3, **change), go2, case_rng(0))
-    assert made.feels is feels and (made.sensors is not None) is told is (made.estimator is not None)
+    assert made.has_foot_sensors is feels and (made.sensors is not None) is told is (made.estimator is not None)
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
 
 
@@ -514,17 +514,19 @@ def test_points_are_means_of_what_succeeded_and_peaks_are_peaks() -> None:
 
     one = result(3.0) | {"cost": None}
     rows = [row(case, result(1.0)), row(case, one), row(case, result(9.0, success=False)), row(case, Failure("x"))]
-    assert _point(rows) == Point(0.4, 2, 4, 2.0, 2.0, 1.0, 2.0, 3.0, 3.0, 2.0)
-    assert _point(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
+    assert _average_runs(rows) == Point(0.4, 2, 4, 2.0, 2.0, 1.0, 2.0, 3.0, 3.0, 2.0)
+    assert _average_runs(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
 
 
 def test_failed_cases_say_what_was_different() -> None:
     case = Trial(robot="go2", push=0.123456, velocity=(0.25, 0.0, -0.5), gait="walk", seed=0, number=12)
     told = "gait = walk, velocity = (0.25, 0, -0.5), push = 0.1235, seed = 0, number = 12"
     fell = {"success": False, "reason": "sank", "fell": 2.5}
-    assert _failed(row(case, fell, 17), 3.0) == FailedCase(17, 3.0, "sank", 2.5, told)
-    assert _failed(row(case, fell | {"fell": None}), 3.0).fell is None
-    assert _failed(row(case, Failure("ValueError: x\nmore")), 3.0) == FailedCase(1, 3.0, "ValueError: x", None, told)
+    assert _describe_failure(row(case, fell, 17), 3.0) == FailedCase(17, 3.0, "sank", 2.5, told)
+    assert _describe_failure(row(case, fell | {"fell": None}), 3.0).fell is None
+    assert _describe_failure(row(case, Failure("ValueError: x\nmore")), 3.0) == FailedCase(
+        1, 3.0, "ValueError: x", None, told
+    )
 
 
 def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
@@ -548,17 +550,21 @@ def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
     [
         ("database is locked", 1 << 30, "another process writes to it"),
         ("database table is busy", 1 << 30, "another process writes to it"),
-        ("database or disk is full", 1 << 30, "no space left on its disk; what was committed is kept: make room"),
+        (
+            "database or disk is full",
+            1 << 30,
+            "no space left on its disk; committed results are stored: free some space",
+        ),
         ("disk I/O error", (1 << 16) - 1, "no space left on its disk"),
-        ("disk I/O error", 1 << 16, "damaged, or no store of a campaign (disk I/O error)"),
-        ("database disk image is malformed", 0, "damaged, or no store of a campaign (database disk image"),
-        ("file is not a database", 0, "damaged, or no store of a campaign (file is not"),
+        ("disk I/O error", 1 << 16, "damaged, or not a store of a campaign (disk I/O error)"),
+        ("database disk image is malformed", 0, "damaged, or not a store of a campaign (database disk image"),
+        ("file is not a database", 0, "damaged, or not a store of a campaign (file is not"),
         ("something else", 0, "something else"),
     ],
 )
 def test_errors_of_a_store_are_told_in_words(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.shutil, "disk_usage", lambda place: SimpleNamespace(free=free))
-    with pytest.raises(qd.QuaddynError) as caught, store._explained("runs.db"):
+    with pytest.raises(qd.QuaddynError) as caught, store._sqlite_errors("runs.db"):
         raise sqlite3.OperationalError(error)
     assert str(caught.value).startswith(f"runs.db: {said}")
     monkeypatch.setattr(store.shutil, "disk_usage", lambda place: (_ for _ in ()).throw(OSError()))
@@ -740,7 +746,7 @@ def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
 def test_a_scheduler_on_the_network_without_tls_is_warned_of(address: str, open_to_all: bool) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        _warn(address)
+        _warn_if_exposed(address)
     assert [w.category for w in told] == [InsecureClusterWarning] * open_to_all
     if told:
         assert str(told[0].message).startswith(f"{address} is neither on this machine's loopback nor protected by TLS")

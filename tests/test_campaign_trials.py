@@ -28,7 +28,7 @@ from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import robot_proportions
 from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
-from quaddyn.campaigns.trial_setup import _sensors, make_trial_setup, with_trunk_load
+from quaddyn.campaigns.trial_setup import make_sensors, make_trial_setup, with_trunk_load
 from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 
@@ -374,7 +374,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
 @pytest.mark.parametrize("size", [0.0, 2.0])
 def test_noise_of_every_sensor_grows_with_its_size(go2: qd.Robot, size: float) -> None:
     def numbers(noise: float) -> dict[str, float]:
-        made = _sensors(go2, Trial(**SHORT, noise_scale=noise), np.random.default_rng(0))
+        made = make_sensors(go2, Trial(**SHORT, noise_scale=noise), np.random.default_rng(0))
         settings = (
             *((made.imu, each.name) for each in dataclasses.fields(made.imu)),
             (made.encoders, "position_noise"),

@@ -224,7 +224,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_campaign_with_what_is_committed(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_EVERY", 0.0)  # however soon the disk is full
+    monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # however soon the disk is full
     store, campaign = small_disk / "runs.db", Throws(1500)
     with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; what was committed is kept"):
         run(campaign, store=store)

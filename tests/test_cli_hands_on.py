@@ -407,7 +407,7 @@ def test_executors_are_those_of_the_options(
     monkeypatch.setattr("quaddyn.campaigns.process_pool", lambda count: Pool(f"workers {count}"))
     monkeypatch.setattr("quaddyn.campaigns.dask_executor", cluster)
     for workers, dask in ((0, None), (3, None), (None, None), (None, "tcp://x")):
-        with campaigning.executor(workers, dask, "tls") as found:
+        with campaigning.open_executor(workers, dask, "tls") as found:
             assert (found is None) is (workers == 0)
     names = ("workers 3", "workers None", "tcp://x tls")
     assert made == [word for name in names for word in (name, "begun", "ended")]

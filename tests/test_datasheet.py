@@ -16,7 +16,7 @@ from quaddyn.campaigns import process_pool, run, trial_campaign
 from quaddyn.campaigns.campaign import Record
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
 from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, SuccessCurve, polar, success
-from quaddyn.campaigns.sheet_page import _command, _gait_table, page
+from quaddyn.campaigns.sheet_page import _command_text, _gait_table, page
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_memory import case_rng
@@ -202,12 +202,12 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
 
 def test_a_sheet_names_what_makes_it_again() -> None:
     spaced = DataSheet(robot=("my robot.urdf",), bounds=("stairs up",), directions=3)
-    assert _command(spaced) == (
+    assert _command_text(spaced) == (
         "quaddyn datasheet 'my robot.urdf' --only 'stairs up' --directions 3 --plant embedded --seed 0"
     )
-    assert "--quick" in _command(DataSheet(**QUICK))
+    assert "--quick" in _command_text(DataSheet(**QUICK))
     for other in (DataSheet(probability=0.8), DataSheet(confidence=0.9), DataSheet(dt=1e-3)):  # no command says so
-        assert _command(other) == repr(other)
+        assert _command_text(other) == repr(other)
 
 
 def test_what_cannot_be_measured_is_refused() -> None:

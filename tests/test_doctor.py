@@ -128,7 +128,7 @@ def test_only_what_is_not_there_is_yellow(monkeypatch: pytest.MonkeyPatch) -> No
     states = ("compiled", "cached", "prebuilt", "not yet")
     parts = [doctor.UnitState(f"part {state}", "m", state, "", None, None) for state in states]
     processor = {"cpu": "c", "triple": "t", "target": "x", "kernels": ""}
-    doctor._print(doctor.Health({}, processor, {"folder": None, "reason": None}, parts, [], []))
+    doctor._print_health(doctor.Health({}, processor, {"folder": None, "reason": None}, parts, [], []))
     found = {state: f"\x1b[{color}m{state}" in said.getvalue() for state in states for color in (33,)}
     assert found == {"compiled": False, "cached": False, "prebuilt": False, "not yet": True}
     assert all(f"\x1b[32m{state}" in said.getvalue() for state in states[:3])

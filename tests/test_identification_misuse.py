@@ -172,7 +172,7 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
     said = " ".join(done.output.split())
-    assert done.exit_code == 0 and "kept from the file" in said
+    assert done.exit_code == 0 and "taken from the file" in said
     assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
 
 

@@ -210,7 +210,7 @@ def test_a_tick_that_is_solved_again(forces: dict[str, Any]) -> None:
         robot="[dog]", tick=17, joints=("hip", "[knee]"), contact_activations={"FL": 0.456, "[FR]": 1.0}
     )
     again = SimpleNamespace(record=record, command=SimpleNamespace(forces=forces, tau=np.array([1.23456, -20.0])))
-    printed(f"tick_{len(forces)}", control._print, again, modules=(control, console))
+    printed(f"tick_{len(forces)}", control._print_tick, again, modules=(control, console))
 
 
 def test_the_tally_of_a_campaign() -> None:
@@ -224,10 +224,10 @@ def test_the_tally_of_a_campaign() -> None:
     empty = OutcomeCounts(0, {}, {}, 0, {})
 
     def all_of_them() -> None:
-        campaigning._print(tally, "my runs.db")
-        campaigning._print(tally, "")
-        campaigning._print(OutcomeCounts(5, {}, {}, 0, {}), "runs.db")
-        campaigning._print(empty, "runs.db")
+        campaigning._print_outcomes(tally, "my runs.db")
+        campaigning._print_outcomes(tally, "")
+        campaigning._print_outcomes(OutcomeCounts(5, {}, {}, 0, {}), "runs.db")
+        campaigning._print_outcomes(empty, "runs.db")
 
     printed("tally", all_of_them, modules=(campaigning, console))
 
@@ -262,8 +262,8 @@ def test_what_the_doctor_says(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
     def all_of_them() -> None:
-        doctor._print(health())
-        doctor._print(bad)
+        doctor._print_health(health())
+        doctor._print_health(bad)
 
     printed("doctor", all_of_them, modules=(doctor, console))
 
@@ -316,9 +316,9 @@ def test_what_was_identified() -> None:
     free.base.robot.root = "free"
 
     def all_of_them() -> None:
-        identifying._print(fit(), validation([0.5, 2.34567], [10.0, 20.0]))
-        identifying._print(well, None)
-        identifying._print(free, None)
+        identifying._print_fit(fit(), validation([0.5, 2.34567], [10.0, 20.0]))
+        identifying._print_fit(well, None)
+        identifying._print_fit(free, None)
 
     printed("identified", all_of_them, modules=(identifying, console))
 
@@ -401,7 +401,7 @@ class Display:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "Progress", Display)
-    with console.bar("working", quiet=quiet) as tick:
+    with console.progress_bar("working", quiet=quiet) as tick:
         tick(0.25)
     assert Display.made.pop().told == [
         True,
@@ -480,8 +480,8 @@ def test_check_hands_on_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         told.append(options)
         return loaded
 
-    monkeypatch.setattr(robots, "judge", judge)
-    monkeypatch.setattr(robots, "compare", compare)
+    monkeypatch.setattr(robots, "validate", judge)
+    monkeypatch.setattr(robots, "add_cross_check", compare)
     given: dict[str, Any] = {
         "root": None,
         "packages": [],

@@ -18,7 +18,7 @@ from ..errors import ArgumentError, CampaignError
 from .campaign import Campaign, Failure, Record
 from .outcome_counts import OutcomeCounts
 from .plain_values import encode
-from .store import COMMIT_EVERY, MEMORY, Store, StoredCase
+from .store import COMMIT_INTERVAL, MEMORY, Store, StoredCase
 from .worker_calls import WorkerReply, run_cases
 from .worker_failures import MAX_WORKER_DEATHS, count_worker_deaths
 
@@ -182,7 +182,7 @@ class _CampaignRun:
                         return
                     continue
                 try:
-                    self._receive(self._arrivals.get(timeout=COMMIT_EVERY))
+                    self._receive(self._arrivals.get(timeout=COMMIT_INTERVAL))
                 except queue.Empty:
                     pass
                 self._store.commit(now=False)

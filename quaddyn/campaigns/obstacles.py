@@ -15,7 +15,7 @@ from ..locomotion.gait import find_gait
 from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proportions
 from .trial_runner import COMMAND_START_TIME
-from .trial_terrain import FIELD, LEAD, STEPS
+from .trial_terrain import FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS
 
 #: Length of level ground after the last edge, and distance added to the course for the time limit [l].
 RUN_OUT_LENGTH, EXTRA_DISTANCE = 0.4, 1.0
@@ -51,12 +51,12 @@ class ObstacleCourse:
     @property
     def length(self) -> float:
         """Horizontal length from the first edge on [leg lengths]."""
-        return STEPS * self.tread if self.kind == "stairs" else FIELD
+        return N_STAIR_STEPS * self.tread if self.kind == "stairs" else FIELD_LENGTH
 
     @property
     def rise(self) -> float:
         """Height of the last edge above the first [leg lengths]."""
-        return STEPS * self.size if self.kind == "stairs" else 0.0
+        return N_STAIR_STEPS * self.size if self.kind == "stairs" else 0.0
 
     def fields(self, length: float, speed: float, dt: float) -> dict[str, Any]:
         """Returns the fields of a `Trial` straight ahead over the terrain.
@@ -66,12 +66,12 @@ class ObstacleCourse:
             speed: commanded speed [m/s].
             dt: period of controller and plant [s].
         """
-        distance = LEAD + EXTRA_DISTANCE + math.hypot(self.length, self.rise)
+        distance = LEVEL_LENGTH + EXTRA_DISTANCE + math.hypot(self.length, self.rise)
         seconds = round(TIME_LIMIT_FACTOR * (COMMAND_START_TIME + distance * length / speed) / dt) * dt
         fields = {
             self.kind: self.size * length,
             "terrain_known": self.terrain_known,
-            "course_interval": (LEAD * length, (LEAD + self.length + RUN_OUT_LENGTH) * length),
+            "course_interval": (LEVEL_LENGTH * length, (LEVEL_LENGTH + self.length + RUN_OUT_LENGTH) * length),
             "seconds": seconds,
             "averaging_time": seconds,
         }

@@ -1,4 +1,4 @@
-"""A data sheet as one HTML page: text, tables and SVG, nothing loaded from anywhere; light or dark."""
+"""A data sheet as one self-contained HTML page with text, tables and SVG charts."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from html import escape
 from .binomial_bounds import interval
 from .datasheet import QUICK, Bound, DataSheet, RobotBounds, RobotFacts, Sheet
 from .sheet_charts import Series, SuccessCurve, lines, polar, success
-from .sheet_text import NOTES, STYLE, UnitFormat, reading
+from .sheet_text import NOTES, STYLE, UnitFormat, unit_format_of
 
-#: Failing cases listed of one bound; the store holds all.
-LISTED = 40
+#: Maximum number of failed cases listed for one bound; the store has all.
+MAX_LISTED_FAILURES = 40
 
 
 def page(sheet: Sheet) -> str:
-    """The page of a data sheet."""
+    """Returns the HTML page of a data sheet."""
     names = [m.facts.title for m in sheet.robots]
     title = f"Data sheet: {' and '.join(names)}"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f"<p class='lead'>What {' and '.join(map(escape, names))} can take, simulated and measured. "
-        f"{_claim(sheet)}</p>",
+        f"<p class='lead'>Performance limits of {' and '.join(map(escape, names))}, measured in simulation. "
+        f"{_claim_text(sheet)}</p>",
         _legend(names) if len(names) > 1 else "",
-        "<h2>What it can take</h2>",
-        _bounds(sheet),
-        _pushes(sheet),
-        _gaits(sheet),
-        "<h2>How success falls with difficulty</h2>",
-        "<p>Every trial that was run, by level, with the 95 % interval of each share. The line marks the claim.</p>",
-        _curves(sheet),
-        "<h2>The robot, by its description</h2>" if len(names) == 1 else "<h2>The robots, by their descriptions</h2>",
-        _facts(sheet),
-        "<h2>How it was measured</h2>",
-        _method(sheet),
-        "<h2>Every failing case</h2>",
-        _failures(sheet),
+        "<h2>Measured limits</h2>",
+        _bounds_table(sheet),
+        _push_chart(sheet),
+        _gait_charts(sheet),
+        "<h2>Success rate over difficulty</h2>",
+        "<p>All trials by level, with the 95 % interval of each success rate. The line marks the claimed bound.</p>",
+        _success_charts(sheet),
+        "<h2>Properties of the robot</h2>" if len(names) == 1 else "<h2>Properties of the robots</h2>",
+        _facts_table(sheet),
+        "<h2>Method</h2>",
+        _method_section(sheet),
+        "<h2>Failed cases</h2>",
+        _failure_tables(sheet),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -48,7 +48,8 @@ def page(sheet: Sheet) -> str:
     )
 
 
-def _claim(sheet: Sheet) -> str:
+def _claim_text(sheet: Sheet) -> str:
+    """Returns the meaning of a bound with its probability and confidence."""
     c = sheet.campaign
     return (
         f"Each bound reads: <em>at this level a trial succeeds with a probability of at least "
@@ -57,107 +58,115 @@ def _claim(sheet: Sheet) -> str:
 
 
 def _legend(names: Sequence[str]) -> str:
+    """Returns a legend with one color per name."""
     items = (f'<span class="key c{i}"></span>{escape(name)}' for i, name in enumerate(names))
     return f"<p class='legend'>{' '.join(items)}</p>"
 
 
-def _speeds(sheet: Sheet, share: float) -> str:
-    """A share of sqrt(g l) for each robot."""
-    return " and ".join(f"{share * m.facts.speed:.2g} m/s" for m in sheet.robots)
+def _speed_text(sheet: Sheet, multiple: float) -> str:
+    """Returns a multiple of sqrt(g l) in m/s for each robot, as text."""
+    return " and ".join(f"{multiple * m.facts.speed:.2g} m/s" for m in sheet.robots)
 
 
-def _rows(sheet: Sheet) -> Iterable[tuple[str, list[tuple[RobotFacts, Bound | None]]]]:
-    """Titles, and the bound of each robot under it."""
+def _bound_rows(sheet: Sheet) -> Iterable[tuple[str, list[tuple[RobotFacts, Bound | None]]]]:
+    """Yields the title of each bound, and the bound of each robot; None where it was not measured."""
     names: dict[str, str] = {}
     for m in sheet.robots:
         names |= {bound.name: bound.title for bound in m.bounds}
     for name, title in names.items():
         found = [next((b for b in m.bounds if b.name == name), None) for m in sheet.robots]
-        yield _title(name, title), [(m.facts, b) for m, b in zip(sheet.robots, found, strict=True)]
+        yield _bound_title(name, title), [(m.facts, b) for m, b in zip(sheet.robots, found, strict=True)]
 
 
-def _title(name: str, title: str) -> str:
+def _bound_title(name: str, title: str) -> str:
+    """Returns the title of a bound, with the direction of a push."""
     return f"{title} to {name.split()[1]}° from ahead" if name.startswith("push") else title
 
 
-def _bounds(sheet: Sheet) -> str:
+def _bounds_table(sheet: Sheet) -> str:
+    """Returns the table of all bounds with their evidence."""
     head = "".join(f"<th>{escape(m.facts.title)}</th><th>evidence</th>" for m in sheet.robots)
-    body = _any_push(sheet)
-    for title, cells in _rows(sheet):
+    body = _any_direction_row(sheet)
+    for title, cells in _bound_rows(sheet):
         body += f"<tr><th scope='row'>{escape(title)}</th>"
         for facts, bound in cells:
-            body += "<td>-</td><td></td>" if bound is None else _bound(facts, bound)
+            body += "<td>-</td><td></td>" if bound is None else _bound_cells(facts, bound)
         body += "</tr>"
     return f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _directions(m: RobotBounds) -> list[tuple[float, Bound]]:
-    """Bounds of pushes by the direction that they push towards, from ahead counterclockwise [deg]."""
+def _push_bounds(m: RobotBounds) -> list[tuple[float, Bound]]:
+    """Returns the push bounds with their directions, counterclockwise from forward [deg]."""
     return [(float(b.name.split()[1]), b) for b in m.bounds if b.name.startswith("push")]
 
 
-def _any_push(sheet: Sheet) -> str:
-    """The row of the largest push that is claimed in every direction."""
+def _any_direction_row(sheet: Sheet) -> str:
+    """Returns the table row of the largest push that is claimed in every direction."""
     body = ""
     for m in sheet.robots:
-        each = _directions(m)
-        if len(each) < 2:
+        pushes = _push_bounds(m)
+        if len(pushes) < 2:
             return ""
-        angle, least = min(each, key=lambda a: -1.0 if a[1].value is None else a[1].value)
-        body += _claimed(m.facts, least) + f"<td>the least of {len(each)} directions: to {angle:.0f}°</td>"
+        angle, smallest = min(pushes, key=lambda a: -1.0 if a[1].value is None else a[1].value)
+        body += _value_cell(m.facts, smallest) + f"<td>minimum over {len(pushes)} directions: {angle:.0f}°</td>"
     return f"<tr><th scope='row'>largest push in every direction</th>{body}</tr>"
 
 
-def _claimed(facts: RobotFacts, bound: Bound) -> str:
+def _value_cell(facts: RobotFacts, bound: Bound) -> str:
+    """Returns the table cell with the claimed value of a bound."""
     if bound.value is None:
         return "<td class='none'>none claimed</td>"
     sign = ("≥ " if bound.harder == "larger" else "≤ ") if bound.threshold.top else ""
-    return f"<td class='value'>{sign}{reading(bound, facts).words(bound.value)}</td>"
+    return f"<td class='value'>{sign}{unit_format_of(bound, facts).format(bound.value)}</td>"
 
 
-def _bound(facts: RobotFacts, bound: Bound) -> str:
-    t, read = bound.threshold, reading(bound, facts)
+def _bound_cells(facts: RobotFacts, bound: Bound) -> str:
+    """Returns the table cells with value and evidence of a bound."""
+    threshold, unit_format = bound.threshold, unit_format_of(bound, facts)
     if bound.value is None:
-        easiest = read.words(bound.values[0])
-        said = f"{_claimed(facts, bound)}<td>even at {easiest}: "
-        if t.upper < 1.0:
+        easiest = unit_format.format(bound.values[0])
+        cells = f"{_value_cell(facts, bound)}<td>even at {easiest}: "
+        if threshold.upper < 1.0:
             return (
-                said + f"success is less probable than {100 * t.upper:.1f} % ({100 * t.confidence:g} % confidence)</td>"
+                cells + f"the probability of success is below {100 * threshold.upper:.1f} % "
+                f"({100 * threshold.confidence:g} % confidence)</td>"
             )
-        return said + f"{t.successes} of {t.trials} in the last attempt</td>"
-    notes = [f"{t.successes} of {t.trials}"]
-    if t.successes == t.trials:
-        notes.append(f"falls: at most {100 * (1.0 - t.probability):g}&nbsp;%")
-    if t.top:
-        notes.append("the end of the range")
-    if not t.monotone:
-        places = ", ".join(read.words(bound.values[level]) for level in t.exceptions)
-        notes.append(f"<strong class='warn'>not monotone: worse at {places}</strong>")
-    elif t.inversions:
-        notes.append(f"{t.inversions} single failure{'s' * (t.inversions > 1)} at easier levels")
-    return f"{_claimed(facts, bound)}<td>{'; '.join(notes)}</td>"
+        return cells + f"{threshold.successes} of {threshold.trials} in the last attempt</td>"
+    notes = [f"{threshold.successes} of {threshold.trials}"]
+    if threshold.successes == threshold.trials:
+        notes.append(f"falls: at most {100 * (1.0 - threshold.probability):g}&nbsp;%")
+    if threshold.top:
+        notes.append("hardest level of the range")
+    if not threshold.monotone:
+        values = ", ".join(unit_format.format(bound.values[level]) for level in threshold.exceptions)
+        notes.append(f"<strong class='warn'>not monotone: lower success rate at {values}</strong>")
+    elif threshold.inversions:
+        notes.append(f"{threshold.inversions} single failure{'s' * (threshold.inversions > 1)} at easier levels")
+    return f"{_value_cell(facts, bound)}<td>{'; '.join(notes)}</td>"
 
 
-def _pushes(sheet: Sheet) -> str:
+def _push_chart(sheet: Sheet) -> str:
+    """Returns the polar chart of the largest pushes."""
     series = []
     for i, m in enumerate(sheet.robots):
-        points = [(angle, None if b.value is None else b.value / m.facts.speed) for angle, b in _directions(m)]
+        points = [(angle, None if b.value is None else b.value / m.facts.speed) for angle, b in _push_bounds(m)]
         series.append(Series(m.facts.title, i, points))
     if not any(s.points for s in series):
         return ""
     return (
-        f"<figure>{polar(series, 'sqrt(g l)')}<figcaption>Largest push by the direction that it pushes towards, as a "
-        f"change of velocity in sqrt(g l) ({_speeds(sheet, 1.0)}); while trotting forward at "
-        f"{_speeds(sheet, 0.25)}.</figcaption></figure>"
+        f"<figure>{polar(series, 'sqrt(g l)')}<figcaption>Largest push by direction, as a "
+        f"change of velocity in sqrt(g l) ({_speed_text(sheet, 1.0)}); while trotting forward at "
+        f"{_speed_text(sheet, 0.25)}.</figcaption></figure>"
     )
 
 
-def _gaits(sheet: Sheet) -> str:
+def _gait_charts(sheet: Sheet) -> str:
+    """Returns charts and table of tracking, torque, power and cost of transport by gait."""
     gaits = list(dict.fromkeys(g for m in sheet.robots for g in m.gaits))
     if not gaits:
         return ""
     out = "<h2>Gaits: tracking, torque, power, cost of transport</h2>"
-    if len(sheet.robots) == 1:  # one robot: a colour for each gait
+    if len(sheet.robots) == 1:  # one robot: one color per gait
         each = {gait: [(gait, i, sheet.robots[0])] for i, gait in enumerate(gaits)}
         out += _legend(gaits)
         groups = [("", [item for items in each.values() for item in items])]
@@ -182,6 +191,7 @@ def _gaits(sheet: Sheet) -> str:
 
 
 def _gait_table(sheet: Sheet, gaits: Sequence[str]) -> str:
+    """Returns the table of speed range, error, cost, power and torque by gait."""
     body = ""
     for gait in gaits:
         for m in sheet.robots:
@@ -189,52 +199,60 @@ def _gait_table(sheet: Sheet, gaits: Sequence[str]) -> str:
             bound = next((b for b in m.bounds if b.name == f"speed {gait}"), None)
             if not points or bound is None:
                 continue
-            best = min((p for p in points if p.cost is not None), key=lambda p: p.cost or 0.0, default=None)
-            fast = points[-1]
-            most = "none claimed" if bound.value is None else f"0 to {bound.value:.2f}"
+            most_efficient = min((p for p in points if p.cost is not None), key=lambda p: p.cost or 0.0, default=None)
+            fastest = points[-1]
+            speed_range = "none claimed" if bound.value is None else f"0 to {bound.value:.2f}"
             cells = [
-                most,
-                f"{100 * fast.error:.1f} % at {fast.commanded:.2f}" if fast.error is not None else "",
-                f"{best.cost:.2f} at {best.commanded:.2f}" if best is not None and best.cost is not None else "",
-                f"{fast.power:.0f} ({fast.power_peak:.0f})" if fast.power and fast.power_peak else "",
-                f"{fast.torque_rms:.1f} ({100 * fast.torque:.0f} %)" if fast.torque_rms and fast.torque else "",
+                speed_range,
+                f"{100 * fastest.error:.1f} % at {fastest.commanded:.2f}" if fastest.error is not None else "",
+                f"{most_efficient.cost:.2f} at {most_efficient.commanded:.2f}"
+                if most_efficient is not None and most_efficient.cost is not None
+                else "",
+                f"{fastest.power:.0f} ({fastest.power_peak:.0f})" if fastest.power and fastest.power_peak else "",
+                f"{fastest.torque_rms:.1f} ({100 * fastest.torque:.0f} %)"
+                if fastest.torque_rms and fastest.torque
+                else "",
             ]
             name = f"{m.facts.title}, {gait}" if len(sheet.robots) > 1 else gait
             body += f"<tr><th scope='row'>{escape(name)}</th>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
     return (
         "<div class='wide'><table><thead><tr><th></th><th>speed range [m/s]</th><th>error at speed [m/s]</th>"
-        "<th>least cost of transport at speed [m/s]</th><th>power there, mean (peak) [W]</th>"
-        "<th>torque, rms [N m] (peak of limit)</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div><p>Error, power and torque are those of the fastest runs that "
-        "succeeded. Power is the positive mechanical power of all joints; what motors and electronics lose is not in "
-        "it.</p>"
+        "<th>lowest cost of transport at speed [m/s]</th><th>mean (peak) power at the highest speed [W]</th>"
+        "<th>rms torque [N m] (peak / limit)</th></tr></thead>"
+        f"<tbody>{body}</tbody></table></div><p>Error, power and torque are those of the fastest successful "
+        "runs. Power is the positive mechanical power of all joints, without losses of motors and electronics.</p>"
     )
 
 
-def _curves(sheet: Sheet) -> str:
+def _success_charts(sheet: Sheet) -> str:
+    """Returns a chart of the success rate over the level for each bound."""
     out = ""
-    for title, cells in _rows(sheet):
-        shares, label = [], title
+    for title, cells in _bound_rows(sheet):
+        curves, label = [], title
         for i, (facts, bound) in enumerate(cells):
             if bound is None:
                 continue
-            read = reading(bound, facts)
+            unit_format = unit_format_of(bound, facts)
             points = [
-                (read(bound.values[level]), k / n, *interval(k, n)) for level, (k, n) in bound.threshold.counts.items()
+                (unit_format(bound.values[level]), k / n, *interval(k, n))
+                for level, (k, n) in bound.threshold.counts.items()
             ]
-            shares.append(SuccessCurve(facts.title, i, points, None if bound.value is None else read(bound.value)))
-            label = f"{title} [{read.unit}]" if read.unit else title
-        out += success(shares, label)
+            curves.append(
+                SuccessCurve(facts.title, i, points, None if bound.value is None else unit_format(bound.value))
+            )
+            label = f"{title} [{unit_format.unit}]" if unit_format.unit else title
+        out += success(curves, label)
     return f"<div class='charts'>{out}</div>"
 
 
-def _facts(sheet: Sheet) -> str:
+def _facts_table(sheet: Sheet) -> str:
+    """Returns the tables of the properties of the robots and their joints."""
     rows: list[tuple[str, Callable[[RobotFacts], str]]] = [
         ("mass", lambda f: f"{f.mass:.2f} kg"),
         ("degrees of freedom", lambda f: f"{f.degrees}, of which {len(f.joints)} motors"),
         ("length of the stretched legs", lambda f: f"{f.length:.3f} m"),
-        ("height of the centre of mass at home", lambda f: f"{f.height:.3f} m"),
-        ("reach of the feet from their hips", _reach),
+        ("height of the center of mass at home", lambda f: f"{f.height:.3f} m"),
+        ("reach of the feet from their hips", _reach_text),
         ("unit of speed, sqrt(g l)", lambda f: f"{f.speed:.2f} m/s"),
     ]  # fmt: skip
     head = "".join(f"<th>{escape(m.facts.title)}</th>" for m in sheet.robots)
@@ -243,17 +261,19 @@ def _facts(sheet: Sheet) -> str:
         for title, text in rows
     )
     out = f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    return out + "".join(_joints(m) for m in sheet.robots)
+    return out + "".join(_joint_table(m) for m in sheet.robots)
 
 
-def _reach(facts: RobotFacts) -> str:
+def _reach_text(facts: RobotFacts) -> str:
+    """Returns the reach of each foot as text."""
     return "; ".join(f"{foot} {near:.3f} to {far:.3f} m" for foot, (near, far) in facts.reach.items())
 
 
-def _joints(m: RobotBounds) -> str:
+def _joint_table(m: RobotBounds) -> str:
+    """Returns the table of the joint limits of a robot."""
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
-        + "".join(f"<td>{_number(x)}</td>" for x in (low, high, speed, effort))
+        + "".join(f"<td>{_format_number(x)}</td>" for x in (low, high, speed, effort))
         + "</tr>"
         for name, low, high, speed, effort in m.facts.joints
     )
@@ -264,66 +284,71 @@ def _joints(m: RobotBounds) -> str:
     )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
+    """Formats a limit; "no limit" for infinity."""
     return f"{value:.3g}" if math.isfinite(value) else "no limit"
 
 
-def _method(sheet: Sheet) -> str:
+def _method_section(sheet: Sheet) -> str:
+    """Returns the list of conditions of the measurement, and explanations of the quantities."""
     c = sheet.campaign
     versions = ", ".join(f"{name} {number}" for name, number in sheet.versions.items())
     facts = [
         f"{sheet.trials:,} trials in the {escape(c.plant)} plant, {sheet.seconds:,.0f} s of CPU time",
         f"period of controller and plant {1e3 * c.dt:g} ms; seed {c.seed}; {c.pilot} trials in a row to pass a level "
         f"of the search, {c.checks} easier levels checked",
-        f"measured with {escape(versions)}",
-        f"on {escape('; '.join(sheet.processors) or 'this machine')}",
-        f"made by <code>{escape(_command(c))}</code>",
+        f"versions: {escape(versions)}",
+        f"processors: {escape('; '.join(sheet.processors) or 'this machine')}",
+        f"command: <code>{escape(_command_text(c))}</code>",
     ]
     notes = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in NOTES)
     return f"<ul>{''.join(f'<li>{fact}</li>' for fact in facts)}</ul><dl>{notes}</dl>"
 
 
-def _command(c: DataSheet) -> str:
-    """What makes the sheet again: a command, or what to give `measure` where no command says it."""
-    said = ("robot", "plant", "bounds", "directions", "seed")
-    given = {name: getattr(c, name) for name in said}
-    ways = {(): DataSheet(**given), ("--quick",): DataSheet(**(QUICK | given))}
-    quick = next((words for words, made in ways.items() if made == c), None)
+def _command_text(campaign: DataSheet) -> str:
+    """Returns the command that repeats the measurement, or the campaign for `measure` if no command can express it."""
+    options = ("robot", "plant", "bounds", "directions", "seed")
+    values = {name: getattr(campaign, name) for name in options}
+    variants = {(): DataSheet(**values), ("--quick",): DataSheet(**(QUICK | values))}
+    quick = next((words for words, variant in variants.items() if variant == campaign), None)
     if quick is None:
-        return repr(c)
-    words = ["quaddyn", "datasheet", c.robot[0]]
-    words += [word for name in c.robot[1:] for word in ("--compare", name)] + [*quick]
-    words += [word for name in c.bounds for word in ("--only", name)]
-    words += [word for name in ("directions", "plant", "seed") for word in (f"--{name}", str(getattr(c, name)))]
+        return repr(campaign)
+    words = ["quaddyn", "datasheet", campaign.robot[0]]
+    words += [word for name in campaign.robot[1:] for word in ("--compare", name)] + [*quick]
+    words += [word for name in campaign.bounds for word in ("--only", name)]
+    words += [word for name in ("directions", "plant", "seed") for word in (f"--{name}", str(getattr(campaign, name)))]
     return shlex.join(words)
 
 
-def _failures(sheet: Sheet) -> str:
-    where = sheet.store
-    how = (
-        f"Any of them can be seen again, bit for bit: <code>quaddyn replay {escape(where)}#NUMBER</code>."
-        if where
-        else "They were not kept; with <code>--store FILE</code> each can be replayed."
+def _failure_tables(sheet: Sheet) -> str:
+    """Returns the tables of failed cases by bound, with the command that replays each."""
+    store = sheet.store
+    replay_note = (
+        f"To replay one of them in the viewer: <code>quaddyn replay {escape(store)}#NUMBER</code>."
+        if store
+        else "The cases were not stored; with <code>--store FILE</code> each can be replayed."
     )
-    out = f"<p>{how} A case says what differs from an undisturbed trot.</p>"
+    out = f"<p>{replay_note} The last column lists the fields that differ from an undisturbed trot.</p>"
     for m in sheet.robots:
         for bound in m.bounds:
             if not bound.failed:
                 continue
-            read: UnitFormat = reading(bound, m.facts)
+            unit_format: UnitFormat = unit_format_of(bound, m.facts)
             rows = ""
-            for f in bound.failed[:LISTED]:
-                command = f"<code>quaddyn replay {escape(where)}#{f.number}</code>" if where else ""
-                fell = "" if f.fell is None else f"{f.fell:.2f}"
+            for failed_case in bound.failed[:MAX_LISTED_FAILURES]:
+                command = f"<code>quaddyn replay {escape(store)}#{failed_case.number}</code>" if store else ""
+                fell = "" if failed_case.fell is None else f"{failed_case.fell:.2f}"
                 rows += (
-                    f"<tr id='case-{f.number}'><td>{command}</td><td>{read.words(f.value)}</td>"
-                    f"<td>{escape(f.reason)}</td><td>{fell}</td><td class='case'>{escape(f.case)}</td></tr>"
+                    f"<tr id='case-{failed_case.number}'><td>{command}</td>"
+                    f"<td>{unit_format.format(failed_case.value)}</td>"
+                    f"<td>{escape(failed_case.reason)}</td><td>{fell}</td>"
+                    f"<td class='case'>{escape(failed_case.case)}</td></tr>"
                 )
-            more = len(bound.failed) - LISTED
-            rows += f"<tr><td colspan='5'>and {more} more, in the store</td></tr>" if more > 0 else ""
-            what = _title(bound.name, bound.title)
+            n_omitted = len(bound.failed) - MAX_LISTED_FAILURES
+            rows += f"<tr><td colspan='5'>and {n_omitted} more, in the store</td></tr>" if n_omitted > 0 else ""
+            title = _bound_title(bound.name, bound.title)
             out += (
-                f"<details><summary>{escape(m.facts.title)}: {escape(what)}, {len(bound.failed)} failures</summary>"
+                f"<details><summary>{escape(m.facts.title)}: {escape(title)}, {len(bound.failed)} failures</summary>"
                 "<div class='wide'><table><thead><tr><th></th><th>at</th><th>reason</th><th>fell [s]</th><th>case</th>"
                 f"</tr></thead><tbody>{rows}</tbody></table></div></details>"
             )

@@ -1,4 +1,4 @@
-"""Words, units and looks of a data sheet's page."""
+"""Explanations, units and style sheet of the page of a data sheet."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from .datasheet import Bound, RobotFacts
 
-#: Duration of a push, of which its force is told [s].
-PUSH = 0.1
+#: Duration of a push, for converting its impulse to a force [s].
+PUSH_TIME = 0.1
 
 
 @dataclass(frozen=True)
 class UnitFormat:
-    """How the values of a bound are read.
+    """Format of the values of a bound.
 
     Attributes:
-        factor: from the bound's own unit.
-        unit: that is shown.
-        also: further units, each after its factor.
+        factor: factor from the unit of the bound to `unit`.
+        unit: displayed unit.
+        also: further displayed units, each after its factor from the unit of the bound.
     """
 
     factor: float
@@ -26,26 +26,28 @@ class UnitFormat:
     also: tuple[tuple[float, str], ...] = ()
 
     def __call__(self, value: float) -> float:
-        """A value in `unit`."""
+        """Returns a value in `unit`."""
         return self.factor * value
 
-    def words(self, value: float) -> str:
-        """A value with its units."""
+    def format(self, value: float) -> str:
+        """Returns a value as text with its units."""
         text = f"{self.factor * value:.3g} {self.unit}".strip()
         also = ", ".join(f"{factor * value:.3g} {unit}" for factor, unit in self.also)
         return f"{text} ({also})" if also else text
 
 
-def reading(bound: Bound, facts: RobotFacts) -> UnitFormat:
-    """How a bound of a robot is read."""
+def unit_format_of(bound: Bound, facts: RobotFacts) -> UnitFormat:
+    """Returns the format of the values of a bound of a robot."""
     if bound.name.startswith("push"):
-        return UnitFormat(1.0, "m/s", ((1.0 / facts.speed, "sqrt(g l)"), (facts.mass / PUSH, f"N for {PUSH:g} s")))
+        return UnitFormat(
+            1.0, "m/s", ((1.0 / facts.speed, "sqrt(g l)"), (facts.mass / PUSH_TIME, f"N for {PUSH_TIME:g} s"))
+        )
     if bound.name.startswith("slope"):
         return UnitFormat(180.0 / math.pi, "°")
     if bound.name in ("step", "stairs up", "stairs down", "rubble", "relief"):
-        return UnitFormat(100.0 * facts.length, "cm", ((100.0, "% of the leg"),))
+        return UnitFormat(100.0 * facts.length, "cm", ((100.0, "% of the leg length"),))
     if bound.name == "payload":
-        return UnitFormat(facts.mass, "kg", ((100.0, "% of its mass"),))
+        return UnitFormat(facts.mass, "kg", ((100.0, "% of the mass"),))
     if bound.name == "delay":
         return UnitFormat(1e3, "ms")
     if bound.name == "strength":
@@ -53,57 +55,57 @@ def reading(bound: Bound, facts: RobotFacts) -> UnitFormat:
     return UnitFormat(1.0, bound.unit)
 
 
-#: What the quantities mean, and how bounds are found.
+#: Explanations of the quantities and of the search, by title.
 NOTES = (
     (
         "A trial",
-        "The robot starts at home, trots off, and meets one disturbance of the given size; everything else about it "
-        "(moment of a push within the gait's period, direction of travel and of the slope, distance of the step) is "
-        "drawn from the trial's seed. It succeeds if the robot is upright at the end and went at 70 % of the commanded "
-        "speed (90 % in trials of speed).",
+        "The robot starts in its home configuration, trots, and is subject to one disturbance of the given size. Phase "
+        "of a push within the gait cycle, direction of travel and of the slope, and distance of the step are random "
+        "numbers from the seed of the trial. It succeeds if the robot is upright at the end and reached 70 % of the "
+        "commanded speed (90 % in trials of speed).",
     ),
     (
         "Push",
-        "A horizontal force on the trunk for 0.1 s, unannounced, at some moment of one period of the trot; the robot "
-        "must be upright and under way 14 sqrt(l/g) later. Every direction is a bound of its own; what holds in every "
-        "direction is the least of them.",
+        "A horizontal force on the trunk for 0.1 s at a random phase of the trot, unknown to the controller; the robot "
+        "must be upright and walking 14 sqrt(l/g) later. Each direction has a separate bound; the bound for every "
+        "direction is the smallest of them.",
     ),
-    ("Friction", "Coulomb's coefficient of the whole ground; the controller is not told."),
+    ("Friction", "Coulomb friction coefficient of the ground; unknown to the controller."),
     (
-        "Friction, unannounced",
-        "The friction of the ground falls from 0.6 to this at some moment of the trot, for good or for a second; the "
-        "controller is not told.",
+        "Friction after a sudden drop",
+        "The friction coefficient of the ground drops from 0.6 to this value at a random phase of the trot, until the "
+        "end or for 1 s; unknown to the controller.",
     ),
     (
         "Slope, step, payload",
-        "Slope: a plane that rises in any direction from the robot's (friction 0.6), or straight up, down or across "
-        "its way (friction 0.8, with a push of 5 % of sqrt(g l) from anywhere). Step: one step up across the way, felt "
-        "by the feet only. Payload: extra mass on the trunk, of which the controller knows nothing.",
+        "Slope: a plane that rises in a random direction (friction 0.6), or straight up, down or across the direction "
+        "of travel (friction 0.8, with a push of 5 % of sqrt(g l) in a random direction). Step: one step up across the "
+        "direction of travel, detected only by foot contacts. Payload: unmodeled mass on the trunk.",
     ),
     (
         "Stairs, rubble, relief",
-        "Four steps of half a leg's length each; boxes of random size up to the given height on a third of the ground; "
-        "smooth random waves of the given amplitude. Told: the controller is given the heights. Blind: it feels its "
-        "feet by its torques. A trial ends when the robot has passed.",
+        "Stairs: four steps with a depth of half a leg length. Rubble: boxes of random size up to the given height on "
+        "a third of the ground. Relief: smooth random waves of the given amplitude. Blind: the controller has no terrain "
+        "map and estimates contacts from joint torques. A trial ends when the robot has passed the obstacle.",
     ),
-    ("Delay", "Encoders and IMU are late by this; the base's state is estimated from them."),
-    ("Weakest motors", "All torque limits scaled down; the controller knows nothing of it."),
-    ("Speed", "Straight ahead in each gait; in every trial a push of 5 % of sqrt(g l) comes from somewhere."),
+    ("Delay", "Delay of the readings of encoders and IMU, from which the base state is estimated."),
+    ("Weakest motors", "All torque limits are scaled by this factor; unknown to the controller."),
+    ("Speed", "Straight ahead in each gait; each trial has a push of 5 % of sqrt(g l) in a random direction."),
     (
         "The search",
-        "Bisection over fixed levels, with common random numbers: trial number k is the same luck at every level. A "
-        "level passes if so many trials in a row succeed.",
+        "Bisection over fixed levels, with common random numbers: trial number k has the same random numbers at "
+        "every level. A level passes if a given number of trials in a row succeed.",
     ),
     (
         "The claim",
-        "Tested afresh at an easier level than the search found, with seeds that had no part in choosing it. The test "
-        "ends as soon as the lower Clopper-Pearson bound is high enough, at looks fixed beforehand whose risks add up "
-        "(Bonferroni); a failed test moves to an easier level, the a-th attempt with 1 / 2^a of the risk. So the "
-        "confidence holds for each bound whatever the curve looks like. It is that of one bound, not of all at once.",
+        "A level easier than the one found by the search is tested with new seeds. The test ends as soon as the lower "
+        "Clopper-Pearson bound is high enough, at interim tests that are fixed beforehand and whose risks add up "
+        "(Bonferroni). After a failed test, an easier level is tested; attempt number a has 1 / 2^a of the risk. The "
+        "confidence therefore holds for any success curve. It is that of one bound, not of all bounds together.",
     ),
     (
         "Monotone",
-        "That a level holds does not say that easier ones do: some are tried, and the sheet says where they do worse.",
+        "A claim for one level implies nothing about easier levels: some are tested, and worse ones are listed.",
     ),
 )
 

@@ -15,10 +15,10 @@ from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, robot_proportions
 from .worker_memory import case_rng
 
-#: Which way the ground rises, from the robot's forward direction [rad].
-WAYS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
-#: How far that direction, and the speed as a share, are drawn from what is named.
-SPREAD, HASTE = math.radians(10.0), 0.2
+#: Uphill direction from the forward direction of the robot [rad].
+SLOPE_DIRECTIONS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
+#: Maximum random deviation of the direction [rad], and of the speed as a fraction of it.
+MAX_DIRECTION_DEVIATION, MAX_SPEED_DEVIATION = math.radians(10.0), 0.2
 
 
 @renamed_fields(miss="max_velocity_error")
@@ -34,16 +34,22 @@ class SlopeCampaign(TrialCampaign):
     name: ClassVar[str] = "slopes"
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
-    angles: tuple[float, ...] = field(default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "of the ground [degrees]"})
-    ways: tuple[str, ...] = field(default=tuple(WAYS), metadata={"help": f"some of {', '.join(WAYS)}"})
+    angles: tuple[float, ...] = field(
+        default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "slope angles of the ground [degrees]"}
+    )
+    ways: tuple[str, ...] = field(
+        default=tuple(SLOPE_DIRECTIONS), metadata={"help": f"some of {', '.join(SLOPE_DIRECTIONS)}"}
+    )
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
-    gait: str = field(default="trot", metadata={"help": "that the robots move with"})
-    friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "of the ground"})
+    gait: str = field(default="trot", metadata={"help": "gait of the robots"})
+    friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "friction coefficients of the ground"})
     speed: float = field(
-        default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"}
+        default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded speed, varied by up to 20 % [sqrt(g l)]"}
     )
-    seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
+    seconds: float = field(
+        default=20.0, metadata={"help": "duration of each run [s]; velocities are averaged over the second half"}
+    )
     max_velocity_error: float = field(
         default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
     )
@@ -51,7 +57,7 @@ class SlopeCampaign(TrialCampaign):
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
-        for kind, given, known in (("way", self.ways, WAYS), ("plant", self.plants, ALL_PLANTS)):
+        for kind, given, known in (("way", self.ways, SLOPE_DIRECTIONS), ("plant", self.plants, ALL_PLANTS)):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)
@@ -81,23 +87,26 @@ class SlopeCampaign(TrialCampaign):
     def case(self, source: str, angle: float, way: str, friction: float, plant: str, number: int) -> Trial:
         """Returns one case; a number has the same direction and speed on all robots, slopes and plants."""
         rng = case_rng(self.seed, number)
-        turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
-        speed = (1.0 + haste) * self.speed * robot_proportions(source).speed_scale
-        half = round(0.5 * self.seconds / self.dt) * self.dt
+        direction_deviation, speed_deviation = (
+            rng.uniform(-MAX_DIRECTION_DEVIATION, MAX_DIRECTION_DEVIATION),
+            rng.uniform(-MAX_SPEED_DEVIATION, MAX_SPEED_DEVIATION),
+        )
+        speed = (1.0 + speed_deviation) * self.speed * robot_proportions(source).speed_scale
+        half_duration = round(0.5 * self.seconds / self.dt) * self.dt
         return Trial(
             robot=source,
             plant=plant,
             gait=self.gait,
             dt=self.dt,
-            seconds=2.0 * half,
-            averaging_time=half,
+            seconds=2.0 * half_duration,
+            averaging_time=half_duration,
             velocity=(speed, 0.0, 0.0),
             min_velocity_ratio=0.0,
             max_velocity_error=self.max_velocity_error,
             unit_speed=speed,
             friction=friction,
             slope=math.radians(angle),
-            slope_direction=WAYS[way] + turn,
+            slope_direction=SLOPE_DIRECTIONS[way] + direction_deviation,
             seed=self.seed,
             number=number,
         )

@@ -47,7 +47,7 @@ CREATE VIEW runs AS
 """
 
 
-def _normal(text: str) -> str:
+def _normalize_whitespace(text: str) -> str:
     """Returns a definition with normalized white space."""
     return " ".join(text.split())
 
@@ -55,11 +55,11 @@ def _normal(text: str) -> str:
 #: Definition of each table, as SQLite stores it.
 _TABLES = {
     re.split(r"\W+", text, maxsplit=3)[2]: text
-    for text in map(_normal, _SCHEMA.rstrip(";\n").split(";\n"))
+    for text in map(_normalize_whitespace, _SCHEMA.rstrip(";\n").split(";\n"))
     if text.startswith("CREATE TABLE")
 }
 #: Interval of commits [s], which bounds the work lost in a crash of the machine.
-COMMIT_EVERY = 0.2
+COMMIT_INTERVAL = 0.2
 
 
 class StoredCase(NamedTuple):
@@ -87,7 +87,13 @@ class StoredCase(NamedTuple):
 
 
 class Store:
-    """Results of one campaign in an SQLite file; opened by `Store.open` for writing and `Store.read` for reading."""
+    """Results of one campaign in an SQLite file; opened by `Store.open` for writing and `Store.read` for reading.
+
+    Args:
+        connection: connection to the database.
+        path: path of the file.
+        campaign: campaign of the results.
+    """
 
     def __init__(self, connection: sqlite3.Connection, path: str, campaign: Campaign[Any]) -> None:
         self.path, self.campaign = path, campaign
@@ -111,7 +117,7 @@ class Store:
             StoreError: a store of another campaign, version or model, a damaged file, or another process writes to it.
         """
         name = os.fspath(path)
-        with _explained(name):
+        with _sqlite_errors(name):
             connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False, timeout=1.0)
             try:
                 new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -127,9 +133,9 @@ class Store:
                     origin = f"{type(campaign).__module__}:{type(campaign).__qualname__}"
                     connection.execute("INSERT INTO origin VALUES (?)", (origin,))
                 else:
-                    _check_whole(connection, name)
+                    _check_integrity(connection, name)
                 model = campaign.model_hash()
-                _check_same(connection, name, campaign.name, model, ignore_mismatch=ignore_mismatch)
+                _check_campaign_and_version(connection, name, campaign.name, model, ignore_mismatch=ignore_mismatch)
                 store = cls(connection, name, campaign)
                 store._model = model
                 store._session = connection.execute(
@@ -158,16 +164,16 @@ class Store:
         name = os.fspath(path)
         if not Path(name).is_file():
             raise StoreError(f"{name}: no such file")
-        with _explained(name):
+        with _sqlite_errors(name):
             uri = f"{Path(name).absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             try:
                 found = _check_format(connection, name)
-                kind = campaign if campaign is not None else _registered(connection, name, found)
+                kind = campaign if campaign is not None else _find_registered(connection, name, found)
                 if kind.name != current_name(found):
                     raise StoreError(f"{name} holds results of campaign {found!r}, not {kind.name!r}")
-                options = _first(connection, name, "SELECT options FROM sessions ORDER BY id DESC LIMIT 1")
-                with _fitting(f"{name}: options"):
+                options = _query_value(connection, name, "SELECT options FROM sessions ORDER BY id DESC LIMIT 1")
+                with _decoding_errors(f"{name}: options"):
                     return cls(connection, name, decode(kind, options))
             except BaseException:
                 connection.close()
@@ -182,20 +188,20 @@ class Store:
         self.close()
 
     def __len__(self) -> int:
-        with _explained(self.path):
+        with _sqlite_errors(self.path):
             return int(self._connection.execute("SELECT count(*) FROM results").fetchone()[0])
 
     def __contains__(self, text: str) -> bool:
         """Returns whether the store has the case with this encoded text."""
-        with _explained(self.path):
+        with _sqlite_errors(self.path):
             query = "SELECT 1 FROM results WHERE key = ?"
             return self._connection.execute(query, (key(text),)).fetchone() is not None
 
     def check(self, worker: Worker) -> None:
-        """Rejects a worker whose results would differ.
+        """Rejects a worker with another version of this package or another model.
 
         Raises:
-            CampaignError: it has another version of this package or another model.
+            CampaignError: version or model differ from those of the store.
         """
         if worker.package != __version__:
             raise CampaignError(f"worker {worker.name} has quaddyn {worker.package}, this is {__version__}")
@@ -204,7 +210,7 @@ class Store:
 
     def add(self, texts: Sequence[str], outcomes: Sequence[Outcome], worker: Worker) -> None:
         """Adds outcomes of encoded cases; a case that is stored already is not changed."""
-        number, now = self._worker(worker), time.time()
+        number, now = self._worker_id(worker), time.time()
         self._insert(
             (key(text), text, o.record, o.error, False, o.trace, o.seconds, now, number, self._session)
             for text, o in zip(texts, outcomes, strict=True)
@@ -215,7 +221,8 @@ class Store:
         self._insert([(key(text), text, None, error, True, trace, 0.0, time.time(), None, self._session)])
 
     def _insert(self, rows: Iterable[tuple[object, ...]]) -> None:
-        with _explained(self.path):
+        """Inserts rows of results; rows of cases that are stored already are ignored."""
+        with _sqlite_errors(self.path):
             self._connection.executemany(
                 'INSERT INTO results (key, "case", record, error, poison, trace, seconds, time, worker, session) '
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
@@ -224,20 +231,21 @@ class Store:
         if self._uncommitted is None:
             self._uncommitted = time.monotonic()
 
-    def _worker(self, worker: Worker) -> int:
+    def _worker_id(self, worker: Worker) -> int:
+        """Returns the row id of a worker, which is inserted at the first call."""
         known = self._workers.get(worker[:2])
         if known is None:
-            with _explained(self.path):
+            with _sqlite_errors(self.path):
                 query = "INSERT INTO workers (name, processor) VALUES (?, ?)"
                 known = self._workers[worker[:2]] = self._connection.execute(query, worker[:2]).lastrowid or 0
         return known
 
     def commit(self, *, now: bool = True) -> None:
-        """Commits the added results; without `now` only if the oldest is older than `COMMIT_EVERY`."""
-        if self._uncommitted is None or (not now and time.monotonic() < self._uncommitted + COMMIT_EVERY):
+        """Commits the added results; without `now` only if the oldest is older than `COMMIT_INTERVAL`."""
+        if self._uncommitted is None or (not now and time.monotonic() < self._uncommitted + COMMIT_INTERVAL):
             return
         self._uncommitted = None
-        with _explained(self.path):
+        with _sqlite_errors(self.path):
             self._connection.execute("COMMIT")
             self._connection.execute("BEGIN IMMEDIATE")
 
@@ -268,52 +276,59 @@ class Store:
 
     def processors(self) -> list[str]:
         """Returns the different processors of the workers."""
-        with _explained(self.path):
+        with _sqlite_errors(self.path):
             found = [p for (p,) in self._connection.execute("SELECT DISTINCT processor FROM workers ORDER BY 1")]
         if not all(isinstance(p, str) for p in found):
-            raise StoreError(f"{self.path}: damaged, a processor is no text")
+            raise StoreError(f"{self.path}: damaged, a processor is not text")
         return found
 
     def _rows(self, condition: str, *values: object) -> Iterator[StoredCase]:
+        """Yields the stored cases that satisfy an SQL condition.
+
+        Raises:
+            StoreError: a damaged row.
+        """
         query = (
             'SELECT number, "case", record, error, poison, trace, seconds, time, name, package, model FROM results '
             "JOIN sessions ON sessions.id = session LEFT JOIN workers ON workers.id = worker " + condition
         )
-        with _explained(self.path):
+        with _sqlite_errors(self.path):
             last = 0
             for number, case, *rest in self._connection.execute(query, values):
                 where = f"{self.path}#{number}"
                 if number <= last:
                     raise StoreError(f"{where}: damaged, this case comes after #{last}")
                 last = number
-                record, error, poison, trace, seconds, at, worker, package, model = _typed(where, rest)
-                with _fitting(where):
-                    there = decode(self.campaign.Case, case)
+                record, error, poison, trace, seconds, arrival_time, worker, package, model = _check_row_types(
+                    where, rest
+                )
+                with _decoding_errors(where):
+                    decoded_case = decode(self.campaign.Case, case)
                     result = (
                         self._read_record(record) if record is not None else Failure(error, bool(poison), trace or "")
                     )
-                yield StoredCase(number, there, result, seconds, at, worker or "", package, model)
+                yield StoredCase(number, decoded_case, result, seconds, arrival_time, worker or "", package, model)
 
     def _read_record(self, text: object) -> Record:
-        """Decodes a record; entries that an earlier version called otherwise come under their present names."""
+        """Decodes a record; entries with names of earlier versions get their present names."""
         renamed = self.campaign.renamed_entries
         return {renamed.get(name, name): value for name, value in decode_record(text).items()}
 
 
-#: What a row holds after its case, by name: of a case without a record there is an error.
-_KINDS: dict[str, Any] = {
+#: Types of the columns of a row after its case, by name; a row has a record or an error.
+_COLUMN_TYPES: dict[str, Any] = {
     "record": str | None, "error": str | None, "poison": int, "trace": str | None, "seconds": float, "time": float,
     "worker": str | None, "package": str, "model": str,
 }  # fmt: skip
 
 
-def _typed(where: str, values: Sequence[Any]) -> Sequence[Any]:
+def _check_row_types(where: str, values: Sequence[Any]) -> Sequence[Any]:
     """Returns the values of a row after checking their types, which SQLite does not enforce.
 
     Raises:
         StoreError: a value of another type.
     """
-    for value, (name, kind) in zip(values, _KINDS.items(), strict=True):
+    for value, (name, kind) in zip(values, _COLUMN_TYPES.items(), strict=True):
         if not isinstance(value, kind):
             raise StoreError(f"{where}: damaged, {name} is of type {type(value).__name__}")
     if values[0] is None and values[1] is None:
@@ -322,27 +337,28 @@ def _typed(where: str, values: Sequence[Any]) -> Sequence[Any]:
 
 
 @contextlib.contextmanager
-def _fitting(where: str) -> Iterator[None]:
-    """Context that turns decoding errors into errors that name the store."""
+def _decoding_errors(where: str) -> Iterator[None]:
+    """Context that converts decoding errors to `StoreError` with the path of the store."""
     try:
         yield
     except ArgumentError as error:
         raise StoreError(f"{where}: {error}") from error
 
 
-def _first(connection: sqlite3.Connection, path: str, query: str, kind: type[Any] = str) -> Any:
-    """Returns the first value that a query finds.
+def _query_value(connection: sqlite3.Connection, path: str, query: str, kind: type[Any] = str) -> Any:
+    """Returns the first value of the result of a query.
 
     Raises:
-        StoreError: no value, or one of another type.
+        StoreError: no result, or a value of another type.
     """
     found = connection.execute(query).fetchone()
     if found is None or type(found[0]) is not kind:
-        raise StoreError(f"{path}: damaged, or no store of a campaign ({query} finds no {kind.__name__})")
+        raise StoreError(f"{path}: damaged, or not a store of a campaign ({query} finds no {kind.__name__})")
     return found[0]
 
 
-def _check_whole(connection: sqlite3.Connection, path: str) -> None:
+def _check_integrity(connection: sqlite3.Connection, path: str) -> None:
+    """Raises an error if the file is damaged, by the quick check of SQLite."""
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise StoreError(f"{path} is damaged: {found}")
@@ -360,37 +376,43 @@ def _check_format(connection: sqlite3.Connection, path: str) -> str:
     connection.execute("PRAGMA trusted_schema=OFF")
     found = {}
     for kind, name, table, text in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
-        if table in _TABLES and text is not None:  # what SQLite makes by itself has no text
-            found[kind, name] = _normal(text)
+        if table in _TABLES and text is not None:  # automatic indices of SQLite have no text
+            found[kind, name] = _normalize_whitespace(text)
     if ("table", "about") not in found:
-        raise StoreError(f"{path} is no store of a campaign")
+        raise StoreError(f"{path} is not a store of a campaign")
     expected = {("table", name): text for name, text in _TABLES.items()}
-    found.setdefault(("table", "origin"), _TABLES["origin"])  # the first stores had none
+    found.setdefault(("table", "origin"), _TABLES["origin"])  # the first version had no such table
     if found != expected:
         wrong = sorted({name for (_, name), _ in found.items() ^ expected.items()})
-        raise StoreError(f"{path} is no store of a campaign: it defines {', '.join(map(repr, wrong[:4]))} otherwise")
-    number = _first(connection, path, "SELECT format FROM about", int)
+        raise StoreError(
+            f"{path} is not a store of a campaign: different definition of {', '.join(map(repr, wrong[:4]))}"
+        )
+    number = _query_value(connection, path, "SELECT format FROM about", int)
     if number != FORMAT:
         raise StoreError(f"{path} is written in format {number}; this version reads format {FORMAT}")
-    return str(_first(connection, path, "SELECT campaign FROM about"))
+    return str(_query_value(connection, path, "SELECT campaign FROM about"))
 
 
-def _registered(connection: sqlite3.Connection, path: str, name: str) -> type[Campaign[Any]]:
+def _find_registered(connection: sqlite3.Connection, path: str, name: str) -> type[Campaign[Any]]:
+    """Returns the registered campaign class of a store, or raises an error with advice."""
     try:
         return find(name)
     except UnknownNameError as error:
-        wrote = ""
+        origin_note = ""
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone():
-            origin = _first(connection, path, "SELECT kind FROM origin")
-            wrote = f" (it was {origin})" if re.fullmatch(r"[\w.]{1,100}:[\w.]{1,100}", origin) else ""
+            origin = _query_value(connection, path, "SELECT kind FROM origin")
+            origin_note = f" (it was {origin})" if re.fullmatch(r"[\w.]{1,100}:[\w.]{1,100}", origin) else ""
         raise StoreError(
-            f"{path}: its campaign is not registered here{wrote}: {error}; if you know its class, name it with "
+            f"{path}: its campaign is not registered here{origin_note}: {error}; if you know its class, name it with "
             "--campaign module:class, or in Python with Store.read(path, campaign)"
         ) from error
 
 
-def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model: str, *, ignore_mismatch: bool) -> None:
-    found = _first(connection, path, "SELECT campaign FROM about")
+def _check_campaign_and_version(
+    connection: sqlite3.Connection, path: str, campaign: str, model: str, *, ignore_mismatch: bool
+) -> None:
+    """Raises an error if the results of a store are of another campaign, version or model."""
+    found = _query_value(connection, path, "SELECT campaign FROM about")
     if current_name(found) != campaign:
         raise StoreError(f"{path} holds results of campaign {found!r}, not {campaign!r}")
     if ignore_mismatch:
@@ -409,25 +431,25 @@ def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model:
 
 
 @contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Context that turns errors of SQLite into errors that name the store and the cause."""
+def _sqlite_errors(path: str) -> Iterator[None]:
+    """Context that converts errors of SQLite to `StoreError` with the path of the store and the cause."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages quote names of a damaged file
         text = shorten(error)
         if "locked" in text or "busy" in text:
-            why = "another process writes to it"
+            reason = "another process writes to it"
         elif "full" in text or ("I/O" in text and _no_space(path)):
-            why = "no space left on its disk; what was committed is kept: make room and resume"
+            reason = "no space left on its disk; committed results are stored: free some space and resume"
         elif "malformed" in text or "not a database" in text or "disk I/O" in text:
-            why = f"damaged, or no store of a campaign ({text})"
+            reason = f"damaged, or not a store of a campaign ({text})"
         else:
-            why = text
-        raise StoreError(f"{path}: {why}") from error
+            reason = text
+        raise StoreError(f"{path}: {reason}") from error
 
 
 def _no_space(path: str) -> bool:
-    """Returns whether an input or output error means a full disk: SQLite has a shared-memory file beside the store."""
+    """Returns whether the disk is full, which SQLite may report as an input or output error."""
     try:
         return shutil.disk_usage(Path(path).absolute().parent).free < 1 << 16
     except OSError:

@@ -20,7 +20,7 @@ from .store import Store, StoredCase
 if TYPE_CHECKING:
     import pandas
 
-_ROWS_AT_ONCE = 10_000
+_ROWS_PER_CHUNK = 10_000
 _METADATA_COLUMNS = ("number", "error", "killed_workers", "seconds", "time", "worker", "package", "model")
 
 
@@ -33,11 +33,11 @@ def column_names(store: Store) -> list[str]:
 
 def iterate_rows(store: Store) -> Iterator[dict[str, Any]]:
     """Yields the rows as mappings of `column_names` without missing values; tuples are written as JSON."""
-    return map(_flat, store.rows())
+    return map(_flatten, store.rows())
 
 
 def write_csv(store: Store, path: str | os.PathLike[str]) -> None:
-    """Write a store as CSV (RFC 4180); floats with all their digits, so that they are read as the same bits."""
+    """Writes a store as CSV (RFC 4180), with all digits of floats, so that reading them restores the same bits."""
     with _atomic_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, column_names(store), restval="")
         writer.writeheader()
@@ -45,27 +45,26 @@ def write_csv(store: Store, path: str | os.PathLike[str]) -> None:
 
 
 def write_parquet(store: Store, path: str | os.PathLike[str]) -> None:
-    """Write a store as Parquet.
+    """Writes a store as Parquet, with columns of integers, floats, booleans and strings.
 
-    Columns of whole numbers, numbers, bools and words; where a name has several kinds of values in different records,
-    they are words.
+    An entry whose type differs between records becomes a column of strings.
 
     Raises:
-        CampaignError: pyarrow is missing.
+        CampaignError: pyarrow is not installed.
     """
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise CampaignError('Parquet needs pyarrow: pip install "quaddyn[export]"') from error
+        raise CampaignError('pyarrow is not installed, which Parquet needs: pip install "quaddyn[export]"') from error
     kinds = _column_types(store)
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
     schema = pyarrow.schema([(name, types[kinds[name]]) for name in column_names(store)])
     with _atomic_file(path) as part, pyarrow.parquet.ParquetWriter(part, schema) as writer:
         rows = iterate_rows(store)
-        while some := list(itertools.islice(rows, _ROWS_AT_ONCE)):
+        while chunk := list(itertools.islice(rows, _ROWS_PER_CHUNK)):
             data = {
-                name: [None if (v := row.get(name)) is None else _convert(kinds[name], v) for row in some]
+                name: [None if (v := row.get(name)) is None else _convert(kinds[name], v) for row in chunk]
                 for name in schema.names
             }
             writer.write_table(pyarrow.table(data, schema=schema))
@@ -75,16 +74,17 @@ def to_frame(store: Store) -> pandas.DataFrame:
     """Returns a store as a pandas frame.
 
     Raises:
-        CampaignError: pandas is missing.
+        CampaignError: pandas is not installed.
     """
     try:
         import pandas
     except ImportError as error:
-        raise CampaignError('frames need pandas: pip install "quaddyn[export]"') from error
+        raise CampaignError('pandas is not installed, which frames need: pip install "quaddyn[export]"') from error
     return pandas.DataFrame.from_records(list(iterate_rows(store)), columns=column_names(store))
 
 
-def _flat(row: StoredCase) -> dict[str, Any]:
+def _flatten(row: StoredCase) -> dict[str, Any]:
+    """Returns a stored case as a mapping from column names to values."""
     flat: dict[str, Any] = {"number": row.number}
     for f in dataclasses.fields(row.case):
         value = getattr(row.case, f.name)
@@ -99,31 +99,33 @@ def _flat(row: StoredCase) -> dict[str, Any]:
 
 
 def _column_types(store: Store) -> dict[str, type]:
-    """One type for each column that all its values have, or can be written as."""
+    """Returns the type of each column, to which all its values can be converted."""
     kinds: dict[str, set[type]] = {name: set() for name in column_names(store)}
     for row in iterate_rows(store):
         for name, value in row.items():
             if value is not None:
-                wide = type(value) is int and not -(2**63) <= value < 2**63
-                kinds[name].add(str if wide else type(value))
-    return {name: _common_type(found) for name, found in kinds.items()}
+                exceeds_int64 = type(value) is int and not -(2**63) <= value < 2**63
+                kinds[name].add(str if exceeds_int64 else type(value))
+    return {name: _common_type(types) for name, types in kinds.items()}
 
 
 def _common_type(kinds: set[type]) -> type:
+    """Returns the type to which values of all `kinds` can be converted."""
     if kinds == {int, float}:
         return float
     return kinds.pop() if len(kinds) == 1 else str
 
 
 def _convert(kind: type, value: Any) -> Any:
+    """Returns a value, converted to `kind` if it is of another type."""
     return kind(value) if type(value) is not kind else value
 
 
 @contextlib.contextmanager
 def _atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file beside `path` that takes its place when it is complete."""
+    """Context with a temporary file in the folder of `path`, which replaces `path` at the end."""
     target = Path(path)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        part = Path(folder) / target.name
-        yield part
-        part.replace(target)
+        temporary = Path(folder) / target.name
+        yield temporary
+        temporary.replace(target)

@@ -25,14 +25,14 @@ class SweepCampaign(TrialCampaign):
     robot: str = field(default="go2", metadata={"help": "catalogue name or URDF file"})
     option: str = field(
         default="controller.friction",
-        metadata={"help": "controller.NAME, gait.NAME or plant.NAME, as their constructors call it; or dt"},
+        metadata={"help": "controller.NAME, gait.NAME or plant.NAME with an argument of the constructor; or dt"},
     )
-    values: tuple[float | str, ...] = field(default=(0.2, 0.4, 0.6, 0.8), metadata={"help": "of the option"})
+    values: tuple[float | str, ...] = field(default=(0.2, 0.4, 0.6, 0.8), metadata={"help": "values of the option"})
     disturbance: str = field(default="push", metadata={"help": f"one of {', '.join(DISTURBANCES)}"})
-    size: float | None = field(default=None, metadata={"help": "of it; by default what most should survive"})
+    size: float | None = field(default=None, metadata={"help": "size of the disturbance; default: its default size"})
     plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
-    gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
-    trials: int = field(default=20, metadata={"help": "of each value, the same for all"})
+    gait: str = field(default="trot", metadata={"help": "gait of the robot"})
+    trials: int = field(default=20, metadata={"help": "trials of each value, with the same seeds for all values"})
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def __post_init__(self) -> None:
@@ -55,13 +55,13 @@ class SweepCampaign(TrialCampaign):
         return self.trials * len(self.values)
 
     def cases(self) -> Iterator[Trial]:
-        """Number by number; a number is the same randomness for every value."""
-        chosen = DISTURBANCES[self.disturbance]
-        size = chosen.size if self.size is None else self.size
+        """Yields the cases by trial number; a number has the same random numbers for every value."""
+        disturbance = DISTURBANCES[self.disturbance]
+        size = disturbance.size if self.size is None else self.size
         for number in range(self.trials):
             for value in self.values:
                 rng = case_rng(self.seed, list(DISTURBANCES).index(self.disturbance), number)
-                fields = chosen.draw(robot_proportions(self.robot), size, rng)
+                fields = disturbance.draw(robot_proportions(self.robot), size, rng)
                 if self.option == "dt":
                     fields["dt"] = float(value)
                 else:

@@ -1,7 +1,7 @@
 """Search of the hardest level at which trials still succeed: bisection, then a claim with exact confidence.
 
-A search is a generator that yields requests for trials and is sent their outcomes.  Many searches can therefore share
-one machine (`quaddyn.campaigns.datasheet`), and a test can answer from a formula.  It has three parts:
+A search is a generator that yields requests for trials and is sent their outcomes.  Many searches can therefore run
+concurrently (`quaddyn.campaigns.datasheet`), and a test can compute outcomes by a formula.  It has three parts:
 
 1. *Find*: bisection.  A level passes if `pilot` trials in a row succeed; the first failure ends it.  Trial number k
    uses the same random numbers at every level (common random numbers), which reduces the variance of comparisons.
@@ -125,52 +125,59 @@ class _TrialLedger:
 def _search(
     ledger: _TrialLedger, levels: int, probability: float, confidence: float, pilot: int, checks: int
 ) -> Search:
-    level, fresh = (yield from _find(ledger, levels, pilot)), pilot
+    level, next_trial = (yield from _bisect(ledger, levels, pilot)), pilot
     if 0 < level < levels - 1:
         level -= 1
     successes = trials = 0
     claimed = None
     for attempt in range(1, MAX_CLAIM_ATTEMPTS + 1):
-        allowed = (0,) if attempt <= N_STRICT_ATTEMPTS else (0, 2)
-        plan = interim_tests(probability, (1.0 - confidence) / 2.0**attempt, failures=allowed)
-        holds, successes, trials = yield from _claim(ledger, level, fresh, plan)
-        fresh += trials
-        if holds:
+        max_failures = (0,) if attempt <= N_STRICT_ATTEMPTS else (0, 2)
+        plan = interim_tests(probability, (1.0 - confidence) / 2.0**attempt, failures=max_failures)
+        is_confirmed, successes, trials = yield from _test_level(ledger, level, next_trial, plan)
+        next_trial += trials
+        if is_confirmed:
             claimed = level
-        if holds or level == 0:
+        if is_confirmed or level == 0:
             break
         level = max(level - 2 ** (attempt - 1), 0)
     upper, exceptions, inversions = 1.0, [], 0
     if claimed is None:
-        went = yield from ledger.request(0, range(pilot))
-        upper = upper_bound(sum(went), pilot, confidence)
+        outcomes = yield from ledger.request(0, range(pilot))
+        upper = upper_bound(sum(outcomes), pilot, confidence)
     else:
-        easier = sorted({i * claimed // max(checks, 1) for i in range(checks)} - {claimed})
-        for other in easier:
-            went = yield from ledger.request(other, range(pilot))
-            if upper_bound(sum(went), pilot, 1.0 - (1.0 - confidence) / len(easier)) < probability:
-                exceptions.append(other)
-            harder = [known for at, known in ledger.outcomes.items() if at > other]
-            inversions += sum(not well and any(known.get(k, False) for known in harder) for k, well in enumerate(went))
-    counts = {at: (sum(o.values()), len(o)) for at, o in sorted(ledger.outcomes.items())}
+        easier_levels = sorted({i * claimed // max(checks, 1) for i in range(checks)} - {claimed})
+        for easier_level in easier_levels:
+            outcomes = yield from ledger.request(easier_level, range(pilot))
+            if upper_bound(sum(outcomes), pilot, 1.0 - (1.0 - confidence) / len(easier_levels)) < probability:
+                exceptions.append(easier_level)
+            harder = [
+                outcomes_there
+                for tested_level, outcomes_there in ledger.outcomes.items()
+                if tested_level > easier_level
+            ]
+            inversions += sum(
+                not succeeded and any(outcomes_there.get(k, False) for outcomes_there in harder)
+                for k, succeeded in enumerate(outcomes)
+            )
+    counts = {tested_level: (sum(o.values()), len(o)) for tested_level, o in sorted(ledger.outcomes.items())}
     return Threshold(
         claimed, successes, trials, probability, confidence, claimed == levels - 1, counts, upper, tuple(exceptions),
         inversions,
     )  # fmt: skip
 
 
-def _find(ledger: _TrialLedger, levels: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], int]:
+def _bisect(ledger: _TrialLedger, levels: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], int]:
     """Returns the hardest level that passes, by bisection; 0 if none does."""
     if (yield from _passes(ledger, levels - 1, pilot)):
         return levels - 1
-    good, bad = 0, levels - 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
+    passing, failing = 0, levels - 1
+    while failing - passing > 1:
+        middle = (passing + failing) // 2
         if (yield from _passes(ledger, middle, pilot)):
-            good = middle
+            passing = middle
         else:
-            bad = middle
-    return good
+            failing = middle
+    return passing
 
 
 def _passes(ledger: _TrialLedger, level: int, pilot: int) -> Generator[TrialRequest, Sequence[bool], bool]:
@@ -183,18 +190,18 @@ def _passes(ledger: _TrialLedger, level: int, pilot: int) -> Generator[TrialRequ
     return True
 
 
-def _claim(
-    ledger: _TrialLedger, level: int, fresh: int, plan: tuple[InterimTest, ...]
+def _test_level(
+    ledger: _TrialLedger, level: int, first_trial: int, plan: tuple[InterimTest, ...]
 ) -> Generator[TrialRequest, Sequence[bool], tuple[bool, int, int]]:
-    """Tests one level with trials from number `fresh` on; returns whether the claim holds, and its counts."""
-    went: list[bool] = []
-    for look in plan:
-        while len(went) < look.trials:
-            start = fresh + len(went)
-            wave = min(CLAIM_WAVE_SIZE, look.trials - len(went))
-            went += yield from ledger.request(level, range(start, start + wave))
-            if went.count(False) > plan[-1].failures:
-                return False, sum(went), len(went)
-        if went.count(False) <= look.failures:
-            return True, sum(went), len(went)
-    return False, sum(went), len(went)
+    """Tests one level with trials from number `first_trial` on; returns whether the claim holds, and its counts."""
+    outcomes: list[bool] = []
+    for test in plan:
+        while len(outcomes) < test.trials:
+            start = first_trial + len(outcomes)
+            wave_size = min(CLAIM_WAVE_SIZE, test.trials - len(outcomes))
+            outcomes += yield from ledger.request(level, range(start, start + wave_size))
+            if outcomes.count(False) > plan[-1].failures:
+                return False, sum(outcomes), len(outcomes)
+        if outcomes.count(False) <= test.failures:
+            return True, sum(outcomes), len(outcomes)
+    return False, sum(outcomes), len(outcomes)

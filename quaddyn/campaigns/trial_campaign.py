@@ -52,18 +52,18 @@ class TrialCampaign(Campaign[Trial]):
         return hash_texts(*(hash_robot(source) for source in sorted(set(self.robots))))
 
     def case_robot(self, case: Trial) -> Robot:
-        """Returns the robot model of the controller; a payload is not drawn."""
+        """Returns the robot model of the controller; a payload is not shown."""
         return load_cached_robot(case.robot)
 
     def replay(self, case: Trial, viewer: Viewer) -> Record:
-        """Runs a case again and draws robot and terrain; returns the same record, bit for bit.
+        """Runs a case again and shows robot and terrain; returns the same record, equal to the bit.
 
         The last frame shows the outcome.
         """
-        shown = -1
-        world: Plant | None = None
+        last_frame = -1
+        last_plant: Plant | None = None
 
-        def draw(plant: Plant, text: str, time: float | None) -> None:
+        def show(plant: Plant, text: str, time: float | None) -> None:
             viewer.show(
                 plant.q,
                 v=plant.v,
@@ -74,21 +74,21 @@ class TrialCampaign(Campaign[Trial]):
                 time=time,
             )
 
-        def watch(plant: Plant, command: LocomotionCommand) -> None:
-            nonlocal shown, world
-            if world is None:
-                world = plant
+        def on_tick(plant: Plant, command: LocomotionCommand) -> None:
+            nonlocal last_frame, last_plant
+            if last_plant is None:
+                last_plant = plant
                 viewer.show_terrain(plant.terrain)
             frame = int(plant.time * FRAMES_PER_SECOND + 1e-6)
-            if frame == shown:
+            if frame == last_frame:
                 return
-            shown = frame
-            pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
-            draw(plant, command.mode.value + (", pushed" if pushed else ""), plant.time)
+            last_frame = frame
+            is_pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
+            show(plant, command.mode.value + (", pushed" if is_pushed else ""), plant.time)
 
-        record = run_trial(case, watch)
-        if world is not None:
-            draw(world, self.failure_reason(record) or "success", None)  # a separate frame, however soon after the last
+        record = run_trial(case, on_tick)
+        if last_plant is not None:
+            show(last_plant, self.failure_reason(record) or "success", None)  # always a separate frame
         return record
 
 

@@ -51,28 +51,28 @@ def run_trial(case: Trial, watch: Watch | None = None) -> Record:
         - "torque": largest ratio of a motor torque to its limit; "torque_rms" [N m].
         - "power", "power_peak": mean and peak of the positive mechanical power of all motors [W]; "cost": cost of
           transport, mean power over weight times speed.
-        - "predicted_slope_limit": what `LocomotionController.slope_limit_reason` returns for the slope and its friction
+        - "predicted_slope_limit": result of `LocomotionController.slope_limit_reason` for the slope and its friction
           before the run, "" for no limit (None on other terrain).
         - "peak_motor_power": largest power of one motor over a control period after a drop of the friction, a fall
           included [m g sqrt(g l)] (None without such a drop).
         - "allowed_fraction": mean fraction of the commanded velocity that the controller admitted (None without a
-          command); "limit_reason": the last reason that the controller gave for admitting less, "" for none.
+          command); "limit_reason": the last reason of the controller for a reduction, "" for none.
     """
-    made = make_trial_setup(case, load_cached_robot(case.robot), case_rng(case.seed, case.number))
-    figures = _RunEvaluation(case, made)
+    setup = make_trial_setup(case, load_cached_robot(case.robot), case_rng(case.seed, case.number))
+    evaluation = _RunEvaluation(case, setup)
     if case.slope:
-        way = case.slope, case.slope_direction, case.velocity
-        figures.foreseen = made.controller.slope_limit_reason(*way, friction=case.friction)
+        slope_arguments = case.slope, case.slope_direction, case.velocity
+        evaluation.predicted_slope_limit = setup.controller.slope_limit_reason(*slope_arguments, friction=case.friction)
     with silence_messages(), _gc_disabled():
         try:
-            return _simulate(case, made, figures, watch)
+            return _simulate(case, setup, evaluation, watch)
         except DivergenceError:
-            return figures.record(made.plant.time, "the plant diverged")
+            return evaluation.record(setup.plant.time, "the plant diverged")
 
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """Context without garbage collection, which takes a tenth of the time although a trial makes no cyclic garbage."""
+    """Context without garbage collection, which takes 10 % of the time, while trials make no cyclic garbage."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -82,179 +82,204 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _simulate(case: Trial, made: TrialSetup, figures: _RunEvaluation, watch: Watch | None) -> Record:
-    plant, controller, known = made.plant, made.controller, made.robot
-    dynamics, load = Dynamics(known), CONTACT_WEIGHT_FRACTION * plant.robot.mass * controller.morphology.gravity
-    standing: tuple[str, ...] = tuple(known.feet)
-    pushed, slippery = not case.push, False
-    fell: tuple[float, str] | None = None
+def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch: Watch | None) -> Record:
+    """Simulates the run, evaluates it in `evaluation`, and returns its record."""
+    plant, controller, robot = setup.plant, setup.controller, setup.robot
+    dynamics, contact_threshold = (
+        Dynamics(robot),
+        CONTACT_WEIGHT_FRACTION * plant.robot.mass * controller.morphology.gravity,
+    )
+    stance_feet: tuple[str, ...] = tuple(robot.feet)
+    was_pushed, has_dropped = not case.push, False
+    fall: tuple[float, str] | None = None
     for k in range(round(case.seconds / case.dt)):
         t = k * case.dt
         if case.slip_friction:
-            slippery = slippery or t >= case.slip_time - 1e-9
-            passed = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
-            plant.friction = case.slip_friction if slippery and not passed else case.friction
-        if not pushed and t >= case.push_time - 1e-9:
-            pushed = True
-            way = controller.morphology.yaw(plant.q) + case.push_direction
-            force = plant.robot.mass * case.push / case.push_duration * np.array([math.cos(way), math.sin(way), 0.0])
-            plant.push(known.bodies[0].name, force, duration=case.push_duration)
-        q, v = np.array(plant.q), np.array(plant.v)
-        if made.sensors is not None and made.estimator is not None:
-            m = made.sensors.read(plant)
-            made.estimator.update(
-                np.array(m.position), np.array(m.velocity), np.array(m.gyro), np.array(m.accelerometer), standing
+            has_dropped = has_dropped or t >= case.slip_time - 1e-9
+            is_over = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
+            plant.friction = case.slip_friction if has_dropped and not is_over else case.friction
+        if not was_pushed and t >= case.push_time - 1e-9:
+            was_pushed = True
+            push_angle = controller.morphology.yaw(plant.q) + case.push_direction
+            force = (
+                plant.robot.mass
+                * case.push
+                / case.push_duration
+                * np.array([math.cos(push_angle), math.sin(push_angle), 0.0])
             )
-            q, v = made.estimator.odometry()
-        touching = None
-        if made.feels and k:
+            plant.push(robot.bodies[0].name, force, duration=case.push_duration)
+        q, v = np.array(plant.q), np.array(plant.v)
+        if setup.sensors is not None and setup.estimator is not None:
+            reading = setup.sensors.read(plant)
+            setup.estimator.update(
+                np.array(reading.position),
+                np.array(reading.velocity),
+                np.array(reading.gyro),
+                np.array(reading.accelerometer),
+                stance_feet,
+            )
+            q, v = setup.estimator.odometry()
+        measured_contacts = None
+        if setup.has_foot_sensors and k:
             forces = plant.contact_forces
-            touching = [foot for foot in known.feet if forces[foot][2] > load]
-        wanted = case.velocity if t > COMMAND_START_TIME else (0.0, 0.0, 0.0)
-        command = controller.compute(dynamics.update(q, v), wanted, measured_contacts=touching)
-        standing = command.contacts
+            measured_contacts = [foot for foot in robot.feet if forces[foot][2] > contact_threshold]
+        requested_velocity = case.velocity if t > COMMAND_START_TIME else (0.0, 0.0, 0.0)
+        command = controller.compute(dynamics.update(q, v), requested_velocity, measured_contacts=measured_contacts)
+        stance_feet = command.contacts
         if watch is not None:
             watch(plant, command)
-        if command.mode is LocomotionMode.FALLEN and fell is None:
-            fell = t, figures.describe_fall(controller)
-        if fell is not None and (not slippery or t >= fell[0] + FALL_OBSERVATION_TIME):
+        if command.mode is LocomotionMode.FALLEN and fall is None:
+            fall = t, evaluation.describe_fall(controller)
+        if fall is not None and (not has_dropped or t >= fall[0] + FALL_OBSERVATION_TIME):
             break
-        before = np.array(plant.v)
+        previous_velocity = np.array(plant.v)
         plant.step(command.tau)
-        if slippery:
-            figures.burst(before)
-        if fell is None:
-            figures.add(t, command)
-            if figures.passed:
-                return figures.record(None, None)
-    if fell is not None:
-        return figures.record(*fell)
-    return figures.record(None, None if case.course_interval is None else "did not reach the end in time")
+        if has_dropped:
+            evaluation.add_motor_power(previous_velocity)
+        if fall is None:
+            evaluation.add(t, command)
+            if evaluation.passed:
+                return evaluation.record(None, None)
+    if fall is not None:
+        return evaluation.record(*fall)
+    return evaluation.record(None, None if case.course_interval is None else "did not reach the end in time")
 
 
 class _RunEvaluation:
     """Evaluation of a run: running sums of velocities, torques, powers and limits."""
 
-    def __init__(self, case: Trial, made: TrialSetup) -> None:
-        self.case, self.plant, self.proportions = case, made.plant, made.controller.morphology
-        self._truth = Dynamics(made.plant.robot)
-        self._limits, self._index = made.plant.robot.effort_limits, made.plant.robot.actuated_index
-        self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
-        self._ticks = self._flagged = self._counted = 0
-        self._share = self._squares = self._power = self._peak = self._burst = 0.0
-        self._told, self._allowed, self._limit = 0, 0.0, ""
-        self.foreseen: str | None = None
-        self.passed, self._ahead = False, 0.0
-        yaw = self.proportions.yaw(made.plant.q)
-        self._forward, self._origin = np.array([math.cos(yaw), math.sin(yaw)]), self._com()
-        climb, uphill = math.tan(case.slope), case.slope_direction + yaw
+    def __init__(self, case: Trial, setup: TrialSetup) -> None:
+        self.case, self.plant, self.proportions = case, setup.plant, setup.controller.morphology
+        self._dynamics = Dynamics(setup.plant.robot)
+        self._limits, self._index = setup.plant.robot.effort_limits, setup.plant.robot.actuated_index
+        self._displacement, self._last_pose = np.zeros(3), (np.zeros(3), 0.0)
+        self._ticks = self._uncertified_ticks = self._evaluated_ticks = 0
+        self._max_torque_fraction = self._mean_square_sum = self._power_sum = self._peak_power = (
+            self._peak_motor_power
+        ) = 0.0
+        self._commanded_ticks, self._allowed_sum, self._limit_reason = 0, 0.0, ""
+        self.predicted_slope_limit: str | None = None
+        self.passed, self._distance = False, 0.0
+        yaw = self.proportions.yaw(setup.plant.q)
+        self._forward_direction, self._origin = np.array([math.cos(yaw), math.sin(yaw)]), self._com()
+        gradient, uphill = math.tan(case.slope), case.slope_direction + yaw
         if case.stairs:
-            climb, uphill = case.stairs / case.tread, yaw
-        self._slope = climb * math.cos(uphill), climb * math.sin(uphill)
-        # Velocities are differences over the last `measured` seconds.
-        self._from = round(case.seconds / case.dt) - round(case.averaging_time / case.dt)
+            gradient, uphill = case.stairs / case.tread, yaw
+        self._ground_gradient = gradient * math.cos(uphill), gradient * math.sin(uphill)
+        # Velocities are differences over the last `averaging_time` seconds.
+        self._first_evaluated_tick = round(case.seconds / case.dt) - round(case.averaging_time / case.dt)
 
     def add(self, t: float, command: LocomotionCommand) -> None:
         """Adds one tick, after the step of the plant."""
         self._ticks += 1
-        self._flagged += not command.ok
+        self._uncertified_ticks += not command.ok
         if command.requested_velocity.any():
-            self._told += 1
-            self._allowed += float(command.clamped_velocity @ command.requested_velocity) / float(
+            self._commanded_ticks += 1
+            self._allowed_sum += float(command.clamped_velocity @ command.requested_velocity) / float(
                 command.requested_velocity @ command.requested_velocity
             )
-            self._limit = command.limit_reason or self._limit
+            self._limit_reason = command.limit_reason or self._limit_reason
         if self.case.course_interval is None:
-            if self._ticks < self._from:
+            if self._ticks < self._first_evaluated_tick:
                 return
             com = self._com()
         else:
             com = self._com()
-            self._ahead = float(self._forward @ (com - self._origin)[:2])
+            self._distance = float(self._forward_direction @ (com - self._origin)[:2])
             begin, end = self.case.course_interval
-            if self._ahead < begin and not self._counted:
+            if self._distance < begin and not self._evaluated_ticks:
                 return
-            if not self._counted:  # limits on the approach are not evaluated
-                self._told, self._allowed = 0, 0.0
-            self.passed = self._ahead >= end
+            if not self._evaluated_ticks:  # limits on the approach are not evaluated
+                self._commanded_ticks, self._allowed_sum = 0, 0.0
+            self.passed = self._distance >= end
         plant = self.plant
         yaw = self.proportions.yaw(plant.q)
-        if self._counted:
-            before, turned = self._last
-            d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
-            rise, side = self._slope
-            d[2] = rise * d[0] + side * d[1]  # along the ground, without the vertical motion of the trunk
-            x, y, _ = heading_axes(turned, rise, side).T @ d
-            self._way += [x, y, turn]
-        self._last = com, yaw
-        self._counted += 1
+        if self._evaluated_ticks:
+            last_com, last_yaw = self._last_pose
+            displacement, turn = com - last_com, math.remainder(yaw - last_yaw, 2.0 * math.pi)
+            gradient_x, gradient_y = self._ground_gradient
+            displacement[2] = (
+                gradient_x * displacement[0] + gradient_y * displacement[1]
+            )  # along the ground, without the vertical motion of the trunk
+            x, y, _ = heading_axes(last_yaw, gradient_x, gradient_y).T @ displacement
+            self._displacement += [x, y, turn]
+        self._last_pose = com, yaw
+        self._evaluated_ticks += 1
         tau = plant.tau
         power = float(np.maximum(tau * plant.v[self._index], 0.0).sum())
-        self._share = max(self._share, float((np.abs(tau) / self._limits).max()))
-        self._squares += float(tau @ tau) / len(tau)
-        self._power += power
-        self._peak = max(self._peak, power)
+        self._max_torque_fraction = max(self._max_torque_fraction, float((np.abs(tau) / self._limits).max()))
+        self._mean_square_sum += float(tau @ tau) / len(tau)
+        self._power_sum += power
+        self._peak_power = max(self._peak_power, power)
 
-    def burst(self, before: Array) -> None:
+    def add_motor_power(self, before: Array) -> None:
         """Adds the mechanical work of each motor in one step; `before` is the velocity (nv,) at its start."""
         plant, p = self.plant, self.proportions
         work = plant.tau * 0.5 * (before + plant.v)[self._index]
-        self._burst = max(self._burst, float(work.max()) / (plant.robot.mass * p.gravity * p.speed_scale))
+        self._peak_motor_power = max(
+            self._peak_motor_power, float(work.max()) / (plant.robot.mass * p.gravity * p.speed_scale)
+        )
 
     def _com(self) -> Array:
-        return self._truth.center_of_mass(np.array(self.plant.q))
+        """Returns the center of mass of the simulated robot, world frame (3,) [m]."""
+        return self._dynamics.center_of_mass(np.array(self.plant.q))
 
     def describe_fall(self, controller: LocomotionController) -> str:
-        """Returns the cause of a fall in a few standard words, so that falls can be counted by cause."""
-        s: State = self._truth.update(np.array(self.plant.q), np.array(self.plant.v))
+        """Returns the cause of a fall in standard phrases, so that falls can be counted by cause."""
+        s: State = self._dynamics.update(np.array(self.plant.q), np.array(self.plant.v))
         R = s.placement(controller.robot.bodies[0].name).rotation @ self.proportions.heading
-        under = controller.ground.height(s.com[0], s.com[1]) if controller.ground is not None else 0.0
-        low = s.com[2] - under < 0.5 * self.proportions.height
-        lean = "rolled over" if abs(R[2, 1]) > abs(R[2, 0]) else "pitched over"
+        ground_height = controller.ground.height(s.com[0], s.com[1]) if controller.ground is not None else 0.0
+        is_low = s.com[2] - ground_height < 0.5 * self.proportions.height
+        tilt = "rolled over" if abs(R[2, 1]) > abs(R[2, 0]) else "pitched over"
         return (
-            "sank" if low and R[2, 2] > 0.8 else lean
+            "sank" if is_low and R[2, 2] > 0.8 else tilt
         ) + f", {controller.gait_scheduler.stance_mask.sum()} feet due on the ground"
 
     def record(self, fell: float | None, reason: str | None) -> Record:
-        """Returns the record of the run, with the verdict."""
+        """Returns the record of the run.
+
+        Args:
+            fell: time of a fall [s]; None without one.
+            reason: reason of a failure; None to evaluate the velocity.
+        """
         case, p = self.case, self.proportions
-        wanted: Array = np.array(case.velocity)
-        count = max(self._counted, 1)
-        velocity = self._way / (max(self._counted - 1, 1) * case.dt)
+        command: Array = np.array(case.velocity)
+        count = max(self._evaluated_ticks, 1)
+        velocity = self._displacement / (max(self._evaluated_ticks - 1, 1) * case.dt)
         speed = math.hypot(velocity[0], velocity[1])
-        progress = miss = None
-        if fell is None and wanted.any():
+        velocity_ratio = velocity_error = None
+        if fell is None and command.any():
             units = np.array([case.unit_speed, case.unit_speed, case.unit_turn])
-            size = float((wanted / units) @ (wanted / units))
-            progress = float((velocity / units) @ (wanted / units)) / size
-            miss = float(np.abs((velocity - wanted) / units).max())
-            if reason is None and progress < case.min_velocity_ratio:
+            command_norm_squared = float((command / units) @ (command / units))
+            velocity_ratio = float((velocity / units) @ (command / units)) / command_norm_squared
+            velocity_error = float(np.abs((velocity - command) / units).max())
+            if reason is None and velocity_ratio < case.min_velocity_ratio:
                 reason = f"slower than {100 * case.min_velocity_ratio:.0f} % of the command"
-            elif reason is None and case.max_velocity_error is not None and miss > case.max_velocity_error:
+            elif reason is None and case.max_velocity_error is not None and velocity_error > case.max_velocity_error:
                 reason = f"misses the command by more than {100 * case.max_velocity_error:.0f} %"
         weight = self.plant.robot.mass * p.gravity
-        power = self._power / count
-        whole = fell is None
+        power = self._power_sum / count
+        is_upright = fell is None
         return {
             "success": reason is None,
             "reason": reason,
             "fell": fell,
-            "vx": float(velocity[0]) if whole else None,
-            "vy": float(velocity[1]) if whole else None,
-            "wz": float(velocity[2]) if whole else None,
-            "ahead": None if case.course_interval is None else self._ahead,
-            "velocity_ratio": progress,
-            "velocity_error": miss,
-            "flagged": self._flagged / max(self._ticks, 1),
-            "torque": self._share if whole else None,
-            "torque_rms": math.sqrt(self._squares / count) if whole else None,
-            "power": power if whole else None,
-            "power_peak": self._peak if whole else None,
-            "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed_scale else None,
-            "predicted_slope_limit": self.foreseen,
-            "peak_motor_power": self._burst if case.slip_friction else None,
-            "allowed_fraction": self._allowed / self._told if self._told else None,
-            "limit_reason": self._limit,
+            "vx": float(velocity[0]) if is_upright else None,
+            "vy": float(velocity[1]) if is_upright else None,
+            "wz": float(velocity[2]) if is_upright else None,
+            "ahead": None if case.course_interval is None else self._distance,
+            "velocity_ratio": velocity_ratio,
+            "velocity_error": velocity_error,
+            "flagged": self._uncertified_ticks / max(self._ticks, 1),
+            "torque": self._max_torque_fraction if is_upright else None,
+            "torque_rms": math.sqrt(self._mean_square_sum / count) if is_upright else None,
+            "power": power if is_upright else None,
+            "power_peak": self._peak_power if is_upright else None,
+            "cost": power / (weight * speed) if is_upright and speed > 0.02 * p.speed_scale else None,
+            "predicted_slope_limit": self.predicted_slope_limit,
+            "peak_motor_power": self._peak_motor_power if case.slip_friction else None,
+            "allowed_fraction": self._allowed_sum / self._commanded_ticks if self._commanded_ticks else None,
+            "limit_reason": self._limit_reason,
         }
 
 

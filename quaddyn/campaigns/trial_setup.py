@@ -28,25 +28,25 @@ from .trial import Trial
 from .trial_terrain import make_trial_terrain
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
-#: What options may belong to, and what makes it.
-MAKERS: Mapping[str, type] = {
+#: Owners of options, and the class whose constructor takes them.
+OPTION_OWNERS: Mapping[str, type] = {
     "controller": LocomotionController,
     "gait": Gait,
     "embedded": Simulation,
     "mujoco": MujocoPlant,
 }
-#: Arguments that a trial gives itself, or that are no plain values.
+#: Constructor arguments that a trial sets, or whose values are not plain values.
 _RESERVED_ARGUMENTS = {
     "self", "robot", "dt", "gait", "wbc", "name", "terrain", "floor", "spheres", "actuators", "friction",
     "phase_offsets", "footprint_scale",
 }  # fmt: skip
 
-# What a consumer IMU (BMI088 class, at 500 Hz) and 14-bit encoders with differentiated velocity give.
+# Errors of a consumer IMU (BMI088 class, at 500 Hz) and of 14-bit encoders with differentiated velocity.
 POSITION_NOISE, VELOCITY_NOISE, RESOLUTION = 5e-4, 0.05, 2.0 * math.pi / 2**14
 GYRO_NOISE, ACCELEROMETER_NOISE, GYRO_BIAS, ACCELEROMETER_BIAS = 5e-3, 0.05, 5e-3, 0.05
 GYRO_WALK, ACCELEROMETER_WALK = 2e-4, 1e-3
 
-#: The plant with compliant ground that creeps, and its creep: velocity [sqrt(g l)] per tangential force [m g / 4].
+#: Plant with compliant ground that creeps, and its creep: velocity [sqrt(g l)] per tangential force [m g / 4].
 CREEPING, CREEP = "embedded:creeping", 0.2
 #: Joint damping, rotor inertia and relative error of the feet's radii per relative error of masses.
 DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
@@ -61,7 +61,7 @@ class TrialSetup:
         controller: controller of `robot`.
         plant: the simulated robot, with payload and model errors, in its initial state.
         sensors, estimator: None if the controller is given the true state.
-        feels: whether the controller is given the measured foot contacts.
+        has_foot_sensors: whether the controller is given the measured foot contacts.
     """
 
     robot: Robot
@@ -69,11 +69,11 @@ class TrialSetup:
     plant: Plant
     sensors: Sensors | None
     estimator: BaseEstimator | None
-    feels: bool
+    has_foot_sensors: bool
 
 
 def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> TrialSetup:
-    """Makes the objects of one run.
+    """Returns the objects of one run.
 
     Args:
         case: the trial.
@@ -85,29 +85,31 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
         UnknownNameError: an option that does not exist.
         QuaddynError: MuJoCo is requested and not installed.
     """
-    given = _options(case)
+    options = _options_by_owner(case)
     gait = find_gait(case.gait)
-    if given["gait"]:
-        gait = dataclasses.replace(gait, **given["gait"])
+    if options["gait"]:
+        gait = dataclasses.replace(gait, **options["gait"])
     terrain = make_trial_terrain(case, Morphology.from_robot(robot), robot, rng)
-    told = None if not case.terrain_known or terrain is None else Terrain.from_surfaces(terrain)
-    controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
+    terrain_map = None if not case.terrain_known or terrain is None else Terrain.from_surfaces(terrain)
+    controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=terrain_map, **options["controller"])
     p = controller.morphology
-    real = with_model_error(with_trunk_load(robot, p, case), p, case.model_error, rng)
-    motors = None
+    simulated_robot = with_model_error(with_trunk_load(robot, p, case), p, case.model_error, rng)
+    actuators = None
     if case.torque_scale != 1.0:
-        motors = Actuators(real, effort=case.torque_scale * real.effort_limits)
+        actuators = Actuators(simulated_robot, effort=case.torque_scale * simulated_robot.effort_limits)
     kind = case.plant.partition(":")[0]
     if case.plant == CREEPING:
-        given[kind]["creep"] = CREEP * p.speed_scale / (p.mass * p.gravity / len(FEET))
-    plant = PLANTS[kind](real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[kind])
+        options[kind]["creep"] = CREEP * p.speed_scale / (p.mass * p.gravity / len(FEET))
+    plant = PLANTS[kind](
+        simulated_robot, dt=case.dt, friction=case.friction, terrain=terrain, actuators=actuators, **options[kind]
+    )
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
         q = rotate_configuration(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
     plant.reset(q, v)
     sensors = estimator = None
     if case.use_state_estimate or case.delay or case.noise_scale:
-        sensors = _sensors(real, case, rng)
+        sensors = make_sensors(simulated_robot, case, rng)
         estimator = BaseEstimator(robot, dt=case.dt)
         estimator.reset(q, v)
     return TrialSetup(robot, controller, plant, sensors, estimator, bool(case.step or case.strips or case.boxes))
@@ -121,70 +123,71 @@ def option_names() -> dict[str, list[str]]:
             for name, p in inspect.signature(vars(make)["__init__"]).parameters.items()
             if name not in _reserved_arguments(maker)
         ]
-        for maker, make in MAKERS.items()
+        for maker, make in OPTION_OWNERS.items()
     }
 
 
 def _present_name(option: str, plant: str) -> str:
-    """Returns the name of an option that may be given by its old one, as in a store of an earlier version."""
+    """Returns the name of an option that may have the name of an earlier version, as in its stores."""
     owner, _, name = option.partition(".")
-    maker = MAKERS.get(plant if owner == "plant" else owner)
+    maker = OPTION_OWNERS.get(plant if owner == "plant" else owner)
     if maker is None:
         return option
     return f"{owner}.{RENAMED.get(f'{maker.__module__}.{maker.__qualname__}({name})', name)}"
 
 
 def _reserved_arguments(maker: str) -> set[str]:
+    """Returns the constructor arguments of an owner that are not options."""
     return _RESERVED_ARGUMENTS - {"friction"} if maker == "controller" else _RESERVED_ARGUMENTS
 
 
-def _options(case: Trial) -> dict[str, dict[str, Any]]:
+def _options_by_owner(case: Trial) -> dict[str, dict[str, Any]]:
     """Returns the options of a case by their owner; those of the plant under its name."""
     kind, _, contact = case.plant.partition(":")
-    known = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
+    available = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
              for maker, names in option_names().items() if maker not in PLANTS or maker == kind
              for name in names}  # fmt: skip
-    given: dict[str, dict[str, Any]] = {maker: {} for maker in MAKERS}
+    options: dict[str, dict[str, Any]] = {maker: {} for maker in OPTION_OWNERS}
     if contact:
         if any(option == "plant.contact" for option, _ in case.options):
             raise ArgumentError(f"plant.contact: not accepted with the plant {case.plant!r}, which has a contact model")
-        given[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
+        options[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
     for given_name, value in case.options:
         option = _present_name(given_name, kind)
-        if option not in known:
-            raise UnknownNameError("option", option, known)
-        maker, name = known[option]
-        given[maker][name] = value
-    return given
+        if option not in available:
+            raise UnknownNameError("option", option, available)
+        maker, name = available[option]
+        options[maker][name] = value
+    return options
 
 
 def with_trunk_load(robot: Robot, p: Morphology, case: Trial) -> Robot:
     """Returns the robot with a payload, or with a displaced trunk mass, so that the whole CoM moves by `com_offset`."""
-    extra = case.payload
-    if not (extra or case.com_offset):
+    payload = case.payload
+    if not (payload or case.com_offset):
         return robot
-    way = np.array([math.cos(case.com_offset_direction), math.sin(case.com_offset_direction), 0.0])
-    if extra:
-        shift = case.com_offset * (robot.mass + extra) / extra
-        place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.base_offset)
-        return with_payload(robot, extra, place, diameter=0.1 * math.sqrt(10.0) * p.length)
-    own = robot.bodies[0].inertial
-    moved = p.heading @ (case.com_offset * robot.mass / own.mass * way)
-    inertial = dataclasses.replace(own, com=frozen(own.com + moved))
+    direction = np.array([math.cos(case.com_offset_direction), math.sin(case.com_offset_direction), 0.0])
+    if payload:
+        shift = case.com_offset * (robot.mass + payload) / payload
+        position = p.heading @ (shift * direction + (0.0, 0.0, 0.1 * p.length) - p.base_offset)
+        return with_payload(robot, payload, position, diameter=0.1 * math.sqrt(10.0) * p.length)
+    trunk = robot.bodies[0].inertial
+    com_shift = p.heading @ (case.com_offset * robot.mass / trunk.mass * direction)
+    inertial = dataclasses.replace(trunk, com=frozen(trunk.com + com_shift))
     return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
 
 
 def with_model_error(robot: Robot, p: Morphology, error: float, rng: np.random.Generator) -> Robot:
-    """Returns a robot that a model describes badly: what the plant moves where the controller knows `robot`.
+    """Returns the simulated robot of a controller whose model `robot` has random errors.
 
     Args:
-        robot: as the model has it.
-        p: its proportions.
+        robot: model of the controller.
+        p: scales of the robot.
         error: bound on the relative error of masses.  Masses and inertias of bodies are multiplied by a factor between
             ``1 / (1 + error)`` and ``1 + error``.  Joints have additional damping up to `DAMPING_ERROR` times the error
-            [m g l sqrt(l/g)] and rotor inertia up to `ARMATURE_ERROR` times the error [m l^2].  The feet's radii are
-            wrong by up to `RADIUS_ERROR` times the error.
-        rng: draws them.
+            [m g l sqrt(l/g)] and rotor inertia up to `ARMATURE_ERROR` times the error [m l^2].  The relative errors of
+            the foot radii are up to `RADIUS_ERROR` times the error.
+        rng: random generator.
     """
     if not error:
         return robot
@@ -192,15 +195,17 @@ def with_model_error(robot: Robot, p: Morphology, error: float, rng: np.random.G
     losses: dict[str, Array] = {}
     for body in robot.bodies:
         scale = math.exp(rng.uniform(-1.0, 1.0) * math.log1p(error))
-        own = body.inertial
-        if own.mass:
-            bodies[body.name] = dataclasses.replace(own, mass=scale * own.mass, inertia=frozen(scale * own.inertia))
+        inertial = body.inertial
+        if inertial.mass:
+            bodies[body.name] = dataclasses.replace(
+                inertial, mass=scale * inertial.mass, inertia=frozen(scale * inertial.inertia)
+            )
     damping = DAMPING_ERROR * error * p.mass * p.gravity * p.length * p.time_scale
     armature = ARMATURE_ERROR * error * p.mass * p.length**2
     for joint in robot.tree.joints:
         if joint.name in robot.actuated:
-            more = np.array([damping, 0.0, armature]) * rng.random(3)
-            losses[joint.name] = np.array([joint.damping, joint.friction, joint.armature]) + more
+            added_losses = np.array([damping, 0.0, armature]) * rng.random(3)
+            losses[joint.name] = np.array([joint.damping, joint.friction, joint.armature]) + added_losses
     legs = {
         name: dataclasses.replace(
             leg,
@@ -210,8 +215,8 @@ def with_model_error(robot: Robot, p: Morphology, error: float, rng: np.random.G
         )
         for name, leg in robot.legs.items()
     }
-    real = with_inertials(robot, bodies, losses, said="drawn")
-    return dataclasses.replace(real, legs=MappingProxyType(legs))
+    changed = with_inertials(robot, bodies, losses, said="drawn")
+    return dataclasses.replace(changed, legs=MappingProxyType(legs))
 
 
 def encoders(noise: float = 1.0) -> Encoders:
@@ -249,7 +254,8 @@ def sensor_noise() -> SensorNoise:
     )
 
 
-def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
+def make_sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
+    """Returns the sensors of a trial, with its noise and delay."""
     return Sensors(robot, rng, encoders=encoders(case.noise_scale), imu=imu(case.noise_scale), delay=case.delay)
 
 
@@ -262,5 +268,5 @@ def check_options(case: Trial) -> None:
     """
     names = [name for name, _ in case.options]
     if len(set(names)) < len(names):
-        raise ArgumentError(f"options: expected each once, got {', '.join(names)}")
-    _options(case)
+        raise ArgumentError(f"options: expected each name once, got {', '.join(names)}")
+    _options_by_owner(case)

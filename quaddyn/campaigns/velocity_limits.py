@@ -18,10 +18,10 @@ from .trial import ALL_PLANTS, Trial
 from .trial_campaign import TrialCampaign
 from .worker_memory import case_rng, load_cached_robot
 
-#: Least share of what is possible that is commanded.
-SLOW = 0.3
-#: Speed, in sqrt(g l), that no gait reaches: what is asked for before the controller cuts it.
-BEYOND = 10.0
+#: Minimum commanded velocity, divided by the limit.
+MIN_COMMAND_FRACTION = 0.3
+#: Requested speed before clamping, above the limits of all gaits [sqrt(g l)].
+UNREACHABLE_SPEED = 10.0
 
 
 @renamed_fields(miss="max_velocity_error")
@@ -42,7 +42,9 @@ class VelocityLimitCampaign(TrialCampaign):
     )
     plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=100, metadata={"help": "trials of each combination"})
-    seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
+    seconds: float = field(
+        default=20.0, metadata={"help": "duration of each run [s]; velocities are averaged over the second half"}
+    )
     max_velocity_error: float = field(
         default=0.2, metadata={"help": "largest velocity error that is a success, relative to the command"}
     )
@@ -69,9 +71,9 @@ class VelocityLimitCampaign(TrialCampaign):
         return self.trials * len(self.cells())
 
     def cells(self) -> list[tuple[str, str, str]]:
-        """Robots, gaits and plants, without the gaits that the controller refuses to a robot."""
+        """Returns all combinations of robot, gait and plant that the controller accepts."""
         cells = itertools.product(self.robot, self.gaits, self.plants)
-        return [cell for cell in cells if not refused(*cell[:2])]
+        return [cell for cell in cells if not gait_rejection(*cell[:2])]
 
     def cases(self) -> Iterator[Trial]:
         """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
@@ -82,20 +84,22 @@ class VelocityLimitCampaign(TrialCampaign):
     def case(self, source: str, gait: str, plant: str, number: int) -> Trial:
         """Returns one case; a number has the same direction everywhere, scaled to the limits of robot and gait."""
         rng = case_rng(self.seed, number)
-        way, haste = rng.normal(size=3), rng.uniform(SLOW, 1.0)
-        p = _controller(source, gait).morphology
-        radius = float(np.hypot(*np.abs(p.nominal_stance).max(axis=0)))
-        way *= BEYOND * p.speed_scale / np.linalg.norm(way)
-        x, y, turn = (haste * _controller(source, gait).clamp_velocity(way / (1.0, 1.0, radius))).tolist()
+        velocity, fraction = rng.normal(size=3), rng.uniform(MIN_COMMAND_FRACTION, 1.0)
+        morphology = _cached_controller(source, gait).morphology
+        radius = float(np.hypot(*np.abs(morphology.nominal_stance).max(axis=0)))
+        velocity *= UNREACHABLE_SPEED * morphology.speed_scale / np.linalg.norm(velocity)
+        x, y, turn = (
+            fraction * _cached_controller(source, gait).clamp_velocity(velocity / (1.0, 1.0, radius))
+        ).tolist()
         speed = math.hypot(x, y) + abs(turn) * radius
-        half = round(0.5 * self.seconds / self.dt) * self.dt
+        half_duration = round(0.5 * self.seconds / self.dt) * self.dt
         return Trial(
             robot=source,
             plant=plant,
             gait=gait,
             dt=self.dt,
-            seconds=2.0 * half,
-            averaging_time=half,
+            seconds=2.0 * half_duration,
+            averaging_time=half_duration,
             velocity=(x, y, turn),
             min_velocity_ratio=0.0,
             max_velocity_error=self.max_velocity_error,
@@ -107,20 +111,20 @@ class VelocityLimitCampaign(TrialCampaign):
 
 
 @lru_cache(maxsize=64)
-def refused(source: str, gait: str) -> str:
-    """Why the controller refuses a gait to a robot, "" if it does not."""
+def gait_rejection(source: str, gait: str) -> str:
+    """Returns the reason for which the controller rejects a gait for a robot; "" if it accepts the gait."""
     try:
-        _controller(source, gait)
+        _cached_controller(source, gait)
     except ArgumentError as error:
-        if not str(error).startswith("gait:"):  # no gait of a robot that cannot walk at all
+        if not str(error).startswith("gait:"):  # the robot cannot walk in any gait
             raise
         return str(error)
     return ""
 
 
 @lru_cache(maxsize=64)
-def _controller(source: str, gait: str) -> LocomotionController:
-    """One that knows what the robot can do."""
+def _cached_controller(source: str, gait: str) -> LocomotionController:
+    """Returns the controller of a robot in a gait, which has the velocity limits; cached."""
     return LocomotionController(load_cached_robot(source), gait=gait)
 
 

@@ -17,13 +17,13 @@ from .campaign import Campaign, Record, hash_texts
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationCase:
-    """One block of states of one robot.
+    """Block of random states of one robot.
 
     Attributes:
-        file: of the robot, from the folder of example-robot-data or of this package's own robots.
-        samples: random states.
-        derivatives: in how many of them derivatives are compared too.
-        seed: of the states.
+        file: URDF file, relative to the folder of example-robot-data or of the robots of this package.
+        samples: number of random states.
+        derivatives: number of these states in which derivatives are compared, too.
+        seed: seed of the states.
     """
 
     file: str
@@ -39,18 +39,23 @@ class VerificationCampaign(Campaign[VerificationCase]):
     name: ClassVar[str] = "verification"
     Case: ClassVar[type[VerificationCase]] = VerificationCase
 
-    names: tuple[str, ...] = field(default=(), metadata={"help": "parts of file names; by default all"})
-    samples: int = field(default=100, metadata={"help": "states of each robot"})
-    derivatives: int = field(default=10, metadata={"help": "in how many of them derivatives are compared too"})
-    block: int = field(default=100, metadata={"help": "states in one case"})
-    seed: int = field(default=0, metadata={"help": "of the states"})
+    names: tuple[str, ...] = field(default=(), metadata={"help": "parts of file names; default: all files"})
+    samples: int = field(default=100, metadata={"help": "random states of each robot"})
+    derivatives: int = field(
+        default=10, metadata={"help": "number of these states in which derivatives are compared, too"}
+    )
+    block: int = field(default=100, metadata={"help": "number of states in one case"})
+    seed: int = field(default=0, metadata={"help": "seed of the states"})
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.block < 1 or self.derivatives < 0:
-            raise ArgumentError("samples, block, derivatives: expected at least 1, 1 and 0")
+            raise ArgumentError(
+                f"samples, block, derivatives: expected at least 1, 1 and 0, got {self.samples}, {self.block} "
+                f"and {self.derivatives}"
+            )
 
     def files(self) -> list[str]:
-        """Of the robots, as in `VerificationCase.file`."""
+        """Returns the URDF files of the robots, as in `VerificationCase.file`."""
         found = [str(p.relative_to(example_robot_folder())) for p in sorted(example_robot_folder().rglob("*.urdf"))]
         found += [p.name for p in sorted(own_robot_folder().glob("*.urdf"))]
         return [f for f in found if not self.names or any(n in Path(f).name for n in self.names)]
@@ -60,51 +65,52 @@ class VerificationCampaign(Campaign[VerificationCase]):
         return len(self.files()) * -(-self.samples // self.block)
 
     def cases(self) -> Iterator[VerificationCase]:
-        """Robot by robot; every block of a robot has a seed of its own."""
+        """Yields the cases robot by robot; each block of states of a robot has a separate seed."""
         for file in self.files():
             for number, start in enumerate(range(0, self.samples, self.block)):
                 size = min(self.block, self.samples - start)
-                slow = min(max(self.derivatives - start, 0), size)
-                yield VerificationCase(file=file, samples=size, derivatives=slow, seed=self.seed + number)
+                n_derivatives = min(max(self.derivatives - start, 0), size)
+                yield VerificationCase(file=file, samples=size, derivatives=n_derivatives, seed=self.seed + number)
 
     def model_hash(self) -> str:
-        """Of the files: more states may be added to a store."""
-        return hash_texts(*(path_of(file).read_bytes() for file in self.files()))
+        """Returns a hash of the files, so that more states may be added to a store."""
+        return hash_texts(*(locate_file(file).read_bytes() for file in self.files()))
 
     def run(self, case: VerificationCase) -> Record:
-        """The largest error of every algorithm, and what else there is to know.
+        """Compares all algorithms on the states of a case.
 
         Returns:
-            "success" and "reason"; "refused", the guard's reason or None; "errors NAME", "medians NAME" and
-            "ratios NAME" (error over tolerance) by algorithm; "condition" of M; "third", MuJoCo's opinion.
+            "success" and "reason"; "refused", the reason of a rejection by validation, or None; "errors NAME",
+            "medians NAME" and "ratios NAME" (error over tolerance) by algorithm; "condition" of M; "third" and
+            "third_error", result and error of the comparison with MuJoCo.
         """
-        path = path_of(case.file)
+        path = locate_file(case.file)
         try:
             robot = load(path, packages=[example_robot_folder().parent.parent])
         except ModelError as error:
             return {"success": True, "refused": str(error)}
-        found = cross_check(
+        report = cross_check(
             robot, samples=case.samples, seed=case.seed, source=path, n_derivative_samples=case.derivatives
         )
-        worst = max(found.ratios, key=lambda name: found.ratios[name])
-        wrong = [str(d) for d in found.deviations] or [f"{worst} differs by {found.errors[worst]:.1e}"]
-        out: dict[str, float | int | bool | str | None] = {
-            "success": found.passed,
-            "reason": None if found.passed else "; ".join(wrong)[:1000],
+        worst = max(report.ratios, key=lambda name: report.ratios[name])
+        deviations = [str(d) for d in report.deviations] or [f"{worst} differs by {report.errors[worst]:.1e}"]
+        record: dict[str, float | int | bool | str | None] = {
+            "success": report.passed,
+            "reason": None if report.passed else "; ".join(deviations)[:1000],
             "refused": None,
-            "root": found.root,
+            "root": report.root,
             "nv": robot.nv,
-            "condition": found.condition[1],
-            "third": found.third_opinion.verdict,
-            "third_error": found.third_opinion.error,
+            "condition": report.condition[1],
+            "third": report.third_opinion.verdict,
+            "third_error": report.third_opinion.error,
         }
         for kind in ("errors", "medians", "ratios"):
-            out |= {f"{kind} {name}": value for name, value in getattr(found, kind).items()}
-        return out
+            record |= {f"{kind} {name}": value for name, value in getattr(report, kind).items()}
+        return record
 
 
-def path_of(file: str) -> Path:
-    """Where a file of a case is on this machine."""
+def locate_file(file: str) -> Path:
+    """Returns the path of the file of a case on this machine."""
     own = own_robot_folder() / file
     return own if own.is_file() else example_robot_folder() / file
 

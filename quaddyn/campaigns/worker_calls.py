@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
     """Outcome of a case.
 
     Attributes:
-        record: the record as JSON; None if the case raised.
+        record: the record as JSON; None if the case raised an exception.
         error: type and text of the exception; None with a record.
         trace: traceback; None with a record.
         seconds: CPU time of the thread [s].
@@ -41,9 +41,10 @@ class Worker(NamedTuple):
 
     Attributes:
         name: host and process id.
-        processor: name and features, for which machine code is compiled; records are bit-equal on equal ones.
-        package: version of this package there.
-        model: `Campaign.model_hash` there.
+        processor: name and features, for which machine code is compiled; equal processors give records that are equal
+            to the bit.
+        package: version of this package in the worker.
+        model: `Campaign.model_hash` in the worker.
     """
 
     name: str
@@ -53,7 +54,12 @@ class Worker(NamedTuple):
 
 
 class WorkerReply(NamedTuple):
-    """Reply of a worker: an outcome for each case, in order."""
+    """Reply of a worker.
+
+    Attributes:
+        outcomes: outcome of each case, in order.
+        worker: description of the worker process.
+    """
 
     outcomes: list[Outcome]
     worker: Worker
@@ -67,15 +73,16 @@ def run_cases(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:
         try:
             records = campaign.run_batch(cases)
             if len(records) != len(cases):
-                raise ArgumentError(f"run_batch gave {len(records)} records of {len(cases)} cases")
-            each = (time.thread_time() - start) / len(cases)
-            return WorkerReply([Outcome(encode_record(r), None, None, each) for r in records], worker)
-        except Exception:  # running the cases one by one finds the one that fails
+                raise ArgumentError(f"run_batch: expected {len(cases)} records, got {len(records)}")
+            seconds_per_case = (time.thread_time() - start) / len(cases)
+            return WorkerReply([Outcome(encode_record(r), None, None, seconds_per_case) for r in records], worker)
+        except Exception:  # the cases run one by one below, so that the failing one is found
             pass
     return WorkerReply([_run_case(campaign, case) for case in cases], worker)
 
 
 def _run_case(campaign: Campaign[Any], case: Any) -> Outcome:
+    """Runs one case and returns its outcome; an exception becomes an outcome."""
     start = time.thread_time()
     try:
         return Outcome(encode_record(campaign.run(case)), None, None, time.thread_time() - start)
@@ -87,7 +94,16 @@ def _run_case(campaign: Campaign[Any], case: Any) -> Outcome:
 
 
 def rerun_case(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:
-    """Runs a case again in a viewer and returns its record, or the failure."""
+    """Runs a case again in a viewer.
+
+    Args:
+        campaign: campaign of the case.
+        case: the case.
+        viewer: viewer that shows the run.
+
+    Returns:
+        The record, or the failure.
+    """
     try:
         return campaign.replay(case, viewer)
     except Exception as error:
@@ -95,21 +111,23 @@ def rerun_case(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | F
 
 
 def _describe_error(error: BaseException) -> str:
+    """Returns type and text of an exception."""
     return "".join(traceback.format_exception_only(error)).strip()
 
 
 @functools.lru_cache(maxsize=64)
 def describe_worker(campaign: Campaign[Any]) -> Worker:
     """Returns the description of this process as a worker of a campaign."""
-    return Worker(f"{socket.gethostname()}:{os.getpid()}", _processor(), __version__, campaign.model_hash())
+    return Worker(f"{socket.gethostname()}:{os.getpid()}", _describe_processor(), __version__, campaign.model_hash())
 
 
 @functools.cache
-def _processor() -> str:
+def _describe_processor() -> str:
+    """Returns name and features of the processor, on which the bits of records depend."""
     from ..compiler import machine
 
     try:
-        found = machine.kernel_machine()
+        target = machine.kernel_machine()
     except machine.UnsupportedMachineError:
         return platform.machine()
-    return f"{found.cpu}, {found.bits} bit, {found.features}"
+    return f"{target.cpu}, {target.bits} bit, {target.features}"

@@ -1,4 +1,4 @@
-"""Deaths of worker processes, as executors report them."""
+"""Exceptions by which executors report the death of worker processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ MAX_WORKER_DEATHS = 3
 
 
 class WorkerDied(BrokenExecutor):
-    """The process that ran a call died; another process replaces it."""
+    """Exception of a call whose worker process died; another process replaces it."""
 
 
 def count_worker_deaths(error: BaseException) -> int | None:
-    """Returns how many workers died with a call according to its exception; None for any other exception."""
+    """Returns the number of workers that died during a call, from its exception; None for other exceptions."""
     if isinstance(error, WorkerDied):
         return 1
     kind = type(error)
     if kind.__name__ == "KilledWorker" and kind.__module__.startswith("distributed"):
-        return MAX_WORKER_DEATHS  # Dask has tried as often itself
+        return MAX_WORKER_DEATHS  # Dask has repeated the call so often already
     return None

@@ -23,10 +23,20 @@ def load_cached_robot(source: str, **options: Any) -> Robot:
 
 
 def hash_robot(source: str, **options: Any) -> str:
-    """Returns a hash of the resolved source of a robot and the options, for `Campaign.model_hash`."""
+    """Returns a hash of the resolved source of a robot and the options, for `Campaign.model_hash`.
+
+    Args:
+        source: a catalogue name, a path or URDF text.
+        **options: options of `quaddyn.load`, hashable.
+    """
     return hash_texts(load_cached_robot(source, **options).source, repr(sorted(options.items())))
 
 
 def case_rng(seed: int, *case: int) -> np.random.Generator:
-    """Returns the random generator of one case: ``SeedSequence(entropy=seed, spawn_key=case)``."""
+    """Returns the random generator of one case: ``SeedSequence(entropy=seed, spawn_key=case)``.
+
+    Args:
+        seed: seed of the campaign.
+        *case: indices of the case; each combination has independent random numbers.
+    """
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=case))

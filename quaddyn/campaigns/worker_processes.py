@@ -1,4 +1,4 @@
-"""`process_pool`: worker processes of this machine; one that dies is replaced, and the others continue."""
+"""`process_pool`: worker processes of this machine; a process that dies is replaced, and the others continue."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .worker_failures import WorkerDied
 T = TypeVar("T")
 #: One thread of linear algebra per worker: the workers use all cores, and sums do not depend on the number of threads.
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")}
-#: Number of attempts to start a process that is killed before it is ready; one that exits is not started again.
-_STARTS = 100
+#: Maximum number of attempts to start a process that is killed during its start.
+_MAX_START_ATTEMPTS = 100
 
 
 class ProcessPool(Executor):
@@ -38,7 +38,7 @@ class ProcessPool(Executor):
             raise ArgumentError(f"count: expected a positive number of processes, got {count!r}")
         self.slots = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="campaign-worker")
-        self._own = threading.local()
+        self._thread_local = threading.local()
         self._processes: weakref.WeakSet[_Process] = weakref.WeakSet()
         self._starting = threading.Lock()
         self._ended = False
@@ -69,15 +69,17 @@ class ProcessPool(Executor):
         return [process.pid for process in list(self._processes) if process.alive]
 
     def _kill(self) -> None:
+        """Kills all processes."""
         with self._starting:
             self._ended = True
             for process in list(self._processes):
                 process.kill()
 
     def _call(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-        process: _Process | None = getattr(self._own, "process", None)
+        """Runs a call in the process of the present thread, which is started if it does not exist."""
+        process: _Process | None = getattr(self._thread_local, "process", None)
         if process is None or not process.alive:
-            process = self._own.process = self._start()
+            process = self._thread_local.process = self._start()
         ok, value = process.call(fn, args, kwargs)
         if ok:
             result: T = value
@@ -85,11 +87,12 @@ class ProcessPool(Executor):
         raise value
 
     def _start(self) -> _Process:
+        """Starts a process and waits until it is ready."""
         death: WorkerDied | None = None
-        for _ in range(_STARTS):
+        for _ in range(_MAX_START_ATTEMPTS):
             with self._starting:
                 if self._ended:
-                    raise CampaignError("the workers were shut down")
+                    raise CampaignError("the executor was shut down")
                 process = _Process()
                 self._processes.add(process)
             try:
@@ -110,15 +113,16 @@ class _Process:
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._pipe, other_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other_end,), daemon=True)
         with _one_thread_each(), interrupts_blocked():
             self._process.start()
-        theirs.close()  # so that the pipe closes when the process dies
+        other_end.close()  # the pipe then closes when the process dies
         self.pid = self._process.pid or 0
 
     @property
     def alive(self) -> bool:
+        """Whether the process runs."""
         return self._process.is_alive()
 
     @property
@@ -130,18 +134,20 @@ class _Process:
         """Runs a call; returns whether it returned, and the result or the exception."""
         try:
             self._pipe.send((fn, args, kwargs))
-            answer: tuple[bool, Any] = self._pipe.recv()
-            return answer
+            reply: tuple[bool, Any] = self._pipe.recv()
+            return reply
         except (EOFError, ConnectionError) as error:
             self._process.join()
             code = self._process.exitcode or 0
-            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            raise WorkerDied(f"worker process ended with {how}") from error
+            ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            raise WorkerDied(f"worker process ended with {ending}") from error
 
     def kill(self) -> None:
+        """Kills the process."""
         self._process.kill()
 
     def end(self) -> None:
+        """Ends the process by closing its pipe, and waits for its end."""
         self._pipe.close()
         self._process.join()
         self._process.close()
@@ -155,29 +161,29 @@ def _serve(pipe: Connection) -> None:
         except (EOFError, ConnectionError):
             return
         except Exception as error:  # cannot be unpickled here
-            answer: tuple[bool, Any] = (False, CampaignError(f"{type(error).__name__}: {error}"))
+            reply: tuple[bool, Any] = (False, CampaignError(f"{type(error).__name__}: {error}"))
         else:
             try:
-                answer = (True, fn(*args, **kwargs))
+                reply = (True, fn(*args, **kwargs))
             except BaseException as error:
-                answer = (False, error)
+                reply = (False, error)
         try:
-            pipe.send(answer)
+            pipe.send(reply)
         except ConnectionError:
             return
         except Exception as error:
-            pipe.send((False, CampaignError(f"the answer cannot be pickled: {type(error).__name__}: {error}")))
+            pipe.send((False, CampaignError(f"the result cannot be pickled: {type(error).__name__}: {error}")))
 
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Context with the environment of processes that start inside: one thread of linear algebra each."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    previous = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -186,15 +192,19 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Context in which new processes and threads ignore Ctrl-C, which only the client handles and then ends them."""
-    resource_tracker.ensure_running()  # as it starts it unblocks interrupts, else for the first process, too
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Context in which new processes and threads ignore Ctrl-C; only the client handles it, and ends them."""
+    resource_tracker.ensure_running()  # its start unblocks interrupts, which would otherwise affect the first process
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def process_pool(count: int | None = None) -> ProcessPool:
-    """Returns an executor of processes of this machine, for a ``with`` block; `count` None: one process per core."""
+    """Returns an executor of processes of this machine, for a ``with`` block.
+
+    Args:
+        count: number of processes; None: one per core.
+    """
     return ProcessPool(count if count is not None else len(os.sched_getaffinity(0)))

@@ -211,7 +211,7 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
             print(json.dumps({**case_json, "fate": _outcome_text(campaign, result), "identical": identical}, indent=2))
         else:
             print_text(
-                f"replayed: {_outcome_text(campaign, result)}; {'identical record' if identical else 'different record'}"
+                f"replayed: {_outcome_text(campaign, result)}; {'same record' if identical else 'different record'}"
             )
             if record is not None:
                 print_text(f"wrote {record}")
