@@ -85,8 +85,8 @@ NOTES = (
     (
         "Stairs, rubble, relief",
         "Stairs: four steps with a depth of half a leg length. Rubble: boxes of random size up to the given height on "
-        "a third of the ground. Relief: smooth random waves of the given amplitude. Blind: the controller has no terrain "
-        "map and estimates contacts from joint torques. A trial ends when the robot has passed the obstacle.",
+        "a third of the ground. Relief: smooth random waves of the given amplitude. Blind: the controller has no "
+        "terrain map and estimates contacts from joint torques. A trial ends when the robot has passed the obstacle.",
     ),
     ("Delay", "Delay of the readings of encoders and IMU, from which the base state is estimated."),
     ("Weakest motors", "All torque limits are scaled by this factor; unknown to the controller."),
