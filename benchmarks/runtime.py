@@ -72,7 +72,7 @@ from quaddyn.runtime import (
     load_recording,
 )
 from quaddyn.runtime.controller import Controller
-from quaddyn.runtime.loop_statistics import BIN
+from quaddyn.runtime.loop_statistics import BIN_WIDTH
 from quaddyn.runtime.stages import Stage
 from quaddyn.simulation import Measurement
 
@@ -242,7 +242,7 @@ def histogram(times: Histogram) -> str:
 def stalled(found: LoopStatistics, idle: LoopStatistics, dt: float) -> float:
     """How many overruns a loop would have by the machine's stalls alone, as the idle loop shows them."""
     slack = dt - found.compute.quantile(0.5)
-    late = int(idle.latency.counts[max(int(slack / BIN), 0) :].sum())
+    late = int(idle.latency.counts[max(int(slack / BIN_WIDTH), 0) :].sum())
     return found.ticks * late / max(idle.ticks, 1)
 
 

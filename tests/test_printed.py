@@ -332,11 +332,15 @@ def test_what_speaks_against_data() -> None:
     ]
     assert identifying.fit_warnings(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
     one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
-    tail = "units, signs, or the order of joints?"
-    assert identifying.fit_warnings(found, one, extent)[1:] == [f"more than 50% is not explained of hip: {tail}"]
-    assert identifying.fit_warnings(found, two, extent)[1:] == [f"more than 50% is not explained of hip, knee: {tail}"]
+    tail = "check units, signs and joint order"
+    assert identifying.fit_warnings(found, one, extent)[1:] == [
+        f"more than 50% of the torque is not explained for hip; {tail}"
+    ]
+    assert identifying.fit_warnings(found, two, extent)[1:] == [
+        f"more than 50% of the torque is not explained for hip, knee; {tail}"
+    ]
     # What is hardly there cannot be explained, and need not be.
-    for signal, said in ((0.019, []), (0.021, [f"more than 50% is not explained of knee: {tail}"])):
+    for signal, said in ((0.019, []), (0.021, [f"more than 50% of the torque is not explained for knee; {tail}"])):
         assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
     found.base.robot.actuated = ()
     for count, names in (
@@ -344,7 +348,7 @@ def test_what_speaks_against_data() -> None:
         (7, "root 0, root 1, root 2, root 3, root 4, root 5 ..."),
     ):
         said = identifying.fit_warnings(found, validation([1.0] * count, [1.0] * count), extent)
-        assert said[1:] == [f"more than 50% is not explained of {names}: {tail}"]
+        assert said[1:] == [f"more than 50% of the torque is not explained for {names}; {tail}"]
 
 
 # -- options -------------------------------------------------------------------------------------------------------
@@ -415,9 +419,9 @@ def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, mon
         tell(Progress(10, 1200, 3.14159, 3725.4, 0))
         tell(Progress(10, None, 3.0, None, 0))
         raise ZeroDivisionError
-    none = {"total": None, "of": "?", "rate": "", "left": ""}
-    first = {"completed": 10, "total": 1200, "of": "1,200", "rate": "3.14/s", "left": "1:02:05 left"}
-    second = {"completed": 10, "total": None, "of": "?", "rate": "3/s", "left": ""}
+    none = {"total": None, "of": "?", "rate": "", "remaining": ""}
+    first = {"completed": 10, "total": 1200, "of": "1,200", "rate": "3.14/s", "remaining": "1:02:05 left"}
+    second = {"completed": 10, "total": None, "of": "?", "rate": "3/s", "remaining": ""}
     expected = [True, quiet, ("cases", none), "start", (7, first), "start", (7, second), "stop"]
     assert Display.made.pop().told == expected
 
@@ -617,7 +621,7 @@ def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monke
         done = CliRunner().invoke(
             app, ["excite", "arm", "--out", str(out), "--rate", str(rate), "--period", str(period)]
         )
-        assert ("are more than 1,000,000" in str(done.exception)) is not well
+        assert ("expected at most 1,000,000 samples" in str(done.exception)) is not well
 
 
 def test_a_preflight_is_told_address_port_and_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,8 +87,8 @@ def test_packets_that_are_none_are_refused() -> None:
             packets.decode_reading(bytes(damaged))
     for wrong, why in (
         (data[:-8], "expected kind 1"),
-        (data[:20], "shorter than a header"),
-        (b"UDP " + data[4:], "begins with"),
+        (data[:20], "expected at least a header"),
+        (b"UDP " + data[4:], "at the beginning"),
         (data[:4] + b"\x01" + data[5:], "version 1"),
         (Packets(8, 4).encode_reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
     ):

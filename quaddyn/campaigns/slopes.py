@@ -44,9 +44,7 @@ class SlopeCampaign(TrialCampaign):
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "gait of the robots"})
     friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "friction coefficients of the ground"})
-    speed: float = field(
-        default=DEFAULT_COMMAND_SPEED, metadata={"help": "commanded speed, varied by up to 20 % [sqrt(g l)]"}
-    )
+    speed: float = field(default=DEFAULT_COMMAND_SPEED, metadata={"help": "speed [sqrt(g l)], varied by up to 20 %"})
     seconds: float = field(
         default=20.0, metadata={"help": "duration of each run [s]; velocities are averaged over the second half"}
     )

@@ -48,8 +48,8 @@ def print_robots(rows: list[dict[str, object]]) -> None:
 def print_summary(verdicts: list[Verdict]) -> None:
     """Prints one line for each of several robots."""
     table = Table(title="the catalogue, validated and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "verdict", "warnings", "worst error", "algorithm"):
-        left = column in ("name", "verdict", "algorithm")
+    for column in ("name", "verdict", "warnings", "worst error", "in"):
+        left = column in ("name", "verdict", "in")
         table.add_column(column, no_wrap=column != "verdict", justify="left" if left else "right")
     for v in verdicts:
         if v.robot is None:

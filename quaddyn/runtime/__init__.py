@@ -1,4 +1,4 @@
-"""From controller to robot: one interface to plants, processes and robots, a loop that keeps time, safety, logs."""
+"""Execution of controllers on robots: interfaces to simulated and real robots, control loop, safety layer, logs."""
 
 from ..deprecation import renamed_names
 from .clock import Clock, ManualClock, SystemClock

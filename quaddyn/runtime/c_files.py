@@ -1,4 +1,4 @@
-"""`SourceFiles`: generated C99 files, and templates that they are made from."""
+"""`SourceFiles`: generated C99 files, and functions that fill their templates."""
 
 from __future__ import annotations
 
@@ -59,12 +59,15 @@ def fill_template(text: str, name: str, parts: Mapping[str, str]) -> str:
         parts: replacement of each placeholder.
     """
     parts = {"UPPER": name.upper(), "NAME": name, "VERSION": __version__} | dict(parts)
-    words = re.compile("|".join(sorted(parts, key=len, reverse=True)))
-    return words.sub(lambda found: parts[found[0]], text).encode("ascii", "backslashreplace").decode()
+    placeholders = re.compile("|".join(sorted(parts, key=len, reverse=True)))
+    return placeholders.sub(lambda match: parts[match[0]], text).encode("ascii", "backslashreplace").decode()
 
 
 def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:
-    """Returns compiled functions with the prefix of the export, so that two exports fit into one program."""
+    """Returns the C text of compiled functions with `prefix` replaced by that of the export, and a comment `about`.
+
+    Two exports can then be linked into one program.
+    """
     text = re.sub(rf"\b{prefix}_", f"{name}_core_", text)
     return f"/* {about} Written by quaddyn {__version__}; do not edit. */\n{text}"
 

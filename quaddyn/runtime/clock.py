@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 from ..errors import ArgumentError
 
-#: Of <time.h>: the monotonic clock, and deadlines instead of durations.
+#: Constants of <time.h>: identifier of the monotonic clock, and flag for absolute deadlines.
 CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1
 
 
@@ -32,6 +32,8 @@ class Clock(ABC):
 
 
 class _Timespec(ctypes.Structure):
+    """C structure ``timespec``."""
+
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
@@ -61,12 +63,13 @@ class SystemClock(Clock):
         whole = int(time)
         deadline = _Timespec(whole, int((time - whole) * 1e9))
         while self._nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(deadline), None) == errno.EINTR:
-            pass  # a signal; its handler runs before the next turn
+            pass  # interrupted by a signal, whose handler runs before the next iteration
 
 
 def _sleep_until(deadline: float) -> None:
-    while (left := deadline - time.monotonic()) > 0.0:
-        time.sleep(left)
+    """Sleeps until a time of the monotonic clock [s] by ``time.sleep``."""
+    while (remaining := deadline - time.monotonic()) > 0.0:
+        time.sleep(remaining)
 
 
 class ManualClock(Clock):

@@ -1,4 +1,4 @@
-"""`Controller`: base class of what a control loop calls, from sensor readings to motor commands."""
+"""`Controller`: base class of controllers, which map sensor readings to motor commands in a control loop."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Controller(StrictAttributes):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the controller has completed the present stage: the robot stands, or lies."""
+        """Whether the controller has completed the present stage: the robot has stood up, or lies on the ground."""
         return True
 
     @property
     def failure_reason(self) -> str:
-        """Why the controller has given up, for example after a fall; the loop then damps.  "" while it works."""
+        """Reason for which the controller has aborted, such as a fall; the loop then damps. "" while it works."""
         return ""
 
     def warmup(self) -> None:

@@ -1,4 +1,4 @@
-"""`export_estimator`: the state estimate as C99, to stand before an exported controller."""
+"""`export_estimator`: writes the base state estimator as C99, for use with an exported controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..wbc.export_data import StaticData
 from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
-/* NAME: where the base of ROBOT is and how it moves, from encoders, an IMU and standing feet. Written by quaddyn
+/* NAME: pose and velocity of the base of ROBOT, estimated from encoders, an IMU and stance feet. Written by quaddyn
    VERSION; do not edit.
 
    A contact-aided invariant extended Kalman filter; see quaddyn.estimation.BaseEstimator. SI units, radians;
@@ -49,25 +49,25 @@ extern const char *const NAME_feet[UPPER_NF];
 /* Start from a state. */
 void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV]);
 
-/* Start at rest above the origin, upright as gravity is felt, the lowest foot on height 0; better with the mean of some
-   readings of the accelerometer [m/s^2]. */
+/* Start at rest above the origin, with the vertical of the accelerometer and the lowest foot at height 0; preferably
+   with the mean of some readings of the accelerometer [m/s^2]. */
 void NAME_start(const double position[UPPER_NU], const double accelerometer[3]);
 
-/* One reading, so many periods after the one before, more than one where readings were lost: gyroscope [rad/s] and
-   accelerometer [m/s^2] in the IMU's axes; which feet stand. */
+/* Process one reading, `periods` after the previous one (more than 1 if readings were lost): gyroscope [rad/s] and
+   accelerometer [m/s^2] in IMU axes; standing: 1 for each stance foot. */
 void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
     const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods);
 
-/* The estimate: joints as they were read, the base's velocity in its own axes; its position may jump. */
+/* Get the estimate: measured joints, and the base with its velocity in base axes; the position may jump. */
 void NAME_state(double q[UPPER_NQ], double v[UPPER_NV]);
 
-/* The same, with a position that never jumps: to control by. */
+/* Get the estimate with a position that never jumps, for control. */
 void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV]);
 
-/* Whether a foot contradicted the estimate at the last reading. */
+/* Whether a stance foot was inconsistent with the estimate at the last reading. */
 int NAME_slips(int foot);
 
-/* (NX, NX) covariance of the errors of attitude, velocity, position, gyroscope's and accelerometer's bias and feet. */
+/* (NX, NX) covariance of the errors of attitude, velocity, position, gyroscope and accelerometer bias, and feet. */
 const double *NAME_covariance(void);
 
 #ifdef __cplusplus
@@ -102,7 +102,7 @@ MEMORY
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[UPPER_NF] = {FEET};
 
-/* Where joints are in q and v, and which turn without end: those are (cos, sin) in q. */
+/* Index of each joint in q and v; continuous joints are (cos, sin) in q. */
 static const int at[UPPER_NU] = {AT}, rate[UPPER_NU] = {RATE};
 static const unsigned char turning[UPPER_NU] = {TURNING};
 
@@ -168,7 +168,7 @@ void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU
         (IntVector){said, UPPER_NF}, periods);
 }
 
-/* What encoders tell of the state. */
+/* Write the measured joints into q and v. */
 static void joints(double *q, double *v)
 {
     for (int i = 7; i < UPPER_NQ; i++) {
@@ -206,18 +206,18 @@ const double *NAME_covariance(void)
 def export_estimator(
     estimator: BaseEstimator, folder: str | os.PathLike[str], *, name: str | None = None
 ) -> SourceFiles:
-    """Write a state estimate as C99: the robot's legs, the sensors' noise, and the filter in its present state.
+    """Writes a base state estimator as C99: leg kinematics, sensor noise, and the filter in its present state.
 
     Args:
-        estimator: better one that has not run yet, or after a `reset`.
-        folder: to write to; made if it is missing.
-        name: what files and functions begin with; ``ROBOT_estimator`` by default.
+        estimator: estimator, preferably before its first update or after a `reset`.
+        folder: folder to write to, created if it does not exist.
+        name: prefix of files and functions; None: ``ROBOT_estimator``.
 
     Returns:
-        What was written.
+        The written files.
 
     Raises:
-        ArgumentError: a name that is none to C.
+        ArgumentError: `name` is not a C identifier.
         OSError: a file cannot be written.
     """
     source = estimator_c(estimator, name=name)
@@ -226,7 +226,7 @@ def export_estimator(
 
 
 def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceFiles:
-    """`export_estimator` without writing; the same arguments and errors."""
+    """Returns the files of `export_estimator` without writing them; same arguments and errors."""
     if not isinstance(estimator, BaseEstimator):
         raise ArgumentTypeError(f"estimator: expected a BaseEstimator, got {type(estimator).__name__}")
     robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)

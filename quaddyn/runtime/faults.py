@@ -1,4 +1,4 @@
-"""`Fault`: reason for which the safety layer has stopped a robot."""
+"""`Fault`: reason for which the safety layer damps a robot, and the messages of all faults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     checks.TORQUE_LIMIT: ("torque limit", "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m"),
     checks.TORQUE_TRACKING_ERROR: (
         "motor does not follow",
-        "joint {joint}: the measured torque is {value:+.3g} N m off what was asked for, allowed are {allowed:.3g} N m",
+        "joint {joint}: the measured torque is {value:+.3g} N m off the command, allowed are {allowed:.3g} N m",
     ),
     checks.TEMPERATURE_LIMIT: (
         "temperature limit",
@@ -55,9 +55,9 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
         "command not a number",
         "joint {joint}: the command is NaN, infinite, or has a negative gain",
     ),
-    checks.ROBOT_STOP: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
+    checks.ROBOT_STOP: ("robot stopped", "the robot has damped its motors and waits for a command of damping: {what}"),
     checks.CONTROLLER_ABORT: ("controller gave up", "{what}"),
-    checks.MISSING_SENSOR: ("sensor missing", "there are no {kind} in the readings any more, as there were before"),
+    checks.MISSING_SENSOR: ("sensor missing", "the readings have no {kind} any more"),
 }
 #: Name of each optional sensor by its index.
 SENSOR_NAMES = {
@@ -79,7 +79,7 @@ class Fault:
     """First fault that the safety layer has detected; it stays until a reset.
 
     Attributes:
-        code: one of the fault codes in `quaddyn.runtime.safety_checks`.
+        code: identifier of the fault in `quaddyn.runtime.safety_checks`.
         name: short name, such as "encoder jumps".
         reason: message with joint and values.
         joint: name of the joint concerned; None if it concerns no joint.
@@ -110,11 +110,11 @@ class Fault:
             what: message of the component that raised the fault; "" for faults of the layer itself.
             time: time of detection [s].
         """
-        name, words = FAULT_TEXTS[code]
-        about = "{joint}" in words or "{sensor}" in words
-        joint = robot.actuated[index] if about and 0 <= index < robot.nu else None
+        name, message = FAULT_TEXTS[code]
+        has_joint = "{joint}" in message or "{sensor}" in message
+        joint = robot.actuated[index] if has_joint and 0 <= index < robot.nu else None
         angle, angle_allowed = (float(np.rad2deg(np.arccos(np.clip(x, -1.0, 1.0)))) for x in (value, allowed))
-        reason = words.format(
+        reason = message.format(
             joint=joint,
             sensor="the IMU" if joint is None else f"joint {joint}",
             value=value,

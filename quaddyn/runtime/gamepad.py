@@ -34,9 +34,10 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
         pad: a ``pygame.joystick.Joystick``; None: the first connected one (extra: gamepad).
         deadman_timeout: time with the hold button released after which a running robot lies down [s].
         max_velocity: velocity at full deflection: forward, leftward [m/s], yaw rate [rad/s].
-        buttons: numbers of the buttons "run", "lie down", "stop", "off", "reset", "hold"; missing ones as in `BUTTONS`.
-        axes: numbers of the axes "forward", "left", "turn", each negative when pushed forward or to the left; missing
-            ones as in `AXES`.
+        buttons: index of the buttons "run", "lie down", "stop", "off", "reset", "hold" by name; None, or missing names:
+            as in `BUTTONS`.
+        axes: index of the axes "forward", "left", "turn" by name, each negative when pushed forward or to the left;
+            None, or missing names: as in `AXES`.
 
     Raises:
         QuaddynError: no gamepad, or pygame is not installed.
@@ -56,53 +57,55 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
         super().__init__(deadman_timeout=deadman_timeout)
         for what, given, known in (("buttons", buttons, BUTTONS), ("axes", axes, AXES)):
             if unknown := sorted(set(given or {}) - set(known)):
-                raise ArgumentError(f"{what}: unknown {unknown}; known: {', '.join(known)}")
+                raise ArgumentError(f"{what}: expected names among {', '.join(known)}, got {unknown}")
         if len(max_velocity) != 3 or not all(check_number("max_velocity", x) > 0.0 for x in max_velocity):
             raise ArgumentError(f"max_velocity: expected three positive numbers, got {max_velocity}")
         self.max_velocity, self.buttons, self.axes = max_velocity, BUTTONS | (buttons or {}), AXES | (axes or {})
-        self._pump: Any = None
+        self._update_pad: Any = None
         if pad is None:
-            pad, self._pump = _first_pad()
-        self._pad, self._before, self._running = pad, dict.fromkeys(self.buttons, True), False
+            pad, self._update_pad = _first_pad()
+        self._pad, self._previous_buttons, self._is_running = pad, dict.fromkeys(self.buttons, True), False
 
     def read_device(self, now: float) -> None:
-        """Reads the gamepad; a disconnected one counts as released."""
-        if self._pump is not None:
-            self._pump()
+        """Reads the gamepad; all buttons of a disconnected one are released."""
+        if self._update_pad is not None:
+            self._update_pad()
         try:
-            down = {name: bool(self._pad.get_button(number)) for name, number in self.buttons.items()}
-            ways = [self._pad.get_axis(self.axes[name]) for name in ("forward", "left", "turn")]
+            is_pressed = {name: bool(self._pad.get_button(number)) for name, number in self.buttons.items()}
+            deflections = [self._pad.get_axis(self.axes[name]) for name in ("forward", "left", "turn")]
         except Exception:  # pygame.error of a disconnected pad
-            down, ways = dict.fromkeys(self.buttons, False), [0.0, 0.0, 0.0]
-        pressed = {name for name in down if down[name] and not self._before[name]}
-        self._before = down
-        if down["stop"]:
+            is_pressed, deflections = dict.fromkeys(self.buttons, False), [0.0, 0.0, 0.0]
+        newly_pressed = {name for name in is_pressed if is_pressed[name] and not self._previous_buttons[name]}
+        self._previous_buttons = is_pressed
+        if is_pressed["stop"]:
             self.emergency_stop("gamepad")
-        if "reset" in pressed:
+        if "reset" in newly_pressed:
             self.reset()
-            self._running = False
-        if "lie down" in pressed or "off" in pressed:
-            (self.power_off if "off" in pressed else self.damp)()
-            self._running = False
-        elif "run" in pressed and down["hold"]:
-            self._running = True
-        if self._running and down["hold"]:
+            self._is_running = False
+        if "lie down" in newly_pressed or "off" in newly_pressed:
+            (self.power_off if "off" in newly_pressed else self.damp)()
+            self._is_running = False
+        elif "run" in newly_pressed and is_pressed["hold"]:
+            self._is_running = True
+        if self._is_running and is_pressed["hold"]:
             x, y, turn = (
-                -most * (w if abs(w) > DEAD_ZONE else 0.0) for w, most in zip(ways, self.max_velocity, strict=True)
+                -limit * (deflection if abs(deflection) > DEAD_ZONE else 0.0)
+                for deflection, limit in zip(deflections, self.max_velocity, strict=True)
             )
             self.walk((x, y, turn))
-        elif self._running:
+        elif self._is_running:
             self._velocity = (0.0, 0.0, 0.0)
-            if now - self._heard > self.deadman_timeout:  # "run" must be pressed again
-                self._running = False
+            if now - self._last_input_time > self.deadman_timeout:  # "run" must be pressed again
+                self._is_running = False
 
 
 def _first_pad() -> tuple[Pad, Any]:
+    """Returns the first connected gamepad, and the function that updates its state."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # opens no window
     try:
         import pygame
     except ImportError:
-        raise QuaddynError("pygame is not installed; pip install 'quaddyn[gamepad]' brings it") from None
+        raise QuaddynError("pygame is not installed; install it with: pip install 'quaddyn[gamepad]'") from None
     pygame.display.init()
     pygame.joystick.init()
     if not pygame.joystick.get_count():

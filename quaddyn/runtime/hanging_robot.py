@@ -29,10 +29,11 @@ class _HangingState(Observable):
 
     def __init__(self, robot: Robot, plant: Simulation) -> None:
         self.robot, self.plant = robot, plant
-        self.rpy, self.turning = np.zeros(3), np.zeros(3)
+        self.rpy, self.rpy_rate = np.zeros(3), np.zeros(3)
 
     @property
     def q(self) -> Array:
+        """(nq,) configuration."""
         if self.robot.root == "fixed":
             return self.plant.q
         turn = pin.Quaternion(pin.rpy.rpyToMatrix(*self.rpy.tolist())).coeffs()
@@ -40,36 +41,41 @@ class _HangingState(Observable):
 
     @property
     def v(self) -> Array:
+        """(nv,) velocity."""
         if self.robot.root == "fixed":
             return self.plant.v
-        omega = pin.rpy.computeRpyJacobian(self.rpy, pin.LOCAL) @ self.turning
+        omega = pin.rpy.computeRpyJacobian(self.rpy, pin.LOCAL) @ self.rpy_rate
         return np.concatenate([np.zeros(3), omega, self.plant.v])
 
     @property
     def time(self) -> float:
+        """Time of the simulation [s]."""
         return self.plant.time
 
     @property
     def tau(self) -> Array:
+        """(nu,) torques of the motors [N m]."""
         return self.plant.tau
 
     @property
     def contact_forces(self) -> dict[str, Array]:
+        """Contact forces by foot; none in the air."""
         return {}
 
     @property
     def backlash_state(self) -> tuple[Array, Array] | None:
+        """Backlash state of the joints, see `Plant`."""
         return self.plant.backlash_state
 
 
 @renamed_attributes(obey="perform")
 class HangingRobot(SimulatedInterface, fixed=("plant",)):
-    """Simulated robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.
+    """Simulated robot whose trunk is held in the air, with joint stops; pass it as the clock of the loop, too.
 
     Tilting the trunk rotates the IMU only; the gravity load of the joints does not change.
 
     Args:
-        robot: with a free or a fixed root.
+        robot: robot with a free or a fixed root.
         dt: step of the simulation [s].
         sensors: sensors of `read`; None: `make_noisy_sensors`.
 
@@ -84,17 +90,17 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root == "planar":
-            raise ArgumentError("robot: a planar one cannot hang in a stand; load it with root='free'")
+            raise ArgumentError("robot: expected a free or fixed root, got planar; load it with root='free'")
         super().__init__(robot, make_noisy_sensors(robot) if sensors is None else sensors)
-        held = robot
+        fixed_robot = robot
         if robot.root == "free":
             record = to_record(robot)
-            held = from_record({**record, "root": "fixed", "q_home": record["q_home"][7:]})
-        self.plant = Simulation(held, dt=dt)
-        self._world = _HangingState(robot, self.plant)
-        self._goal = np.zeros(3)
+            fixed_robot = from_record({**record, "root": "fixed", "q_home": record["q_home"][7:]})
+        self.plant = Simulation(fixed_robot, dt=dt)
+        self._state = _HangingState(robot, self.plant)
+        self._target_rpy = np.zeros(3)
         effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, DEFAULT_STOP_TORQUE)
-        self._stop, self._lower, self._upper = (
+        self._stop_stiffness, self._lower, self._upper = (
             0.1 * effort / STOP_PENETRATION,
             robot.lower_position_limits,
             robot.upper_position_limits,
@@ -103,7 +109,7 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
     @property
     def simulator(self) -> Observable:
         """The state of the whole robot."""
-        return self._world
+        return self._state
 
     @property
     def step_time(self) -> float:
@@ -117,7 +123,7 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
             roll: roll angle [rad].
             pitch: pitch angle [rad].
         """
-        self._goal = np.array([check_number("roll", roll), check_number("pitch", pitch), 0.0])
+        self._target_rpy = np.array([check_number("roll", roll), check_number("pitch", pitch), 0.0])
 
     def perform(self, what: OperatorPrompt) -> None:
         """Performs the action that a preflight prompt requests from a person."""
@@ -131,11 +137,15 @@ class HangingRobot(SimulatedInterface, fixed=("plant",)):
 
     def step(self) -> None:
         """Advances the simulation by one step under the last command."""
-        world, dt = self._world, self.plant.dt
-        way = np.clip(self._goal - world.rpy, -LEAN_RATE * dt, LEAN_RATE * dt)
-        world.turning, world.rpy = way / dt, world.rpy + way
-        position = self._joints.of(world.q)
-        beyond = np.minimum(position - self._lower, 0.0) + np.maximum(position - self._upper, 0.0)
-        v = world.v[self.robot.actuated_index]
-        stop = np.where(beyond != 0.0, -self._stop * (beyond + 2.0 * STOP_PENETRATION * np.clip(v, -1.0, 1.0)), 0.0)
-        self.plant.step(self.commanded_torque() + stop)
+        state, dt = self._state, self.plant.dt
+        rotation = np.clip(self._target_rpy - state.rpy, -LEAN_RATE * dt, LEAN_RATE * dt)
+        state.rpy_rate, state.rpy = rotation / dt, state.rpy + rotation
+        position = self._joints.of(state.q)
+        penetration = np.minimum(position - self._lower, 0.0) + np.maximum(position - self._upper, 0.0)
+        v = state.v[self.robot.actuated_index]
+        stop_torque = np.where(
+            penetration != 0.0,
+            -self._stop_stiffness * (penetration + 2.0 * STOP_PENETRATION * np.clip(v, -1.0, 1.0)),
+            0.0,
+        )
+        self.plant.step(self.commanded_torque() + stop_torque)

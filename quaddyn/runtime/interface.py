@@ -30,15 +30,15 @@ class RobotInterface(StrictAttributes):
 
     @property
     def stop_reason(self) -> str:
-        """Why the robot's side has damped the motors on its own, as of the last `read`; "" while it follows commands.
+        """Reason for which the robot has damped its motors, as of the last `read`; "" while it follows commands.
 
-        A robot that has stopped accepts no command until one requests damping alone, or zero torque.
+        A robot that has stopped accepts no command until one requests only damping, or zero torque.
         """
         return ""
 
     @abstractmethod
     def write(self, command: MotorCommand) -> None:
-        """Sets the command that the motors follow from now on, unless the robot's side has stopped.
+        """Sets the command that the motors follow from now on, unless the robot has stopped.
 
         Raises:
             ArgumentError: a command of a wrong shape, or not finite.

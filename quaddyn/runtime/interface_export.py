@@ -1,4 +1,4 @@
-"""`export_interface`: packets and shared memory as C99, for programs that drive a robot in another process."""
+"""`export_interface`: writes packets and shared memory as C99, for programs that control a robot process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _HEADER = """\
    edit.
 
    Numbers are little-endian, as on the machine that this is compiled for. SI units, radians; joints in the order of
-   NAME_joints, feet in that of NAME_feet. What a sensor does not exist for is NaN. Packets are C99; what maps shared
-   memory is POSIX. */
+   NAME_joints, feet in that of NAME_feet. Values without a sensor are NaN. Packets need C99, shared memory
+   needs POSIX. */
 
 #ifndef UPPER_H
 #define UPPER_H
@@ -34,10 +34,10 @@ typedef struct {
     char magic[4];                        /* "QDRT" */
     uint16_t version, kind, joints, feet; /* VERSION_, a kind, NU, NF */
     uint32_t crc;                         /* CRC-32 of everything from number on */
-    uint64_t number;                      /* from 1, one more with every packet of its kind */
-    double time;    /* of a reading the robot's, of a command that of the reading it answers [s] */
-    uint64_t state; /* of a reading: 0 where the robot follows commands; otherwise it has damped its motors by itself,
-                       for the fault of this code, until a command asks for damping alone */
+    uint64_t number;                      /* sequence number from 1, by kind of packet */
+    double time;    /* of a reading: time of the robot; of a command: time of the reading it answers [s] */
+    uint64_t state; /* of a reading: 0 if the robot follows commands; otherwise code of the fault for which it has
+                       damped its motors, until a command requests only damping */
 } NAME_header;
 
 typedef struct {
@@ -51,13 +51,13 @@ typedef struct {
     double temperature[UPPER_NU]; /* [degrees Celsius] */
 } NAME_reading;
 
-/* Every motor does tau + stiffness (position - q) + damping (velocity - v) until the next command. */
+/* The torque of every motor is tau + stiffness (position - q) + damping (velocity - v) until the next command. */
 typedef struct {
     NAME_header header;
     double tau[UPPER_NU], position[UPPER_NU], velocity[UPPER_NU], stiffness[UPPER_NU], damping[UPPER_NU];
 } NAME_command;
 
-/* A mapped file of the robot's process. */
+/* Mapped file of the robot process. */
 typedef struct {
     void *map;
     uint64_t written; /* number of the last command */
@@ -71,21 +71,20 @@ extern "C" {
 extern const char *const NAME_joints[UPPER_NU];
 extern const char *const NAME_feet[UPPER_FEET];
 
-/* Fill in the header of a command: its number, one more than that of the last, and the time of what it answers. */
+/* Fill in the header of a command: its number, one more than the last one, and the time of the reading it answers. */
 void NAME_seal(NAME_command *command, uint64_t number, double time);
 
-/* Whether bytes, as of a datagram, are a whole reading of this robot, with a time stamp that is finite and not
-   negative. */
+/* Whether bytes, such as a datagram, are a complete reading of this robot, with a finite time stamp of 0 or more. */
 int NAME_valid(const void *bytes, size_t size);
 
-/* Map the file of a robot's process: 0, or -1 where there is none of this robot, or one that other users could have put
-   there or write to: a symbolic link, of another user, of a mode such as 0666. errno may say why. */
+/* Map the file of a robot process. Returns 0, or -1 if there is no such file of this robot, or if other users could
+   have created it or can write to it: a symbolic link, another owner, or a mode such as 0666. errno may have the reason. */
 int NAME_open(NAME_memory *memory, const char *path);
 
-/* Copy the newest reading: 1, or 0 where none has come yet. The same number as before: there is no newer one. */
+/* Copy the newest reading. Returns 1, or 0 if there is none yet. An unchanged number means that it is not new. */
 int NAME_read(const NAME_memory *memory, NAME_reading *reading);
 
-/* Seal a command and hand it over; time is that of the reading it answers. */
+/* Fill in the header of a command and publish it; time is that of the reading it answers. */
 void NAME_write(NAME_memory *memory, NAME_command *command, double time);
 
 /* Unmap the file. */
@@ -111,13 +110,13 @@ _SOURCE = """\
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where things are in the file: see quaddyn.runtime.shared_memory. */
+/* Layout of the file: see quaddyn.runtime.shared_memory. */
 enum { SLOTS = SLOTS_, NEWEST = NEWEST_, BEGIN = BEGIN_, HEAD = HEAD_, SIZE = SIZE_, TRIES = TRIES_, SIGNED = 16 };
 
-/* What the file begins with. */
+/* Beginning of the file. */
 static const unsigned char head[HEAD] = {HEAD_BYTES};
 
-/* Structures have no gaps, or this does not compile. */
+/* Compilation fails if structures have padding. */
 typedef char reading_without_gaps[sizeof(NAME_reading) == READING_SIZE_ ? 1 : -1];
 typedef char command_without_gaps[sizeof(NAME_command) == COMMAND_SIZE_ ? 1 : -1];
 
@@ -170,7 +169,7 @@ int NAME_valid(const void *bytes, size_t size)
         && header.crc == crc32((const unsigned char *)bytes + SIGNED, size - SIGNED);
 }
 
-/* The newest number of a ring, 0 of readings and 1 of commands: one writer each, and readers trust the CRC alone. */
+/* Number of the newest packet of a ring (0: readings, 1: commands); each has one writer, and readers check the CRC. */
 static volatile uint64_t *newest(const NAME_memory *memory, int ring)
 {
     return (volatile uint64_t *)((char *)memory->map + NEWEST) + ring;
@@ -224,7 +223,7 @@ void NAME_write(NAME_memory *memory, NAME_command *command, double time)
     char *begin = (char *)memory->map + BEGIN + SLOTS * sizeof(NAME_reading);
     memcpy(begin + (number % SLOTS) * sizeof *command, command, sizeof *command);
 #if defined(__GNUC__)
-    __sync_synchronize(); /* the packet before its number */
+    __sync_synchronize(); /* write the packet before its number */
 #endif
     *newest(memory, 1) = number;
 }
@@ -238,18 +237,18 @@ void NAME_close(NAME_memory *memory)
 
 
 def export_interface(robot: Robot, folder: str | os.PathLike[str], *, name: str | None = None) -> SourceFiles:
-    """Write as C99 how readings and commands of a robot look, and what shares them with another process.
+    """Writes the packets of readings and commands of a robot, and access to its shared memory, as C99.
 
     Args:
-        robot: whose joints and feet these are.
-        folder: to write to; made if it is missing.
-        name: what files and functions begin with; ``ROBOT_interface`` by default.
+        robot: robot with the joints and feet of the packets.
+        folder: folder to write to, created if it does not exist.
+        name: prefix of files and functions; None: ``ROBOT_interface``.
 
     Returns:
-        What was written.
+        The written files.
 
     Raises:
-        ArgumentError: a name that is none to C.
+        ArgumentError: `name` is not a C identifier.
         OSError: a file cannot be written.
     """
     source = interface_c(robot, name=name)
@@ -258,7 +257,7 @@ def export_interface(robot: Robot, folder: str | os.PathLike[str], *, name: str 
 
 
 def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
-    """`export_interface` without writing; the same arguments and errors."""
+    """Returns the files of `export_interface` without writing them; same arguments and errors."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     name = validate_c_name(name, f"{robot.name}_interface")
@@ -286,7 +285,7 @@ def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
     header, source = _HEADER, _SOURCE
     if nf:
         header, source = header.replace("UPPER_FEET", "UPPER_NF"), source.replace("UPPER_FEET", "UPPER_NF")
-    else:  # C has no arrays of nothing
+    else:  # C has no arrays of size 0
         lines = [line for line in header.splitlines(keepends=True) if "UPPER_FEET" not in line]
         header = "".join(lines).replace("joints and of the feet", "joints")
         source = "".join(line for line in source.splitlines(keepends=True) if "UPPER_FEET" not in line)

@@ -65,12 +65,12 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
         import termios
         import tty
 
-        before = termios.tcgetattr(self._file)
+        previous_attributes = termios.tcgetattr(self._file)
         tty.setcbreak(self._file)
         try:
             yield self
         finally:
-            termios.tcsetattr(self._file, termios.TCSADRAIN, before)
+            termios.tcsetattr(self._file, termios.TCSADRAIN, previous_attributes)
 
     def read_device(self, now: float) -> None:
         """Handles the keys that have arrived."""
@@ -94,10 +94,11 @@ class KeyboardOperator(Operator, fixed=("velocity_step", "max_velocity")):
         elif key == "z":
             self.reset()
         elif key in DIRECTIONS:
-            way = zip(self._velocity, DIRECTIONS[key], self.velocity_step, self.max_velocity, strict=True)
-            x, y, turn = (min(max(v + sign * step, -most), most) for v, sign, step, most in way)
+            components = zip(self._velocity, DIRECTIONS[key], self.velocity_step, self.max_velocity, strict=True)
+            x, y, turn = (min(max(v + sign * step, -limit), limit) for v, sign, step, limit in components)
             self._set_velocity((x, y, turn))
 
     def _set_velocity(self, velocity: tuple[float, float, float]) -> None:
-        if self._goal is Stage.RUN:  # a direction key does not make the robot stand up
+        """Sets the velocity of a walking robot; has no effect in other stages."""
+        if self._target_stage is Stage.RUN:  # a direction key does not make the robot stand up
             self.walk(velocity)

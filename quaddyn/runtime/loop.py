@@ -53,10 +53,11 @@ class LoopTick:
         request: request of the operator.
         controller_command: command of the controller; damping or zero in stages without the controller.
         command: command that was written.
-        fault: latched fault, or None.
+        fault: latched fault; None without one.
         was_reset: whether the controller was reset at this tick.
         status: status of the controller.
-        estimated_state: (q, v) as the controller estimates it, or None.
+        estimated_state: configuration q (nq,) and velocity v (nv,) that the controller estimated; None without an
+            estimate.
     """
 
     number: int
@@ -104,7 +105,7 @@ class LoopReport:
 
 @renamed_attributes(end="request_stop")
 class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "operator", "safety", "clock", "overrun")):
-    """Runs a controller on a robot at absolute deadlines, with the safety layer in between.
+    """Control loop: runs a controller on a robot at absolute deadlines, and filters its commands by the safety layer.
 
     Everything is compiled and the controller computes trial ticks before the first command is written.  The last
     command of a run is damping, also after an exception or Ctrl-C.
@@ -145,48 +146,53 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         self.interface, self.controller, self.dt = interface, controller, check_number("dt", controller.dt)
         self.operator = Operator() if operator is None else operator
         self.safety = Safety(interface.robot, dt=self.dt) if safety is None else safety
-        for name, part in (("controller", controller), ("safety", self.safety)):
-            if part.robot is not interface.robot:
+        for name, component in (("controller", controller), ("safety", self.safety)):
+            if component.robot is not interface.robot:
                 raise ArgumentError(
                     f"{name}: belongs to another robot than the interface; load the robot once and pass the same Robot"
                 )
         if self.safety.dt != self.dt:
-            raise ArgumentError(f"safety: of period {self.safety.dt:g} s, the controller's is {self.dt:g} s")
+            raise ArgumentError(
+                f"safety: expected the period of the controller, {self.dt:g} s, got {self.safety.dt:g} s"
+            )
         if overrun not in [each.value for each in OverrunPolicy]:
             raise ArgumentError(f"overrun: expected one of repeat, decay, stop, got {overrun!r}")
         if not decay_ticks >= 1:
             raise ArgumentError(f"decay_ticks: expected 1 or more missed deadlines, got {decay_ticks}")
         self.clock, self.overrun = SystemClock() if clock is None else clock, OverrunPolicy(overrun)
-        step = self.clock.step_time
-        nearest = max(round(self.dt / step), 1) * step if step > 0.0 else self.dt
+        clock_step = self.clock.step_time
+        nearest = max(round(self.dt / clock_step), 1) * clock_step if clock_step > 0.0 else self.dt
         if abs(nearest - self.dt) > 1e-6 * self.dt:
             raise ArgumentError(
-                f"controller: its period of {self.dt:g} s is not a multiple of the clock's step of {step:g} s, "
+                f"controller: its period of {self.dt:g} s is not a multiple of the clock's step of {clock_step:g} s, "
                 f"so that ticks cannot be aligned; construct it with dt={nearest:g}"
             )
-        self._decay, self._real_time, self._recorder = int(decay_ticks), real_time or RealTimeOptions(), recorder
-        self._machine, self._damp = StageMachine(), MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
-        self._off = MotorCommand.zero(interface.robot.nu)
-        self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
-        self._stamps = TimeStampFilter(bounded=True)
+        self._decay_ticks, self._real_time, self._recorder = int(decay_ticks), real_time or RealTimeOptions(), recorder
+        self._stage_machine, self._damping_command = (
+            StageMachine(),
+            MotorCommand.from_damping(self.safety.limit_arrays.fault_damping),
+        )
+        self._zero_command = MotorCommand.zero(interface.robot.nu)
+        self._pending_overruns, self._stop_requested, self._is_warm, self._next_deadline = 0.0, False, False, -np.inf
+        self._time_stamp_filter = TimeStampFilter(bounded=True)
         self.recording_error: Exception | None = None
 
     @property
     def stage(self) -> Stage:
         """Present stage."""
-        return self._machine.stage
+        return self._stage_machine.stage
 
     def request_stop(self) -> None:
         """Ends the run after the present tick; may be called from any thread."""
-        self._ending = True
+        self._stop_requested = True
 
     def run(self, seconds: float = np.inf) -> LoopReport:
         """Runs for a time or until `request_stop`; may be called again.
 
         A run that starts within one period of the end of the last one by the loop's clock, as with a simulated robot,
-        whose time stands still between runs, continues it.  Otherwise the motors were damped in between, by the last
+        whose time does not advance between runs, continues it. Otherwise the motors were damped in between, by the last
         command and then by the watchdog of the robot, so that this run starts with damping; if the operator requests
-        RUN, the robot stands up again as soon as the robot's side follows commands.  A fault stays until a reset.
+        RUN, the robot stands up again as soon as it follows commands.  A fault stays until a reset.
 
         Args:
             seconds: duration by the loop's clock [s]; infinite by default.
@@ -196,98 +202,116 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         """
         if not check_number("seconds", seconds) > 0.0:
             raise ArgumentError(f"seconds: expected a positive time [s], got {seconds}")
-        if not self._warm:  # once, since it may reset the controller
+        if not self._is_warm:  # once, since it may reset the controller
             self.controller.warmup()
             self.safety.warmup()
-            self._warm = True
+            self._is_warm = True
         statistics, dt = LoopStatistics.empty(), self.dt
         count = np.inf if np.isinf(seconds) else max(1, round(seconds / dt))
-        self._ending = False
-        with self._real_time.applied() as said:
+        self._stop_requested = False
+        with self._real_time.applied() as real_time_results:
             last = self.interface.read()  # an exception here occurs before anything is written
             start = self._first_deadline(self.clock.now())
-            before, k = start - dt, 0
+            previous_start, k = start - dt, 0
             try:
-                while k < count and not self._ending:
+                while k < count and not self._stop_requested:
                     deadline = start + k * dt
                     self.clock.sleep_until(deadline)
-                    begun = self.clock.now()
-                    last = self._tick(k, deadline, begun, last, statistics)
-                    ended = self.clock.now()
+                    start_time = self.clock.now()
+                    last = self._tick(k, deadline, start_time, last, statistics)
+                    end_time = self.clock.now()
                     statistics.ticks += 1
-                    statistics.period.add(begun - before)
-                    statistics.latency.add(begun - deadline)
-                    statistics.compute.add(ended - begun)
-                    before, k = begun, k + 1
-                    missed = int((ended - deadline) / dt + 1e-9)
-                    self._handle_overrun(missed, statistics)
-                    k += max(0, missed - 1)
+                    statistics.period.add(start_time - previous_start)
+                    statistics.latency.add(start_time - deadline)
+                    statistics.compute.add(end_time - start_time)
+                    previous_start, k = start_time, k + 1
+                    n_missed = int((end_time - deadline) / dt + 1e-9)
+                    self._handle_overrun(n_missed, statistics)
+                    k += max(0, n_missed - 1)
             finally:
-                self._due = start + k * dt
-                self._write(self._off if self.stage is Stage.OFF else self._damp, statistics)
-        return LoopReport(statistics, self.stage, self.safety.fault, said)
+                self._next_deadline = start + k * dt
+                self._write(self._zero_command if self.stage is Stage.OFF else self._damping_command, statistics)
+        return LoopReport(statistics, self.stage, self.safety.fault, real_time_results)
 
     def _first_deadline(self, now: float) -> float:
         """Returns the first deadline of a run: the next one of the last run, or now if that has passed."""
-        if now <= self._due + self.dt:
-            return self._due
+        if now <= self._next_deadline + self.dt:
+            return self._next_deadline
         if self.stage.is_controlled:
-            self._machine.stage = Stage.DAMP
+            self._stage_machine.stage = Stage.DAMP
         return now
 
     # -- parts of a tick ---------------------------------------------------------------------------------------
     def _tick(
-        self, k: int, deadline: float, begun: float, last: Measurement, statistics: LoopStatistics
+        self, k: int, deadline: float, start_time: float, last: Measurement, statistics: LoopStatistics
     ) -> Measurement:
+        """Performs one tick, from reading to writing, and returns the reading that was used."""
         try:
             measurement = self.interface.read()
         except Exception:
             statistics.read_failures += 1
             measurement = last  # the safety layer checks its age
-        if not self._stamps.accept(measurement.time, begun):
+        if not self._time_stamp_filter.accept(measurement.time, start_time):
             statistics.read_failures += int(measurement.time != last.time)
             measurement = last
-        request = self.operator.poll(begun)
+        request = self.operator.poll(start_time)
         if request.reset_fault:
             self.safety.reset()
-            self._late = 0.0
+            self._pending_overruns = 0.0
         if request.stop_reason:
             self.safety.raise_fault(checks.OPERATOR_STOP, f": {request.stop_reason}")
-        before, stopped = self._machine.stage, self.interface.stop_reason
-        if stopped and before.is_controlled:
-            self.safety.raise_fault(checks.ROBOT_STOP, stopped)
+        previous_stage, robot_stop_reason = self._stage_machine.stage, self.interface.stop_reason
+        if robot_stop_reason and previous_stage.is_controlled:
+            self.safety.raise_fault(checks.ROBOT_STOP, robot_stop_reason)
         # A robot that has stopped accepts commands again only after damping.
         goal = (
             Stage.DAMP
-            if stopped and not before.is_controlled and request.target_stage is Stage.RUN
+            if robot_stop_reason and not previous_stage.is_controlled and request.target_stage is Stage.RUN
             else request.target_stage
         )
         fault = self.safety.fault is not None or bool(request.stop_reason)
-        stage = self._machine.advance(goal, is_settled=self._is_settled(), fault=fault)
-        anew = stage is Stage.STAND_UP and before is Stage.DAMP
-        wanted = self._controller_command(measurement, stage, request, anew)
-        report = self.safety.filter_command(measurement, self._decay_to_damping(wanted), now=begun)
-        command = self._off if stage is Stage.OFF and report.fault is None else report.command
+        stage = self._stage_machine.advance(goal, is_settled=self._is_settled(), fault=fault)
+        needs_reset = stage is Stage.STAND_UP and previous_stage is Stage.DAMP
+        controller_command = self._controller_command(measurement, stage, request, needs_reset)
+        report = self.safety.filter_command(measurement, self._decay_to_damping(controller_command), now=start_time)
+        command = self._zero_command if stage is Stage.OFF and report.fault is None else report.command
         if report.fault is not None:
-            self._machine.advance(request.target_stage, is_settled=True, fault=True)
+            self._stage_machine.advance(request.target_stage, is_settled=True, fault=True)
         self._write(command, statistics)
         if self._recorder is not None:
-            parts = k, deadline, begun, measurement, stage, request, wanted, command, report.fault, anew
+            fields = (
+                k,
+                deadline,
+                start_time,
+                measurement,
+                stage,
+                request,
+                controller_command,
+                command,
+                report.fault,
+                needs_reset,
+            )
             try:
-                told = (self.controller.status, self.controller.estimated_state) if stage.is_controlled else ("", None)
-                self._recorder.record(LoopTick(*parts, *told))
+                controller_state = (
+                    (self.controller.status, self.controller.estimated_state) if stage.is_controlled else ("", None)
+                )
+                self._recorder.record(LoopTick(*fields, *controller_state))
             except Exception as error:
                 self.recording_error, self._recorder = error, None
         return measurement
 
     def _is_settled(self) -> bool:
-        return self.controller.is_settled if self._machine.stage.is_controlled else True
+        """Returns whether the present stage is completed."""
+        return self.controller.is_settled if self._stage_machine.stage.is_controlled else True
 
-    def _controller_command(self, measurement: Measurement, stage: Stage, request: Request, anew: bool) -> MotorCommand:
+    def _controller_command(
+        self, measurement: Measurement, stage: Stage, request: Request, needs_reset: bool
+    ) -> MotorCommand:
+        """Returns the command of the controller; damping or zero torque in stages without it and after a failure."""
         if not stage.is_controlled:
-            return self._off if stage is Stage.OFF else self._damp
+            return self._zero_command if stage is Stage.OFF else self._damping_command
         try:
-            if anew:
+            if needs_reset:
                 self.controller.reset(measurement)
             command = self.controller.compute(measurement, stage, request.velocity)
             if failure := self.controller.failure_reason:
@@ -295,31 +319,36 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             return command
         except Exception as error:
             self.safety.raise_fault(checks.CONTROLLER_FAILURE, f"{type(error).__name__}: {error}")
-            return self._damp
+            return self._damping_command
 
     def _decay_to_damping(self, command: MotorCommand) -> MotorCommand:
         """Returns the command blended into damping in proportion to the missed deadlines."""
-        if self._late <= 0.0 or self.overrun is not OverrunPolicy.DECAY:
+        if self._pending_overruns <= 0.0 or self.overrun is not OverrunPolicy.DECAY:
             return command
-        share = max(0.0, 1.0 - self._late / self._decay)
-        damping = share * command.damping + (1.0 - share) * self._damp.damping
-        velocity = np.where(damping > 0.0, share * command.damping / np.maximum(damping, 1e-12), 0.0) * command.velocity
-        return MotorCommand(share * command.tau, command.position, velocity, share * command.stiffness, damping)
+        fraction = max(0.0, 1.0 - self._pending_overruns / self._decay_ticks)
+        damping = fraction * command.damping + (1.0 - fraction) * self._damping_command.damping
+        velocity = (
+            np.where(damping > 0.0, fraction * command.damping / np.maximum(damping, 1e-12), 0.0) * command.velocity
+        )
+        return MotorCommand(fraction * command.tau, command.position, velocity, fraction * command.stiffness, damping)
 
-    def _handle_overrun(self, missed: int, statistics: LoopStatistics) -> None:
+    def _handle_overrun(self, n_missed: int, statistics: LoopStatistics) -> None:
         """Applies the overrun policy after a tick that missed this number of deadlines."""
-        if missed < 1:
-            self._late = max(0.0, self._late - 1.0)
+        if n_missed < 1:
+            self._pending_overruns = max(0.0, self._pending_overruns - 1.0)
             return
         statistics.overruns += 1
-        statistics.missed_deadlines += missed
-        self._late += missed
-        if self.overrun is OverrunPolicy.STOP or (self.overrun is OverrunPolicy.DECAY and self._late >= self._decay):
+        statistics.missed_deadlines += n_missed
+        self._pending_overruns += n_missed
+        if self.overrun is OverrunPolicy.STOP or (
+            self.overrun is OverrunPolicy.DECAY and self._pending_overruns >= self._decay_ticks
+        ):
             self.safety.raise_fault(
-                checks.CONTROLLER_OVERRUN, f"{missed} deadlines missed in one tick of {self.dt:g} s"
+                checks.CONTROLLER_OVERRUN, f"{n_missed} deadlines missed in one tick of {self.dt:g} s"
             )
 
     def _write(self, command: MotorCommand, statistics: LoopStatistics) -> None:
+        """Writes a command; an exception becomes a fault."""
         try:
             self.interface.write(command)
         except Exception as error:

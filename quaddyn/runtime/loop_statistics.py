@@ -1,4 +1,4 @@
-"""`LoopStatistics`: histograms of a loop's times, in memory that does not grow."""
+"""`LoopStatistics`: histograms of the times of a control loop, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 from ..deprecation import renamed_fields, renamed_parameters
 
-#: Width of a bin [s], and how many there are: up to 20 ms one by one, beyond that in one more.
-BIN, BINS = 1e-6, 20_000
+#: Width of a bin [s], and number of bins up to 20 ms; one more bin has all longer times.
+BIN_WIDTH, N_BINS = 1e-6, 20_000
 
 
 class Histogram:
     """Histogram of times with bins of 1 us; quantiles are exact to a bin, the largest time exactly.
 
     Attributes:
-        counts: (BINS + 1,) counts by bin; the last bin has all longer times.
+        counts: (N_BINS + 1,) counts by bin; the last bin has all longer times.
         total: number of times.
         largest: largest time [s].
     """
 
     def __init__(self) -> None:
-        self.counts: NDArray[np.int64] = np.zeros(BINS + 1, dtype=np.int64)
+        self.counts: NDArray[np.int64] = np.zeros(N_BINS + 1, dtype=np.int64)
         self.total, self.largest, self._sum = 0, 0.0, 0.0
 
     def add(self, seconds: float) -> None:
-        """Adds a time [s]; a negative one counts as 0."""
-        bin_ = int(seconds / BIN)
-        self.counts[min(max(bin_, 0), BINS)] += 1
+        """Adds a time [s]; negative times are counted in the first bin."""
+        bin_ = int(seconds / BIN_WIDTH)
+        self.counts[min(max(bin_, 0), N_BINS)] += 1
         self.total += 1
         self._sum += seconds
         if seconds > self.largest:
@@ -45,9 +45,9 @@ class Histogram:
         """Returns the quantile of the times at a fraction from 0 to 1, to the upper end of a bin [s]; 0 if empty."""
         if not self.total:
             return 0.0
-        wanted = min(max(int(np.ceil(fraction * self.total)), 1), self.total)
-        bin_ = int(np.searchsorted(np.cumsum(self.counts), wanted))
-        return self.largest if bin_ >= BINS else min((bin_ + 1) * BIN, self.largest)
+        rank = min(max(int(np.ceil(fraction * self.total)), 1), self.total)
+        bin_ = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return self.largest if bin_ >= N_BINS else min((bin_ + 1) * BIN_WIDTH, self.largest)
 
 
 @renamed_fields(missed="missed_deadlines")

@@ -26,7 +26,7 @@ FLOAT = np.dtype(np.float64)
 )
 @dataclass(frozen=True, slots=True, eq=False)
 class MotorCommand(FrozenArrays):
-    """Command that every motor follows until the next one: ``tau + kp (q* - q) + kd (v* - v)``, within its own limits.
+    """Command of all motors until the next one: torque ``tau + kp (q* - q) + kd (v* - v)``, within the motor limits.
 
     The order is that of torques, ``robot.actuated``.  The constructor does not validate, since loops make one command
     per tick; receivers call `validated`.
@@ -47,10 +47,10 @@ class MotorCommand(FrozenArrays):
 
     @classmethod
     def from_torques(cls, tau: Numbers) -> MotorCommand:
-        """Returns a command of torques (nu,) alone [N m]."""
+        """Returns a command of torques (nu,) [N m] without PD terms."""
         tau = frozen(tau)
-        none = frozen(np.zeros(len(tau)))
-        return cls(tau, none, none, none, none)
+        zero = frozen(np.zeros(len(tau)))
+        return cls(tau, zero, zero, zero, zero)
 
     @classmethod
     def zero(cls, nu: int) -> MotorCommand:
@@ -61,8 +61,8 @@ class MotorCommand(FrozenArrays):
     def from_damping(cls, damping: Numbers) -> MotorCommand:
         """Returns a command of pure damping (nu,) [N m s/rad]."""
         damping = frozen(damping)
-        none = frozen(np.zeros(len(damping)))
-        return cls(none, none, none, none, damping)
+        zero = frozen(np.zeros(len(damping)))
+        return cls(zero, zero, zero, zero, damping)
 
     @classmethod
     def from_targets(
@@ -84,16 +84,18 @@ class MotorCommand(FrozenArrays):
         Raises:
             ArgumentError: names the invalid field.
         """
-        parts = self.tau, self.position, self.velocity, self.stiffness, self.damping
-        if all([type(x) is np.ndarray and x.dtype is FLOAT and x.shape == (nu,) for x in parts]):
-            flat = np.concatenate(parts)
+        fields = self.tau, self.position, self.velocity, self.stiffness, self.damping
+        if all([type(x) is np.ndarray and x.dtype is FLOAT and x.shape == (nu,) for x in fields]):
+            flat = np.concatenate(fields)
             if math.isfinite(np.vdot(flat, flat)) and min(flat[3 * nu :].tolist(), default=0.0) >= 0.0:
                 return self  # fast path of every tick; an invalid command is diagnosed below
-        made = {name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in self.__slots__}
+        vectors = {
+            name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in self.__slots__
+        }
         for name in ("stiffness", "damping"):
-            if (made[name] < 0.0).any():
-                raise ArgumentError(f"{name}: expected gains of 0 or more, got {made[name].min():g}")
-        return MotorCommand(**made)
+            if (vectors[name] < 0.0).any():
+                raise ArgumentError(f"{name}: expected gains of 0 or more, got {vectors[name].min():g}")
+        return MotorCommand(**vectors)
 
     @renamed_parameters(turning="is_continuous")
     def compute_torque(self, position: Array, velocity: Array, is_continuous: NDArray[np.bool_] | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""`MujocoInterface`: any MuJoCo model and data as a robot, by the names of its joints."""
+"""`MujocoInterface`: access to a robot in an existing MuJoCo model, by the names of its joints."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from ..urdf.tree import Array, frozen
 from .motor_command import MotorCommand
 from .simulated_interface import SimulatedInterface
 
-#: How far joints may lie from where the robot has them, as a share of its size, and how far axes may turn (cosine).
-MISPLACED, TURNED = 0.05, 0.95
+#: Maximum position error of a joint, divided by the size of the robot, and minimum cosine of the angle between axes.
+MAX_POSITION_ERROR, MIN_AXIS_COSINE = 0.05, 0.95
 
 
 class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "base", "prefix")):
-    """A MuJoCo model and data of one's own as a robot: state, sensors and motors in quaddyn's order and conventions.
+    """Robot in an MjModel and MjData of the user: state, sensors and motors in the order and conventions of quaddyn.
 
-    Joints are found by name, in whatever order the model has them, beside whatever else is in it.  MuJoCo's
-    conventions stay inside: quaternions with w first, a base velocity in world axes, angles for continuous joints, and
-    coordinates that are not zero where the robot's are (``qpos0``, from ``ref`` in MJCF).
+    Joints are found by name, in any order, and the model may have other bodies.  The conventions of MuJoCo are
+    converted: quaternions with w first, a base velocity in world axes, angles for continuous joints, and
+    joint coordinates with another zero (``qpos0``, from ``ref`` in MJCF).
 
-    Torques go to the motors at the joints, divided by their gears; a joint without an actuator gets its torque as a
-    generalized force.
+    Torques are applied by the motors at the joints, divided by their gears; at a joint without an actuator, the torque
+    is applied as a generalized force.
 
     To step MuJoCo directly, use `state`, `read` and `write`, and call `write` before each ``mj_step``; `step` does
     both.
 
     Args:
-        robot: the same machine as in the model, with the same names of joints.
-        model: an ``mujoco.MjModel``.
-        data: an ``mujoco.MjData`` of it.
-        base: name of the body that is the robot's root link; by default the one with the free joint that carries the
-            robot's joints, and under a fixed root the body that they hang from.
-        prefix: of names of joints in the model, for one of several robots.
-        sensors: what `read` reads with; perfect ones with feet by default.
-        check: whether joints must lie and point as the robot's do; without it, names alone count.
+        robot: the robot of the model, with the same joint names.
+        model: the ``mujoco.MjModel``.
+        data: an ``mujoco.MjData`` of `model`.
+        base: name of the body that is the root link of the robot; None: the parent body with a free joint, or, for a
+            fixed root, the parent body of the first joint.
+        prefix: prefix of the joint names in the model, if it has several robots.
+        sensors: sensors of `read`; None: perfect sensors, including feet.
+        check: whether positions and axes of the joints must match those of the robot; otherwise only names must match.
 
     Attributes:
-        model: as given.
-        data: as given; its state is read at every call.
+        model: the MuJoCo model.
+        data: the MuJoCo data; its state is read at every call.
         base: name of the body.
 
     Raises:
-        ArgumentError: an argument is not what it must be.
+        ArgumentError: an argument of a wrong type, or data of another model.
         UnknownNameError: a joint or body that the model does not have.
-        ModelError: it has another kind of joint there, or in another place; or a motor that is no motor but a servo.
+        ModelError: a joint of another type, position or axis, or an actuator that is a servo instead of a motor.
     """
 
     def __init__(
@@ -75,16 +75,16 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             if not isinstance(value, kind):
                 raise ArgumentTypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
         if (data.qpos.size, data.qvel.size) != (model.nq, model.nv):
-            raise ArgumentError(f"data: of another model, with nq = {data.qpos.size} instead of {model.nq}")
+            raise ArgumentError(f"data: expected data of the model with nq = {model.nq}, got nq = {data.qpos.size}")
         super().__init__(robot, sensors)
         self.model, self.data, self.prefix = model, data, prefix
-        body, root = self._root(base)
+        body, root = self._find_root(base)
         self.base = model.body(body).name
-        self._coordinates = self._agreed(body, root, check=check)
-        self._motors = [self._motor(name) for name in robot.actuated]
-        self._free = [i for i, motor in enumerate(self._motors) if motor is None]
-        self._dofs = [int(model.joint(prefix + name).dofadr[0]) for name in robot.actuated]
-        self._ends = {
+        self._coordinates = self._match_coordinates(body, root, check=check)
+        self._motors = [self._find_motor(name) for name in robot.actuated]
+        self._joints_without_motor = [i for i, motor in enumerate(self._motors) if motor is None]
+        self._dof_addresses = [int(model.joint(prefix + name).dofadr[0]) for name in robot.actuated]
+        self._feet_by_body = {
             int(model.jnt_bodyid[model.joint(prefix + leg.joints[-1]).id]): foot for foot, leg in robot.legs.items()
         }
         self._tau = frozen(np.zeros(robot.nu))
@@ -92,27 +92,27 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
     # -- state -----------------------------------------------------------------------------------------------
     @property
     def simulator(self) -> Observable:
-        """Itself."""
+        """This object, which has the state."""
         return self
 
     @property
     def q(self) -> Array:
-        """(nq,) configuration now."""
+        """(nq,) present configuration."""
         return self.state()[0]
 
     @property
     def v(self) -> Array:
-        """(nv,) velocity now, the base's in its own axes."""
+        """(nv,) present velocity, of the base in base axes."""
         return self.state()[1]
 
     @property
     def time(self) -> float:
-        """The data's time [s]."""
+        """Time of the simulation [s]."""
         return float(self.data.time)
 
     @property
     def step_time(self) -> float:
-        """The model's time step [s]."""
+        """Time step of the model [s]."""
         return float(self.model.opt.timestep)
 
     @property
@@ -121,17 +121,17 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         return self._tau
 
     def state(self) -> tuple[Array, Array]:
-        """The state now, q (nq,) and v (nv,), for ``Dynamics.update``."""
+        """Returns the present state, q (nq,) and v (nv,), for ``Dynamics.update``."""
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
         self._coordinates.from_mujoco(self.data.qpos, self.data.qvel, q, v)
         return q, v
 
     def set_state(self, q: Numbers, v: Numbers | None = None) -> None:
-        """Put the robot into a state; everything else in the data stays.
+        """Sets the state of the robot; everything else in the data remains.
 
         Args:
             q: (nq,) configuration.
-            v: (nv,) velocity; at rest by default.
+            v: (nv,) velocity; None: zero.
 
         Raises:
             ArgumentError: a wrong shape, or not finite.
@@ -144,7 +144,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
 
     @property
     def contact_forces(self) -> dict[str, Array]:
-        """(3,) by foot: forces of the last step on the link that the leg's last joint moves, world axes [N]."""
+        """Contact force (3,) on the last link of each leg at the last step, by foot, world axes [N]."""
         forces, wrench = {foot: np.zeros(3) for foot in self.robot.feet}, np.zeros(6)
         model, data = self.model, self.data
         for i, contact in enumerate(data.contact[: data.ncon]):
@@ -154,16 +154,16 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             for geom, sign in zip(contact.geom.tolist(), (-1.0, 1.0), strict=True):
                 body = int(model.geom_bodyid[geom]) if geom >= 0 else 0
                 while (
-                    body not in self._ends and body and not model.body_jntnum[body]
-                ):  # a foot that is a body of its own
+                    body not in self._feet_by_body and body and not model.body_jntnum[body]
+                ):  # a foot may be a separate body
                     body = int(model.body_parentid[body])
-                if body in self._ends:
-                    forces[self._ends[body]] += sign * force
+                if body in self._feet_by_body:
+                    forces[self._feet_by_body[body]] += sign * force
         return forces
 
     # -- motion ----------------------------------------------------------------------------------------------
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on; the torques that it asks for now are put into the data.
+        """Sets the command of the motors, and writes its torques at the present state to the data.
 
         Raises:
             ArgumentError: as of `MotorCommand.validated`.
@@ -172,13 +172,14 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         self._apply()
 
     def step(self) -> None:
-        """``mj_step`` under the last command."""
+        """Performs ``mj_step`` under the last command."""
         self._apply()
         self._mujoco.mj_step(self.model, self.data)
 
     def _apply(self) -> None:
+        """Writes the torques of the last command at the present state to the data."""
         tau = np.clip(self.commanded_torque(), -self.robot.effort_limits, self.robot.effort_limits)
-        for value, motor, dof in zip(tau.tolist(), self._motors, self._dofs, strict=True):
+        for value, motor, dof in zip(tau.tolist(), self._motors, self._dof_addresses, strict=True):
             if motor is None:
                 self.data.qfrc_applied[dof] = value
             else:
@@ -186,8 +187,8 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         self._tau = frozen(tau)
 
     # -- what the model is -----------------------------------------------------------------------------------
-    def _root(self, base: str | None) -> tuple[int, int]:
-        """The body that is the root link, and the number of its free joint."""
+    def _find_root(self, base: str | None) -> tuple[int, int]:
+        """Returns the index of the root body and of its free joint; -1 for a root without a free joint."""
         robot, model = self.robot, self.model
         names = [model.joint(j).name for j in range(model.njnt)]
         first = next((b.joint.name for b in robot.bodies[1:] if b.joint is not None and b.joint.nv == 1), None)
@@ -197,16 +198,18 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
                 raise UnknownNameError("MuJoCo body", base, bodies)
             body = int(model.body(base).id)
         elif first is None:
-            raise ArgumentError(f"base: name the body, {robot.name!r} has no joint to find it by")
+            raise ArgumentError(
+                f"base: required, since {robot.name!r} has no joint to find its root body by; pass the name of the body"
+            )
         else:
             if self.prefix + first not in names:
                 raise UnknownNameError("MuJoCo joint", self.prefix + first, names)
             body = int(model.body_parentid[model.jnt_bodyid[model.joint(self.prefix + first).id]])
-            while robot.root == "free" and body and self._free_joint(body) is None:
+            while robot.root == "free" and body and self._find_free_joint(body) is None:
                 body = int(model.body_parentid[body])
         if robot.root != "free":
             return body, -1
-        joint = self._free_joint(body)
+        joint = self._find_free_joint(body)
         if joint is None:
             raise ModelError(
                 f"MuJoCo model: {model.body(body).name!r} has no free joint, which root='free' of {robot.name!r} "
@@ -214,85 +217,93 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             )
         return body, joint
 
-    def _free_joint(self, body: int) -> int | None:
-        """Number of a body's free joint."""
+    def _find_free_joint(self, body: int) -> int | None:
+        """Returns the index of the free joint of a body; None without one."""
         model = self.model
         for j in range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body]):
             if int(model.jnt_type[j]) == int(self._mujoco.mjtJoint.mjJNT_FREE):
                 return j
         return None
 
-    def _agreed(self, body: int, root: int, *, check: bool) -> MujocoCoordinateMap:
-        """The way between coordinates under which the model's joints lie where the robot's do."""
-        robot, model = self.robot, self.model
-        hinged = model.jnt_type >= int(self._mujoco.mjtJoint.mjJNT_SLIDE)
-        drawn = np.zeros(model.nq)
-        drawn[model.jnt_qposadr[hinged]] = model.qpos0[model.jnt_qposadr[hinged]]
-        # MJCF's ref says what the coordinate is in the drawn pose: zero there, or of the same zero as the robot's.
-        zeros = drawn, np.zeros(model.nq)
-        ways = [make_coordinate_map(model, robot, root_joint=root, prefix=self.prefix, zero=zero) for zero in zeros]
-        if not check:
-            return ways[0]
-        found = [self._mismatch(way, body) for way in (ways if drawn.any() else ways[:1])]
-        best = min(range(len(found)), key=lambda k: found[k][0])
-        _, place, turn, joint = found[best]
-        if place > MISPLACED or turn < TURNED:
-            raise ModelError(
-                f"MuJoCo joint {joint!r}: not where {robot.name!r} has it: {100.0 * place:.0f} % of the robot's size "
-                f"away, axes {np.rad2deg(np.arccos(np.clip(turn, -1.0, 1.0))):.0f} degrees apart; is it the same "
-                "machine, and is base the same link? check=False goes by names alone"
-            )
-        return ways[best]
+    def _match_coordinates(self, body: int, root: int, *, check: bool) -> MujocoCoordinateMap:
+        """Returns the coordinate map under which the joints of model and robot coincide best.
 
-    def _mismatch(self, way: MujocoCoordinateMap, body: int) -> tuple[float, float, float, str]:
-        """How far joints and centres of mass are apart in all, then the worst joint: distance, cosine of axes, name."""
+        Raises:
+            ModelError: a joint is elsewhere under all maps.
+        """
         robot, model = self.robot, self.model
-        data, pinned = self._mujoco.MjData(model), robot.model.createData()
+        is_hinge_or_slide = model.jnt_type >= int(self._mujoco.mjtJoint.mjJNT_SLIDE)
+        file_pose = np.zeros(model.nq)
+        file_pose[model.jnt_qposadr[is_hinge_or_slide]] = model.qpos0[model.jnt_qposadr[is_hinge_or_slide]]
+        # The attribute ref of MJCF is the coordinate in the pose of the file. The zero of the robot is either that pose,
+        # or the zero of the coordinate.
+        zeros = file_pose, np.zeros(model.nq)
+        maps = [make_coordinate_map(model, robot, root_joint=root, prefix=self.prefix, zero=zero) for zero in zeros]
+        if not check:
+            return maps[0]
+        mismatches = [self._mismatch(way, body) for way in (maps if file_pose.any() else maps[:1])]
+        best = min(range(len(mismatches)), key=lambda k: mismatches[k][0])
+        _, distance, cosine, joint = mismatches[best]
+        if distance > MAX_POSITION_ERROR or cosine < MIN_AXIS_COSINE:
+            angle = np.rad2deg(np.arccos(np.clip(cosine, -1.0, 1.0)))
+            raise ModelError(
+                f"MuJoCo joint {joint!r}: does not match {robot.name!r}: distance {100.0 * distance:.0f} % of the size "
+                f"of the robot, axes {angle:.0f} degrees apart; check that robot and base are the same as in the "
+                "model, or pass check=False to compare only names"
+            )
+        return maps[best]
+
+    def _mismatch(self, coordinate_map: MujocoCoordinateMap, body: int) -> tuple[float, float, float, str]:
+        """Returns the total distance of joints and centers of mass, then distance, axis cosine and name of the worst joint."""
+        robot, model = self.robot, self.model
+        data, pin_data = self._mujoco.MjData(model), robot.model.createData()
         worst = (-1.0, 0.0, 1.0, "")
         total = 0.0
         for q in (robot.q_home, robot.random_configuration(0)):
-            way.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
+            coordinate_map.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
             self._mujoco.mj_kinematics(model, data)
             self._mujoco.mj_comPos(model, data)
-            robot.algorithms.forwardKinematics(robot.model, pinned, q)
+            robot.algorithms.forwardKinematics(robot.model, pin_data, q)
             base, R = data.xpos[body], data.xmat[body].reshape(3, 3)
-            root = pin.updateFramePlacement(robot.model, pinned, robot.frame_id(robot.bodies[0].name))
-            lengths, found = [1e-3], []
-            for each in robot.bodies[1:]:
-                joint = each.joint
+            root = pin.updateFramePlacement(robot.model, pin_data, robot.frame_id(robot.bodies[0].name))
+            lengths, joint_errors = [1e-3], []
+            for link in robot.bodies[1:]:
+                joint = link.joint
                 if joint is None or joint.nv != 1:
                     continue
-                at = root.actInv(pinned.oMi[robot.model.getJointId(joint.name)])
+                placement = root.actInv(pin_data.oMi[robot.model.getJointId(joint.name)])
                 j = model.joint(self.prefix + joint.name).id
-                axis, turn = at.rotation @ joint.axis, R.T @ data.xaxis[j]
-                apart = at.translation - R.T @ (data.xanchor[j] - base)
-                # A hinge may be anywhere along its axis, a slide anywhere at all.
-                away = 0.0 if joint.type == "prismatic" else float(np.linalg.norm(np.cross(axis, apart)))
+                axis, mujoco_axis = placement.rotation @ joint.axis, R.T @ data.xaxis[j]
+                offset = placement.translation - R.T @ (data.xanchor[j] - base)
+                # The position of a hinge along its axis is arbitrary, and so is the position of a slide.
+                distance = 0.0 if joint.type == "prismatic" else float(np.linalg.norm(np.cross(axis, offset)))
                 com = R.T @ (data.xipos[model.jnt_bodyid[j]] - base)
-                total += away + float(np.linalg.norm(at.act(each.inertial.com) - com))
-                lengths.append(float(np.linalg.norm(at.translation)))
-                found.append((away, float(axis @ turn), joint.name))
-            for away, cosine, name in found:
-                share = away / max(lengths)
-                if (score := share / MISPLACED + (1.0 - cosine) / (1.0 - TURNED)) > worst[0]:
-                    worst = score, share, cosine, name
+                total += distance + float(np.linalg.norm(placement.act(link.inertial.com) - com))
+                lengths.append(float(np.linalg.norm(placement.translation)))
+                joint_errors.append((distance, float(axis @ mujoco_axis), joint.name))
+            for distance, cosine, name in joint_errors:
+                relative_distance = distance / max(lengths)
+                if (score := relative_distance / MAX_POSITION_ERROR + (1.0 - cosine) / (1.0 - MIN_AXIS_COSINE)) > worst[
+                    0
+                ]:
+                    worst = score, relative_distance, cosine, name
         return total, *worst[1:]
 
-    def _motor(self, name: str) -> tuple[int, float] | None:
-        """Number and gear of the motor at a joint; None where there is no actuator."""
+    def _find_motor(self, name: str) -> tuple[int, float] | None:
+        """Returns index and gear of the motor at a joint; None without an actuator."""
         model, mujoco = self.model, self._mujoco
         joint = model.joint(self.prefix + name).id
-        at_joints = {int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)}
+        joint_transmissions = {int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)}
         for i in range(model.nu):
-            if int(model.actuator_trntype[i]) not in at_joints or model.actuator_trnid[i, 0] != joint:
+            if int(model.actuator_trntype[i]) not in joint_transmissions or model.actuator_trnid[i, 0] != joint:
                 continue
-            plain = int(model.actuator_gaintype[i]) == int(mujoco.mjtGain.mjGAIN_FIXED)
-            plain = plain and int(model.actuator_biastype[i]) == int(mujoco.mjtBias.mjBIAS_NONE)
+            is_motor = int(model.actuator_gaintype[i]) == int(mujoco.mjtGain.mjGAIN_FIXED)
+            is_motor = is_motor and int(model.actuator_biastype[i]) == int(mujoco.mjtBias.mjBIAS_NONE)
             gain = float(model.actuator_gear[i, 0] * model.actuator_gainprm[i, 0])
-            if not plain or gain == 0.0:
+            if not is_motor or gain == 0.0:
                 raise ModelError(
-                    f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, which turns ctrl "
-                    "into torque, got a servo; replace it by <motor>, or remove it"
+                    f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, whose torque is "
+                    "proportional to ctrl, got a servo; replace it by <motor>, or remove it"
                 )
             return i, gain
         return None

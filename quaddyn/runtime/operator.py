@@ -21,7 +21,7 @@ class Request:
     Attributes:
         target_stage: OFF, DAMP or RUN, see `Stage`.
         velocity: forward and leftward velocity [m/s] and yaw rate [rad/s].
-        stop_reason: why the motors are to be damped at once; "" for no stop.
+        stop_reason: reason to damp the motors at once; "" for no stop.
         reset_fault: whether a latched fault is to be cleared.
     """
 
@@ -34,7 +34,7 @@ class Request:
 @renamed_attributes(dead_man="deadman_timeout", run="walk", off="power_off", stop="emergency_stop")
 @renamed_overrides(listen="read_device")
 class Operator(StrictAttributes, fixed=("deadman_timeout",)):
-    """Operator that a program drives, from any thread; keyboard and gamepad are subclasses that override `read_device`.
+    """Operator controlled by method calls, from any thread; keyboard and gamepad are subclasses.
 
     Args:
         deadman_timeout: time without any call after which a running robot lies down [s]; infinite by default.
@@ -48,9 +48,9 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self.deadman_timeout = check_number("deadman_timeout", deadman_timeout)
         if not self.deadman_timeout > 0.0:
             raise ArgumentError(f"deadman_timeout: expected a positive time [s], got {deadman_timeout}")
-        self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
-        self._stop, self._reset, self._alive = "", False, True
-        self._heard = -math.inf
+        self._target_stage, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
+        self._stop_reason, self._reset_requested, self._has_input = "", False, True
+        self._last_input_time = -math.inf
 
     def walk(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
         """Requests RUN with a velocity; the robot stands up first if necessary.
@@ -62,29 +62,29 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
             ArgumentError: not three finite numbers.
         """
         x, y, turn = as_velocity_command(velocity).tolist()
-        self._velocity, self._goal, self._alive = (x, y, turn), Stage.RUN, True
+        self._velocity, self._target_stage, self._has_input = (x, y, turn), Stage.RUN, True
 
     def damp(self) -> None:
         """Requests damping; the robot lies down first if necessary."""
-        self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.DAMP, True
+        self._velocity, self._target_stage, self._has_input = (0.0, 0.0, 0.0), Stage.DAMP, True
 
     def power_off(self) -> None:
         """Requests zero torque; the robot lies down and is damped first if necessary."""
-        self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.OFF, True
+        self._velocity, self._target_stage, self._has_input = (0.0, 0.0, 0.0), Stage.OFF, True
 
     @renamed_parameters(why="reason")
     def emergency_stop(self, reason: str = "emergency stop") -> None:
         """Requests damping at once in any stage; latched until `reset`."""
-        self._stop, self._alive = reason or "emergency stop", True
+        self._stop_reason, self._has_input = reason or "emergency stop", True
 
     def reset(self) -> None:
         """Clears a fault and requests damping; the robot stands up at the next `walk`."""
-        self._stop, self._reset = "", True
+        self._stop_reason, self._reset_requested = "", True
         self.damp()
 
     def keep_alive(self) -> None:
         """Restarts the dead-man timeout without another effect."""
-        self._alive = True
+        self._has_input = True
 
     def read_device(self, now: float) -> None:
         """Reads the input device without waiting; the loop calls it at every tick, subclasses override it."""
@@ -92,9 +92,9 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
     def poll(self, now: float) -> Request:
         """Returns the request at this tick; called by the loop with its time `now` [s]."""
         self.read_device(now)
-        if self._alive:
-            self._alive, self._heard = False, now
-        reset, self._reset = self._reset, False
-        if self._goal is Stage.RUN and now - self._heard > self.deadman_timeout:
-            self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
-        return Request(self._goal, self._velocity, self._stop, reset)
+        if self._has_input:
+            self._has_input, self._last_input_time = False, now
+        reset, self._reset_requested = self._reset_requested, False
+        if self._target_stage is Stage.RUN and now - self._last_input_time > self.deadman_timeout:
+            self._target_stage, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
+        return Request(self._target_stage, self._velocity, self._stop_reason, reset)

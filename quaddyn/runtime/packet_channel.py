@@ -35,9 +35,11 @@ class LinkQuality:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = check_number(name, getattr(self, name))
-            if not (0.0 <= value < (np.inf if name in ("latency", "jitter") else 1.0)):
-                raise ArgumentError(f"{name}: expected {'a time' if name in ('latency', 'jitter') else 'a share'}, "
-                                    f"0 or more, got {value}")  # fmt: skip
+            is_time = name in ("latency", "jitter")
+            if not (0.0 <= value < (np.inf if is_time else 1.0)):
+                raise ArgumentError(
+                    f"{name}: expected {'a time [s]' if is_time else 'a fraction below 1'}, 0 or more, got {value}"
+                )
 
 
 class PacketChannel(Generic[T]):
@@ -53,29 +55,30 @@ class PacketChannel(Generic[T]):
 
     def __init__(self, quality: LinkQuality, seed: int) -> None:
         self.quality, self._rng = quality, np.random.default_rng(seed)
-        self._way: list[tuple[float, int, T]] = []
+        self._in_transit: list[tuple[float, int, T]] = []
         self.sent = self.lost = self.repeated = self._count = 0
 
     def send(self, now: float, packet: T) -> None:
         """Sends a packet at time `now` [s]."""
         quality = self.quality
-        late, again, lost, duplication = self._rng.random(4).tolist()
+        jitter_draw, duplicate_jitter_draw, loss_draw, duplication_draw = self._rng.random(4).tolist()
         self.sent += 1
-        if lost < quality.loss:
+        if loss_draw < quality.loss:
             self.lost += 1
             return
-        self._push(now + quality.latency + late * quality.jitter, packet)
-        if duplication < quality.duplication:
+        self._push(now + quality.latency + jitter_draw * quality.jitter, packet)
+        if duplication_draw < quality.duplication:
             self.repeated += 1
-            self._push(now + quality.latency + again * quality.jitter, packet)
+            self._push(now + quality.latency + duplicate_jitter_draw * quality.jitter, packet)
 
     def receive(self, now: float) -> list[T]:
         """Returns the packets that have arrived by `now` [s] in order of arrival, which jitter may change."""
         out = []
-        while self._way and self._way[0][0] <= now + 1e-9:
-            out.append(heapq.heappop(self._way)[2])
+        while self._in_transit and self._in_transit[0][0] <= now + 1e-9:
+            out.append(heapq.heappop(self._in_transit)[2])
         return out
 
     def _push(self, due: float, packet: T) -> None:
+        """Adds a packet that arrives at the time `due` [s]."""
         self._count += 1
-        heapq.heappush(self._way, (due, self._count, packet))
+        heapq.heappush(self._in_transit, (due, self._count, packet))
