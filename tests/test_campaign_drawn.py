@@ -292,7 +292,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     assert found["power"] == pytest.approx(6.0) == found["power_peak"]
     speed = math.hypot(found["vx"], found["vy"])
     assert found["cost"] == pytest.approx(6.0 / (go2.mass * p.gravity * speed))
-    assert figures._counted == 51 and figures._ticks == 100
+    assert figures._evaluated_ticks == 51 and figures._ticks == 100
     wanted = np.array([0.25, 0.1, 0.3])
     got = np.array([found["vx"] / 2.0, found["vy"] / 2.0, found["wz"]])
     assert found["velocity_ratio"] == pytest.approx(got @ wanted / (wanted @ wanted))
@@ -314,7 +314,7 @@ def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
                  course_interval=(0.0995, 0.3), max_velocity_error=0.2, unit_speed=0.5)  # fmt: skip
     figures, _ = walked(go2, case, (0.5, 0.0, 0.0))
     found: Any = figures.record(None, None)
-    assert figures.passed and found["ahead"] == pytest.approx(0.4, abs=2e-3) and figures._counted == 301
+    assert figures.passed and found["ahead"] == pytest.approx(0.4, abs=2e-3) and figures._evaluated_ticks == 301
     assert found["vx"] == pytest.approx(0.5 * math.hypot(1.0, 0.5), rel=1e-6) and found["success"]
     short: Any = walked(go2, dataclasses.replace(case, course_interval=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
     assert not short.passed and short.record(None, "late")["reason"] == "late"
@@ -497,7 +497,7 @@ def test_the_page_of_a_data_sheet(count: int) -> None:
 def test_a_page_without_store_or_gaits_or_pushes_says_so() -> None:
     bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
     text = page(sheet(bare, store=None, processors=()))
-    assert "They were not kept; with <code>--store FILE</code>" in text and "on this machine" in text
+    assert "The cases were not stored; with <code>--store FILE</code>" in text and "on this machine" in text
     assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text
 
 
@@ -673,7 +673,7 @@ def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
     for error, words in (
         (
             campaign_runner.BrokenExecutor("x"),
-            "the executor's workers died, and it cannot replace them; quaddyn.campaigns.process_pool does",
+            "the workers of the executor died, and it cannot replace them; use quaddyn.campaigns.process_pool",
         ),
         (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
         (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
@@ -778,7 +778,7 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
         return SimpleNamespace(workers={"a": 1})
 
     fake = SimpleNamespace(LocalCluster=local, Client=lambda *a, **options: SimpleNamespace(options=options))
-    monkeypatch.setitem(dask_executor.__globals__, "_dask", lambda: fake)
+    monkeypatch.setitem(dask_executor.__globals__, "_import_distributed", lambda: fake)
     there = dask_executor("local:3")
     ((options, settings, routes),) = made
     assert settings == [2, 1.0, []] and routes == [], "the third death is the last"

@@ -368,7 +368,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     figures = _RunEvaluation(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
     for _ in range(4):
         figures.add(0.0, SimpleNamespace(ok=True, requested_velocity=np.zeros(3)))
-    assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak
+    assert figures._power_sum / figures._evaluated_ticks == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak_power
 
 
 @pytest.mark.parametrize("size", [0.0, 2.0])

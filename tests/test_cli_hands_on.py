@@ -78,7 +78,8 @@ def people(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
 def test_a_robot_is_shown_live_or_written(viewer: list[FakeViewer], tmp_path: Path) -> None:
     text = told("view", ROBOT, "--port", "1234")
     (live,) = viewer
-    assert live.options == {"open_browser": True, "port": 1234} and "two_link_leg at http://here/; Ctrl-C ends" in text
+    assert live.options == {"open_browser": True, "port": 1234}
+    assert "two_link_leg at http://here/; press Ctrl-C to quit" in text
     (name, (q,), options), waits, closed = live.calls
     assert (name, options, waits, closed) == ("show", {"show_com": True}, ("waits", "update"), "closed")
     np.testing.assert_array_equal(q, live.robot.q_home)
@@ -120,7 +121,7 @@ def test_a_leg_is_measured_and_shown(
     assert (name, options) == ("FR", {"seconds": 12.0, "realtime": True})
     assert viewer[0].options == {"serve": True, "open_browser": there, "port": 0}
     assert ("waits", None) in viewer[0].calls if there else ("waits", None) not in viewer[0].calls
-    assert ("the view stays open; Ctrl-C ends" in text) is there and "leg FR follows a target: http://here/" in text
+    assert ("the view stays open until Ctrl-C" in text) is there and "leg FR follows a target: http://here/" in text
 
 
 def test_the_show_of_a_leg_is_written(
@@ -195,7 +196,7 @@ def test_the_demo_does_what_it_is_asked_for(
     options = demo[0][1]
     assert options.pop("viewer") is viewer[1] and demo[0][0] == "run_squat_demo"
     assert options == {"duration": 1.5, "realtime": True, "record": None, "plot": None}
-    assert viewer[1].options["open_browser"] is True and "the view stays open; Ctrl-C ends" in text
+    assert viewer[1].options["open_browser"] is True and "the view stays open until Ctrl-C" in text
     assert ("waits", None) in viewer[1].calls
     demo.clear()
     told("demo", "--robot", "small_quadruped", "--teleop")
@@ -331,7 +332,7 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
     assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
     assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
     log = recording(2, 0.1)
-    assert "dog at http://here/; Ctrl-C ends" in told("log", "view", tmp_path / "run", "--port", "5")
+    assert "dog at http://here/; press Ctrl-C to quit" in told("log", "view", tmp_path / "run", "--port", "5")
     assert viewer[1].options == {"open_browser": True, "fps": 30.0, "port": 5}
     ((_, go_on), _) = viewer[1].calls
     viewer[1].calls.clear()
@@ -372,7 +373,7 @@ def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     log.replay = lambda: SimpleNamespace(
         ticks=7, n_different=0, max_difference=0.0, first_different=None, identical=True
     )
-    assert told("log", "replay", file) == "7 ticks computed again: all the same bit for bit\n"
+    assert told("log", "replay", file) == "7 ticks computed again: all identical\n"
     log.replay = lambda: SimpleNamespace(
         ticks=7, n_different=2, max_difference=0.012345, first_different=4, identical=False
     )
@@ -425,7 +426,7 @@ def test_a_data_sheet_is_measured_as_asked_for(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("quaddyn.campaigns.datasheet.measure", measure)
     monkeypatch.setattr("quaddyn.campaigns.sheet_page.page", lambda sheet: "the page \u00b0")
     monkeypatch.chdir(tmp_path)
-    said = "wrote go2.html: 12,345 trials, 6,789 s of CPU time; trials kept in go2.db\n"
+    said = "wrote go2.html: 12,345 trials, 6,789 s of CPU time; trials stored in go2.db\n"
     assert told("datasheet", "go2", "--workers", "0") == said
     campaign, pool, store = asked.pop()
     assert (campaign.robot, campaign.plant, campaign.seed, campaign.bounds) == (("go2",), "embedded", 0, ())

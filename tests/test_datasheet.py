@@ -89,7 +89,7 @@ def test_the_push_that_is_held_in_every_direction_is_that_of_the_weakest(sheet: 
     assert len(said) == len(sheet.robots)
     for robot, (value, why) in zip(sheet.robots, said, strict=True):
         weak = next(bound for bound in robot.bounds if bound.name == "push 180")
-        assert weak.value is not None and why == "the least of 2 directions: to 180°"
+        assert weak.value is not None and why == "minimum over 2 directions: 180°"
         force = weak.value * robot.facts.mass / 0.1
         told = f"{weak.value:.3g} m/s ({weak.value / robot.facts.speed:.3g} sqrt(g l), {force:.3g} N for 0.1 s)"
         assert value == told
@@ -197,7 +197,7 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     text = out.read_text(encoding="utf-8")
     assert "lowest friction" in text and "<figure>" not in text
     made = "quaddyn datasheet go2 --compare solo12 --quick --only friction --directions 4 --plant embedded --seed 0"
-    assert f"made by <code>{made}</code>" in text
+    assert f"command: <code>{made}</code>" in text
 
 
 def test_a_sheet_names_what_makes_it_again() -> None:

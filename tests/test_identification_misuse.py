@@ -182,7 +182,7 @@ def test_the_command_counts_what_is_less_certain_than_it_is_large(tmp_path: Path
     said = " ".join(RUNNER.invoke(app, words).output.split())
     found = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
     vague = [each for each in found if each["deviation"] is None or each["deviation"] > abs(each["value"])]
-    assert 0 < len(vague) < len(found) and f"{len(vague)} of them less certain" in said
+    assert 0 < len(vague) < len(found) and f"{len(vague)} of them with a standard deviation above their value" in said
 
 
 # -- other units -------------------------------------------------------------------------------------------------

@@ -217,11 +217,11 @@ def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2:
 
 def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> None:
     loop = Scene(go2, overrun="decay", decay_ticks=10).loop
-    loop._late, all_of = 4.0, np.ones(go2.nu)
+    loop._pending_overruns, all_of = 4.0, np.ones(go2.nu)
     given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
     late = loop._decay_to_damping(given)
     assert np.allclose(late.tau, 3.0) and np.allclose(late.stiffness, 12.0) and np.allclose(late.position, 0.3)
-    np.testing.assert_allclose(late.damping, 0.6 * 3.0 + 0.4 * loop._damp.damping)
+    np.testing.assert_allclose(late.damping, 0.6 * 3.0 + 0.4 * loop._damping_command.damping)
     np.testing.assert_allclose(late.damping * late.velocity, 0.6 * 3.0 * 2.0)
 
 
@@ -305,7 +305,7 @@ def test_what_is_asked_of_the_machine_is_given_back_and_said() -> None:
     assert gc.isenabled()
     with RealTimeOptions(priority=1_000_000, cpus=(100_000,), lock_memory=False).applied() as said:
         assert not gc.isenabled()
-        assert [line.partition(":")[2].split(" (")[0].strip() for line in said] == ["parked", *["not permitted"] * 2]
+        assert [line.partition(":")[2].split(" (")[0].strip() for line in said] == ["disabled", *["not permitted"] * 2]
     assert gc.isenabled() and gc.get_freeze_count() == 0
 
 
@@ -410,7 +410,7 @@ def test_a_rank_is_that_of_this_process_and_given_back(monkeypatch: pytest.Monke
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: ("processors of", pid))
     monkeypatch.setattr("os.sched_setaffinity", lambda pid, cpus: told.append((pid, cpus)))
     with RealTimeOptions(priority=50, cpus=(1, 0), lock_memory=False, disable_gc=False).applied() as said:
-        assert said == ("processors [0, 1]: kept to", "SCHED_FIFO 50: on")
+        assert said == ("processors [0, 1]: set", "SCHED_FIFO 50: on")
         (pinned, (pid, policy, parameters)) = told
         assert pinned == (0, (1, 0)) and (pid, policy, parameters.sched_priority) == (0, os.SCHED_FIFO, 50)
     assert told[2:] == [(0, ("policy of", 0), ("parameters of", 0)), (0, ("processors of", 0))]

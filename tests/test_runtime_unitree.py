@@ -106,5 +106,5 @@ def test_a_wrong_crc_and_a_wrong_order_are_refused(go2: qd.Robot) -> None:
         side.read()
     with pytest.raises(qd.QuaddynError, match="no message has arrived"):
         UnitreeInterface(go2, lambda: None, print, low_cmd()).read()
-    with pytest.raises(qd.ArgumentError, match="another machine"):
+    with pytest.raises(qd.ArgumentError, match="four legs of three joints"):
         UnitreeInterface(qd.load("solo8"), lambda: None, print, low_cmd())

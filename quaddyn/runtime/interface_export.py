@@ -78,7 +78,8 @@ void NAME_seal(NAME_command *command, uint64_t number, double time);
 int NAME_valid(const void *bytes, size_t size);
 
 /* Map the file of a robot process. Returns 0, or -1 if there is no such file of this robot, or if other users could
-   have created it or can write to it: a symbolic link, another owner, or a mode such as 0666. errno may have the reason. */
+   have created it or can write to it: a symbolic link, another owner, or a mode such as 0666. errno may have the
+   reason. */
 int NAME_open(NAME_memory *memory, const char *path);
 
 /* Copy the newest reading. Returns 1, or 0 if there is none yet. An unchanged number means that it is not new. */

@@ -47,7 +47,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
     Attributes:
         model: the MuJoCo model.
         data: the MuJoCo data; its state is read at every call.
-        base: name of the body.
+        base: name of the root body, also if the argument is None.
 
     Raises:
         ArgumentError: an argument of a wrong type, or data of another model.
@@ -235,7 +235,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         is_hinge_or_slide = model.jnt_type >= int(self._mujoco.mjtJoint.mjJNT_SLIDE)
         file_pose = np.zeros(model.nq)
         file_pose[model.jnt_qposadr[is_hinge_or_slide]] = model.qpos0[model.jnt_qposadr[is_hinge_or_slide]]
-        # The attribute ref of MJCF is the coordinate in the pose of the file. The zero of the robot is either that pose,
+        # The attribute ref of MJCF is the coordinate in the pose of the file. The zero of the robot is that pose,
         # or the zero of the coordinate.
         zeros = file_pose, np.zeros(model.nq)
         maps = [make_coordinate_map(model, robot, root_joint=root, prefix=self.prefix, zero=zero) for zero in zeros]
@@ -254,7 +254,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         return maps[best]
 
     def _mismatch(self, coordinate_map: MujocoCoordinateMap, body: int) -> tuple[float, float, float, str]:
-        """Returns the total distance of joints and centers of mass, then distance, axis cosine and name of the worst joint."""
+        """Returns the total distance of all joints, then distance, axis cosine and name of the worst joint."""
         robot, model = self.robot, self.model
         data, pin_data = self._mujoco.MjData(model), robot.model.createData()
         worst = (-1.0, 0.0, 1.0, "")

@@ -63,7 +63,8 @@ class Packets:
         nf: number of feet.
 
     Attributes:
-        nu, nf: number of joints and number of feet.
+        nu: number of joints.
+        nf: number of feet.
         reading_size, command_size: sizes of packets [bytes].
     """
 

@@ -59,7 +59,7 @@ class _Preflight(Controller):
         self,
         robot: Robot,
         dt: float,
-        share: float,
+        torque_fraction: float,
         prompt: Callable[[OperatorPrompt], object] | None,
         joints: Sequence[str],
     ) -> None:
@@ -67,8 +67,10 @@ class _Preflight(Controller):
         self._tested_joints = [robot.actuated.index(name) for name in joints]
         pd = JointPD(robot, dt=dt)
         self._kp, self._kd = pd.kp, pd.kd
-        known = np.isfinite(robot.effort_limits)
-        self.max_torque = share * np.where(known, robot.effort_limits, 2.0 * pd.kp * TEST_DISPLACEMENT / share)
+        has_limit = np.isfinite(robot.effort_limits)
+        self.max_torque = torque_fraction * np.where(
+            has_limit, robot.effort_limits, 2.0 * pd.kp * TEST_DISPLACEMENT / torque_fraction
+        )
         self._damping = MotorCommand.from_damping(pd.kd)
         self.checks: list[PreflightCheck] = []
         self.done = False
@@ -89,8 +91,8 @@ class _Preflight(Controller):
             self.done = True
             return self._damping
 
-    def _add_check(self, name: str, passed: bool | None, found: str, look: str = "") -> bool:
-        self.checks.append(PreflightCheck(name, passed, found, look))
+    def _add_check(self, name: str, passed: bool | None, result: str, hint: str = "") -> bool:
+        self.checks.append(PreflightCheck(name, passed, result, hint))
         return passed is not False
 
     def _read_damped(self, seconds: float) -> Generator[MotorCommand, Measurement, list[Measurement]]:
@@ -110,26 +112,27 @@ class _Preflight(Controller):
         return readings
 
     def _run_checks(self, m: Measurement) -> Steps:
+        """Performs all checks; yields a command for each tick and is sent the reading."""
         yield from self._wait_for_rest()
         readings = yield from self._read_damped(REST_TIME)
         self._check_limits(readings[-1])
-        sound = self._check_readings(readings)
-        up = self._check_imu_at_rest(readings) if self.robot.root == "free" else True
-        if not sound:
+        readings_ok = self._check_readings(readings)
+        imu_ok = self._check_imu_at_rest(readings) if self.robot.root == "free" else True
+        if not readings_ok:
             self._add_check("order and signs of joints", None, "not tried: readings are not sound")
             return
-        moved = True
+        joints_ok = True
         for i in self._tested_joints:
-            as_asked = yield from self._excite_joint(i)
-            moved = moved and as_asked
+            joint_ok = yield from self._excite_joint(i)
+            joints_ok = joints_ok and joint_ok
         if len(self._tested_joints) < self.robot.nu:
             self._add_check("gravity", None, "not tried: not all joints were moved before")
-        elif moved:
+        elif joints_ok:
             yield from self._check_gravity(readings)
         else:
             self._add_check("gravity", None, "not tried: a joint does not move as it must")
         if self.robot.root == "free":
-            if not up:
+            if not imu_ok:
                 self._add_check("IMU axes", None, "not tried: at rest it is not level already")
             elif self._prompt is None:
                 self._add_check("IMU axes", None, "not tried: nobody leans the trunk", OperatorPrompt.NOSE_DOWN.value)
@@ -138,73 +141,84 @@ class _Preflight(Controller):
 
     # -- at rest -------------------------------------------------------------------------------------------------
     def _check_limits(self, m: Measurement) -> None:
+        """Checks that the model has limits, and that the positions are within them."""
         robot = self.robot
         for name, values in (("effort", robot.effort_limits), ("velocity", robot.velocity_limits)):
             missing = [joint for joint, x in zip(robot.actuated, values, strict=True) if not np.isfinite(x)]
-            least = f"{np.min(values):.3g} to {np.max(values):.3g} {'N m' if name == 'effort' else 'rad/s'}"
+            range_text = f"{np.min(values):.3g} to {np.max(values):.3g} {'N m' if name == 'effort' else 'rad/s'}"
             self._add_check(
                 f"{name} limits",
                 not missing,
-                f"none for {', '.join(missing)}; give them to quaddyn.load" if missing else least,
+                f"none for {', '.join(missing)}; give them to quaddyn.load" if missing else range_text,
                 "are they those of your motors at your battery's voltage?",
             )
-        beyond = np.maximum(robot.lower_position_limits - m.position, m.position - robot.upper_position_limits)
-        worst = int(np.argmax(beyond))
-        inside = bool(beyond[worst] < 0.1)
-        where = f"{robot.actuated[worst]} reads {m.position[worst]:+.2f}, {beyond[worst]:.2f} beyond its limit"
-        self._add_check("positions", inside, "all within limits" if inside else where, "order and zero of the encoders")
+        overtravel = np.maximum(robot.lower_position_limits - m.position, m.position - robot.upper_position_limits)
+        worst = int(np.argmax(overtravel))
+        within_limits = bool(overtravel[worst] < 0.1)
+        text = f"{robot.actuated[worst]} reads {m.position[worst]:+.2f}, {overtravel[worst]:.2f} beyond its limit"
+        self._add_check(
+            "positions", within_limits, "all within limits" if within_limits else text, "order and zero of the encoders"
+        )
 
     def _check_readings(self, readings: list[Measurement]) -> bool:
+        """Checks rate of readings, joint velocities, temperatures and foot sensors at rest."""
         times = np.array([m.time for m in readings])
-        new = float(np.mean(np.diff(times) > 0.0))
-        fresh = new >= MIN_NEW_FRACTION
-        found = f"{100.0 * new:.0f} % of {len(times)} ticks of {1e3 * self.dt:g} ms brought a new one"
-        look = "does the robot send as often as that? is this machine, or the link, busy with something else?"
-        sound = self._add_check("readings", fresh, found, "" if fresh else look)
+        new_fraction = float(np.mean(np.diff(times) > 0.0))
+        is_fresh = new_fraction >= MIN_NEW_FRACTION
+        text = f"{100.0 * new_fraction:.0f} % of {len(times)} ticks of {1e3 * self.dt:g} ms brought a new one"
+        hint = "does the robot send as often as that? is this machine, or the link, busy with something else?"
+        readings_ok = self._add_check("readings", is_fresh, text, "" if is_fresh else hint)
         speed = np.abs(np.mean([m.velocity for m in readings], axis=0))
-        fast = int(np.argmax(speed))
-        at_rest = bool(speed[fast] < 5.0 * REST_RATE)
-        said = f"at most {speed[fast]:.3f} rad/s on average, {self.robot.actuated[fast]}"
-        self._add_check("joint velocities at rest", at_rest, said, "" if at_rest else "does the robot hang still?")
+        fastest = int(np.argmax(speed))
+        at_rest = bool(speed[fastest] < 5.0 * REST_RATE)
+        speed_text = f"at most {speed[fastest]:.3f} rad/s on average, {self.robot.actuated[fastest]}"
+        self._add_check(
+            "joint velocities at rest", at_rest, speed_text, "" if at_rest else "does the robot hang still?"
+        )
         m = readings[-1]
         if m.temperature is not None:
-            hot = float(np.max(m.temperature))
-            self._add_check("motor temperatures", hot < 60.0, f"at most {hot:.0f} degrees Celsius")
+            max_temperature = float(np.max(m.temperature))
+            self._add_check(
+                "motor temperatures", max_temperature < 60.0, f"at most {max_temperature:.0f} degrees Celsius"
+            )
         if m.foot_forces is not None:
             weight = self.robot.mass * float(np.linalg.norm(self.robot.model.gravity.linear))
-            most = float(
+            max_force = float(
                 np.max(np.abs(np.mean([m.foot_forces for m in readings if m.foot_forces is not None], axis=0)))
             )
-            unloaded = most < max(0.05 * weight, MAX_UNLOADED_FORCE)
+            unloaded = max_force < max(0.05 * weight, MAX_UNLOADED_FORCE)
             self._add_check(
-                "foot sensors in the air", unloaded, f"at most {most:.1f} N", "press each foot: does it rise?"
+                "foot sensors in the air", unloaded, f"at most {max_force:.1f} N", "press each foot: does it rise?"
             )
-        return sound and at_rest
+        return readings_ok and at_rest
 
     def _check_imu_at_rest(self, readings: list[Measurement]) -> bool:
         """Checks the IMU at rest; stores the mean gyroscope reading as its bias."""
-        felt = np.mean([m.accelerometer for m in readings], axis=0)
+        specific_force = np.mean([m.accelerometer for m in readings], axis=0)
         self._bias = np.mean([m.gyro for m in readings], axis=0)
-        size, turn = float(np.linalg.norm(felt)), float(np.linalg.norm(self._bias))
+        magnitude, rate = float(np.linalg.norm(specific_force)), float(np.linalg.norm(self._bias))
         self._add_check(
             "gyroscope at rest",
-            turn < REST_RATE,
-            f"{turn:.4f} rad/s",
-            "" if turn < REST_RATE else "does it hang still?",
+            rate < REST_RATE,
+            f"{rate:.4f} rad/s",
+            "" if rate < REST_RATE else "does it hang still?",
         )
-        one = abs(size - 9.81) < GRAVITY_TOLERANCE
+        is_one_g = abs(magnitude - 9.81) < GRAVITY_TOLERANCE
         self._add_check(
-            "accelerometer at rest", one, f"{size:.2f} m/s^2, expected 9.81", "" if one else "are units m/s^2?"
+            "accelerometer at rest",
+            is_one_g,
+            f"{magnitude:.2f} m/s^2, expected 9.81",
+            "" if is_one_g else "are units m/s^2?",
         )
-        if not one:
+        if not is_one_g:
             return False
-        angle = angle_between(felt / size, VERTICAL)
-        axis = int(np.argmax(np.abs(felt)))
-        points = f"{'+-'[int(felt[axis] < 0.0)]}{'xyz'[axis]}"
+        angle = angle_between(specific_force / magnitude, VERTICAL)
+        axis = int(np.argmax(np.abs(specific_force)))
+        axis_text = f"{'+-'[int(specific_force[axis] < 0.0)]}{'xyz'[axis]}"
         return self._add_check(
             "IMU vertical",
             angle < MAX_REST_TILT,
-            f"{np.rad2deg(angle):.0f} degrees off the trunk's +z; its {points} axis points up",
+            f"{np.rad2deg(angle):.0f} degrees off the trunk's +z; its {axis_text} axis points up",
             "is the trunk level? is the IMU turned in its mount? Safety(imu_rotation=), BaseEstimator(imu=)",
         )
 
@@ -212,53 +226,57 @@ class _Preflight(Controller):
     def _excite_joint(self, i: int) -> Generator[MotorCommand, Measurement, bool]:
         """Applies a rising torque to one joint until a joint moves, and checks which one and in which direction."""
         robot, name = self.robot, self.robot.actuated[i]
-        before = np.mean([m.position for m in (yield from self._wait_for_rest())[-10:]], axis=0)
-        room = robot.upper_position_limits[i] - before[i], before[i] - robot.lower_position_limits[i]
-        sign = 1.0 if room[0] > 0.2 or room[0] > room[1] else -1.0
-        moved, tau, none, k = np.zeros(robot.nu), np.zeros(robot.nu), np.zeros(robot.nu), 0
+        start_position = np.mean([m.position for m in (yield from self._wait_for_rest())[-10:]], axis=0)
+        distances_to_limits = (
+            robot.upper_position_limits[i] - start_position[i],
+            start_position[i] - robot.lower_position_limits[i],
+        )
+        sign = 1.0 if distances_to_limits[0] > 0.2 or distances_to_limits[0] > distances_to_limits[1] else -1.0
+        displacement, tau, zero, k = np.zeros(robot.nu), np.zeros(robot.nu), np.zeros(robot.nu), 0
         damping = np.where(np.arange(robot.nu) == i, 0.3, 1.0) * self._kd
         for k in range(round(TORQUE_RAMP_TIME / self.dt)):
             tau[i] = sign * self.max_torque[i] * min(1.0, 1.2 * (k + 1) * self.dt / TORQUE_RAMP_TIME)
-            m = yield MotorCommand(tau.copy(), none, none, none, damping)
-            moved = m.position - before
-            if np.abs(moved).max() > TEST_DISPLACEMENT:
+            m = yield MotorCommand(tau.copy(), zero, zero, zero, damping)
+            displacement = m.position - start_position
+            if np.abs(displacement).max() > TEST_DISPLACEMENT:
                 break
-        found, way = self._identify_moved_joint(i, moved, before, (k + 1) * self.dt)
-        look = f"{self._describe_motion(i, sign, before)}, and nothing else"
+        moved_joint, direction = self._identify_moved_joint(i, displacement, start_position, (k + 1) * self.dt)
+        hint = f"{self._describe_motion(i, sign, start_position)}, and nothing else"
         label = f"order and sign of {name}"
-        if np.abs(moved).max() < 0.5 * TEST_DISPLACEMENT:
-            said = (
+        if np.abs(displacement).max() < 0.5 * TEST_DISPLACEMENT:
+            text = (
                 f"did not move under {abs(tau[i]):.1f} N m; is the motor on, does it rest on a stop, is it too little?"
             )
-            passed = self._add_check(label, False, said, look)
-        elif found != i:
-            other = robot.actuated[found]
-            said = f"a torque on it moved {other} by {moved[found]:+.2f} rad: motors or encoders are in another order"
-            passed = self._add_check(label, False, said, look)
+            passed = self._add_check(label, False, text, hint)
+        elif moved_joint != i:
+            other = robot.actuated[moved_joint]
+            text = f"a torque on it moved {other} by {displacement[moved_joint]:+.2f} rad; "
+                "check the order of motors and encoders"
+            passed = self._add_check(label, False, text, hint)
         else:
-            said = f"{tau[i]:+.1f} N m moved it by {moved[i]:+.2f} rad" + (
-                "" if way == sign else ": torque or encoder counts the wrong way"
+            text = f"{tau[i]:+.1f} N m moved it by {displacement[i]:+.2f} rad" + (
+                "" if direction == sign else ": torque or encoder counts the wrong way"
             )
-            passed = self._add_check(label, way == sign, said, look)
+            passed = self._add_check(label, direction == sign, text, hint)
         return passed
 
-    def _identify_moved_joint(self, i: int, moved: Array, position: Array, duration: float) -> tuple[int, float]:
+    def _identify_moved_joint(self, i: int, displacement: Array, position: Array, duration: float) -> tuple[int, float]:
         """Returns the joint on which a torque on joint i has acted, and the sign of its motion.
 
         Usually it is the joint that moves most.  Hanging joints also move by their inertial coupling: if another joint
         moves most, the motion is compared with the model's response to a torque ramp of this duration [s] on each joint
         (inertia, damping and gravity), and the best match is returned.
         """
-        most = int(np.argmax(np.abs(moved)))
-        if most == i:
-            return i, float(np.sign(moved[i]))
-        dyn, q, at = Dynamics(self.robot), self._configuration(position), self.robot.actuated_index
-        block, still = np.ix_(at, at), np.zeros(self.robot.nv)
-        K = dyn.rnea_derivatives(q, still, still)[0][block]
-        ways = np.linalg.pinv(6.0 / duration**2 * dyn.crba(q)[block] + 2.0 / duration * np.diag(self._kd) + K)
-        match = moved @ (ways / np.maximum(np.linalg.norm(ways, axis=0), 1e-12))
-        found = int(np.argmax(np.abs(match)))
-        return found, float(np.sign(match[found]))
+        most_moved = int(np.argmax(np.abs(displacement)))
+        if most_moved == i:
+            return i, float(np.sign(displacement[i]))
+        dyn, q, indices = Dynamics(self.robot), self._configuration(position), self.robot.actuated_index
+        block, zero = np.ix_(indices, indices), np.zeros(self.robot.nv)
+        K = dyn.rnea_derivatives(q, zero, zero)[0][block]
+        responses = np.linalg.pinv(6.0 / duration**2 * dyn.crba(q)[block] + 2.0 / duration * np.diag(self._kd) + K)
+        match = displacement @ (responses / np.maximum(np.linalg.norm(responses, axis=0), 1e-12))
+        best = int(np.argmax(np.abs(match)))
+        return best, float(np.sign(match[best]))
 
     def _configuration(self, position: Array) -> Array:
         """Returns the configuration (nq,) with these joint positions and a level trunk at the origin."""
@@ -273,17 +291,17 @@ class _Preflight(Controller):
         leg = next((leg for leg in robot.legs.values() if name in leg.joints), None)
         if leg is None:
             return f"{name} turns {'forward' if sign > 0 else 'backward'} about its axis"
-        way = (
+        foot_velocity = (
             sign
             * Dynamics(robot).frame_jacobian(self._configuration(position), leg.name)[:3, robot.velocity_index(name)]
         )
-        size = float(np.linalg.norm(way))
-        words = [
+        size = float(np.linalg.norm(foot_velocity))
+        directions = [
             word[0] if x > 0.0 else word[1]
-            for x, word in zip(way, (("forward", "backward"), ("left", "right"), ("up", "down")), strict=True)
+            for x, word in zip(foot_velocity, (("forward", "backward"), ("left", "right"), ("up", "down")), strict=True)
             if abs(x) > 0.35 * size
         ]
-        return f"foot {leg.name} moves {' and '.join(words)}" if size > 1e-6 else f"leg {leg.name} turns"
+        return f"foot {leg.name} moves {' and '.join(directions)}" if size > 1e-6 else f"leg {leg.name} turns"
 
     def _check_gravity(self, readings: list[Measurement]) -> Steps:
         """Holds the home pose and compares the torques with the gravity torques of the model."""
@@ -295,7 +313,7 @@ class _Preflight(Controller):
         lower, upper = robot.lower_position_limits + 0.1, robot.upper_position_limits - 0.1
         home = np.array([robot.decompose(robot.q_home).joints[name] for name in robot.actuated])
         home = np.where(lower < upper, np.clip(home, lower, upper), home)
-        held: list[tuple[Array, Array]] = []
+        samples: list[tuple[Array, Array]] = []
         for k in range(round((MOVE_TIME + HOLD_TIME) / self.dt)):
             s = min(1.0, k * self.dt / MOVE_TIME)
             goal = start + s * s * (3.0 - 2.0 * s) * (home - start)
@@ -303,74 +321,81 @@ class _Preflight(Controller):
             m = yield command
             if k * self.dt > MOVE_TIME + 0.5 * HOLD_TIME:
                 torque = command.compute_torque(m.position, m.velocity) if m.torque is None else m.torque
-                held.append((m.position, np.asarray(torque)))
-        position, torque = (np.mean([each[j] for each in held], axis=0) for j in (0, 1))
+                samples.append((m.position, np.asarray(torque)))
+        position, torque = (np.mean([each[j] for each in samples], axis=0) for j in (0, 1))
         q = self._configuration(position)
         if robot.root == "free":
-            felt = pin.Quaternion.FromTwoVectors(m.accelerometer, np.array([0.0, 0.0, 1.0]))
-            q[3:7] = felt.coeffs()
-        wanted = Dynamics(robot).gravity(q)[robot.actuated_index]
+            attitude = pin.Quaternion.FromTwoVectors(m.accelerometer, np.array([0.0, 0.0, 1.0]))
+            q[3:7] = attitude.coeffs()
+        gravity_torque = Dynamics(robot).gravity(q)[robot.actuated_index]
         effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, self.max_torque)
-        allowed = (
-            GRAVITY_TOLERANCE_FRACTION * np.abs(wanted)
+        tolerance = (
+            GRAVITY_TOLERANCE_FRACTION * np.abs(gravity_torque)
             + TORQUE_TOLERANCE_FRACTION * effort
             + robot.friction[robot.actuated_index]
         )
-        apart = np.abs(torque - wanted)
-        worst = int(np.argmax(apart / allowed))
-        scale = float(torque @ wanted / max(float(wanted @ wanted), 1e-9))
-        fine = bool((apart <= allowed).all())
-        said = f"torques that hold it are {scale:.2f} times the model's"
-        if not fine:
-            said += f"; {robot.actuated[worst]} gives {torque[worst]:+.2f} N m, the model {wanted[worst]:+.2f}"
-        self._add_check("gravity", fine, said, "torque constants, gears, masses of what is mounted on the legs")
+        error = np.abs(torque - gravity_torque)
+        worst = int(np.argmax(error / tolerance))
+        scale = float(torque @ gravity_torque / max(float(gravity_torque @ gravity_torque), 1e-9))
+        passed = bool((error <= tolerance).all())
+        text = f"torques that hold it are {scale:.2f} times the model's"
+        if not passed:
+            text += f"; {robot.actuated[worst]} gives {torque[worst]:+.2f} N m, the model {gravity_torque[worst]:+.2f}"
+        self._add_check("gravity", passed, text, "torque constants, gears, masses of what is mounted on the legs")
         yield from self._wait_for_rest()
 
     # -- the IMU's axes ------------------------------------------------------------------------------------------
     def _check_imu_axes(self, prompt: Callable[[OperatorPrompt], object]) -> Steps:
         """Checks accelerometer and gyroscope while a person tilts the trunk as prompted."""
-        for what, axis in ((OperatorPrompt.NOSE_DOWN, 0), (OperatorPrompt.LEFT_DOWN, 1)):
-            prompt(what)
+        for requested, axis in ((OperatorPrompt.NOSE_DOWN, 0), (OperatorPrompt.LEFT_DOWN, 1)):
+            prompt(requested)
             m = yield self._damping
-            felt: Array | None = None
+            filtered: Array | None = None
             up: Array | None = None
-            carried: Array | None = None
+            integrated: Array | None = None
             last, waited = m.time, 0.0
             window: list[Array] = []
             while waited < MAX_PERSON_TIME:
                 m = yield self._damping
                 waited += self.dt
-                sensed = unit_vector(m.accelerometer)
-                if sensed is not None:  # ignores a sensor that drops out for a moment
-                    window = [*window[-9:], sensed]
-                    felt = unit_vector(np.mean(window, axis=0))
+                measured = unit_vector(m.accelerometer)
+                if measured is not None:  # ignores a sensor that drops out for a moment
+                    window = [*window[-9:], measured]
+                    filtered = unit_vector(np.mean(window, axis=0))
                 if up is None:
-                    up = carried = sensed
-                elif carried is not None:
-                    carried = unit_vector(carried + (m.time - last) * np.cross(carried, m.gyro - self._bias))
+                    up = integrated = measured
+                elif integrated is not None:
+                    integrated = unit_vector(integrated + (m.time - last) * np.cross(integrated, m.gyro - self._bias))
                 last = m.time
-                if angle_between(felt, up) > LEAN_ANGLE:
+                if angle_between(filtered, up) > LEAN_ANGLE:
                     break
-            label = f"IMU axes, {what.name.lower().replace('_', ' ')}"
-            way = np.zeros(3) if felt is None or up is None else felt - up
-            seen, angle = int(np.argmax(np.abs(way))), angle_between(felt, carried)
+            label = f"IMU axes, {requested.name.lower().replace('_', ' ')}"
+            change = np.zeros(3) if filtered is None or up is None else filtered - up
+            tilt_axis, angle = int(np.argmax(np.abs(change))), angle_between(filtered, integrated)
             if waited >= MAX_PERSON_TIME:
-                self._add_check(label, None, "the trunk was not leaned far enough", what.value)
-            elif seen != axis or way[axis] > 0.0:
-                to = f"{'+-'[int(way[seen] < 0.0)]}{'xyz'[seen]}"
+                self._add_check(label, None, "the trunk was not leaned far enough", requested.value)
+            elif tilt_axis != axis or change[axis] > 0.0:
+                direction_text = f"{'+-'[int(change[tilt_axis] < 0.0)]}{'xyz'[tilt_axis]}"
                 self._add_check(
-                    label, False, f"gravity went to {to}, expected -{'xyz'[axis]}", "turned or mirrored mount"
+                    label,
+                    False,
+                    f"gravity went to {direction_text}, expected -{'xyz'[axis]}",
+                    "turned or mirrored mount",
                 )
             elif angle > 0.1:
-                off = f"the gyroscope turned the vertical {np.rad2deg(angle):.0f} degrees elsewhere than gravity went"
-                self._add_check(label, False, off, "order, signs and units of its axes")
+                text = f"the gyroscope turned the vertical {np.rad2deg(angle):.0f} degrees elsewhere than gravity went"
+                self._add_check(label, False, text, "order, signs and units of its axes")
             else:
                 self._add_check(label, True, f"gyroscope and gravity agree to {np.rad2deg(angle):.1f} degrees")
             prompt(OperatorPrompt.LEVEL)
             for _ in range(round(MAX_PERSON_TIME / self.dt)):
                 m = yield self._damping
-                felt, turning = unit_vector(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
-                if felt is not None and angle_between(felt, VERTICAL) < 0.5 * LEAN_ANGLE and turning < 2.0 * REST_RATE:
+                filtered, rate = unit_vector(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
+                if (
+                    filtered is not None
+                    and angle_between(filtered, VERTICAL) < 0.5 * LEAN_ANGLE
+                    and rate < 2.0 * REST_RATE
+                ):
                     break
 
 

@@ -1,4 +1,4 @@
-"""`export_program`: everything that drives a robot in another process without Python, as C99 with an example."""
+"""`export_program`: writes a complete C99 program, without Python, that controls a robot in another process."""
 
 from __future__ import annotations
 
@@ -164,24 +164,25 @@ def export_program(
     safety: Safety | None = None,
     name: str | None = None,
 ) -> SourceFiles:
-    """Write a program that drives a robot in another process, as `RobotProcess` plays it, through shared memory.
+    """Writes a program that controls a robot in another process, such as `RobotProcess`, through shared memory.
 
-    State estimate, controller, safety layer and interface, each as its own export writes it, an example ``main.c`` that
-    stands and nods, and ``CMakeLists.txt``.
+    The program has state estimator, controller, safety layer and interface as of the separate exports, an example
+    ``main.c``, in which the robot stands and pitches its trunk, and ``CMakeLists.txt``.
 
     Args:
-        controller: of a robot with a free root and feet, with the tasks that it has by default; as of
+        controller: controller of a robot with a free root and feet, with the default tasks; see
             `quaddyn.wbc.export_c`.
-        folder: to write to; made if it is missing.
-        estimator: of the same robot and period; one with default noise by default.
-        safety: of the same robot and period; one with default limits by default.
-        name: what files and functions begin with; the robot's by default.
+        folder: folder to write to, created if it does not exist.
+        estimator: estimator of the same robot and period; None: one with default noise.
+        safety: safety layer of the same robot and period; None: one with default limits.
+        name: prefix of files and functions; None: the name of the robot.
 
     Returns:
-        What was written.
+        The written files.
 
     Raises:
-        ArgumentError: another robot or period, a controller that cannot be exported, or a name that is none to C.
+        ArgumentError: another robot or period, a controller that cannot be exported, or `name` is not a C
+            identifier.
         OSError: a file cannot be written.
     """
     source = program_c(controller, estimator=estimator, safety=safety, name=name)
@@ -196,7 +197,7 @@ def program_c(
     safety: Safety | None = None,
     name: str | None = None,
 ) -> SourceFiles:
-    """`export_program` without writing; the same arguments and errors."""
+    """Returns the files of `export_program` without writing them; same arguments and errors."""
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
     robot = controller.robot

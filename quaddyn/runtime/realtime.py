@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..deprecation import renamed_attributes, renamed_fields
 
-#: Of <sys/mman.h>.
+#: Flags of ``mlockall`` of <sys/mman.h>.
 MCL_CURRENT, MCL_FUTURE = 1, 2
 
 
@@ -22,8 +22,8 @@ class RealTimeOptions:
     """Options that a loop requests from the operating system while it runs; it runs without those not permitted.
 
     Attributes:
-        priority: ``SCHED_FIFO`` priority, 1 to 99; None: the present scheduling class.
-        cpus: processors to run on; None: the present ones.
+        priority: ``SCHED_FIFO`` priority level, 1 to 99; None: the present scheduling class.
+        cpus: indices of the processors to run on; None: no restriction.
         lock_memory: whether to lock all memory against paging.
         disable_gc: whether to disable Python's garbage collection; objects that exist before are never collected.
     """
@@ -36,19 +36,20 @@ class RealTimeOptions:
     @contextlib.contextmanager
     def applied(self) -> Iterator[tuple[str, ...]]:
         """Applies the options for the duration of the context; yields one line for each option with its result."""
-        said: list[str] = []
+        results: list[str] = []
         with contextlib.ExitStack() as undo:
             if self.disable_gc:
-                self._disable_gc(said, undo)
+                self._disable_gc(results, undo)
             if self.cpus is not None:
-                self._set_affinity(said, undo)
+                self._set_affinity(results, undo)
             if self.priority is not None:
-                self._set_priority(said, undo)
+                self._set_priority(results, undo)
             if self.lock_memory:
-                self._lock_memory(said, undo)
-            yield tuple(said)
+                self._lock_memory(results, undo)
+            yield tuple(results)
 
-    def _disable_gc(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _disable_gc(self, results: list[str], undo: contextlib.ExitStack) -> None:
+        """Disables the garbage collector."""
         enabled = gc.isenabled()
         gc.collect()
         gc.freeze()
@@ -56,35 +57,38 @@ class RealTimeOptions:
         undo.callback(gc.unfreeze)
         if enabled:
             undo.callback(gc.enable)
-        said.append("garbage collector: parked")
+        results.append("garbage collector: disabled")
 
-    def _set_affinity(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _set_affinity(self, results: list[str], undo: contextlib.ExitStack) -> None:
+        """Restricts the process to `cpus`."""
         try:
-            before = os.sched_getaffinity(0)
+            previous = os.sched_getaffinity(0)
             os.sched_setaffinity(0, self.cpus or ())
         except (AttributeError, OSError, ValueError) as error:
-            said.append(f"processors {sorted(self.cpus or ())}: not permitted ({error})")
+            results.append(f"processors {sorted(self.cpus or ())}: not permitted ({error})")
             return
-        undo.callback(os.sched_setaffinity, 0, before)
-        said.append(f"processors {sorted(self.cpus or ())}: kept to")
+        undo.callback(os.sched_setaffinity, 0, previous)
+        results.append(f"processors {sorted(self.cpus or ())}: set")
 
-    def _set_priority(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _set_priority(self, results: list[str], undo: contextlib.ExitStack) -> None:
+        """Sets the real-time priority."""
         assert self.priority is not None
         try:
             policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.priority))
         except (AttributeError, OSError, ValueError) as error:
-            said.append(f"SCHED_FIFO {self.priority}: not permitted ({error}); see ulimit -r, or CAP_SYS_NICE")
+            results.append(f"SCHED_FIFO {self.priority}: not permitted ({error}); see ulimit -r, or CAP_SYS_NICE")
             return
         undo.callback(os.sched_setscheduler, 0, policy, parameters)
-        said.append(f"SCHED_FIFO {self.priority}: on")
+        results.append(f"SCHED_FIFO {self.priority}: on")
 
-    def _lock_memory(self, said: list[str], undo: contextlib.ExitStack) -> None:
+    def _lock_memory(self, results: list[str], undo: contextlib.ExitStack) -> None:
+        """Locks the memory against paging."""
         library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
         if library is None or not hasattr(library, "mlockall"):
-            said.append("mlockall: not on this system")
+            results.append("mlockall: not on this system")
         elif library.mlockall(MCL_CURRENT | MCL_FUTURE):
-            said.append(f"mlockall: not permitted ({os.strerror(ctypes.get_errno())}); see ulimit -l")
+            results.append(f"mlockall: not permitted ({os.strerror(ctypes.get_errno())}); see ulimit -l")
         else:
             undo.callback(library.munlockall)
-            said.append("mlockall: on")
+            results.append("mlockall: on")

@@ -35,7 +35,7 @@ STARTUP_TIMEOUT = 120.0
 
 
 class RobotProcess(StrictAttributes, fixed=("robot", "path")):
-    """Starts a process that simulates a robot in real time, and ends it with the context.
+    """Separate process that simulates a robot in real time; it ends with the context.
 
     Args:
         source: a catalogue name or a URDF file.
@@ -44,12 +44,13 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         dt: period of readings and commands, and step of the plant [s].
         actuators: motors of a robot with the same joints, such as `ActuatorFit.actuators` of the real robot's log;
             None: perfect motors within the robot's effort limits.
-        watchdog, resume_timeout: as of `RobotServer`.
+        watchdog: number of periods without a command before the motors are damped, see `RobotServer`.
+        resume_timeout: longest time without commands that is not a fault [s], see `RobotServer`.
         link_quality: quality of the link; None: perfect.
         noise: whether sensors are noisy.
         seed: seed of all noise and of the link.
-        priority: ``SCHED_FIFO`` priority that the process requests, since motor drives keep time under any load; None:
-            none.
+        priority: ``SCHED_FIFO`` priority level that the process requests, so that it keeps its period under load; None:
+            no real-time priority.
 
     Attributes:
         robot: the robot, loaded in this process.
@@ -84,7 +85,9 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             raise ArgumentTypeError(f"actuators: expected Actuators, got {type(actuators).__name__}")
         self.robot: Robot = load(source, root="free")
         if actuators is not None and actuators.robot.actuated != self.robot.actuated:
-            raise ArgumentError(f"actuators: of {actuators.robot.name!r}, with other joints than {self.robot.name!r}")
+            raise ArgumentError(
+                f"actuators: expected the joints of {self.robot.name!r}, got actuators of {actuators.robot.name!r}"
+            )
         motors = None if actuators is None else actuators.constructor_arguments
         link_quality = LinkQuality() if link_quality is None else link_quality
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -109,11 +112,16 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             raise
 
     def _wait_until_ready(self) -> None:
+        """Waits until the process reports that it is ready.
+
+        Raises:
+            QuaddynError: the process ended before.
+        """
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        if said.strip() != "ready":
+        line = self._process.stdout.readline()
+        if line.strip() != "ready":
             raise QuaddynError(
-                f"robot process: it ended before it was ready, exit code {self._process.wait(STARTUP_TIMEOUT)}"
+                f"robot process: ended before it was ready, exit code {self._process.wait(STARTUP_TIMEOUT)}"
             )
 
     def interface(self) -> SharedMemoryInterface:
@@ -130,9 +138,9 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
         names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "silences": SILENCES, "late": LATE}
         names |= {"time": TIME, "fault": FAULT}
-        found = {name: float(memory.status[at]) for name, at in names.items()}
+        values = {name: float(memory.status[at]) for name, at in names.items()}
         memory.close()
-        return found
+        return values
 
     def close(self) -> None:
         """Ends the process and removes the shared memory."""
@@ -155,7 +163,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
 
 
 def make_plant(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
-    """Makes one of `PLANTS`, with joint stops: a robot without commands sinks until its joints reach them."""
+    """Returns one of `PLANTS` with joint stops, which a robot without commands reaches when it sinks."""
     kind = Simulation if name == "embedded" else MujocoPlant
     return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})))
 
@@ -177,10 +185,10 @@ def main(options: dict[str, Any]) -> None:
     )
     for _ in range(3):
         server.tick()  # compiles before the first command
-    ending: list[int] = []
-    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    end_signals: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: end_signals.append(1))
     parent = os.getppid()
     print("ready", flush=True)
     with RealTimeOptions(priority=options["priority"]).applied():
-        server.serve(keep_running=lambda: not ending and os.getppid() == parent)
+        server.serve(keep_running=lambda: not end_signals and os.getppid() == parent)
     memory.remove()  # also if the parent was killed

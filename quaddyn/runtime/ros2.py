@@ -1,8 +1,8 @@
-"""`Ros2Interface`: a robot behind ROS 2 topics, with joint states and an IMU as input and efforts as output.
+"""`Ros2Interface`: access to a robot by ROS 2 topics, with joint states and an IMU as input and efforts as output.
 
-The messages are sensor_msgs/JointState, sensor_msgs/Imu and std_msgs/Float64MultiArray, which is what
-``effort_controllers/JointGroupEffortController`` of ros2_control takes.  This
-module imports rclpy only if the caller does not pass the message types.
+The messages are sensor_msgs/JointState, sensor_msgs/Imu and std_msgs/Float64MultiArray; the last is the input of
+``effort_controllers/JointGroupEffortController`` of ros2_control. This module imports rclpy only if the caller does not
+pass the message types.
 """
 
 from __future__ import annotations
@@ -28,35 +28,36 @@ MAX_CALLBACKS_PER_READ = 16
 
 
 def _messages() -> Any:
+    """Returns the message types of ROS 2."""
     try:
         sensors, plain = importlib.import_module("sensor_msgs.msg"), importlib.import_module("std_msgs.msg")
     except ImportError as error:
-        raise QuaddynError(f"ROS 2 is not there ({error}); source its setup file, or pass messages=") from None
+        raise QuaddynError(f"ROS 2 is not available ({error}); source its setup file, or pass messages=") from None
     return SimpleNamespace(JointState=sensors.JointState, Imu=sensors.Imu, Float64MultiArray=plain.Float64MultiArray)
 
 
 class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "joints")):
-    """Robot behind ROS 2 topics.
+    """Access to a robot by ROS 2 topics.
 
     Effort controllers accept torques only.  PD targets of a command are therefore evaluated here, at the newest
     reading, once per tick, and the torques are clamped to the robot's limits.
 
     Args:
-        robot: with the joint names of the messages.
-        node: an ``rclpy.node.Node``.
+        robot: robot with the joint names of the messages.
+        node: the ``rclpy.node.Node`` that subscribes and publishes.
         joint_states: topic of the joint states; names may be in any order and include other joints.
         imu: topic of the IMU; not subscribed with a fixed root.
         commands: topic of the efforts.
-        joints: joint names in the order of the controller's efforts; None: ``robot.actuated``.
+        joints: joint names in the order of the efforts that the ROS 2 controller expects; None: ``robot.actuated``.
         messages: object with `JointState`, `Imu` and `Float64MultiArray`; None: those of ROS 2.
-        spin: runs at most one callback of the node without waiting; None: rclpy's with ROS 2 messages, none otherwise,
-            if the node is spun elsewhere.
-        queue: depth of the topics' queues.
+        spin: function that runs at most one callback of the node without waiting; None: that of rclpy if `messages` is
+            None, otherwise the node must be spun elsewhere.
+        queue: size of the queue of each topic.
 
     Attributes:
-        robot: as given.
-        node: as given.
-        joints: joint names in the order of the efforts.
+        robot: the robot.
+        node: the node.
+        joints: joint names in the order of the efforts, by default ``robot.actuated``.
 
     Raises:
         QuaddynError: ROS 2 is not available.
@@ -136,6 +137,7 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
 
     # -- what comes in -------------------------------------------------------------------------------------------
     def _on_joint_state(self, message: Any) -> None:
+        """Stores positions, velocities and efforts of a joint state message."""
         names = list(message.name)
         if names != self._joint_indices[0]:
             missing = [joint for joint in self.robot.actuated if joint not in names]
@@ -156,11 +158,13 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         self._state = stamp.sec + 1e-9 * stamp.nanosec, frozen(position), frozen(velocity), torque
 
     def _on_imu(self, message: Any) -> None:
+        """Stores angular velocity and specific force of an IMU message."""
         parts = message.angular_velocity, message.linear_acceleration
         gyro, accelerometer = (frozen([each.x, each.y, each.z]) for each in parts)
         self._imu_reading = gyro, accelerometer
 
 
 def _default_spin(node: Any) -> Callable[[], object]:
+    """Returns a function that runs one callback of a node by rclpy."""
     rclpy = importlib.import_module("rclpy")
     return lambda: rclpy.spin_once(node, timeout_sec=0.0)

@@ -1,4 +1,4 @@
-"""`RunLog`: ticks of a recording, to inspect, compare, plot and replay bit for bit."""
+"""`RunLog`: ticks of a recording, with methods to inspect, compare, plot and replay them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RunLog:
 
     Attributes:
         metadata: description of the run: robot, versions, machine, period, controller.
-        records: (n,) structured array, see `quaddyn.runtime.recording.record_type`.
+        records: (n,) structured array of the ticks with fields and units of `quaddyn.runtime.recording.record_type`.
         path: path of the file, for messages.
     """
 
@@ -274,7 +274,7 @@ class RunLog:
         for name in self.records.dtype.names or ():
             a, b = self.records[name][mine], other.records[name][theirs]
             if a.dtype.kind == "f" and a.size and name not in ("deadline", "begun"):
-                # NaN stands for a sensor that is not there, or that fails: equal only to another one.
+                # NaN means a missing or failed sensor, and is equal only to NaN.
                 missing = np.isnan(a) != np.isnan(b)
                 with np.errstate(invalid="ignore", over="ignore"):  # infinities are equal only to themselves
                     gap = np.where(missing, np.inf, np.where(np.isnan(a) | (a == b), 0.0, np.abs(a - b)))
@@ -316,7 +316,7 @@ def _measurement(columns: dict[str, Any], i: int) -> Measurement:
     parts: dict[str, Array | None] = {name: frozen(columns[name][i]) for name in REQUIRED_SENSORS}
     for name in OPTIONAL_SENSORS:
         part = frozen(columns[name][i])
-        # A sensor that is there reads a number first, as a rule: only then is all of it looked at.
+        # The first value of an existing sensor is usually not NaN, so that the others need no check.
         missing = not len(part) or (math.isnan(part[0]) and bool(np.isnan(part).all()))
         parts[name] = None if missing else part
     return Measurement(float(columns["time"][i]), **parts)  # type: ignore[arg-type]

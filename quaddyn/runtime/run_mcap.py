@@ -1,20 +1,20 @@
-"""Recordings as MCAP files, which Foxglove and PlotJuggler open: JSON messages, one of each kind a tick.
+"""Recordings as MCAP files for Foxglove and PlotJuggler, with one JSON message of each kind per tick.
 
 ================  ===========================  ======================================================================
-topic             schema                       what
+topic             schema                       content
 ================  ===========================  ======================================================================
 /joint_states     sensor_msgs/msg/JointState   position, velocity, effort (measured torque) of the actuated joints
-/joint_commands   quaddyn/msg/MotorCommand     what the motors were told
-/wanted           quaddyn/msg/MotorCommand     what the controller asked for, before the safety layer
+/joint_commands   quaddyn/msg/MotorCommand     command that was written to the motors
+/wanted           quaddyn/msg/MotorCommand     command of the controller, before the safety layer
 /imu              sensor_msgs/msg/Imu          angular velocity and specific force, IMU axes
-/feet             quaddyn/msg/FootForces       where feet feel
-/temperatures     quaddyn/msg/Temperatures     where motors measure them
-/base             geometry_msgs/msg/PoseStamped  of a free base as the controller believes
-/tick             quaddyn/msg/Tick             stage, fault, status of the controller, velocity asked for, lateness
+/feet             quaddyn/msg/FootForces       if the robot has foot sensors
+/temperatures     quaddyn/msg/Temperatures     if the motors measure them
+/base             geometry_msgs/msg/PoseStamped  estimated pose of a free base
+/tick             quaddyn/msg/Tick             stage, fault, status of the controller, requested velocity, latency
 ================  ===========================  ======================================================================
 
-A list with an entry that is not finite is left empty, since JSON has no such number, and /tick names it in `invalid`.
-The URDF is attached as robot.urdf, everything else that the recording says of itself as about.json.
+A list with a non-finite entry is written as an empty list, since JSON has no such number, and /tick lists its name in
+`invalid`. The URDF is attached as robot.urdf, all other metadata of the recording as about.json.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCHEMAS = {
 
 
 def write(about: Mapping[str, Any], records: np.ndarray[Any, Any], path: str | os.PathLike[str]) -> Path:
-    """Write records of a recording; times are seconds since the earliest one.
+    """Writes the records of a recording; times are seconds since the earliest record.
 
     Raises:
         QuaddynError: the package mcap is not installed.
@@ -72,7 +72,7 @@ def _ticks(about: Mapping[str, Any], records: np.ndarray[Any, Any]) -> Iterator[
 
 
 def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> list[Message]:
-    """Topic, schema, frame and content of each message of a tick."""
+    """Returns topic, schema, frame and content of each message of a tick."""
     invalid: list[str] = []
 
     def finite(name: str) -> list[float]:

@@ -42,7 +42,7 @@ class SafetyReport(FrozenArrays):
     Attributes:
         command: command for the motors.
         fault: the latched fault; None without one.
-        valid_foot_sensors: (nf,) whether each foot sensor is valid; empty without foot sensors.
+        valid_foot_sensors: (nf,) booleans, True for a valid foot sensor; empty without foot sensors.
     """
 
     command: MotorCommand
@@ -52,7 +52,7 @@ class SafetyReport(FrozenArrays):
 
 @renamed_attributes(examine="filter_command", cuts="clamp_counts", allowed="limit_arrays")
 class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
-    """Checks sensor readings and limits commands at every tick, independently of the controller.
+    """Safety layer: checks sensor readings and limits commands at every tick, independently of the controller.
 
     *Limited* commands continue: gains, torques, torque rates, torques that accelerate a joint at its speed limit or
     push it into its position limit are clamped and counted in `clamp_counts`.  A foot sensor that is frozen or reads
@@ -68,13 +68,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     Args:
         robot: any robot.
         dt: period of the loop [s].
-        limits: limits; None: those of the robot's model and the defaults of `SafetyLimits`.
+        limits: limits of the layer; None: the limits of the robot model and the defaults of `SafetyLimits`.
         imu_rotation: (3, 3) rotation matrix from IMU axes to base axes; None: identity.
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
-        limits: as given.
+        robot: the robot.
+        dt: period of the loop [s].
+        limits: limits of the layer, by default those of the robot model.
         limit_arrays: the limits by joint and period, for the compiled layer.
 
     Raises:
@@ -94,8 +94,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         if not self.dt > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         self.limit_arrays = limits.to_arrays(robot, self.dt, imu_rotation)
-        self._damp = MotorCommand.from_damping(self.limit_arrays.fault_damping)
-        self._asked = CommandArrays(*(np.zeros(robot.nu) for _ in range(5)))
+        self._damping_command = MotorCommand.from_damping(self.limit_arrays.fault_damping)
+        self._command_arrays = CommandArrays(*(np.zeros(robot.nu) for _ in range(5)))
         self.reset()
 
     def reset(self) -> None:
@@ -158,57 +158,58 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     ) -> SafetyReport:
         """Runs one tick: checks the newest reading and limits the command; call it once per period.
 
-        Arrays of a wrong shape are a fault; nothing here raises.
+        Arrays of a wrong shape are a fault; no exception is raised.
 
         Args:
             measurement: the newest reading.  It is not new if its time stamp is not later than that of the last
                 accepted reading, is NaN, infinite or negative, or has advanced by 50 ms more than `now`.
             command: command of the controller; None if none has arrived: motors are damped at this tick without a
                 fault.
-            now: the caller's clock, also for the time of a fault [s]; if it stands still, each call counts as one
+            now: the caller's clock, also for the time of a fault [s]; if it does not advance, each call counts as one
                 period.
         """
         reading = self._reading(measurement)
-        asked = self._asked
-        wanted = self._damp if command is None else command
+        command_arrays = self._command_arrays
+        requested = self._damping_command if command is None else command
         try:
-            asked.tau[:] = wanted.tau
-            asked.position[:] = wanted.position
-            asked.velocity[:] = wanted.velocity
-            asked.stiffness[:] = wanted.stiffness
-            asked.damping[:] = wanted.damping
+            command_arrays.tau[:] = requested.tau
+            command_arrays.position[:] = requested.position
+            command_arrays.velocity[:] = requested.velocity
+            command_arrays.stiffness[:] = requested.stiffness
+            command_arrays.damping[:] = requested.damping
         except (ValueError, TypeError):
-            asked.tau[:] = np.nan
+            command_arrays.tau[:] = np.nan
         raised, what = self._raised
         if command is None and raised == checks.NO_FAULT:
             raised = checks.NO_COMMAND
         code = filter_command(
-            self.limit_arrays, reading, asked, self.memory, _stamp(measurement.time), float(now), raised
+            self.limit_arrays, reading, command_arrays, self.memory, _time_stamp(measurement.time), float(now), raised
         )
         if code != checks.NO_FAULT and self._fault is None:
             index, (value, allowed) = int(self.memory.latched_fault[1]), self.memory.fault_values.tolist()
             self._fault = Fault.from_code(code, index, value, allowed, self.robot, what=what, time=now)
-        believed = self.memory.foot_repeats < self.limit_arrays.max_frozen_readings
-        given = MotorCommand(*frozen(asked))
+        valid_feet = self.memory.foot_repeats < self.limit_arrays.max_frozen_readings
+        filtered = MotorCommand(*frozen(command_arrays))
         return SafetyReport(
-            given, self._fault, believed if self.memory.sensor_present[checks.FOOT_SENSORS] else believed[:0]
+            filtered, self._fault, valid_feet if self.memory.sensor_present[checks.FOOT_SENSORS] else valid_feet[:0]
         )
 
     def _reading(self, m: Measurement) -> SensorArrays:
+        """Returns the arrays of a reading for the compiled layer."""
         nu, nf = self.robot.nu, len(self.robot.feet)
         imu = self.robot.root == "free"  # a fixed base needs no IMU
         return SensorArrays(
-            _part(m.position, nu),
-            _part(m.velocity, nu),
-            _part(m.gyro if imu else None, 3, optional=not imu),
-            _part(m.accelerometer if imu else None, 3, optional=not imu),
-            _part(m.torque, nu, optional=True),
-            _part(m.foot_forces, nf, optional=True),
-            _part(m.temperature, nu, optional=True),
+            _sensor_array(m.position, nu),
+            _sensor_array(m.velocity, nu),
+            _sensor_array(m.gyro if imu else None, 3, optional=not imu),
+            _sensor_array(m.accelerometer if imu else None, 3, optional=not imu),
+            _sensor_array(m.torque, nu, optional=True),
+            _sensor_array(m.foot_forces, nf, optional=True),
+            _sensor_array(m.temperature, nu, optional=True),
         )
 
 
-def _part(value: object, size: int, *, optional: bool = False) -> Array:
+def _sensor_array(value: object, size: int, *, optional: bool = False) -> Array:
     """Returns an array of a reading; all infinite if it has another size, since NaN would mean a missing sensor."""
     if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == (size,) and value.flags.c_contiguous:
         return value
@@ -221,7 +222,7 @@ def _part(value: object, size: int, *, optional: bool = False) -> Array:
     return array if array.shape == (size,) else np.full(size, np.inf)
 
 
-def _stamp(value: object) -> float:
+def _time_stamp(value: object) -> float:
     """Returns a time stamp; NaN if it is not a number."""
     try:
         return float(value)  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ MOVING_JOINT_SPEED = 0.2
 DRIFT_TIME_CONSTANT, GRAVITY_CORRECTION_RATE = 0.25, 1.0
 # Time constants of the low-pass filters of the torque error and of the correction of the vertical [s].
 TORQUE_FILTER_TIME, TILT_DRIFT_FILTER_TIME = 0.1, 0.5
-# Least weight of an accelerometer reading that initializes the vertical (0.8: within 10 % of 1 g), and the time after
+# Minimum weight of an accelerometer reading that initializes the vertical (0.8: within 10 % of 1 g), and the time after
 # which any reading does [s].
 MIN_GRAVITY_WEIGHT, MAX_GRAVITY_WAIT = 0.8, 1.0
 # Gravitational acceleration [m/s^2].
@@ -64,7 +64,7 @@ GRAVITY = 9.81
 MAX_COMPARED_PERIODS = 8.0
 # Largest advance of the robot's clock over the caller's clock between two readings [s].
 MAX_CLOCK_ADVANCE = 0.05
-# Least time in which a joint accelerates from rest to its speed limit [s]; bounds joint accelerations.
+# Minimum time in which a joint accelerates from rest to its speed limit [s]; bounds joint accelerations.
 MIN_SPEED_UP_TIME = 0.01
 
 
@@ -143,28 +143,28 @@ def report_fault(memory: SafetyMemory, code: int, value: float, allowed: float) 
 @compiled()
 def is_finite(x: Vector) -> bool:
     """Returns whether all entries are finite."""
-    sound = True
+    all_finite = True
     for i in range(len(x)):
-        sound = sound and math.isfinite(x[i])
-    return sound
+        all_finite = all_finite and math.isfinite(x[i])
+    return all_finite
 
 
 @compiled()
 def is_equal(x: Vector, y: Vector) -> bool:
     """Returns whether all entries of two vectors are equal."""
-    same = True
+    all_equal = True
     for i in range(len(x)):
-        same = same and x[i] == y[i]
-    return same
+        all_equal = all_equal and x[i] == y[i]
+    return all_equal
 
 
 @compiled()
 def has_values(x: Vector) -> bool:
     """Returns whether a sensor reports any value that is not NaN; see `SensorArrays`."""
-    there = False
+    found_value = False
     for i in range(len(x)):
-        there = there or x[i] == x[i]
-    return there
+        found_value = found_value or x[i] == x[i]
+    return found_value
 
 
 @compiled()
@@ -192,22 +192,22 @@ def wrap_angle(angle: float) -> float:
 @compiled()
 def find_missing_sensor(reading: SensorArrays, memory: SafetyMemory) -> int:
     """Returns the index of a sensor that reported values before and does not now, or -1; updates which ones report."""
-    gone = -1
+    missing = -1
     for k in range(3):
         sensor = reading.torque if k == TORQUE_SENSORS else reading.feet if k == FOOT_SENSORS else reading.temperature
         if has_values(sensor):
             memory.sensor_present[k] = 1
         elif memory.sensor_present[k] != 0:
-            gone = k
-    return gone
+            missing = k
+    return missing
 
 
 @compiled(inline=False)
 def check_reading(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
     """Checks a new reading, `elapsed` [s] after the last one, and stores it; returns the fault code and its index."""
-    gone = find_missing_sensor(reading, memory)
-    if gone >= 0:
-        return report_fault(memory, MISSING_SENSOR, 0.0, 0.0), gone
+    missing = find_missing_sensor(reading, memory)
+    if missing >= 0:
+        return report_fault(memory, MISSING_SENSOR, 0.0, 0.0), missing
     n = len(reading.position)
     for i in range(n):
         if not (math.isfinite(reading.position[i]) and math.isfinite(reading.velocity[i])):
@@ -239,52 +239,52 @@ def check_reading(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemo
 
 
 @compiled()
-def integration_residual(apart: float, change: float, speed: float, elapsed: float, period: float) -> float:
-    """Returns the part of `apart`, motion minus integrated velocity, that exceeds the bound of the integration error.
+def integration_residual(difference: float, change: float, speed: float, elapsed: float, period: float) -> float:
+    """Returns the part of `difference`, motion minus integrated velocity, beyond the bound of the integration error.
 
     The trapezoidal rule errs by at most ``|change| h / 2`` over a time h in which the velocity changes monotonically,
     however suddenly, as at a landing.  If readings were lost in between, an acceleration of up to a may add
     ``a h^2 / 4``.
     """
-    lost = max(elapsed - period, 0.0)
-    error = 0.5 * abs(change) * elapsed + speed * lost * min(0.25 * elapsed / MIN_SPEED_UP_TIME, 1.0)
-    return apart - min(max(apart, -error), error)
+    excess_time = max(elapsed - period, 0.0)
+    error = 0.5 * abs(change) * elapsed + speed * excess_time * min(0.25 * elapsed / MIN_SPEED_UP_TIME, 1.0)
+    return difference - min(max(difference, -error), error)
 
 
 @compiled(inline=False)
 def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
-    """Checks joint encoders for position jumps, frozen values, and positions that contradict the velocities."""
+    """Checks joint encoders for position jumps, frozen values, and inconsistency of positions and velocities."""
     n = len(reading.position)
-    near = elapsed < MAX_COMPARED_PERIODS * limits.period
-    total = 0.0
+    is_comparable = elapsed < MAX_COMPARED_PERIODS * limits.period
+    speed_sum = 0.0
     for i in range(n):
-        total += abs(reading.velocity[i])
+        speed_sum += abs(reading.velocity[i])
     code, index = NO_FAULT, 0
     for i in range(n):
-        moved = reading.position[i] - memory.position[i]
+        displacement = reading.position[i] - memory.position[i]
         if limits.is_continuous[i] != 0:
-            moved = wrap_angle(moved)
-        apart = moved - 0.5 * (reading.velocity[i] + memory.velocity[i]) * elapsed
+            displacement = wrap_angle(displacement)
+        difference = displacement - 0.5 * (reading.velocity[i] + memory.velocity[i]) * elapsed
         # The error bound of the integration rule is subtracted, so that its errors do not accumulate to a false fault.
-        apart = (
+        difference = (
             integration_residual(
-                apart, reading.velocity[i] - memory.velocity[i], limits.max_speed[i], elapsed, limits.period
+                difference, reading.velocity[i] - memory.velocity[i], limits.max_speed[i], elapsed, limits.period
             )
-            if near
+            if is_comparable
             else 0.0
         )
-        if abs(apart) > limits.max_position_jump[i] and code == NO_FAULT:
-            code, index = report_fault(memory, ENCODER_JUMP, apart, limits.max_position_jump[i]), i
-        memory.position_drift[i] = (memory.position_drift[i] + apart) * math.exp(-elapsed / DRIFT_TIME_CONSTANT)
+        if abs(difference) > limits.max_position_jump[i] and code == NO_FAULT:
+            code, index = report_fault(memory, ENCODER_JUMP, difference, limits.max_position_jump[i]), i
+        memory.position_drift[i] = (memory.position_drift[i] + difference) * math.exp(-elapsed / DRIFT_TIME_CONSTANT)
         if abs(memory.position_drift[i]) > limits.max_position_jump[i] and code == NO_FAULT:
             code, index = (
                 report_fault(memory, ENCODER_INCONSISTENCY, memory.position_drift[i], limits.max_position_jump[i]),
                 i,
             )
-        same = reading.position[i] == memory.position[i] and reading.velocity[i] == memory.velocity[i]
-        memory.joint_counts[i, REPEATS] = memory.joint_counts[i, REPEATS] + 1 if same else 0
-        others = (total - abs(reading.velocity[i])) / max(n - 1, 1)
-        moving = others > MOVING_JOINT_SPEED or abs(reading.velocity[i]) > MOVING_JOINT_SPEED
+        is_repeated = reading.position[i] == memory.position[i] and reading.velocity[i] == memory.velocity[i]
+        memory.joint_counts[i, REPEATS] = memory.joint_counts[i, REPEATS] + 1 if is_repeated else 0
+        mean_other_speed = (speed_sum - abs(reading.velocity[i])) / max(n - 1, 1)
+        moving = mean_other_speed > MOVING_JOINT_SPEED or abs(reading.velocity[i]) > MOVING_JOINT_SPEED
         if memory.joint_counts[i, REPEATS] >= limits.max_frozen_readings and moving and code == NO_FAULT:
             code, index = (
                 report_fault(
@@ -301,19 +301,23 @@ def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMem
 @compiled(inline=False)
 def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float, first: bool) -> int:
     """Checks the IMU for frozen values and inconsistency of gyroscope and accelerometer, and the base for its tilt."""
-    omega, felt, turn = local(3), local(3), local(3)
+    omega, specific_force, rotated = local(3), local(3), local(3)
     for i in range(3):
         omega[i] = (
             limits.imu_rotation[i, 0] * reading.gyro[0]
             + limits.imu_rotation[i, 1] * reading.gyro[1]
             + limits.imu_rotation[i, 2] * reading.gyro[2]
         )
-        felt[i] = (
+        specific_force[i] = (
             limits.imu_rotation[i, 0] * reading.accelerometer[0]
             + limits.imu_rotation[i, 1] * reading.accelerometer[1]
             + limits.imu_rotation[i, 2] * reading.accelerometer[2]
         )
-    size = math.sqrt(felt[0] * felt[0] + felt[1] * felt[1] + felt[2] * felt[2])
+    size = math.sqrt(
+        specific_force[0] * specific_force[0]
+        + specific_force[1] * specific_force[1]
+        + specific_force[2] * specific_force[2]
+    )
     # In free fall and impacts the accelerometer does not measure gravity: its weight decreases away from 1 g.
     weight = max(0.0, 1.0 - abs(size / GRAVITY - 1.0) / 0.5)
     if not first:
@@ -340,31 +344,31 @@ def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, 
         if weight < MIN_GRAVITY_WEIGHT and float(memory.counts[N_ACCEPTED]) * limits.period < MAX_GRAVITY_WAIT:
             return NO_FAULT
         for i in range(3):
-            up[i] = felt[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
+            up[i] = specific_force[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
     # Complementary filter: the gyroscope rotates the vertical, the accelerometer corrects it (Mahony et al. 2008).
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        turn[i] = up[j] * omega[k] - up[k] * omega[j]
-    share = GRAVITY_CORRECTION_RATE * elapsed
-    settled = min(elapsed / TILT_DRIFT_FILTER_TIME, 1.0)
+        rotated[i] = up[j] * omega[k] - up[k] * omega[j]
+    correction_gain = GRAVITY_CORRECTION_RATE * elapsed
+    filter_gain = min(elapsed / TILT_DRIFT_FILTER_TIME, 1.0)
     norm = 0.0
     for i in range(3):
-        away = weight * (felt[i] / size - up[i]) if size > 0.0 else 0.0
-        memory.tilt_drift_rate[i] = memory.tilt_drift_rate[i] + settled * (
-            GRAVITY_CORRECTION_RATE * away - memory.tilt_drift_rate[i]
+        error = weight * (specific_force[i] / size - up[i]) if size > 0.0 else 0.0
+        memory.tilt_drift_rate[i] = memory.tilt_drift_rate[i] + filter_gain * (
+            GRAVITY_CORRECTION_RATE * error - memory.tilt_drift_rate[i]
         )
-        turn[i] = up[i] + elapsed * turn[i] + share * away
-        norm += turn[i] * turn[i]
+        rotated[i] = up[i] + elapsed * rotated[i] + correction_gain * error
+        norm += rotated[i] * rotated[i]
     norm = math.sqrt(norm)
     for i in range(3):
-        up[i] = turn[i] / norm if norm > 0.0 else up[i]
-    wrong = math.sqrt(
+        up[i] = rotated[i] / norm if norm > 0.0 else up[i]
+    drift_rate = math.sqrt(
         memory.tilt_drift_rate[0] * memory.tilt_drift_rate[0]
         + memory.tilt_drift_rate[1] * memory.tilt_drift_rate[1]
         + memory.tilt_drift_rate[2] * memory.tilt_drift_rate[2]
     )
-    if wrong > limits.max_tilt_drift_rate:
-        return report_fault(memory, IMU_INCONSISTENCY, wrong, limits.max_tilt_drift_rate)
+    if drift_rate > limits.max_tilt_drift_rate:
+        return report_fault(memory, IMU_INCONSISTENCY, drift_rate, limits.max_tilt_drift_rate)
     if up[2] < limits.min_cos_tilt:
         return report_fault(memory, EXCESSIVE_TILT, up[2], limits.min_cos_tilt)
     return NO_FAULT
@@ -375,11 +379,11 @@ def check_joint_limits(limits: LimitArrays, reading: SensorArrays, memory: Safet
     """Checks positions, velocities, torques, temperatures and power of the motors against their limits."""
     n, power = len(reading.position), 0.0
     code, index = NO_FAULT, 0
-    share = min(limits.period / TORQUE_FILTER_TIME, 1.0)
+    filter_gain = min(limits.period / TORQUE_FILTER_TIME, 1.0)
     for i in range(n):
-        beyond = max(reading.position[i] - limits.max_position[i], limits.min_position[i] - reading.position[i])
-        if beyond > limits.max_overtravel and code == NO_FAULT:
-            code, index = report_fault(memory, POSITION_LIMIT, beyond, limits.max_overtravel), i
+        overtravel = max(reading.position[i] - limits.max_position[i], limits.min_position[i] - reading.position[i])
+        if overtravel > limits.max_overtravel and code == NO_FAULT:
+            code, index = report_fault(memory, POSITION_LIMIT, overtravel, limits.max_overtravel), i
         memory.joint_counts[i, OVERSPEED] = (
             memory.joint_counts[i, OVERSPEED] + 1 if abs(reading.velocity[i]) > limits.max_speed[i] else 0
         )
@@ -393,7 +397,7 @@ def check_joint_limits(limits: LimitArrays, reading: SensorArrays, memory: Safet
             )
             if memory.joint_counts[i, OVERTORQUE] >= limits.violation_readings and code == NO_FAULT:
                 code, index = report_fault(memory, TORQUE_LIMIT, tau, limits.max_torque[i]), i
-            memory.torque_error[i] = memory.torque_error[i] + share * (
+            memory.torque_error[i] = memory.torque_error[i] + filter_gain * (
                 tau - memory.commanded_torque[i] - memory.torque_error[i]
             )
             if (
@@ -431,17 +435,17 @@ def check_foot_sensors(limits: LimitArrays, reading: SensorArrays, memory: Safet
     changed = False
     for i in range(len(reading.feet)):
         changed = changed or reading.feet[i] != memory.feet[i]
-    lost = False
+    any_invalid = False
     for i in range(len(reading.feet)):
         # A swing foot reports 0 for many readings; a constant nonzero value while others change is a defect.
-        stuck = reading.feet[i] == memory.feet[i] and reading.feet[i] != 0.0 and changed
+        is_frozen = reading.feet[i] == memory.feet[i] and reading.feet[i] != 0.0 and changed
         if not math.isfinite(reading.feet[i]):
             memory.foot_repeats[i] = limits.max_frozen_readings
-        elif stuck:
+        elif is_frozen:
             memory.foot_repeats[i] += 1
         elif reading.feet[i] != memory.feet[i]:
             memory.foot_repeats[i] = 0
-        lost = lost or memory.foot_repeats[i] >= limits.max_frozen_readings
+        any_invalid = any_invalid or memory.foot_repeats[i] >= limits.max_frozen_readings
         memory.feet[i] = reading.feet[i]
-    if lost:
+    if any_invalid:
         memory.clamp_counts[IGNORED_FOOT_SENSOR] += 1

@@ -1,4 +1,4 @@
-"""`export_safety`: the safety layer as C99, to stand beside an exported controller."""
+"""`export_safety`: writes the safety layer as C99, for use with an exported controller."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from .safety_filter import filter_command
 _HEADER = """\
 /* NAME: the safety layer of ROBOT, written by quaddyn VERSION. Do not edit.
 
-   Stands between any controller and the motors. SI units, radians; the order of joints is that of NAME_joints.
-   Static memory, no allocation, not thread-safe. What a fault is, and what is only cut, is in the Python package's
-   documentation of quaddyn.runtime.Safety; the bits are the same where neither contracts products and sums
-   (-ffp-contract=off). */
+   Filters the commands of any controller for the motors. SI units, radians; the order of joints is that of NAME_joints.
+   Static memory, no allocation, not thread-safe. Faults and limits are documented with quaddyn.runtime.Safety; results
+   are equal to the bit if both are compiled without contraction of products and sums (-ffp-contract=off). */
 
 #ifndef UPPER_H
 #define UPPER_H
@@ -30,13 +29,13 @@ _HEADER = """\
 #define UPPER_NF NF_
 #define UPPER_PERIOD PERIOD_
 
-/* What may be wrong. */
+/* Fault codes. */
 enum {
 CODES
 };
 
-/* A sensor reading. A pointer that is NULL, or to NaN alone, says that the robot has no such sensor; one that was there
-   and goes is a fault, and so are positions, velocities and, but of a fixed robot, an IMU that are not there. */
+/* A sensor reading. NULL, or an array of NaN, means that the robot has no such sensor; a sensor that stops reporting is
+   a fault, and so are missing positions, velocities and, unless the base is fixed, IMU values. */
 typedef struct {
     const double *position;      /* (NU) [rad] */
     const double *velocity;      /* (NU) [rad/s] */
@@ -47,7 +46,7 @@ typedef struct {
     const double *temperature;   /* (NU) [degrees Celsius] or NULL */
 } NAME_reading;
 
-/* A command, in: what the controller wants; out: what the motors may get. */
+/* A command. Input: command of the controller; output: command for the motors. */
 typedef struct {
     double tau[UPPER_NU], position[UPPER_NU], velocity[UPPER_NU], stiffness[UPPER_NU], damping[UPPER_NU];
 } NAME_command;
@@ -59,7 +58,7 @@ extern "C" {
 /* Names of the joints. */
 extern const char *const NAME_joints[UPPER_NU];
 
-/* Forget everything, a latched fault included. */
+/* Clear all state, including a latched fault. */
 void NAME_reset(void);
 
 /* One tick: the code of the fault that is latched, 0 for none. time: stamp of the reading, by the robot's clock [s];
@@ -73,7 +72,7 @@ int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time
    and the last one that counted [s]. */
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
 
-/* The fault in words, and number of the joint that it is about, -1 for none. */
+/* Name of a fault, and index of the joint concerned, -1 for none. */
 const char *NAME_name(int code);
 int NAME_joint(void);
 
@@ -114,7 +113,7 @@ static Vector given(const double *at, int64_t n)
     return at == NULL ? (Vector){(double *)none, 0} : (Vector){(double *)at, n};
 }
 
-/* What has to be there: without it, all of it is NaN. */
+/* A required sensor; all NaN if it is missing. */
 static Vector needed(const double *at, int64_t n)
 {
     static double unknown[UPPER_NU + 3];
@@ -161,18 +160,18 @@ int NAME_joint(void)
 
 
 def export_safety(safety: Safety, folder: str | os.PathLike[str], *, name: str | None = None) -> SourceFiles:
-    """Write a safety layer as C99: its limits, its memory as after a reset, and a tick.
+    """Writes a safety layer as C99: its limits, its memory as after a reset, and the function of a tick.
 
     Args:
-        safety: with its limits.
-        folder: to write to; made if it is missing.
-        name: what files and functions begin with; ``ROBOT_safety`` by default.
+        safety: safety layer with its limits.
+        folder: folder to write to, created if it does not exist.
+        name: prefix of files and functions; None: ``ROBOT_safety``.
 
     Returns:
-        What was written.
+        The written files.
 
     Raises:
-        ArgumentError: a name that is none to C.
+        ArgumentError: `name` is not a C identifier.
         OSError: a file cannot be written.
     """
     source = safety_c(safety, name=name)
@@ -181,7 +180,7 @@ def export_safety(safety: Safety, folder: str | os.PathLike[str], *, name: str |
 
 
 def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
-    """`export_safety` without writing; the same arguments and errors."""
+    """Returns the files of `export_safety` without writing them; same arguments and errors."""
     if not isinstance(safety, Safety):
         raise ArgumentTypeError(f"safety: expected a Safety, got {type(safety).__name__}")
     robot = safety.robot

@@ -61,7 +61,7 @@ def check_command(command: CommandArrays, memory: SafetyMemory) -> tuple[int, in
 def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandArrays, memory: SafetyMemory) -> None:
     """Clamps gains, then the torque that they produce at the present reading by each limit in turn, in place."""
     for i in range(len(command.tau)):
-        q, v, most = reading.position[i], reading.velocity[i], limits.max_torque[i]
+        q, v, max_torque = reading.position[i], reading.velocity[i], limits.max_torque[i]
         kp, kd = min(command.stiffness[i], limits.max_stiffness[i]), min(command.damping[i], limits.max_damping[i])
         if kp < command.stiffness[i] or kd < command.damping[i]:
             memory.clamp_counts[CLAMPED_GAIN] += 1
@@ -70,40 +70,42 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         error = command.position[i] - q
         if limits.is_continuous[i] != 0:
             error = wrap_angle(error)
-        spring = kp * error + kd * (command.velocity[i] - v)
-        wanted = command.tau[i] + spring
-        total = min(max(wanted, -most), most)
-        if total != wanted:
+        pd_torque = kp * error + kd * (command.velocity[i] - v)
+        requested = command.tau[i] + pd_torque
+        torque = min(max(requested, -max_torque), max_torque)
+        if torque != requested:
             memory.clamp_counts[CLAMPED_TORQUE] += 1
-        if abs(total - memory.commanded_torque[i]) > limits.max_torque_step[i]:
+        if abs(torque - memory.commanded_torque[i]) > limits.max_torque_step[i]:
             memory.clamp_counts[CLAMPED_TORQUE_RATE] += 1
-            total = min(
-                max(total, memory.commanded_torque[i] - limits.max_torque_step[i]),
+            torque = min(
+                max(torque, memory.commanded_torque[i] - limits.max_torque_step[i]),
                 memory.commanded_torque[i] + limits.max_torque_step[i],
             )
-        if total * v > 0.0 and abs(v) > SPEED_LIMIT_ONSET * limits.max_speed[i]:
+        if torque * v > 0.0 and abs(v) > SPEED_LIMIT_ONSET * limits.max_speed[i]:
             memory.clamp_counts[CLAMPED_AT_SPEED_LIMIT] += 1
-            driving = most * max(limits.max_speed[i] - abs(v), 0.0) / ((1.0 - SPEED_LIMIT_ONSET) * limits.max_speed[i])
-            total = min(max(total, -driving), driving)
-        room = limits.max_position[i] - q if total > 0.0 else q - limits.min_position[i]
-        if room < POSITION_LIMIT_ZONE and total != 0.0:
-            left = most * max(room, 0.0) / POSITION_LIMIT_ZONE
-            if abs(total) > left:
+            max_driving = (
+                max_torque * max(limits.max_speed[i] - abs(v), 0.0) / ((1.0 - SPEED_LIMIT_ONSET) * limits.max_speed[i])
+            )
+            torque = min(max(torque, -max_driving), max_driving)
+        distance = limits.max_position[i] - q if torque > 0.0 else q - limits.min_position[i]
+        if distance < POSITION_LIMIT_ZONE and torque != 0.0:
+            max_towards_limit = max_torque * max(distance, 0.0) / POSITION_LIMIT_ZONE
+            if abs(torque) > max_towards_limit:
                 memory.clamp_counts[CLAMPED_AT_POSITION_LIMIT] += 1
-            total = min(max(total, -left), left)
+            torque = min(max(torque, -max_towards_limit), max_towards_limit)
         # A torque that is not finite is replaced by zero.
-        if not math.isfinite(total):
-            total = 0.0
+        if not math.isfinite(torque):
+            torque = 0.0
         # A spring torque above the limit would stay above it wherever the joint moves until the next tick, and the
         # compensating feed-forward torque would be lost in rounding: the spring is replaced by the clamped torque.
-        if not abs(spring) <= most:
-            spring = 0.0
+        if not abs(pd_torque) <= max_torque:
+            pd_torque = 0.0
             command.position[i] = 0.0
             command.velocity[i] = 0.0
             command.stiffness[i] = 0.0
             command.damping[i] = 0.0
-        command.tau[i] = total - spring
-        memory.commanded_torque[i] = total
+        command.tau[i] = torque - pd_torque
+        memory.commanded_torque[i] = torque
 
 
 @compiled(inline=False)
@@ -128,13 +130,13 @@ def apply_fault_damping(
 def accept_reading(limits: LimitArrays, memory: SafetyMemory, time: float, now: float) -> float:
     """Returns the time between this reading and the last accepted one [s]; 0 for a reading that is not newer."""
     memory.counts[N_WAITED] += 1
-    passed = float(memory.counts[N_WAITED]) * limits.period
-    if now - memory.stamps[CALLER_CLOCK] > passed:  # ignores a clock that stands still, decreases or is NaN
-        passed = now - memory.stamps[CALLER_CLOCK]
-    first = memory.counts[N_ACCEPTED] == 0
-    if not (is_stamp(time) if first else is_later(time, memory.stamps[READING_STAMP], passed)):
+    elapsed_clock = float(memory.counts[N_WAITED]) * limits.period
+    if now - memory.stamps[CALLER_CLOCK] > elapsed_clock:  # ignores a clock that stands still, decreases or is NaN
+        elapsed_clock = now - memory.stamps[CALLER_CLOCK]
+    is_first = memory.counts[N_ACCEPTED] == 0
+    if not (is_stamp(time) if is_first else is_later(time, memory.stamps[READING_STAMP], elapsed_clock)):
         return 0.0
-    elapsed = limits.period if first else time - memory.stamps[READING_STAMP]
+    elapsed = limits.period if is_first else time - memory.stamps[READING_STAMP]
     memory.counts[N_WAITED] = 0
     memory.stamps[READING_STAMP] = time
     memory.stamps[CALLER_CLOCK] = now

@@ -59,8 +59,8 @@ class SafetyLimits:
         max_position_jump: difference between a position and the integral of the velocity, within a period and in sum
             [rad or m].
         max_tilt_drift_rate: rate at which the verticals of gyroscope and accelerometer separate [rad/s].
-        max_torque_tracking_error: low-pass filtered difference between measured and commanded torque, divided by the
-            torque limit.
+        max_torque_tracking_error: low-pass filtered difference between measured and commanded torque, as a
+            fraction of the torque limit.
         max_reading_age: time without a new reading [s].
         violation_time: time for which a velocity, torque, temperature or power may exceed its limit [s].
         max_frozen_time: time for which readings may be bitwise equal while the robot moves [s].
@@ -97,28 +97,28 @@ class SafetyLimits:
         """
         nu = robot.nu
 
-        def each(name: str, default: Array | None = None) -> Array:
+        def per_joint(name: str, default: Array | None = None) -> Array:
             value = getattr(self, name)
-            return _each(name, default if value is None else value, nu)
+            return _per_joint(name, default if value is None else value, nu)
 
         def ticks(name: str) -> int:
             return max(1, round(check_positive(name, getattr(self, name)) / dt))
 
-        effort = each("max_torque", robot.effort_limits)
+        effort = per_joint("max_torque", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
         return LimitArrays(
             max_torque=effort,
-            max_torque_step=dt * each("max_torque_rate", effort / 2e-3),
-            max_speed=each("max_speed", known),
+            max_torque_step=dt * per_joint("max_torque_rate", effort / 2e-3),
+            max_speed=per_joint("max_speed", known),
             min_position=np.maximum(robot.lower_position_limits, -NO_LIMIT),
             max_position=np.minimum(robot.upper_position_limits, NO_LIMIT),
-            max_temperature=each("max_temperature"),
-            max_stiffness=each("max_stiffness"),
-            max_damping=each("max_damping"),
-            fault_damping=each("fault_damping", JointPD(robot, dt=dt).kd if self.fault_damping is None else None),
-            max_position_jump=each("max_position_jump"),
+            max_temperature=per_joint("max_temperature"),
+            max_stiffness=per_joint("max_stiffness"),
+            max_damping=per_joint("max_damping"),
+            fault_damping=per_joint("fault_damping", JointPD(robot, dt=dt).kd if self.fault_damping is None else None),
+            max_position_jump=per_joint("max_position_jump"),
             is_continuous=JointPositions.actuated(robot).turning.astype(np.int64),
-            imu_rotation=_rotation(imu_rotation),
+            imu_rotation=_validated_rotation(imu_rotation),
             max_power=min(check_positive("max_power", self.max_power, infinite=True), NO_LIMIT),
             min_cos_tilt=float(np.cos(check_positive("max_tilt", self.max_tilt, infinite=True))),
             max_overtravel=check_positive("max_overtravel", self.max_overtravel, infinite=True),
@@ -133,17 +133,18 @@ class SafetyLimits:
         )
 
 
-def _each(name: str, value: Numbers | None, size: int) -> Array:
+def _per_joint(name: str, value: Numbers | None, size: int) -> Array:
     """Returns (size,) from a number or as many numbers, all positive; infinity becomes `NO_LIMIT`."""
     array = check_array(name, value)
     if array.shape not in ((), (size,)):
-        raise ArgumentError(f"{name}: expected a number or {size} of them, got shape {array.shape}")
+        raise ArgumentError(f"{name}: expected one number or an array ({size},), got shape {array.shape}")
     if not (array > 0.0).all():  # also true of NaN
         raise ArgumentError(f"{name}: expected positive numbers, got {array.min():g}")
     return np.minimum(np.broadcast_to(array, (size,)).astype(np.float64), NO_LIMIT)
 
 
-def _rotation(imu_rotation: Numbers | None) -> Array:
+def _validated_rotation(imu_rotation: Numbers | None) -> Array:
+    """Returns the rotation matrix (3, 3) after validating it; None: identity."""
     R = np.eye(3) if imu_rotation is None else check_array("imu_rotation", imu_rotation).astype(np.float64)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0.0:
         raise ArgumentError("imu_rotation: expected a rotation matrix (3, 3)")

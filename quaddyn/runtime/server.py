@@ -1,4 +1,4 @@
-"""`RobotServer`: the robot's side of a shared memory, with a watchdog that damps the motors without commands."""
+"""`RobotServer`: serves a robot in shared memory, with a watchdog that damps the motors without commands."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     when they return within `resume_timeout`, so that a short stall of the other process does not stop the robot; a
     longer silence is the fault "link lost".
 
-    Any fault damps the motors, whatever is commanded, and every reading reports it, until a command requests damping
-    alone or zero torque.  The safety layer is then reset; a persisting cause raises the fault again.
+    Any fault damps the motors, whatever is commanded, and every reading reports it, until a command requests only
+    damping or zero torque.  The safety layer is then reset; a persisting cause raises the fault again.
 
     Args:
         interface: the robot.
@@ -67,9 +67,9 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         if not 0.0 <= check_number("resume_timeout", resume_timeout) < float("inf"):
             raise ArgumentError(f"resume_timeout: expected a time, 0 or more [s], got {resume_timeout}")
         self.interface, self.memory, self.dt = interface, memory, float(dt)
-        self._watchdog, self._patience = int(watchdog), int(resume_timeout / dt + 1e-9)
+        self._watchdog, self._max_silent_periods = int(watchdog), int(resume_timeout / dt + 1e-9)
         link_quality = LinkQuality() if link_quality is None else link_quality
-        self._up, self._down = (
+        self._reading_channel, self._command_channel = (
             PacketChannel[tuple[int, bytes]](link_quality, seed),
             PacketChannel[tuple[int, MotorCommand]](link_quality, seed + 1),
         )
@@ -78,7 +78,9 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             interface.robot, dt=self.dt, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=1.0)
         )
         self._command = MotorCommand.from_damping(self.safety.limit_arrays.fault_damping)
-        self._seen = self._taken = self._silent = self._silences = self._readings = self._ticks = 0
+        self._last_received = self._last_applied = self._periods_without_command = self._n_silences = self._readings = (
+            self._ticks
+        ) = 0
         self._reading = interface.read()
         self._publish(interface.now())
 
@@ -90,12 +92,12 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     @property
     def periods_since_command(self) -> int:
         """Number of periods since the last new command."""
-        return self._silent
+        return self._periods_without_command
 
     @property
     def is_waiting(self) -> bool:
         """Whether the motors are damped because commands are missing, and follow the next command."""
-        return self.fault is None and self._silent >= self._watchdog
+        return self.fault is None and self._periods_without_command >= self._watchdog
 
     def tick(self) -> None:
         """Runs one period: receives commands, filters and applies them, simulates, publishes the reading."""
@@ -106,8 +108,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         self.interface.sleep_until(now + self.dt)
         self._ticks += 1
         status = self.memory.status
-        status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
-        status[SILENT], status[SILENCES] = self._silent, self._silences
+        status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._last_applied, self.interface.now()
+        status[SILENT], status[SILENCES] = self._periods_without_command, self._n_silences
         status[FAULT] = checks.LINK_LOSS if self.is_waiting else self._state
         self._reading = self.interface.read()
         self._publish(now + self.dt)
@@ -133,30 +135,40 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
 
     @property
     def _state(self) -> int:
+        """Code of the latched fault; 0 without one."""
         return checks.NO_FAULT if self.fault is None else self.fault.code
 
     def _publish(self, now: float) -> None:
+        """Sends the reading, and writes those that have arrived into the shared memory."""
         self._readings += 1
-        self._up.send(
+        self._reading_channel.send(
             now, (self._readings, self.memory.packets.encode_reading(self._readings, self._reading, self._state))
         )
-        for sequence, packet in self._up.receive(now):
+        for sequence, packet in self._reading_channel.receive(now):
             self.memory.write_packet(packet, sequence)
 
     def _receive(self, now: float) -> None:
+        """Applies the newest command that has arrived, or counts a period without one."""
         found = self.memory.read_command()
         # A command with a stamp in the future does not answer a reading of this robot.
-        if found is not None and found[0] != self._seen and found[1] <= self._reading.time + checks.MAX_CLOCK_ADVANCE:
-            self._seen = found[0]
-            self._down.send(now, (found[0], found[2]))
-        arrived = [each for each in self._down.receive(now) if each[0] > self._taken]
+        if (
+            found is not None
+            and found[0] != self._last_received
+            and found[1] <= self._reading.time + checks.MAX_CLOCK_ADVANCE
+        ):
+            self._last_received = found[0]
+            self._command_channel.send(now, (found[0], found[2]))
+        arrived = [each for each in self._command_channel.receive(now) if each[0] > self._last_applied]
         if arrived:
-            self._taken, self._command = max(arrived, key=lambda each: each[0])
-            self._silent = 0
+            self._last_applied, self._command = max(arrived, key=lambda each: each[0])
+            self._periods_without_command = 0
             if self.fault is not None and not (self._command.tau.any() or self._command.stiffness.any()):
                 self.safety.reset()
-        elif self._taken:
-            self._silent += 1
-            self._silences += int(self._silent == self._watchdog)
-            if self._silent >= self._watchdog and self._silent > self._patience:
-                self.safety.raise_fault(checks.LINK_LOSS, f"no new command for {self._silent} periods")
+        elif self._last_applied:
+            self._periods_without_command += 1
+            self._n_silences += int(self._periods_without_command == self._watchdog)
+            if (
+                self._periods_without_command >= self._watchdog
+                and self._periods_without_command > self._max_silent_periods
+            ):
+                self.safety.raise_fault(checks.LINK_LOSS, f"no new command for {self._periods_without_command} periods")

@@ -78,7 +78,7 @@ class SharedMemory:
         self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
 
     def write_reading(self, measurement: Measurement, state: int = 0) -> int:
-        """Writes a reading with the fault code of the robot's side, 0 for none; returns its sequence number."""
+        """Writes a reading with the fault code of the robot, 0 for none; returns its sequence number."""
         sequence = int(self._newest[0]) + 1
         self.write_packet(self.packets.encode_reading(sequence, measurement, state), sequence)
         return sequence
@@ -106,11 +106,12 @@ class SharedMemory:
         remove_if_same(self.path, self._file)
 
     def close(self) -> None:
-        """Unmaps the file, which stays."""
+        """Unmaps the file, without removing it."""
         del self.status, self._newest
         self._map.close()
 
     def _put(self, ring: int, packet: bytes, sequence: int) -> None:
+        """Writes a packet into its slot of a ring, then its sequence number."""
         size = self._sizes[ring]
         at = self._at[ring] + (sequence % SLOTS) * size
         self._map[at : at + size] = packet
@@ -178,5 +179,5 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         self.memory.write_command(stamp, command.validated(self.robot.nu))
 
     def close(self) -> None:
-        """Unmap the memory."""
+        """Unmaps the memory."""
         self.memory.close()

@@ -1,4 +1,4 @@
-"""`SimulatedInterface` and `PlantInterface`: simulators as robots, and as the clock of the loop."""
+"""`SimulatedInterface` and `PlantInterface`: simulated robots, which are also the clock of the control loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
 
 @renamed_overrides(world="simulator", asked="commanded_torque")
 class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
-    """Simulator as a robot whose time advances while the loop waits: pass it as the loop's clock, too.
+    """Simulated robot whose time advances while the loop waits; pass it as the clock of the loop, too.
 
     The motors follow the last command at every step of the simulator, as motor drives do: stiffness and damping act on
     the true motor positions at its rate.
@@ -103,14 +103,14 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
 
 class PlantInterface(SimulatedInterface, fixed=("plant",)):
-    """A `Plant` as a robot.
+    """Simulated robot in a `Plant`.
 
     Args:
         plant: a `Simulation` or `MujocoPlant`.
-        sensors: of the same robot; perfect ones by default.
+        sensors: sensors of the same robot; None: perfect sensors.
 
     Raises:
-        ArgumentError: no plant, or sensors of another robot.
+        ArgumentError: `plant` is not a plant, or sensors of another robot.
     """
 
     def __init__(self, plant: Plant, *, sensors: Sensors | None = None) -> None:
@@ -126,9 +126,9 @@ class PlantInterface(SimulatedInterface, fixed=("plant",)):
 
     @property
     def step_time(self) -> float:
-        """The plant's `dt` [s]."""
+        """Time step of the plant [s]."""
         return self.plant.dt
 
     def step(self) -> None:
-        """One step of the plant under the last command."""
+        """Advances the plant by one step under the last command."""
         self.plant.step(self.commanded_torque())

@@ -1,4 +1,4 @@
-"""`TimeStampFilter`: which readings are new, by their time stamps; the same rule in all interfaces."""
+"""`TimeStampFilter`: decides by time stamps which readings are new, by the same rule in all interfaces."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class TimeStampFilter:
             time: time stamp of the reading, by the robot's clock [s].
             now: the caller's clock [s].
         """
-        passed = now - self._now
-        if 0.0 <= passed <= RESTART_TIME:
-            counts = is_later(time, self._last, passed if self._bounded else math.inf)
+        elapsed = now - self._now
+        if 0.0 <= elapsed <= RESTART_TIME:
+            is_new = is_later(time, self._last, elapsed if self._bounded else math.inf)
         else:  # no accepted stamp for long, or the caller's clock was reset
-            counts = is_stamp(time) and time != self._last
-        if counts:
+            is_new = is_stamp(time) and time != self._last
+        if is_new:
             self._last, self._now = time, now
-        return counts
+        return is_new

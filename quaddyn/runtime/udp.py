@@ -1,4 +1,4 @@
-"""`UdpInterface`: a robot behind UDP, with one packet of `quaddyn.runtime.packets` per datagram."""
+"""`UdpInterface`: access to a robot by UDP, with one packet of `quaddyn.runtime.packets` per datagram."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
 
     Args:
         robot: the robot.
-        peer: IPv4 address and port of the robot; host names are not resolved.
-        port: local port; 0: a free one, see `port`.
+        peer: IPv4 address and port number of the robot; host names are not resolved.
+        port: local port; 0: any free port, see `port`.
         bind: local address; by default the loopback interface only.
-        timeout: how long the first `read` waits for a reading [s].
+        timeout: longest time for which the first `read` waits for a reading [s].
 
     Attributes:
-        robot: as given.
-        peer: as given.
+        robot: the robot.
+        peer: address and port number of the robot.
         rejected_datagrams: number of datagrams from the peer that were not packets of this robot, or whose time stamp
             was invalid or not later than the last one; overtaken datagrams are not counted.
 
@@ -91,15 +91,15 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             select.select([self._socket], [], [], self._timeout)
             self._drain()
         if self._newest is None:
-            (peer, theirs), (here, port) = self.peer, self._socket.getsockname()
-            others = (
+            (peer, peer_port), (local_address, port) = self.peer, self._socket.getsockname()
+            rejected_note = (
                 f"; {self.rejected_datagrams} datagrams were rejected: they are not packets of this robot"
                 if self.rejected_datagrams
                 else ""
             )
             raise QuaddynError(
-                f"UDP: no reading has come from {peer}:{theirs} yet; does {self.robot.name} send them to "
-                f"{here}:{port}?{others}"
+                f"UDP: no reading has come from {peer}:{peer_port} yet; does {self.robot.name} send them to "
+                f"{local_address}:{port}?{rejected_note}"
             )
         return self._newest
 
@@ -123,14 +123,14 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         self._socket.close()
 
     def _drain(self) -> None:
-        """Reads at most `MAX_DATAGRAMS_PER_READ` datagrams and keeps the newest reading; older ones are not decoded."""
+        """Reads at most `MAX_DATAGRAMS_PER_READ` datagrams and stores the newest reading; older ones are ignored."""
         arrived = list[bytes]()
         for _ in range(MAX_DATAGRAMS_PER_READ):
             try:
                 data, sender = self._socket.recvfrom(self._packets.reading_size + 1)
             except BlockingIOError:
                 break
-            except ConnectionError:  # the answer of a peer that is not there yet
+            except ConnectionError:  # error of an earlier datagram to a peer that does not run yet
                 continue
             if sender == self.peer and len(data) == self._packets.reading_size:
                 arrived.append(data)

@@ -31,6 +31,7 @@ POLYNOMIAL, MAX_INITIAL_OVERTRAVEL = 0x04C11DB7, 0.2
 
 
 def _crc_table() -> tuple[int, ...]:
+    """Returns the table of the CRC by byte value."""
     out = []
     for byte in range(256):
         crc = byte << 24
@@ -78,7 +79,7 @@ def state_crc(message: Any) -> int:
 
 
 class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors")):
-    """Go2, or a robot with the same messages.
+    """Access to a Go2, or a robot with the same messages.
 
     Args:
         robot: a quadruped with three joints per leg.
@@ -88,7 +89,7 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
             set.
 
     Attributes:
-        robot: as given.
+        robot: the robot.
         motors: (nu,) motor number of each joint, in torque order.
 
     Raises:
@@ -99,7 +100,9 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         self, robot: Robot, receive: Callable[[], Any], publish: Callable[[Any], object], command: Any
     ) -> None:
         if set(robot.legs) != set(LEGS) or any(leg.n != 3 for leg in robot.legs.values()) or robot.nu != 12:
-            raise ArgumentError(f"robot: expected four legs of three joints, {robot.name!r} is another machine")
+            raise ArgumentError(
+                f"robot: expected four legs of three joints each, got {robot.name!r} with {robot.nu} joints"
+            )
         self.robot = robot
         number = {joint: 3 * i + k for i, leg in enumerate(LEGS) for k, joint in enumerate(robot.legs[leg].joints)}
         self.motors = np.array([number[joint] for joint in robot.actuated], dtype=np.intp)
@@ -120,8 +123,8 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
             raise QuaddynError("LowState: no message has arrived yet")
         if self._last_reading is not None and self._last_reading[0] is state:
             return self._last_reading[1]
-        if (found := state_crc(state)) != state.crc:
-            raise QuaddynError(f"LowState: its CRC is {state.crc:#010x}, expected {found:#010x}")
+        if (computed_crc := state_crc(state)) != state.crc:
+            raise QuaddynError(f"LowState: its CRC is {state.crc:#010x}, expected {computed_crc:#010x}")
         motors, imu = [state.motor_state[i] for i in self.motors.tolist()], state.imu_state
         measurement = Measurement(
             1e-3 * float(state.tick),
@@ -134,23 +137,26 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
             frozen([float(motor.temperature) for motor in motors]),
         )
         if self._first:
-            self._check(measurement)
+            self._check_positions(measurement)
             self._first = False
         self._last_reading = state, measurement
         return measurement
 
     def write(self, command: MotorCommand) -> None:
         """Sends a LowCmd with its CRC; errors as of `MotorCommand.validated`."""
-        given = command.validated(self.robot.nu)
-        parts = zip(given.position, given.velocity, given.tau, given.stiffness, given.damping, strict=True)
-        for number, (q, dq, tau, kp, kd) in zip(self.motors.tolist(), parts, strict=True):
+        validated = command.validated(self.robot.nu)
+        targets = zip(
+            validated.position, validated.velocity, validated.tau, validated.stiffness, validated.damping, strict=True
+        )
+        for number, (q, dq, tau, kp, kd) in zip(self.motors.tolist(), targets, strict=True):
             motor = self._message.motor_cmd[number]
             motor.mode = SERVO
             motor.q, motor.dq, motor.tau, motor.kp, motor.kd = float(q), float(dq), float(tau), float(kp), float(kd)
         self._message.crc = command_crc(self._message)
         self._publish(self._message)
 
-    def _check(self, m: Measurement) -> None:
+    def _check_positions(self, m: Measurement) -> None:
+        """Raises an error if a joint of the first reading is far beyond its limits."""
         robot = self.robot
         beyond = np.maximum(robot.lower_position_limits - m.position, m.position - robot.upper_position_limits)
         worst = int(np.argmax(beyond))

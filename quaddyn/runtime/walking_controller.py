@@ -1,4 +1,4 @@
-"""`WalkingController`: state estimator, dynamics and locomotion as one controller for a loop."""
+"""`WalkingController`: state estimator, dynamics and locomotion controller, combined for a control loop."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: name of the gait.
-        friction: as of `LocomotionController`.
+        friction: friction coefficient of the ground, or "estimated" or "nominal"; see `LocomotionController`.
         imu: frame of the IMU; None: the root link.
         delay: age of a reading when its command reaches the motors [s], compensated by prediction with
             `BaseEstimator`, as are readings that do not arrive.
 
     Attributes:
-        robot: as given.
-        dt: as given [s].
+        robot: the robot.
+        dt: control period [s].
         locomotion: the `LocomotionController`.
         estimator: the `BaseEstimator`.
 
@@ -91,27 +91,28 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._restart(self._joints.of(robot.q_home))
 
     def _restart(self, position: Array) -> None:
-        self._start, self._folding, self._rising = np.array(position), 0.0, False
+        """Resets all state; the legs fold from the joint positions (nu,) on."""
+        self._start_position, self._folding_progress, self._has_folded = np.array(position), 0.0, False
         self._gravity_sum = np.zeros(3)
-        self._standing: tuple[str, ...] = self.robot.feet
-        self._is_done = False
-        self._status, self._failure, self._estimate = "", "", None
+        self._stance_feet: tuple[str, ...] = self.robot.feet
+        self._is_settled = False
+        self._status, self._failure_reason, self._estimate = "", "", None
         self._sent_commands.clear()
-        self._read, self._repeated = math.nan, 0
+        self._last_reading_time, self._n_missing_readings = math.nan, 0
 
     def _crouch_position(self) -> Array:
         """Returns the joint positions (nu,) of a crouch: feet below their home positions, closer to the trunk."""
         robot = self.robot
         position = np.array(self._joints.of(robot.q_home))
-        place = {name: i for i, name in enumerate(robot.actuated)}
+        index = {name: i for i, name in enumerate(robot.actuated)}
         up = pin.Quaternion(*robot.q_home[[6, 3, 4, 5]].tolist()).toRotationMatrix()[2]
         for name, leg in robot.legs.items():
-            own = [place[joint] for joint in leg.joints]
+            leg_indices = [index[joint] for joint in leg.joints]
             kinematics = LegKinematics(robot, name)
-            foot = kinematics.forward(position[own])
-            found = kinematics.inverse(foot - (1.0 - CROUCH_HEIGHT_FRACTION) * float(foot @ up) * up)
-            if found.reached and found.within_limits:
-                position[own] = found.q
+            foot = kinematics.forward(position[leg_indices])
+            solution = kinematics.inverse(foot - (1.0 - CROUCH_HEIGHT_FRACTION) * float(foot @ up) * up)
+            if solution.reached and solution.within_limits:
+                position[leg_indices] = solution.q
         return position
 
     @property
@@ -132,23 +133,23 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
     @property
     def is_settled(self) -> bool:
         """Whether the robot stands or lies, as the stage requires."""
-        return self._is_done
+        return self._is_settled
 
     @property
     def failure_reason(self) -> str:
         """Reason "the robot has fallen" after a fall, else ""."""
-        return self._failure
+        return self._failure_reason
 
     def warmup(self) -> None:
         """Compiles everything, and computes some ticks of each stage without a robot."""
         self.locomotion.warmup(quiet=True)
         home, zero = self._joints.of(self.robot.q_home), np.zeros(self.robot.nu)
-        still = Measurement(0.0, home, zero, np.zeros(3), -np.array(self.robot.model.gravity.linear))
-        self.reset(still)
-        self._rising = True
+        reading = Measurement(0.0, home, zero, np.zeros(3), -np.array(self.robot.model.gravity.linear))
+        self.reset(reading)
+        self._has_folded = True
         for _ in range(20):
-            self.compute(still, Stage.RUN, (0.1, 0.0, 0.0))
-        self.reset(still)
+            self.compute(reading, Stage.RUN, (0.1, 0.0, 0.0))
+        self.reset(reading)
 
     def reset(self, measurement: Measurement) -> None:
         """Resets to a reading; the legs fold first."""
@@ -161,26 +162,28 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
     ) -> MotorCommand:
         """Computes the command of one tick; see `Controller.compute`."""
         m = measurement
-        if stage is Stage.STAND_UP and not self._rising:
-            self._is_done = False
+        if stage is Stage.STAND_UP and not self._has_folded:
+            self._is_settled = False
             return self._fold_legs(m)
-        touching = self._feet_in_contact(m)
-        q, v = self._estimate_state(m, self._standing if touching is None else touching)
+        measured_contacts = self._feet_in_contact(m)
+        q, v = self._estimate_state(m, self._stance_feet if measured_contacts is None else measured_contacts)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
         elif self.locomotion.mode in (LocomotionMode.LYING, LocomotionMode.LOWERING):
             self.locomotion.stand_up()
-        wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
-        command = self.locomotion.compute(self._dynamics.update(q, v), wanted, measured_contacts=touching)
-        whole = command.wbc_command
-        self._sent_commands.append(whole)
-        self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
-        self._standing = command.contacts
-        resting = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
-        self._is_done = command.mode is resting
-        self._failure = "the robot has fallen" if command.mode is LocomotionMode.FALLEN else ""
-        if stage is Stage.LIE_DOWN and self._is_done:
-            self._rising = False
+        requested_velocity = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
+        command = self.locomotion.compute(
+            self._dynamics.update(q, v), requested_velocity, measured_contacts=measured_contacts
+        )
+        wbc_command = command.wbc_command
+        self._sent_commands.append(wbc_command)
+        self._estimate, self._status = (q, v), command.mode.value if wbc_command is None else wbc_command.status.outcome
+        self._stance_feet = command.contacts
+        final_mode = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
+        self._is_settled = command.mode is final_mode
+        self._failure_reason = "the robot has fallen" if command.mode is LocomotionMode.FALLEN else ""
+        if stage is Stage.LIE_DOWN and self._is_settled:
+            self._has_folded = False
         return MotorCommand.from_torques(command.tau)
 
     def _estimate_state(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
@@ -189,32 +192,32 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         A repeated reading is not used again: the prediction of the model continues.  A reading after lost ones covers
         their periods, too.
         """
-        passed = (m.time - self._read) / self.dt
-        periods = round(passed) if 0.0 <= passed * self.dt <= MAX_COMPENSATED_DELAY else 1
-        self._read = m.time
-        self._repeated = min(self._repeated + 1, MAX_MISSED_READINGS) if periods == 0 else 0
+        elapsed_periods = (m.time - self._last_reading_time) / self.dt
+        periods = round(elapsed_periods) if 0.0 <= elapsed_periods * self.dt <= MAX_COMPENSATED_DELAY else 1
+        self._last_reading_time = m.time
+        self._n_missing_readings = min(self._n_missing_readings + 1, MAX_MISSED_READINGS) if periods == 0 else 0
         if periods:
             self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
         q, v = self.estimator.odometry()
-        ahead = self._delay_ticks + self._repeated
-        if ahead:
-            none = np.zeros(self.robot.nv)
-            sent = list(self._sent_commands)[-ahead:]
-            q, v = self.estimator.predict([none if each is None else each.acceleration for each in sent])
+        n_predicted = self._delay_ticks + self._n_missing_readings
+        if n_predicted:
+            zero = np.zeros(self.robot.nv)
+            commands = list(self._sent_commands)[-n_predicted:]
+            q, v = self.estimator.predict([zero if each is None else each.acceleration for each in commands])
         return q, v
 
     def _fold_legs(self, m: Measurement) -> MotorCommand:
         """Moves the joints to the crouch and rests there; the accelerometer then initializes the estimator."""
         self._status, self._estimate = "folding", None
-        self._folding += self.dt / FOLDING_TIME
-        share = min(self._folding, 1.0)
-        share = share * share * (3.0 - 2.0 * share)
-        position = self._start + share * (self._crouch - self._start)
-        if self._folding >= 1.0:
+        self._folding_progress += self.dt / FOLDING_TIME
+        fraction = min(self._folding_progress, 1.0)
+        fraction = fraction * fraction * (3.0 - 2.0 * fraction)
+        position = self._start_position + fraction * (self._crouch - self._start_position)
+        if self._folding_progress >= 1.0:
             self._gravity_sum = self._gravity_sum + m.accelerometer
-        if self._folding >= 1.0 + REST_TIME_FRACTION:
+        if self._folding_progress >= 1.0 + REST_TIME_FRACTION:
             self.estimator.initialize_at_rest(m.position, self._gravity_sum)
-            self._rising, self._read = True, m.time
+            self._has_folded, self._last_reading_time = True, m.time
         return MotorCommand.from_targets(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 
     def _feet_in_contact(self, m: Measurement) -> tuple[str, ...] | None:
@@ -222,8 +225,8 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         forces = [] if m.foot_forces is None else m.foot_forces.tolist()
         if m.foot_forces is None or not all(map(math.isfinite, forces)):
             return None
-        least = STANCE_WEIGHT_FRACTION * self._weight
-        return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > least])
+        threshold = STANCE_WEIGHT_FRACTION * self._weight
+        return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > threshold])
 
 
 def make_walking_controller(robot: Robot, configuration: dict[str, Any]) -> WalkingController:
