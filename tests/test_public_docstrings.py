@@ -28,6 +28,9 @@ PACKAGE = Path(quaddyn.__file__).parent
 
 #: Subpackages whose public parameters are all described; at the end, every subpackage.
 COMPLETE = (
+    "quaddyn.campaigns",
+    "quaddyn.demo",
+    "quaddyn.runtime",
     "quaddyn.hierarchy",
     "quaddyn.wbc",
     "quaddyn.wbc.constraints",

@@ -250,8 +250,8 @@ class _Preflight(Controller):
             passed = self._add_check(label, False, text, hint)
         elif moved_joint != i:
             other = robot.actuated[moved_joint]
-            text = f"a torque on it moved {other} by {displacement[moved_joint]:+.2f} rad; "
-                "check the order of motors and encoders"
+            moved_by = displacement[moved_joint]
+            text = f"a torque on it moved {other} by {moved_by:+.2f} rad: motors or encoders are in another order"
             passed = self._add_check(label, False, text, hint)
         else:
             text = f"{tau[i]:+.1f} N m moved it by {displacement[i]:+.2f} rad" + (
