@@ -497,7 +497,7 @@ def test_the_page_of_a_data_sheet(count: int) -> None:
 def test_a_page_without_store_or_gaits_or_pushes_says_so() -> None:
     bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
     text = page(sheet(bare, store=None, processors=()))
-    assert "The cases were not stored; with <code>--store FILE</code>" in text and "on this machine" in text
+    assert "The cases were not stored; with <code>--store FILE</code>" in text and "processors: this machine" in text
     assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text
 
 

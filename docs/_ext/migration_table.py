@@ -21,6 +21,33 @@ parameter of a function or of a constructor, `Name.attribute` for an attribute o
 """
 
 
+#: Keys of JSON output that changed, by command: old and new key; old keys are not written any more.
+JSON_KEYS = {
+    "quaddyn demo --json": {
+        "asked": "requested_velocity",
+        "velocity": "clamped_velocity",
+        "limit": "limit_reason",
+        "measured": "measured_velocity",
+        "jump": "jump_summary",
+        "unmeasured": "unmeasured_checks",
+        "checks.NAME.bound": "checks.NAME.limit",
+        "requests[].asked": "requests[].requested",
+        "requests[].limit": "requests[].limit_reason",
+        "requests[].is_cut": "requests[].is_reduced",
+    },
+    "quaddyn leg --json": {
+        "legs[].held": "legs[].fixed_joints",
+        "legs[].reached": "legs[].n_reached",
+        "legs[].error": "legs[].max_error",
+        "legs[].seconds": "legs[].seconds_per_target",
+        "legs[].branches[].home": "legs[].branches[].contains_home",
+        "legs[].branches[].reached": "legs[].branches[].reached_fraction",
+        "legs[].branches[].within_limits": "legs[].branches[].fraction_within_limits",
+    },
+    "quaddyn campaign show --json": {"poison": "killed_workers"},
+}
+
+
 def import_all() -> None:
     """Imports every module of the package, since each declares its old names when it is imported."""
     import quaddyn
@@ -92,6 +119,11 @@ def text() -> str:
         title = "Command line" if subpackage == "command line" else f"`{subpackage}`"
         rows = sorted(tables[subpackage].items(), key=lambda row: row[0].lower())
         out += f"\n## {title}\n\n| old | new |\n|---|---|\n" + "".join(f"| `{a}` | `{b}` |\n" for a, b in rows)
+    out += (
+        "\n## JSON output\n\nKeys of `--json` that changed; there is no alias.\n\n"
+        "| command | old key | new key |\n|---|---|---|\n"
+    )
+    out += "".join(f"| `{command}` | `{a}` | `{b}` |\n" for command, keys in JSON_KEYS.items() for a, b in keys.items())
     return out
 
 

@@ -24,7 +24,8 @@ from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
 from ..campaigns.dask_cluster import tls
 from ..campaigns.plain_values import encode_record
-from ..campaigns.registry import find, import_campaign, names
+from ..campaigns.registry import RENAMED_CAMPAIGNS, find, import_campaign, names
+from ..deprecation import RENAMED
 from ..errors import ArgumentError
 from .app import app
 from .campaign_options import make_command, renamed_fields_of
@@ -74,9 +75,9 @@ COMMON: dict[str, tuple[Any, Any]] = {
 }
 
 
-#: New names of options and campaigns by their old names.
+#: New names of options by their old names.
 RENAMED_OPTIONS = {"--force": "--ignore-mismatch"}
-RENAMED_CAMPAIGNS = {"agreement": "verification", "reach": "velocity-limits", "slippery": "friction-drop"}
+RENAMED.update({f"quaddyn campaign {old}": new for old, new in RENAMED_CAMPAIGNS.items()})
 
 
 class _CampaignGroup(typer.core.TyperGroup):
