@@ -215,7 +215,7 @@ def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     told("demo", "--robot", ROBOT, "--headless", "--json")
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
-    assert said == "--gait: two_link_leg with root='fixed' can swing, not squat"
+    assert said == "--gait: expected swing for two_link_leg with root='fixed', got squat"
     together = "--velocity, --terrain, --push, --jump, --teleop, --plant: need a quadruped that walks; name its --gait"
     for words in (
         ("--velocity", "0,0,0"),

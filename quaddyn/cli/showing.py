@@ -226,7 +226,7 @@ def demo(
         if report.interrupted:
             raise typer.Exit(EXIT_INTERRUPTED_AFTER_REPORT)
         if viewer is not None and not teleop and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            out.print("the view stays open; press Ctrl-C to quit")
+            out.print("the view stays open until Ctrl-C")
             wait_for_interrupt()
     raise typer.Exit(1 if not passed else EXIT_REDUCED if report.reduced_requests else 0)
 
@@ -297,5 +297,5 @@ def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port:
             if not quiet:
                 print_text(f"wrote {record}")
         elif is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            out.print("the view stays open; press Ctrl-C to quit")
+            out.print("the view stays open until Ctrl-C")
             wait_for_interrupt()
