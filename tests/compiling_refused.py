@@ -605,7 +605,7 @@ def no_such_member(s: State) -> bool:
 
 
 AT_THE_TOP = {
-    "calls_itself": "calls itself, by way of compiling_refused.calls_itself; write a loop",
+    "calls_itself": "calls itself through compiling_refused.calls_itself; write a loop",
     "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiler.kinds",
     "no_result_annotation": "the return annotation must be a kind",
     "strange_annotation": "parameter 'a': annotate it",

@@ -235,8 +235,8 @@ class C99ExpressionWriter(LineWriter):
     def conditional(self, e: Conditional) -> Text:
         """Returns the C text of a conditional expression, of which only the selected value is evaluated."""
         test = self.value(e.test, COMPARE)
-        ways = [self.capture_lines(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
-        (then, first), (other, second) = ways
+        branches = [self.capture_lines(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
+        (then, first), (other, second) = branches
         if not first and not second:
             return f"{test} ? {then} : {other}", CONDITIONAL
         name = self.temporary()

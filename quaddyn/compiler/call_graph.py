@@ -24,7 +24,7 @@ def collect_functions(entries: Iterable[Any]) -> list[Function]:
         name = symbol_name(target)
         if name in path:
             raise_compile_error(
-                target, 0, f"calls itself, by way of {' -> '.join(path[path.index(name) :])}; write a loop"
+                target, 0, f"calls itself through {' -> '.join(path[path.index(name) :])}; write a loop"
             )
         if name in done:
             if done[name].source is not inspect.unwrap(target):

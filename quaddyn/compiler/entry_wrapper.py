@@ -65,10 +65,10 @@ class EntryWrapper:
     def text(self) -> str:
         """Returns the LLVM IR of this entry's functions."""
         self.lines = []
-        self._direct()
-        self._python(bound=False)
+        self._write_direct_call()
+        self._write_python_call(bound=False)
         if any(isinstance(kind, RecordKind) for _, kind in self.parameters):
-            self._python(bound=True)
+            self._write_python_call(bound=True)
         return "\n".join(self.lines)
 
     def shared_text(self) -> str:
@@ -76,13 +76,13 @@ class EntryWrapper:
         self.lines = [f"@{TABLE} = global {self.table} zeroinitializer, align 8"]
         fields = [field for record in self.records for _, field in record.fields]
         for kind in dict.fromkeys(field for field in fields if isinstance(field, ArrayKind)):
-            self._reader(kind)
+            self._write_reader(kind)
         for record in self.records:
-            self._reader(record)
+            self._write_reader(record)
         return "\n".join(self.lines)
 
     # -- registers from memory ---------------------------------------------------------------------------------
-    def _direct(self) -> None:
+    def _write_direct_call(self) -> None:
         """Writes ``void name.direct(ptr registers, ptr result)``: every register is a word, records are addresses."""
         self.count = 0
         self.lines += [f"define void @{self.name}.direct(ptr %in, ptr %out) nounwind {{"]
@@ -90,11 +90,11 @@ class EntryWrapper:
         for _, kind in self.parameters:
             for t in argument_types(kind):
                 x = self._load("i64" if t == "i1" else t, "%in", 8 * at)
-                given.append(f"{t} {self._new(f'trunc i64 {x} to i1') if t == 'i1' else x}")
+                given.append(f"{t} {self._instruction(f'trunc i64 {x} to i1') if t == 'i1' else x}")
                 at += 1
         x, t = self._call(given), return_type(self.returns)
         if x:
-            word = self._new(f"zext i1 {x} to i64") if t == "i1" else x
+            word = self._instruction(f"zext i1 {x} to i64") if t == "i1" else x
             self._line(f"store {'i64' if t == 'i1' else t} {word}, ptr %out")
         self.lines += ["  ret void", "}"]
 
@@ -103,10 +103,10 @@ class EntryWrapper:
         if self.returns == NOTHING:
             self._line(text)
             return ""
-        return self._new(text)
+        return self._instruction(text)
 
     # -- from Python -------------------------------------------------------------------------------------------
-    def _python(self, *, bound: bool) -> None:
+    def _write_python_call(self, *, bound: bool) -> None:
         """Writes ``PyObject *name.python(self, args, nargs)``, where `self` is called for arguments that do not match.
 
         If `bound`, `self` is a tuple of that callable and an array with the registers of all records, and only the
@@ -131,29 +131,29 @@ class EntryWrapper:
         argument = word = 0
         for _, kind in self.parameters:
             if bound and isinstance(kind, RecordKind):
-                given.append(f"ptr {self._new(f'getelementptr i8, ptr {block}, i64 {8 * word}')}")
+                given.append(f"ptr {self._instruction(f'getelementptr i8, ptr {block}, i64 {8 * word}')}")
                 word += word_count(kind)
             else:
-                given += self._handed(self._load("ptr", "%args", 8 * argument), kind)
+                given += self._argument_registers(self._load("ptr", "%args", 8 * argument), kind)
                 argument += 1
-        state = self._new(f"call ptr {self._address('PyEval_SaveThread')}()") if self.release else ""
+        state = self._instruction(f"call ptr {self._address('PyEval_SaveThread')}()") if self.release else ""
         x = self._call(given)
         if self.release:
             self._line(f"call void {self._address('PyEval_RestoreThread')}(ptr {state})")
         match self.returns:
             case _ if self.returns == FLOAT:
-                out = self._new(f"call ptr {self._address('PyFloat_FromDouble')}(double {x})")
+                out = self._instruction(f"call ptr {self._address('PyFloat_FromDouble')}(double {x})")
             case _ if self.returns == INT:
-                out = self._new(f"call ptr {self._address('PyLong_FromLongLong')}(i64 {x})")
+                out = self._instruction(f"call ptr {self._address('PyLong_FromLongLong')}(i64 {x})")
             case _ if self.returns == BOOL:
-                truth = self._new(f"zext i1 {x} to i64")
-                out = self._new(f"call ptr {self._address('PyBool_FromLong')}(i64 {truth})")
+                truth = self._instruction(f"zext i1 {x} to i64")
+                out = self._instruction(f"call ptr {self._address('PyBool_FromLong')}(i64 {truth})")
             case _:
                 out = self._address("None")
                 self._line(f"call void {self._address('Py_IncRef')}(ptr {out})")
         self.lines += [
             f"  ret ptr {out}",
-            *self._beyond(),
+            *self._overflow_block(),
             "slow:",
             f"  %refuse = load ptr, ptr {self._slot('PyObject_Vectorcall')}, align 8",
             f"  %answer = call ptr %refuse(ptr {holder}, ptr %args, i64 %nargs, ptr null)",
@@ -161,52 +161,52 @@ class EntryWrapper:
             "}",
         ]
 
-    def _handed(self, x: str, kind: Kind) -> list[str]:
+    def _argument_registers(self, x: str, kind: Kind) -> list[str]:
         """Writes the conversion of a Python object and returns the registers in which it is passed to the function."""
         if not isinstance(kind, RecordKind):
-            return self._argument(x, kind)
+            return self._read_value(x, kind)
         self.count += 1
         record = f"%r{self.count}"
         self._line(f"{record} = alloca [{word_count(kind)} x i64], align 8")
-        self._read(x, kind, record)
+        self._store_object(x, kind, record)
         return [f"ptr {record}"]
 
     # -- contents of records ------------------------------------------------------------------------------------
-    def _reader(self, kind: ArrayKind | RecordKind) -> None:
+    def _write_reader(self, kind: ArrayKind | RecordKind) -> None:
         """Writes ``i1 reads(ptr object, ptr words)``: whether an object is of this kind; stores its registers."""
         self.count = 0
         self.lines += [f"define internal i1 @{self._reader_name(kind)}(ptr %x, ptr %to) noinline nounwind {{", "entry:"]
         if isinstance(kind, RecordKind):
-            self._same(self._load("ptr", "%x", 8), kind.cls)
+            self._require_identical(self._load("ptr", "%x", 8), kind.cls)
             items, at = self._items("%x"), 0
             for k, (_, field) in enumerate(kind.fields):
-                self._read(self._load("ptr", items, 8 * k), field, self._word("%to", at))
+                self._store_object(self._load("ptr", items, 8 * k), field, self._word("%to", at))
                 at += word_count(field)
         else:
-            self._store(self._argument("%x", kind), "%to")
-        self.lines += ["  ret i1 true", *self._beyond(), "slow:", "  ret i1 false", "}"]
+            self._store(self._read_value("%x", kind), "%to")
+        self.lines += ["  ret i1 true", *self._overflow_block(), "slow:", "  ret i1 false", "}"]
 
     def _reader_name(self, kind: ArrayKind | RecordKind) -> str:
         what = f"{kind.item}.{kind.rank}" if isinstance(kind, ArrayKind) else f"record.{self.classes.index(kind.cls)}"
         return f"python.reads.{what}"
 
-    def _read(self, x: str, kind: Kind, to: str) -> None:
+    def _store_object(self, x: str, kind: Kind, to: str) -> None:
         """Writes code that stores the registers of an object in a record, or jumps to `slow` if it does not match."""
         if isinstance(kind, ArrayKind | RecordKind):
-            self._require(self._new(f"call i1 @{self._reader_name(kind)}(ptr {x}, ptr {to})"))
+            self._require(self._instruction(f"call i1 @{self._reader_name(kind)}(ptr {x}, ptr {to})"))
         else:
-            self._store(self._argument(x, kind), to)
+            self._store(self._read_value(x, kind), to)
 
     def _store(self, registers: Sequence[str], to: str) -> None:
         for k, register in enumerate(registers):
             t, _, value = register.partition(" ")
-            word = f"i64 {self._new(f'zext i1 {value} to i64')}" if t == "i1" else register
+            word = f"i64 {self._instruction(f'zext i1 {value} to i64')}" if t == "i1" else register
             self._line(f"store {word}, ptr {self._word(to, k)}, align 8")
 
     def _word(self, base: str, at: int) -> str:
-        return self._new(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
+        return self._instruction(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
 
-    def _beyond(self) -> list[str]:
+    def _overflow_block(self) -> list[str]:
         """Returns the block that handles ints of more than 64 bits: it clears the error and jumps to `slow`."""
         return [
             "beyond:",
@@ -217,41 +217,41 @@ class EntryWrapper:
 
     # -- one object --------------------------------------------------------------------------------------------
 
-    def _argument(self, x: str, kind: Kind) -> list[str]:
+    def _read_value(self, x: str, kind: Kind) -> list[str]:
         """Writes code that reads an array or number, or jumps to `slow` if it does not match; returns its registers."""
         if isinstance(kind, ArrayKind):
-            self._same(self._load("ptr", x, 8), "ndarray")
-            self._same(self._load("ptr", x, 56), kind.item)
-            rank = self._new(f"icmp eq i32 {self._load('i32', x, 24)}, {kind.rank}")
-            flags = self._new(f"and i32 {self._load('i32', x, 64)}, {_READABLE}")
-            plain = self._new(f"icmp eq i32 {flags}, {_READABLE}")
-            self._require(self._new(f"and i1 {rank}, {plain}"))
+            self._require_identical(self._load("ptr", x, 8), "ndarray")
+            self._require_identical(self._load("ptr", x, 56), kind.item)
+            rank = self._instruction(f"icmp eq i32 {self._load('i32', x, 24)}, {kind.rank}")
+            flags = self._instruction(f"and i32 {self._load('i32', x, 64)}, {_READABLE}")
+            plain = self._instruction(f"icmp eq i32 {flags}, {_READABLE}")
+            self._require(self._instruction(f"and i1 {rank}, {plain}"))
             dims = self._load("ptr", x, 32)
             sizes = [f"i64 {self._load('i64', dims, 8 * k)}" for k in range(kind.rank)]
             return [f"ptr {self._load('ptr', x, 16)}", *sizes]
         if kind == FLOAT:
-            self._same(self._load("ptr", x, 8), "PyFloat")
+            self._require_identical(self._load("ptr", x, 8), "PyFloat")
             return [f"double {self._load('double', x, 16)}"]
         if kind == INT:
-            self._same(self._load("ptr", x, 8), "PyLong")
-            value = self._new(f"call i64 {self._address('PyLong_AsLongLong')}(ptr {x})")
+            self._require_identical(self._load("ptr", x, 8), "PyLong")
+            value = self._instruction(f"call i64 {self._address('PyLong_AsLongLong')}(ptr {x})")
             self.count += 1
             n = self.count
             self._line(f"%m{n} = icmp eq i64 {value}, -1")
             self._line(f"br i1 %m{n}, label %w{n}, label %g{n}")
             self.lines.append(f"w{n}:")
-            error = self._new(f"call ptr {self._address('PyErr_Occurred')}()")
-            self._line(f"br i1 {self._new(f'icmp eq ptr {error}, null')}, label %g{n}, label %beyond")
+            error = self._instruction(f"call ptr {self._address('PyErr_Occurred')}()")
+            self._line(f"br i1 {self._instruction(f'icmp eq ptr {error}, null')}, label %g{n}, label %beyond")
             self.lines.append(f"g{n}:")
             return [f"i64 {value}"]
-        self._same(self._load("ptr", x, 8), "PyBool")
-        truth = self._new(f"call i32 {self._address('PyObject_IsTrue')}(ptr {x})")
-        return [f"i1 {self._new(f'trunc i32 {truth} to i1')}"]
+        self._require_identical(self._load("ptr", x, 8), "PyBool")
+        truth = self._instruction(f"call i32 {self._address('PyObject_IsTrue')}(ptr {x})")
+        return [f"i1 {self._instruction(f'trunc i32 {truth} to i1')}"]
 
     def _items(self, x: str) -> str:
         """Writes the address of the items of a tuple."""
-        start = self._new(f"ptrtoint ptr {self._address('items')} to i64")
-        return self._new(f"getelementptr i8, ptr {x}, i64 {start}")
+        start = self._instruction(f"ptrtoint ptr {self._address('items')} to i64")
+        return self._instruction(f"getelementptr i8, ptr {x}, i64 {start}")
 
     def _names(self) -> list[str | type]:
         """Returns the names of all entries of the table of addresses."""
@@ -261,10 +261,10 @@ class EntryWrapper:
         return f"getelementptr ({self.table}, ptr @{TABLE}, i64 0, i64 {self._names().index(name)})"
 
     def _address(self, name: str | type) -> str:
-        return self._new(f"load ptr, ptr {self._slot(name)}, align 8")
+        return self._instruction(f"load ptr, ptr {self._slot(name)}, align 8")
 
-    def _same(self, x: str, name: str | type) -> None:
-        self._require(self._new(f"icmp eq ptr {x}, {self._address(name)}"))
+    def _require_identical(self, x: str, name: str | type) -> None:
+        self._require(self._instruction(f"icmp eq ptr {x}, {self._address(name)}"))
 
     def _require(self, condition: str) -> None:
         self.count += 1
@@ -272,10 +272,10 @@ class EntryWrapper:
         self.lines.append(f"g{self.count}:")
 
     def _load(self, kind: str, base: str, offset: int) -> str:
-        at = self._new(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
-        return self._new(f"load {kind}, ptr {at}, align {4 if kind == 'i32' else 8}")
+        at = self._instruction(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
+        return self._instruction(f"load {kind}, ptr {at}, align {4 if kind == 'i32' else 8}")
 
-    def _new(self, text: str) -> str:
+    def _instruction(self, text: str) -> str:
         self.count += 1
         self._line(f"%t{self.count} = {text}")
         return f"%t{self.count}"

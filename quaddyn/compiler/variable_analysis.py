@@ -57,20 +57,20 @@ def assigned_values(f: Function) -> dict[str, list[Expression | None]]:
     """Returns all values assigned to each variable, in order; None for a value without an expression, as of a loop."""
     out: dict[str, list[Expression | None]] = {}
     for s, _ in walk_statements(f.body):
-        for name, value in _paired(s.target, s.value) if isinstance(s, Assign) else ():
+        for name, value in _target_values(s.target, s.value) if isinstance(s, Assign) else ():
             out.setdefault(name, []).append(value)
         if isinstance(s, For):
             out.setdefault(s.name, []).append(None)
     return out
 
 
-def _paired(target: Target, value: Expression | None) -> Iterator[tuple[str, Expression | None]]:
+def _target_values(target: Target, value: Expression | None) -> Iterator[tuple[str, Expression | None]]:
     if isinstance(target, Name):
         yield target.name, value
     elif isinstance(target, Targets):
         values = value.values if isinstance(value, MakeTuple) else (None,) * len(target.items)
         for each, of in zip(target.items, values, strict=True):
-            yield from _paired(each, of)
+            yield from _target_values(each, of)
 
 
 def aliases(f: Function) -> dict[str, Expression]:

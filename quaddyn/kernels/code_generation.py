@@ -121,7 +121,10 @@ def c_files(
     )
     needs_frame = OPERATIONS[name].needs_frame
     if needs_frame != (frame is not None):
-        raise ArgumentError(f"frame={frame!r}: {name} " + ("needs a frame" if needs_frame else "does not use a frame"))
+        raise ArgumentError(
+            f"frame={frame!r}: {name} "
+            + ("needs a frame; name one" if needs_frame else "does not use a frame; remove it")
+        )
     return c_source(robot, trace_operation(name, robot, options, frame), "double" if kind == np.float64 else "float")
 
 

@@ -65,10 +65,10 @@ def frame_placement(robot: Robot, mechanism: Mechanism, name: str) -> FramePlace
         return FramePlacement(-1, pose.translation / mechanism.length, pose.rotation)
     link = mechanism.links[index]
     point = link.file_axes.T @ (pose.translation - link.file_origin) / mechanism.length
-    return FramePlacement(index, _clean(point), _clean(link.file_axes.T @ pose.rotation))
+    return FramePlacement(index, _zero_rounding(point), _zero_rounding(link.file_axes.T @ pose.rotation))
 
 
-def _clean(x: Array) -> Array:
+def _zero_rounding(x: Array) -> Array:
     """Returns `x` with entries at rounding level set to zero."""
     return np.where(np.abs(x) < 1e-15, 0.0, x)
 

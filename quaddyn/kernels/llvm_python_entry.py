@@ -48,27 +48,27 @@ def call(program: Program, target: Target) -> str:
         "define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {",
         "entry:",
         f"  %dims = alloca [{len(program.outputs[0][1]) + 1} x i64], align 8",
-        f"  %ndarray = load ptr, ptr {_entry('ndarray')}, align 8",
-        f"  %descr = load ptr, ptr {_entry('descr')}, align 8",
+        f"  %ndarray = load ptr, ptr {_table_entry('ndarray')}, align 8",
+        f"  %descr = load ptr, ptr {_table_entry('descr')}, align 8",
         f"  %right = icmp eq i64 %nargs, {len(program.inputs)}",
         "  br i1 %right, label %named, label %slow",
     ]
-    lines += _target(len(program.inputs))
+    lines += _read_out_argument(len(program.inputs))
     for k, (_, size) in enumerate(program.inputs):
-        lines += _input(k, size)
-    lines += _result(program, target)
-    lines += _run(len(program.inputs))
+        lines += _check_input(k, size)
+    lines += _prepare_result(program, target)
+    lines += _call_kernel(len(program.inputs))
     return "\n".join([*lines, "}"])
 
 
 _TABLE = f"[{len(CONTEXT)} x ptr]"
 
 
-def _entry(name: str) -> str:
+def _table_entry(name: str) -> str:
     return f"getelementptr ({_TABLE}, ptr @context, i64 0, i64 {CONTEXT.index(name)})"
 
 
-def _field(name: str, kind: str, of: str, offset: int) -> list[str]:
+def _load_field(name: str, kind: str, of: str, offset: int) -> list[str]:
     """Writes the load of a field of a structure."""
     return [
         f"  {name}.at = getelementptr i8, ptr {of}, i64 {offset}",
@@ -85,18 +85,18 @@ def _branch(name: str, conditions: Iterable[str], then: str, *, otherwise: str =
     return [*lines, f"  br i1 {last}, label %{then}, label %{otherwise}"]
 
 
-def _target(n_in: int) -> list[str]:
+def _read_out_argument(n_in: int) -> list[str]:
     """Writes ``%given``: the array passed as ``out=``, or null."""
     return [
         "named:",
         "  %plain = icmp eq ptr %kwnames, null",
         "  br i1 %plain, label %a0, label %keywords",
         "keywords:",
-        f"  %sizeof = load ptr, ptr {_entry('PyTuple_Size')}, align 8",
+        f"  %sizeof = load ptr, ptr {_table_entry('PyTuple_Size')}, align 8",
         "  %names = call i64 %sizeof(ptr %kwnames)",
-        f"  %itemof = load ptr, ptr {_entry('PyTuple_GetItem')}, align 8",
+        f"  %itemof = load ptr, ptr {_table_entry('PyTuple_GetItem')}, align 8",
         "  %word = call ptr %itemof(ptr %kwnames, i64 0)",
-        f"  %outword = load ptr, ptr {_entry('out')}, align 8",
+        f"  %outword = load ptr, ptr {_table_entry('out')}, align 8",
         "  %isout = icmp eq ptr %word, %outword",
         "  %isone = icmp eq i64 %names, 1",
         *_branch("%keyword", ("%isout", "%isone"), "into"),
@@ -107,29 +107,29 @@ def _target(n_in: int) -> list[str]:
     ]
 
 
-def _array(x: str, rank: str, flags: int) -> list[str]:
+def _check_array(x: str, rank: str, flags: int) -> list[str]:
     """Writes the test whether x is an array of our type and of a rank; its shape is ``{x}.dims`` if ``{x}.fits``."""
     return [
-        *_field(f"{x}.type", "ptr", x, 8),
+        *_load_field(f"{x}.type", "ptr", x, 8),
         f"  {x}.isarray = icmp eq ptr {x}.type, %ndarray",
         f"  br i1 {x}.isarray, label %b{x[1:]}, label %slow",
         f"b{x[1:]}:",
-        *_field(f"{x}.nd", "i32", x, 24),
-        *_field(f"{x}.descr", "ptr", x, 56),
-        *_field(f"{x}.flags", "i32", x, 64),
+        *_load_field(f"{x}.nd", "i32", x, 24),
+        *_load_field(f"{x}.descr", "ptr", x, 56),
+        *_load_field(f"{x}.flags", "i32", x, 64),
         f"  {x}.isdescr = icmp eq ptr {x}.descr, %descr",
         f"  {x}.masked = and i32 {x}.flags, {flags}",
         f"  {x}.isflat = icmp eq i32 {x}.masked, {flags}",
         f"  {x}.isrank = {rank}",
         *_branch(f"{x}.of", (f"{x}.isdescr", f"{x}.isflat", f"{x}.isrank"), f"c{x[1:]}"),
         f"c{x[1:]}:",
-        *_field(f"{x}.dims", "ptr", x, 32),
-        *_field(f"{x}.data", "ptr", x, 16),
+        *_load_field(f"{x}.dims", "ptr", x, 32),
+        *_load_field(f"{x}.data", "ptr", x, 16),
         f"  {x}.start = ptrtoint ptr {x}.data to i64",
     ]
 
 
-def _input(k: int, size: int) -> list[str]:
+def _check_input(k: int, size: int) -> list[str]:
     """Writes the test whether input k is an array of (size,), or of (rows, size) if the first one is."""
     x = f"%x{k}"
     lines = [f"a{k}:"]
@@ -138,7 +138,7 @@ def _input(k: int, size: int) -> list[str]:
     lines += [f"  {x}.at = getelementptr ptr, ptr %args, i64 {k}", f"  {x} = load ptr, ptr {x}.at, align 8"]
     rank = f"icmp eq i32 {x}.nd, %rank"
     if k == 0:  # 1 or 2
-        lines += _array(x, f"icmp ult i32 {x}.less, 2", READABLE)
+        lines += _check_array(x, f"icmp ult i32 {x}.less, 2", READABLE)
         at = lines.index(f"  {x}.isrank = icmp ult i32 {x}.less, 2")
         lines.insert(at, f"  {x}.less = sub i32 {x}.nd, 1")
         lines += [
@@ -147,7 +147,7 @@ def _input(k: int, size: int) -> list[str]:
             "  %back = zext i1 %two to i64",
         ]
     else:
-        lines += _array(x, rank, READABLE)
+        lines += _check_array(x, rank, READABLE)
     lines += [
         f"  {x}.lastat = getelementptr i64, ptr {x}.dims, i64 %back",
         f"  {x}.last = load i64, ptr {x}.lastat, align 8",
@@ -159,7 +159,7 @@ def _input(k: int, size: int) -> list[str]:
     return lines + _branch(f"{x}.good", (f"{x}.fits", f"{x}.same"), f"a{k + 1}")
 
 
-def _result(program: Program, target: Target) -> list[str]:
+def _prepare_result(program: Program, target: Target) -> list[str]:
     """Writes ``%result``, the given or a new array, and ``%result.data``, its memory."""
     n_in, shape, size = len(program.inputs), program.outputs[0][1], BYTES[target.element]
     rank, number = len(shape), 12 if target.element == "double" else 11
@@ -179,7 +179,7 @@ def _result(program: Program, target: Target) -> list[str]:
     lines += [
         "  %onestate = getelementptr i64, ptr %dims, i64 1",
         "  %shape = select i1 %two, ptr %dims, ptr %onestate",
-        f"  %creator = load ptr, ptr {_entry('PyArray_New')}, align 8",
+        f"  %creator = load ptr, ptr {_table_entry('PyArray_New')}, align 8",
         f"  %made = call ptr %creator(ptr %ndarray, i32 %full, ptr %shape, i32 {number}, ptr null, ptr null, "
         "i32 0, i32 0, ptr null)",
         "  %failed = icmp eq ptr %made, null",
@@ -187,10 +187,10 @@ def _result(program: Program, target: Target) -> list[str]:
         "give:",
         "  ret ptr null",
         "made.array:",
-        *_field("%made.data", "ptr", "%made", 16),
+        *_load_field("%made.data", "ptr", "%made", 16),
         "  br label %compute",
         "use:",
-        *_array("%given", "icmp eq i32 %given.nd, %full", WRITEABLE),
+        *_check_array("%given", "icmp eq i32 %given.nd, %full", WRITEABLE),
         "  %given.first = load i64, ptr %given.dims, align 8",
         "  %given.rows = select i1 %two, i64 %given.first, i64 1",
         "  %given.same = icmp eq i64 %given.rows, %x0.rows",
@@ -218,7 +218,7 @@ def _result(program: Program, target: Target) -> list[str]:
     return lines + _branch("%given.good", conditions, "compute")
 
 
-def _run(n_in: int) -> list[str]:
+def _call_kernel(n_in: int) -> list[str]:
     """Writes the calls of the kernel for one state, small and large batches, and the return."""
     arguments = ", ".join([*(f"ptr %x{k}.data" for k in range(n_in)), "ptr %result.data"])
     return [
@@ -236,10 +236,10 @@ def _run(n_in: int) -> list[str]:
         f"  %bad2 = call i64 @batch(i64 %x0.rows, {arguments})",
         "  br label %judge",
         "release:",
-        f"  %save = load ptr, ptr {_entry('PyEval_SaveThread')}, align 8",
+        f"  %save = load ptr, ptr {_table_entry('PyEval_SaveThread')}, align 8",
         "  %state = call ptr %save()",
         f"  %bad3 = call i64 @batch(i64 %x0.rows, {arguments})",
-        f"  %restore = load ptr, ptr {_entry('PyEval_RestoreThread')}, align 8",
+        f"  %restore = load ptr, ptr {_table_entry('PyEval_RestoreThread')}, align 8",
         "  call void %restore(ptr %state)",
         "  br label %judge",
         "judge:",
@@ -249,7 +249,7 @@ def _run(n_in: int) -> list[str]:
         "return:",
         "  br i1 %new, label %done, label %share",
         "share:",
-        f"  %incref = load ptr, ptr {_entry('Py_IncRef')}, align 8",
+        f"  %incref = load ptr, ptr {_table_entry('Py_IncRef')}, align 8",
         "  call void %incref(ptr %result)",
         "  br label %done",
         "done:",
@@ -257,11 +257,11 @@ def _run(n_in: int) -> list[str]:
         "drop:",
         "  br i1 %new, label %forget, label %slow",
         "forget:",
-        f"  %decref = load ptr, ptr {_entry('Py_DecRef')}, align 8",
+        f"  %decref = load ptr, ptr {_table_entry('Py_DecRef')}, align 8",
         "  call void %decref(ptr %result)",
         "  br label %slow",
         "slow:",
-        f"  %vectorcall = load ptr, ptr {_entry('PyObject_Vectorcall')}, align 8",
+        f"  %vectorcall = load ptr, ptr {_table_entry('PyObject_Vectorcall')}, align 8",
         "  %answer = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
         "  ret ptr %answer",
     ]

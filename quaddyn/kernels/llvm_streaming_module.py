@@ -11,7 +11,7 @@ import math
 
 from .llvm_body import ProgramBodyWriter, Window
 from .llvm_module import _declarations
-from .llvm_python_entry import _TABLE, READABLE, WRITEABLE, _array, _branch, _entry
+from .llvm_python_entry import _TABLE, READABLE, WRITEABLE, _branch, _check_array, _table_entry
 from .llvm_writer import BYTES, Target
 from .program import Program
 
@@ -72,8 +72,8 @@ def call(program: Program, target: Target) -> str:
         "",
         "define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {",
         "entry:",
-        f"  %ndarray = load ptr, ptr {_entry('ndarray')}, align 8",
-        f"  %descr = load ptr, ptr {_entry('descr')}, align 8",
+        f"  %ndarray = load ptr, ptr {_table_entry('ndarray')}, align 8",
+        f"  %descr = load ptr, ptr {_table_entry('descr')}, align 8",
         f"  %right = icmp eq i64 %nargs, {len(sizes)}",
         "  %plain = icmp eq ptr %kwnames, null",
         *_branch("%positional", ("%right", "%plain"), "a0"),
@@ -84,7 +84,7 @@ def call(program: Program, target: Target) -> str:
             f"a{k}:",
             f"  {x}.at = getelementptr ptr, ptr %args, i64 {k}",
             f"  {x} = load ptr, ptr {x}.at, align 8",
-            *_array(x, f"icmp eq i32 {x}.nd, 1", WRITEABLE if k == last else READABLE),
+            *_check_array(x, f"icmp eq i32 {x}.nd, 1", WRITEABLE if k == last else READABLE),
             f"  {x}.size = load i64, ptr {x}.dims, align 8",
             f"  {x}.fits = icmp eq i64 {x}.size, {size}",
             f"  {x}.end = add i64 {x}.start, {size * width}",
@@ -104,11 +104,11 @@ def call(program: Program, target: Target) -> str:
         "  %fine = icmp eq i64 %bad, 0",
         "  br i1 %fine, label %done, label %slow",
         "done:",
-        f"  %incref = load ptr, ptr {_entry('Py_IncRef')}, align 8",
+        f"  %incref = load ptr, ptr {_table_entry('Py_IncRef')}, align 8",
         f"  call void %incref(ptr %x{last})",
         f"  ret ptr %x{last}",
         "slow:",
-        f"  %vectorcall = load ptr, ptr {_entry('PyObject_Vectorcall')}, align 8",
+        f"  %vectorcall = load ptr, ptr {_table_entry('PyObject_Vectorcall')}, align 8",
         "  %answer = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
         "  ret ptr %answer",
         "}",

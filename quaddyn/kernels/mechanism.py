@@ -165,13 +165,13 @@ def zxz_angles(E: Array) -> tuple[float, float, float]:
         alpha = 0.0 if z[2] > 0.0 else math.pi
         gamma = 0.0
         rest = rx(alpha).T @ E
-        return gamma, alpha, _snapped(math.atan2(rest[1, 0], rest[0, 0]))
-    gamma, alpha = _snapped(math.atan2(z[0], -z[1])), _snapped(math.atan2(s, z[2]))
+        return gamma, alpha, _snap_to_quarter_turn(math.atan2(rest[1, 0], rest[0, 0]))
+    gamma, alpha = _snap_to_quarter_turn(math.atan2(z[0], -z[1])), _snap_to_quarter_turn(math.atan2(s, z[2]))
     rest = rx(alpha).T @ rz(gamma).T @ E
-    return gamma, alpha, _snapped(math.atan2(rest[1, 0], rest[0, 0]))
+    return gamma, alpha, _snap_to_quarter_turn(math.atan2(rest[1, 0], rest[0, 0]))
 
 
-def _snapped(angle: float) -> float:
+def _snap_to_quarter_turn(angle: float) -> float:
     quarter = round(angle / (0.5 * math.pi))
     return quarter * 0.5 * math.pi if abs(angle - quarter * 0.5 * math.pi) < SNAP_TOLERANCE else angle
 
@@ -228,8 +228,8 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
                 file_axes=frozen(B),
                 file_origin=frozen(o),
                 rotation_angles=(0.0, 0.0, 0.0) if raw.kind == "prismatic" else zxz_angles(A.T @ raw.rotation @ B),
-                offset=frozen(_clean(offset)),
-                sliding_axis=frozen(_clean(slide)),
+                offset=frozen(_zero_rounding(offset)),
+                sliding_axis=frozen(_zero_rounding(slide)),
                 inertia=frozen(_drop_rounding(transform_inertia(raw.inertia, B.T, -B.T @ o))),
                 armature=raw.armature,
                 damping=raw.damping,
@@ -240,7 +240,7 @@ def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
     return Mechanism(robot.name, tuple(links), *sizes)
 
 
-def _clean(x: Array) -> Array:
+def _zero_rounding(x: Array) -> Array:
     """Returns `x` with entries at rounding level set to zero."""
     return np.where(np.abs(x) < SNAP_TOLERANCE, 0.0, x)
 
@@ -343,9 +343,9 @@ def _choose_x_direction(raws: Sequence[_UnframedBody], i: int) -> Array:
 def _axes_from_z_and_x(z: Array, x: Array) -> Array:
     """Returns the axes (3, 3) with this z and with x as close to `x` as possible; rounding errors become zero."""
     y = np.cross(z, x)
-    y = _clean(y / math.hypot(*y))
+    y = _zero_rounding(y / math.hypot(*y))
     y = y / math.hypot(*y)
-    return np.stack([_clean(np.cross(y, z)), y, z], axis=1)
+    return np.stack([_zero_rounding(np.cross(y, z)), y, z], axis=1)
 
 
 def _choose_axis_shifts(raws: Sequence[_UnframedBody], own: Sequence[Array]) -> list[float]:

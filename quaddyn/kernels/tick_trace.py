@@ -165,7 +165,7 @@ class TermTracer:
     def com(self) -> Vector:
         """Returns the center of mass (3,), world axes [m]."""
         out = [self.graph.constant(x * self._per_mass) for x in self._world_fixed_inertia[1:4]]
-        for root, arm in self._arms.items():
+        for root, arm in self._com_arms.items():
             scale = self.mechanism.length * self._masses[root] / self.mass
             out = plus(out, plus([x * scale for x in self.at.origins[root]], arm))
         return out
@@ -199,11 +199,11 @@ class TermTracer:
         Linear before angular, world axes.
         """
         if list(self._masses.values()) == [self.mass]:
-            origins = {root: [-x for x in arm] for root, arm in self._arms.items()}
+            origins = {root: [-x for x in arm] for root, arm in self._com_arms.items()}
         else:
             com, L = self.com(), self.mechanism.length
             origins = {
-                root: [x * L - c for x, c in zip(self.at.origins[root], com, strict=True)] for root in self._arms
+                root: [x * L - c for x, c in zip(self.at.origins[root], com, strict=True)] for root in self._com_arms
             }
 
         def about_com(root: int, about_root: Wrench) -> Vector:
@@ -222,7 +222,7 @@ class TermTracer:
         return self.mechanism.length / self.mass
 
     @cached_property
-    def _arms(self) -> dict[int, Vector]:
+    def _com_arms(self) -> dict[int, Vector]:
         """By root its subtree's part of the center of mass, from the root's origin, world axes [m]."""
         return {i: self._per_mass_in_world(i, self._bodies[i][1]) for i in self._carried}
 

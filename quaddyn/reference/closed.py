@@ -139,7 +139,7 @@ class ClosedReference:
             candidate[self._independent_q] = (
                 target[self._independent_q] if fraction == 1.0 else start[self._independent_q] + fraction * displacement
             )
-            self._close(candidate, NEWTON_ITERATIONS if fraction < 1.0 else LAST_NEWTON_ITERATIONS)
+            self._close_loops(candidate, NEWTON_ITERATIONS if fraction < 1.0 else LAST_NEWTON_ITERATIONS)
             if np.abs(candidate - Q)[self._dependent_q].max(initial=0.0) > MAX_BRANCH_JUMP and step > max_fraction / 64:
                 step *= 0.5
                 continue
@@ -147,7 +147,7 @@ class ClosedReference:
         self._last = key, Q.copy()
         return Q
 
-    def _close(self, Q: Array, iterations: int) -> None:
+    def _close_loops(self, Q: Array, iterations: int) -> None:
         """Moves the dependent joints of Q by Newton's method so that the loops close."""
         for _ in range(iterations):
             K, e = self.constraints(Q)

@@ -40,13 +40,13 @@ def read_loops(source: str | bytes | os.PathLike[str]) -> tuple[LoopDescription,
             ends = [element.find(tag) for tag in ("link1", "link2")]
             if kind is None or None in ends:
                 raise ModelError(f"reference reader: loop {element.get('name')!r} is not understood")
-            turn, axis = np.eye(3), element.find("axis")
+            axis_rotation, axis = np.eye(3), element.find("axis")
             if kind == "revolute":
-                turn = _rotation_to(np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", 3))
+                axis_rotation = _rotation_to(np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", 3))
             links = [required_attribute(end, "link") for end in ends]
             T = [
                 rigid_motion(
-                    roll_pitch_yaw(numbers(end, "rpy", 3, (0.0, 0.0, 0.0))) @ turn,
+                    roll_pitch_yaw(numbers(end, "rpy", 3, (0.0, 0.0, 0.0))) @ axis_rotation,
                     numbers(end, "xyz", 3, (0.0, 0.0, 0.0)),
                 )
                 for end in ends
