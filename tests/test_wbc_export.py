@@ -254,7 +254,7 @@ def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_p
     with pytest.raises(qd.ArgumentError, match="'rows'"):
         controller_c(wbc)
     wbc = qd.WholeBodyController(robot, tasks=[[ComTask(robot, "a b"), PostureTask(robot, "a_b")]])
-    with pytest.raises(qd.ArgumentError, match="the same to C"):
+    with pytest.raises(qd.ArgumentError, match="the same identifier in C"):
         controller_c(wbc)
     for name in ("", "2legs", "a-b", "é", "a" * 62):
         with pytest.raises(qd.ArgumentError, match="name"):
