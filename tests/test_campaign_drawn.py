@@ -109,7 +109,7 @@ def test_cases_are_drawn_as_they_always_were() -> None:
     same_as_kept("cases", "\n".join(lines))
 
 
-def test_cells_of_a_data_sheet_are_what_they_always_were() -> None:
+def test_bounds_of_a_data_sheet_are_unchanged() -> None:
     lines = []
     for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
         lines.append(f"{cell.name}: {cell.title} [{cell.unit}], {cell.harder} is harder")
@@ -120,7 +120,7 @@ def test_cells_of_a_data_sheet_are_what_they_always_were() -> None:
     same_as_kept("cells", "\n".join(lines))
 
 
-def test_names_of_bounds_choose_cells_and_curves() -> None:
+def test_names_of_bounds_select_bounds_and_curves() -> None:
     sheet = DataSheet(robot=("go2",), bounds=("speed trot", "friction"))
     assert [cell.name for cell in sheet.cells("go2")] == ["friction", "speed trot"]
     assert list(sheet.curves("go2")) == ["trot"] and len(list(sheet.cases())) == 18
@@ -152,7 +152,7 @@ def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
     np.testing.assert_allclose(heights, straight.height(ahead, left), atol=5e-3)
 
 
-def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -> None:
+def test_a_controller_has_a_terrain_map_if_the_case_requests_it(go2: qd.Robot) -> None:
     for told in (False, True):
         made = make_trial_setup(Trial(robot="go2", stairs=0.05, tread=0.2, terrain_known=told), go2, case_rng(0))
         assert (made.controller.terrain is not None) is told
@@ -176,7 +176,9 @@ def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -
         ({"relief": 0.05}, False, False),
     ],
 )
-def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot) -> None:
+def test_trial_setups_have_the_objects_that_their_cases_need(
+    change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot
+) -> None:
     made = make_trial_setup(Trial(robot="go2", dt=4e-3, **change), go2, case_rng(0))
     assert made.has_foot_sensors is feels and (made.sensors is not None) is told is (made.estimator is not None)
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
@@ -308,7 +310,7 @@ def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
         assert found["vx"] == pytest.approx(0.5 * factor, rel=1e-6) and found["vy"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
+def test_a_course_interval_limits_evaluation_and_run(go2: qd.Robot) -> None:
     """Up stairs velocities are along their slope."""
     case = Trial(robot="go2", dt=2e-3, seconds=0.8, averaging_time=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
                  course_interval=(0.0995, 0.3), max_velocity_error=0.2, unit_speed=0.5)  # fmt: skip
@@ -333,7 +335,7 @@ def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
         ((0.5, -0.11, 0.0), {"max_velocity_error": 0.1, "unit_speed": 2.0}, None),
     ],
 )
-def test_a_run_is_judged_by_its_velocity(
+def test_the_success_of_a_run_depends_on_its_velocity(
     velocity: tuple[float, float, float], change: dict[str, Any], reason: str | None, go2: qd.Robot
 ) -> None:
     case = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1, velocity=(0.5, 0.0, 0.0), **change)
@@ -362,7 +364,7 @@ def test_a_run_is_judged_by_its_velocity(
     ],
 )
 @pytest.mark.parametrize("known", [None, 0.2])
-def test_a_fall_has_the_cause_that_it_looks_like(
+def test_the_cause_of_a_fall_is_classified(
     roll: float, pitch: float, height: float, words: str, known: float | None, go2: qd.Robot, p: Morphology
 ) -> None:
     q = np.array(go2.q_home)
@@ -406,7 +408,7 @@ def asks(outcome: Callable[[int, int], bool], levels: int, **options: Any) -> It
         )
 
 
-def test_searches_ask_for_what_they_always_asked_for() -> None:
+def test_requests_of_searches_are_unchanged() -> None:
     """Stores of other versions hold these trials; a search that asks for others cannot go on with them."""
     curves: dict[str, tuple[Callable[[int, int], bool], dict[str, Any]]] = {
         "steep": (lambda level, k: level <= 13, {}),
@@ -494,7 +496,7 @@ def test_the_page_of_a_data_sheet(count: int) -> None:
     same_as_kept(f"page_{count}", body.replace("><", ">\n<"))
 
 
-def test_a_page_without_store_or_gaits_or_pushes_says_so() -> None:
+def test_a_page_without_store_gaits_or_pushes_states_that() -> None:
     bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
     text = page(sheet(bare, store=None, processors=()))
     assert "The cases were not stored; with <code>--store FILE</code>" in text and "processors: this machine" in text
@@ -505,7 +507,7 @@ def row(case: Trial, result: Any, number: int = 1) -> StoredCase:
     return StoredCase(number, case, result, 0.5, 0.0, "w", "v", "m")
 
 
-def test_points_are_means_of_what_succeeded_and_peaks_are_peaks() -> None:
+def test_points_are_means_and_peaks_of_successful_runs() -> None:
     case = Trial(robot="go2", velocity=(0.4, 0.0, 0.0))
     names = ("vx", "velocity_error", "cost", "power", "power_peak", "torque", "torque_rms")
 
@@ -518,7 +520,7 @@ def test_points_are_means_of_what_succeeded_and_peaks_are_peaks() -> None:
     assert _average_runs(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
 
 
-def test_failed_cases_say_what_was_different() -> None:
+def test_failed_cases_list_the_fields_that_differ() -> None:
     case = Trial(robot="go2", push=0.123456, velocity=(0.25, 0.0, -0.5), gait="walk", seed=0, number=12)
     told = "gait = walk, velocity = (0.25, 0, -0.5), push = 0.1235, seed = 0, number = 12"
     fell = {"success": False, "reason": "sank", "fell": 2.5}
@@ -562,7 +564,7 @@ def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
         ("something else", 0, "something else"),
     ],
 )
-def test_errors_of_a_store_are_told_in_words(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_store_name_their_cause(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.shutil, "disk_usage", lambda place: SimpleNamespace(free=free))
     with pytest.raises(qd.QuaddynError) as caught, store._sqlite_errors("runs.db"):
         raise sqlite3.OperationalError(error)
@@ -571,7 +573,7 @@ def test_errors_of_a_store_are_told_in_words(error: str, free: int, said: str, m
     assert store._no_space("runs.db") is False
 
 
-def test_what_is_added_is_made_safe_after_a_fifth_of_a_second(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_results_are_committed_after_a_fifth_of_a_second(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(store.time, "monotonic", lambda: clock.now)
     path, campaign = tmp_path / "runs.db", Throws(3)
@@ -617,7 +619,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Any) -> None:
         assert str(caught.value) == f"{path} is written in format 2; this version reads format 1"
 
 
-def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first() -> None:
+def test_outcome_counts_have_five_examples_each_and_are_sorted_by_frequency() -> None:
     case, campaign = Trial(robot="go2"), RobustnessCampaign()
     results = (
         [{"success": True}] * 2 + [{"success": False, "reason": "a"}] * 2 + [{"success": False, "reason": "b"}] * 7
@@ -640,7 +642,9 @@ def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first()
     }  # fmt: skip
 
 
-def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_ten_times_per_second_with_rate_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock, told = SimpleNamespace(now=50.0), []
     monkeypatch.setattr(campaign_runner.time, "monotonic", lambda: clock.now)
     task = campaign_runner._CampaignRun(Throws(1), campaign_runner._InProcessExecutor(), None, told.append, 100)  # type: ignore[arg-type]
@@ -663,7 +667,7 @@ def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pyt
     assert told[3][2:] == (0.0, None, 4)
 
 
-def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
+def test_workers_are_kept_busy_and_errors_of_executors_are_described() -> None:
     for executor, most in ((campaign_runner._InProcessExecutor(), 1), (SimpleNamespace(slots=20), 80),
                            (SimpleNamespace(slots=2), 64),
                            (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
@@ -701,7 +705,7 @@ def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
 
 
 # -- workers -------------------------------------------------------------------------------------------------------
-def test_deaths_are_counted_by_who_tells_of_them() -> None:
+def test_deaths_of_workers_are_counted_by_the_exception() -> None:
     killed = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
     other = type("KilledWorker", (Exception,), {"__module__": "elsewhere"})
     assert [count_worker_deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [

@@ -53,12 +53,12 @@ def test_the_incomplete_beta_function_is_symmetric() -> None:
 
 
 @pytest.mark.parametrize("wrong", [(-1, 5, 0.95), (6, 5, 0.95), (0, 0, 0.95), (1, 2, 1.0), (1, 2, math.nan)])
-def test_what_cannot_be_is_refused(wrong: tuple[int, int, float]) -> None:
+def test_impossible_counts_are_rejected(wrong: tuple[int, int, float]) -> None:
     with pytest.raises(qd.ArgumentError, match="expected"):
         lower_bound(*wrong)
 
 
-def test_the_looks_of_a_test_share_its_risk() -> None:
+def test_the_interim_tests_divide_the_risk() -> None:
     plan = interim_tests(0.95, 0.05)
     assert [look.failures for look in plan] == [0, 2]
     assert math.fsum(1.0 - look.confidence for look in plan) == pytest.approx(0.05)
@@ -100,7 +100,7 @@ def logistic(middle: float, width: float) -> Callable[[int], float]:
         pytest.param(lambda level: 0.97 if level % 2 else 0.9, id="jagged"),
     ],
 )
-def test_claims_hold_as_often_as_they_say(success: Callable[[int], float]) -> None:
+def test_claims_are_true_at_their_confidence(success: Callable[[int], float]) -> None:
     """The share of wrong claims over 300 searches is no evidence against "at most 5 %"."""
     rng, wrong = np.random.default_rng(7), 0
     for _ in range(300):
@@ -117,25 +117,25 @@ def test_a_steep_threshold_is_claimed_within_a_level() -> None:
         assert lower_bound(found.successes, found.trials) >= 0.95
 
 
-def test_what_always_succeeds_costs_little_and_says_that_it_may_go_further() -> None:
+def test_certain_success_needs_few_trials_and_is_reported_as_end_of_range() -> None:
     found, trials = play(search(32, checks=0), lambda level: 1.0, np.random.default_rng(0))
     assert found.level == 31 and found.top and trials == 12 + interim_tests(0.95, 0.025, failures=(0,))[0].trials
 
 
-def test_what_never_succeeds_is_not_claimed_and_says_how_often_at_most() -> None:
+def test_certain_failure_gives_no_claim_and_an_upper_bound() -> None:
     found, trials = play(search(32), lambda level: 0.2, np.random.default_rng(0))
     assert found.level is None and trials < 60
     assert 0.2 < found.upper < 0.6  # never "0 %", and never "1" after so many failures
 
 
-def test_a_hole_at_easier_levels_is_seen() -> None:
+def test_failures_at_easier_levels_are_detected() -> None:
     found, _ = play(search(33), lambda level: 0.5 if 5 < level < 25 else float(level <= 30), np.random.default_rng(1))
     hole, _ = play(search(33), lambda level: 0.5 if 5 < level < 12 else float(level <= 20), np.random.default_rng(1))
     assert found.level is not None and found.level <= 5
     assert hole.level == 19 and not hole.monotone and hole.exceptions == (9,) and hole.inversions > 0
 
 
-def test_a_search_refuses_what_it_cannot_claim() -> None:
+def test_a_search_rejects_arguments_out_of_range() -> None:
     for options in ({"probability": 1.0}, {"confidence": 0.0}, {"pilot": 0}):
         with pytest.raises(qd.ArgumentError):
             search(10, **options)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def contents(store: str | Path, kind: type[Throws] = Throws) -> set[tuple[str, s
 
 
 @pytest.mark.parametrize("x", [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, 1 / 3])
-def test_cases_and_records_come_back_bit_for_bit(x: float) -> None:
+def test_cases_and_records_are_decoded_to_the_same_bits(x: float) -> None:
     case = Everything(x, 2**70, True, 'text "with" ünits\n', (1, (x, None), "b"))
     again = decode(Everything, encode(case))
     assert again == case
@@ -55,7 +55,7 @@ def test_cases_and_records_come_back_bit_for_bit(x: float) -> None:
     assert math.isnan(float(str(decode_record(encode_record({"x": math.nan}))["x"])))
 
 
-def test_what_is_no_plain_value_is_refused_by_name() -> None:
+def test_values_that_are_not_plain_are_rejected_by_name() -> None:
     with pytest.raises(ArgumentTypeError, match=r"Everything\.e\[1\].*array"):
         encode(Everything(0.0, 0, True, None, (1, np.zeros(2))))
     with pytest.raises(ArgumentTypeError, match=r"record\['q'\]"):
@@ -64,7 +64,7 @@ def test_what_is_no_plain_value_is_refused_by_name() -> None:
         decode(Throw, '{"nothing": 1}')
 
 
-def test_serial_run_keeps_every_case_in_order() -> None:
+def test_a_serial_run_stores_every_case_in_order() -> None:
     summary = run(Throws(trials=12))
     assert (summary.ran, summary.skipped) == (12, 0)
     results = list(summary.results)
@@ -110,7 +110,7 @@ def test_a_second_run_skips_what_is_done_and_more_trials_extend_a_store(tmp_path
     assert sorted(map(int, log.read_text(encoding="utf-8").split())) == list(range(15))
 
 
-def test_a_case_that_comes_twice_runs_once(tmp_path: Path) -> None:
+def test_a_repeated_case_runs_once(tmp_path: Path) -> None:
     campaign = Throws(4, folder=str(tmp_path))
     cases = [*campaign.cases(), *campaign.cases()]
     with ThreadPoolExecutor(2) as pool:
@@ -173,7 +173,7 @@ def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_pat
         run(Other(3), store=store, ignore_mismatch=True)
 
 
-def test_a_store_of_another_version_is_refused_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_another_version_is_rejected_unless_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
     monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
@@ -182,7 +182,7 @@ def test_a_store_of_another_version_is_refused_unless_told(tmp_path: Path, monke
         run(Throws(3), store=store)
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 100, encoding="utf-8")
     with pytest.raises(StoreError, match="no store of a campaign"):

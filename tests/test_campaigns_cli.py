@@ -163,7 +163,7 @@ def test_a_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
         runner.invoke(app, ["replay", f"{store}#99"], catch_exceptions=False)
 
 
-def test_another_record_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_reports_a_different_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "runs.db"
     call("campaign", "shown", "--trials", 2, "--store", store, "--workers", 0)
     monkeypatch.setattr("campaign_examples.Shown.replay", lambda self, case, viewer: {"success": False, "reason": "x"})
@@ -171,7 +171,7 @@ def test_another_record_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (told["identical"], told["fate"]) == (False, "x")
 
 
-def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path) -> None:
     for words, name in (
         (("campaign", "throws", "--workers", "2", "--dask", "local:1"), "--workers, --dask"),
         (("campaign", "throws", "--dask", "4"), "address"),
@@ -193,7 +193,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_first_worker_of_a_process_does_not_see_ctrl_c(tmp_path: Path) -> None:
+def test_the_first_worker_of_a_process_ignores_ctrl_c(tmp_path: Path) -> None:
     script = tmp_path / "first.py"
     script.write_text(FIRST_WORKER, encoding="utf-8")
     told = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=60, check=True)
@@ -212,7 +212,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("workers", others_slow(["0", "2"], ["0"]))
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers: str) -> None:
+def test_ctrl_c_stores_finished_cases_and_prints_how_to_continue(tmp_path: Path, workers: str) -> None:
     store, script = tmp_path / "runs.db", tmp_path / "go.py"
     script.write_text(INTERRUPTED.format(tests=str(TESTS)), encoding="utf-8")
     words = ["campaign", "throws", "--trials", "100000", "--seconds", "0.02", "--store", str(store)]

@@ -109,7 +109,9 @@ def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: 
 
 
 @pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
-def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: ProcessPool | DaskExecutor) -> None:
+def test_a_case_that_kills_workers_is_recorded_and_the_others_continue(
+    tmp_path: Path, executor: ProcessPool | DaskExecutor
+) -> None:
     campaign = Throws(10, what="die", every=10)
     summary = run(campaign, executor, tmp_path / "runs.db", batch=5 if isinstance(executor, ProcessPool) else 1)
     assert (summary.ran, summary.tally.killed_workers) == (10, 1)
@@ -122,7 +124,7 @@ def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: Proce
     assert run(campaign, executor, tmp_path / "runs.db").ran == 0
 
 
-def test_a_pool_that_cannot_replace_its_workers_ends_with_what_is_done(tmp_path: Path) -> None:
+def test_a_pool_that_cannot_replace_workers_ends_with_stored_results(tmp_path: Path) -> None:
     campaign = Throws(20, what="die", every=10)
     with (
         pytest.raises(CampaignError, match=r"cannot replace them.*Finished results are stored"),

@@ -61,7 +61,7 @@ def test_check_prints_findings_with_file_and_line_and_every_algorithms_error() -
     assert "accepted" in result.stdout
 
 
-def test_check_gives_joints_what_files_leave_out_and_compares_with_it() -> None:
+def test_check_options_set_missing_joint_parameters_before_the_comparison() -> None:
     options = ["--armature", "0.1", "--damping", "0.2", "--friction", "0.3", "--samples", "1"]
     result = runner.invoke(app, ["check", "anymal_c", *options, "--json"])
     (verdict,) = json.loads(result.stdout)
@@ -79,7 +79,7 @@ def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
     assert "has no mass" in verdict["reason"]
 
 
-def test_check_strict_refuses_what_has_warnings() -> None:
+def test_check_strict_rejects_robots_with_warnings() -> None:
     assert runner.invoke(app, ["check", "go2", "--strict", "--samples", "0"]).exit_code == 1
     assert runner.invoke(app, ["check", "small_quadruped", "--strict", "--samples", "0"]).exit_code == 0
 
@@ -96,7 +96,7 @@ def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("robots", [pytest.param([*qd.CATALOGUE], marks=pytest.mark.slow), ["bolt", "ur5"]])
-def test_check_all_judges_every_robot(robots: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_all_validates_every_robot(robots: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "CATALOGUE", {name: qd.CATALOGUE[name] for name in robots})
     result = runner.invoke(app, ["check", "--all", "--json", "--samples", "1"])
     assert result.exit_code == 0
@@ -121,7 +121,7 @@ def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
     assert "did you mean 'anymal_" in result.stderr
 
 
-def test_headless_demo_holds_and_says_so() -> None:
+def test_headless_demo_passes_all_checks_and_prints_that() -> None:
     result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--robot", "go2", "--json"])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
@@ -154,7 +154,7 @@ def test_demo_of_a_gait_takes_velocity_and_push() -> None:
         (["--push", "80@10"], "10 s"),
     ],
 )
-def test_demo_refuses_what_it_would_not_do(arguments: list[str], match: str) -> None:
+def test_demo_rejects_options_that_it_would_ignore(arguments: list[str], match: str) -> None:
     """A motion of another robot, and a push that nobody would feel: what is asked for happens, or is an error."""
     refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *arguments])
     assert isinstance(refused.exception, qd.QuaddynError), refused.output
@@ -229,7 +229,7 @@ def test_demo_runs_without_a_standard_input() -> None:
         ("matplotlib.figure", "plot", ("--plot", "torques.png")),
     ],
 )
-def test_a_missing_extra_is_said_before_anything_is_loaded(
+def test_a_missing_extra_is_reported_before_anything_is_loaded(
     module: str, extra: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: object, **__: object) -> None:

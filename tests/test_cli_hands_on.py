@@ -161,7 +161,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def test_the_demo_does_what_it_is_asked_for(
+def test_the_demo_passes_its_options_on(
     demo: list[Any], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     people(monkeypatch, False)
@@ -211,7 +211,7 @@ def test_the_demo_refuses_before_it_names_the_robot(wrong: tuple[str, str]) -> N
     assert isinstance(found.exception, qd.QuaddynError) and found.stdout == ""
 
 
-def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
+def test_the_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> None:
     told("demo", "--robot", ROBOT, "--headless", "--json")
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
@@ -268,7 +268,7 @@ def solved(**changes: Any) -> Any:
     return SimpleNamespace(**given | changes)
 
 
-def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_tick_is_replayed_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = solved()
     monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
     text = told("replay", "tick.npz")
@@ -352,7 +352,7 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
     assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the recording has no ticks"
 
 
-def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = recording()
     monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
     file = tmp_path / "run"
@@ -415,7 +415,7 @@ def test_executors_are_those_of_the_options(
     assert capsys.readouterr().err == "warning: open to [all]\n"
 
 
-def test_a_data_sheet_is_measured_as_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_datasheet_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
 
     def measure(campaign: Any, pool: Any, store: str, *, progress: Any) -> Any:

@@ -83,7 +83,7 @@ def test_gaits_are_measured_at_several_speeds(sheet: Sheet) -> None:
     assert all(p.successes == 0 and p.cost is None for p in crawl)
 
 
-def test_the_push_that_is_held_in_every_direction_is_that_of_the_weakest(sheet: Sheet) -> None:
+def test_the_push_claimed_in_every_direction_is_the_smallest(sheet: Sheet) -> None:
     row = page(sheet).partition(">largest push in every direction<")[2].partition("</tr>")[0]
     said = re.findall(r"<td class='value'>(.*?)</td><td>(.*?)</td>", row)
     assert len(said) == len(sheet.robots)

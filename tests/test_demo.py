@@ -82,7 +82,7 @@ def test_planar_root_squats_too(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "root"), [("ur5", None), ("xarm7", None), ("chain_10", None), ("go2", "fixed")])
-def test_what_has_no_ground_swings(name: str, root: str | None) -> None:
+def test_a_robot_without_feet_on_the_ground_swings_its_joints(name: str, root: str | None) -> None:
     report = run_squat_demo(qd.load(name, root=root), duration=1.0)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == "swing"
@@ -140,7 +140,7 @@ def test_same_run_same_report() -> None:
         [("go2", "embedded", "trot", None), ("solo12", "mujoco", "walk", "6@2.2")], [("go2", "embedded", "trot", None)]
     ),
 )
-def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
+def test_a_quadruped_stands_up_walks_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
     robot, texts, dt = qd.load(name), [], 2e-3 if NIGHT else 4e-3
     pushes = [] if push is None else [Push.parse(push)]
     report = run_locomotion_demo(
@@ -163,13 +163,13 @@ def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push
         [("slope=10,90", False), ("stairs=0.03,0.3", False), ("waves=0.03,0.8", True)], [("waves=0.03,0.8", True)]
     ),
 )
-def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
+def test_a_quadruped_walks_on_slopes_stairs_and_waves(ground: str, blind: bool) -> None:
     report = run_locomotion_demo(qd.load("go2"), terrain=ground, blind=blind, duration=5.0, dt=2e-3 if NIGHT else 4e-3)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.measured_velocity is not None
 
 
-def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
+def test_reductions_of_a_jump_and_a_velocity_by_limits_are_reported() -> None:
     controller = LocomotionController(qd.load("a1"), dt=4e-3)
     plan, asked = controller.plan_jump(height=5.0), np.array([9.0, 0.0, 0.1])
     run: Any = SimpleNamespace(
@@ -195,7 +195,7 @@ def test_what_limits_cut_from_a_jump_and_a_velocity_is_told() -> None:
     assert [each.name for each in LocomotionRun._requests(run, velocity=False)] == ["height of the jump"]
 
 
-def test_a_jump_is_judged_by_where_it_lands() -> None:
+def test_a_jump_is_checked_by_its_landing_position() -> None:
     robot = qd.load("a1")
     report = run_locomotion_demo(robot, jump=JumpRequest.parse("0.1,0.15,20"), duration=3.4, dt=4e-3)
     assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump_summary
@@ -254,7 +254,7 @@ def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
         np.testing.assert_allclose(there, home, atol=1e-6)
 
 
-def test_a_velocity_that_was_never_measured_is_said() -> None:
+def test_an_unmeasured_velocity_is_reported() -> None:
     robot, begun = qd.load("go2"), time.perf_counter()
     report = run_locomotion_demo(robot, duration=0.2)
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
@@ -292,7 +292,7 @@ def test_bad_travels_are_refused_by_name() -> None:
     )  # legs of two joints cannot catch a sideways fall
 
 
-def test_keys_ask_for_a_velocity_and_none_for_none() -> None:
+def test_keys_give_a_velocity_command_and_no_key_gives_none() -> None:
     p = Morphology.from_robot(qd.load("go2"))
     assert (
         teleoperation.velocity_from_keys((), p) is None and teleoperation.velocity_from_keys({"ShiftLeft"}, p) is None
@@ -456,7 +456,7 @@ def test_velocity_and_acceleration_are_the_derivatives_of_the_motion(kind: str) 
         np.testing.assert_allclose(motion.at(t).v, 0.0, atol=1e-9)
 
 
-def test_swing_keeps_to_the_motors_and_limits() -> None:
+def test_swing_respects_motor_and_joint_limits() -> None:
     robot = qd.load("planar_3r")
     dyn = qd.Dynamics(robot)
     swing = JointSwingMotion(dyn, 1.0)
@@ -475,7 +475,7 @@ def test_progress_and_recording(tmp_path: Path) -> None:
     assert "<html" in (tmp_path / "out.html").read_text(encoding="utf-8")[:500].lower()
 
 
-def test_the_viewer_sees_30_frames_a_second_with_forces() -> None:
+def test_the_viewer_shows_30_frames_per_second_with_forces() -> None:
     frames: list[tuple[float, float]] = []
 
     class Screen(Viewer):

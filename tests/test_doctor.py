@@ -37,7 +37,7 @@ def asked(*options: str, code: int = 0) -> Any:
     return json.loads(result.stdout)
 
 
-def test_it_compiles_what_is_not_there_and_then_all_is_kept(cache: Path) -> None:
+def test_doctor_compiles_missing_parts_and_caches_them(cache: Path) -> None:
     first = asked()
     assert first["passed"] and {unit["state"] for unit in first["units"]} == {"not yet"}
     assert first["versions"]["quaddyn"] == qd.__version__ and first["processor"]["target"] in machine.PORTABLE
@@ -64,7 +64,9 @@ def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     assert "not yet" not in made.stdout
 
 
-def test_a_missing_extra_is_said_with_what_brings_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_the_command_to_install_it(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import importlib.metadata as metadata
 
     version = metadata.version
@@ -103,7 +105,7 @@ def test_every_unit_can_be_compiled_at_once(tmp_path: Path, monkeypatch: pytest.
     assert made["passed"] and {unit["state"] for unit in made["units"]} == {"compiled"} and len(made["units"]) > 8
 
 
-def test_where_nothing_can_be_compiled_it_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_that_nothing_can_be_compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(unit: CompilationUnit, target: str) -> bytes:
         raise CompileError(f"{unit.module}:7: no")
 
@@ -121,7 +123,7 @@ def test_where_nothing_can_be_compiled_it_says_so(cache: Path, monkeypatch: pyte
     assert "pdp11" in report["problems"][0] and report["processor"]["target"] == ""
 
 
-def test_only_what_is_not_there_is_yellow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_missing_parts_are_yellow(monkeypatch: pytest.MonkeyPatch) -> None:
     said = StringIO()
     monkeypatch.setattr(doctor, "out", Console(file=said, force_terminal=True, color_system="standard", width=200))
     monkeypatch.setattr(doctor, "print_text", lambda *_: None)

@@ -95,7 +95,7 @@ def test_misuse_and_missing_files_end_with_2(
 
 
 @pytest.mark.parametrize("words", [(), ("campaign",), ("log",)])
-def test_words_that_are_no_command_alone_are_answered_with_help_and_2(
+def test_incomplete_commands_print_help_and_exit_with_2(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(monkeypatch, *words) == 2
@@ -103,7 +103,7 @@ def test_words_that_are_no_command_alone_are_answered_with_help_and_2(
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("campaign", "--help"), ("log", "compare", "--help")])
-def test_what_is_asked_for_ends_with_0(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_successful_commands_exit_with_0(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended(monkeypatch, *words) == 0
 
 
@@ -257,7 +257,7 @@ def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypat
         assert code("preflight", "two_link_leg", "--json") == wanted
 
 
-def test_a_robot_that_does_not_hang_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_robot_that_does_not_hang_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "UdpInterface", None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
     assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 3

@@ -176,7 +176,7 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
 
 
-def test_the_command_counts_what_is_less_certain_than_it_is_large(tmp_path: Path, arm: qd.Robot) -> None:
+def test_the_command_counts_parameters_with_a_deviation_above_their_value(tmp_path: Path, arm: qd.Robot) -> None:
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
     said = " ".join(RUNNER.invoke(app, words).output.split())

@@ -126,12 +126,12 @@ def test_weak_motors_cut_a_jump_and_have_a_lower_limit(robot: qd.Robot) -> None:
         ({"turn": math.inf}, "finite angle"),
     ],
 )
-def test_what_is_no_jump_is_refused(controller: LocomotionController, asked: dict, said: str) -> None:
+def test_invalid_jumps_are_rejected(controller: LocomotionController, asked: dict, said: str) -> None:
     with pytest.raises(qd.ArgumentError, match=said):
         controller.plan_jump(**asked)
 
 
-def test_who_does_not_stand_or_cannot_turn_is_told_so(robot: qd.Robot) -> None:
+def test_jumps_are_rejected_for_robots_that_do_not_stand_or_cannot_turn(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="has not begun; it jumps from where it stands"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
@@ -151,7 +151,7 @@ def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Call
     return lambda x, y: np.where((x > edge) & (x < edge + depth), height, 0.0), front + edge + 0.1 * p.length
 
 
-def test_a_step_that_is_known_is_jumped_onto_or_refused(robot: qd.Robot, controller: LocomotionController) -> None:
+def test_a_jump_onto_a_known_step_is_planned_or_rejected(robot: qd.Robot, controller: LocomotionController) -> None:
     p = controller.morphology
     ground, far = step_ahead(robot, 0.1 * p.length)
     try:

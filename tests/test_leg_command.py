@@ -133,7 +133,7 @@ def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) 
     np.testing.assert_allclose(data.oMf[robot.frame_id(leg.name)].translation, base.act(curve[17]), atol=1e-10)
 
 
-def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
+def test_the_animation_shows_the_target_and_the_limits_of_a_branch() -> None:
     robot = qd.load("go2")
     leg = LegKinematics(robot, "FL")
     texts: list[str] = []
@@ -162,7 +162,7 @@ def test_options_out_of_range() -> None:
         reachable_curve(leg, points=2)
 
 
-def test_a_point_marker_is_a_slot_where_it_is_asked_for() -> None:
+def test_a_point_marker_is_created_where_it_is_requested() -> None:
     robot = qd.load("two_link_leg")
     viewer = Viewer(robot, serve=False)
     before = len(viewer._scene.slots)

@@ -92,7 +92,7 @@ def failed(checks: dict[str, tuple[bool | None, str, str]]) -> set[str]:
     return {name for name, (passed, _, _) in checks.items() if passed is False}
 
 
-def test_a_sound_robot_passes_and_a_person_is_told_what_to_see(leg: qd.Robot) -> None:
+def test_a_correct_robot_passes_with_hints_for_inspection(leg: qd.Robot) -> None:
     checks = look_over(leg)
     assert not failed(checks) and all(passed for passed, _, _ in checks.values()), checks
     assert sum(name.startswith("order and sign") for name in checks) == leg.nu
@@ -178,7 +178,7 @@ def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Rob
     assert checks["IMU axes, nose down"] and checks["IMU axes, left down"]
 
 
-def test_a_reading_that_breaks_meanwhile_ends_in_damping_and_is_told(leg: qd.Robot) -> None:
+def test_a_faulty_reading_during_preflight_ends_in_damping_and_is_reported(leg: qd.Robot) -> None:
     nan = np.full(3, np.nan)
     side = Wired(leg)
     side._read = lambda m: replace(m, position=nan) if m.time > 3.0 else m
@@ -200,7 +200,7 @@ def test_a_robot_that_sends_half_as_often_is_not_moved(leg: qd.Robot) -> None:
     assert checks["order and signs of joints"][0] is None
 
 
-def test_the_command_looks_a_simulated_robot_over(tmp_path: Path) -> None:
+def test_the_command_tests_a_simulated_robot(tmp_path: Path) -> None:
     (tmp_path / "hopper.urdf").write_text(LEG, encoding="utf-8")
     done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--torque-fraction", "0.5", "--json"])
     told = json.loads(done.stdout)
@@ -225,7 +225,7 @@ def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robo
     assert farther
 
 
-def test_what_cannot_hang_is_refused(leg: qd.Robot) -> None:
+def test_robots_that_cannot_hang_are_rejected(leg: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="torque_fraction"):
         preflight(HangingRobot(leg), torque_fraction=0.0)
     with pytest.raises(qd.ArgumentError, match="planar"):
@@ -257,7 +257,7 @@ def test_a_report_ends_with_how_many_checks_there_were() -> None:
     assert told.splitlines()[-1] == "3 checks, 1 failed, 1 not tried" and "look: here" in told
 
 
-def test_a_person_is_told_which_way_a_foot_moves() -> None:
+def test_hints_describe_the_motion_of_a_foot() -> None:
     """Main directions alone: what is less than a third of the motion is not seen."""
 
     def seen(name: str) -> dict[str, tuple[str, str]]:

@@ -253,7 +253,7 @@ def health(**changes: Any) -> doctor.Health:
     return doctor.Health(**given | changes)
 
 
-def test_what_the_doctor_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_report_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PREBUILT_FOLDER", Path("/shipped"))
     nothing = {"cpu": "c", "triple": "t", "target": "", "kernels": ""}
     bad = health(
@@ -310,7 +310,7 @@ def validation(error: list[float], signal: list[float]) -> Any:
     return SimpleNamespace(error=np.array(error), signal=np.array(signal), samples=300)
 
 
-def test_what_was_identified() -> None:
+def test_printed_report_of_an_identification() -> None:
     well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
     free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
@@ -323,7 +323,7 @@ def test_what_was_identified() -> None:
     printed("identified", all_of_them, modules=(identifying, console))
 
 
-def test_what_speaks_against_data() -> None:
+def test_warnings_about_identification_data() -> None:
     extent: Any = SimpleNamespace(warnings=lambda: ("odd",))
     found = fit()
     assert identifying.fit_warnings(found, None, extent) == [
@@ -374,7 +374,7 @@ def described(words: tuple[str, ...], command: Any) -> list[str]:
     return out
 
 
-def test_options_have_the_names_ranges_and_defaults_that_people_know() -> None:
+def test_options_have_unchanged_names_ranges_and_defaults() -> None:
     same_as_kept("options", "\n".join(described(("quaddyn",), typer.main.get_command(app))))
 
 
@@ -403,7 +403,9 @@ class Display:
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_from_the_first_step_on_and_then_removed(
+    quiet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(console, "Progress", Display)
     with console.progress_bar("working", quiet=quiet) as tick:
         tick(0.25)
@@ -426,12 +428,12 @@ def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, mon
     assert Display.made.pop().told == expected
 
 
-def test_items_are_handed_on_in_their_order() -> None:
+def test_progress_yields_items_in_order() -> None:
     with terminal(console):
         assert list(console.progress([3, 1, 2], "title")) == [3, 1, 2]
 
 
-def test_who_waits_looks_around_thirty_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_an_interrupt_calls_a_function_thirty_times_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -473,7 +475,7 @@ def said(*words: object) -> str:
     return result.stdout
 
 
-def test_check_hands_on_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
 
     def judge(name: str, **options: Any) -> Verdict:
@@ -541,7 +543,7 @@ def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
         assert str(done.exception).startswith(message), done.output
 
 
-def test_c_files_are_of_the_kind_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codegen_writes_the_requested_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     def c_files(robot: qd.Robot, name: str, **options: Any) -> Any:
@@ -560,7 +562,7 @@ def test_c_files_are_of_the_kind_that_is_asked_for(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("what", ["controller", "safety", "estimator", "interface", "program"])
 @pytest.mark.parametrize("words", [(), ("--dt", "0.002")])
-def test_what_is_written_whole_is_told_its_name_and_period(
+def test_export_functions_receive_name_and_period(
     what: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if what == "interface" and words:
@@ -589,7 +591,7 @@ def test_what_is_written_whole_is_told_its_name_and_period(
     assert set(codegen.TARGET_WRITERS) == {"controller", "safety", "estimator", "interface", "program"}
 
 
-def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
     def motion(robot: qd.Robot, *, progress: Any, **options: Any) -> Any:
@@ -624,7 +626,7 @@ def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monke
         assert ("expected at most 1,000,000 samples" in str(done.exception)) is not well
 
 
-def test_a_preflight_is_told_address_port_and_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preflight_receives_address_port_and_torque_fraction(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     class Side:

@@ -55,7 +55,7 @@ def defaults(thing: Callable[..., object]) -> list[str]:
     return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and plain(p.default)]
 
 
-def test_defaults_are_what_they_always_were() -> None:
+def test_defaults_are_unchanged() -> None:
     lines = []
     for module in modules():
         for name, thing in defined(module):

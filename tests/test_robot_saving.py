@@ -68,7 +68,7 @@ def test_what_was_repaired_is_repaired_again() -> None:
     same(robot, again(robot))
 
 
-def test_records_that_are_none_are_refused() -> None:
+def test_invalid_records_are_rejected() -> None:
     good = to_record(qd.load("two_link_leg"))
     for wrong, why in (
         ({"format": 7}, "format 7"),

@@ -171,7 +171,7 @@ def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> N
         assert np.isclose(np.linalg.norm(reading.accelerometer), 9.81, rtol=0.2)
 
 
-def test_sensors_of_feet_and_torques_are_noisy_where_asked(go2: qd.Robot) -> None:
+def test_foot_and_torque_sensors_are_noisy_if_requested(go2: qd.Robot) -> None:
     plant = Simulation(go2, dt=1e-3)
     plant.step(np.ones(12))
     sensors = Sensors(go2, np.random.default_rng(0), encoders=Encoders(torque_noise=0.5), feet=FootSensors(noise=2.0))
@@ -184,7 +184,7 @@ def test_sensors_of_feet_and_torques_are_noisy_where_asked(go2: qd.Robot) -> Non
         PlantInterface(plant, sensors=Sensors(qd.load("a1"), np.random.default_rng(0)))
 
 
-def test_positions_go_into_a_configuration_and_come_out_again(wagon: qd.Robot) -> None:
+def test_joint_positions_are_written_to_and_read_from_a_configuration(wagon: qd.Robot) -> None:
     joints, position = JointPositions.actuated(wagon), 0.3 * np.arange(1.0, wagon.nu + 1.0)
     assert joints.turning.any() and not joints.turning.all()
     q = np.array(wagon.q_home)

@@ -75,7 +75,7 @@ def run(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_recording_says_what_happened(run: Path, go2: qd.Robot) -> None:
+def test_a_recording_describes_its_run(run: Path, go2: qd.Robot) -> None:
     log = load_recording(run)
     assert len(log) == 805 and log.robot().actuated == go2.actuated
     assert list(dict.fromkeys(log.stages)) == [Stage.DAMP, Stage.STAND_UP, Stage.RUN]
@@ -123,7 +123,7 @@ def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: q
     assert again.identical and again.ticks > 360
 
 
-def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
+def test_mcap_files_have_the_same_content(run: Path, tmp_path: Path) -> None:
     reader = pytest.importorskip("mcap.reader")
     log = load_recording(run)
     short = RunLog(log.metadata, log.records[::40])
@@ -150,7 +150,7 @@ def tick(number: int) -> LoopTick:
     return LoopTick(number, 0.002 * number, 0.002 * number, m, Stage.DAMP, request, command, command, None, False)
 
 
-def test_a_ring_keeps_the_last_seconds_and_no_more(go2: qd.Robot, tmp_path: Path) -> None:
+def test_a_ring_has_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) -> None:
     recording = Recording(tmp_path / "ring", go2, dt=0.002, seconds=0.1)
     size = recording.path.stat().st_size
     for number in range(170):
@@ -272,7 +272,7 @@ INSTEAD: tuple[Any, ...] = (-1, 1.5, 1 << 70, float("nan"), True, "text", [], [[
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: ".".join(map(str, part)))
-def test_a_recording_whose_description_is_damaged_says_so(part: tuple[Any, ...], short: Path, tmp_path: Path) -> None:
+def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...], short: Path, tmp_path: Path) -> None:
     """Whatever is missing or of another type: an error that names the file, where the log is read or used."""
     path, data, refused = tmp_path / "run.qdlog", short.read_bytes(), 0
 
@@ -322,7 +322,7 @@ def test_sensors_may_read_anything_and_clocks_go_back(short: Path, tmp_path: Pat
         assert len(read_all(path, tmp_path)) == 5
 
 
-def test_what_a_damaged_recording_says_of_its_robot_and_controller(go2: qd.Robot, short: Path, tmp_path: Path) -> None:
+def test_damaged_robots_and_controllers_of_recordings_are_reported(go2: qd.Robot, short: Path, tmp_path: Path) -> None:
     path, data = tmp_path / "run.qdlog", short.read_bytes()
     for change, said in (
         (lambda about: about["robot"].update(urdf="no XML"), "description of the robot"),

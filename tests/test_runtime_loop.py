@@ -172,7 +172,7 @@ def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
     assert s.latency.largest < 1e-9 and "p99.99" in str(report)
 
 
-def test_an_overrun_leaves_out_deadlines_and_keeps_the_beat(go2: qd.Robot) -> None:
+def test_an_overrun_skips_deadlines_without_shifting_the_later_ones(go2: qd.Robot) -> None:
     scene = Scene(go2, overrun="repeat")
     scene.operator.walk()
     scene.controller.takes = {10: 5.2e-3}
@@ -184,7 +184,7 @@ def test_an_overrun_leaves_out_deadlines_and_keeps_the_beat(go2: qd.Robot) -> No
     assert len(late) == 1 and np.isclose(late[0].start_time - late[0].deadline, 1.2e-3)
 
 
-def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
+def test_overruns_decay_to_damping_and_recover(go2: qd.Robot) -> None:
     scene = Scene(go2, overrun="decay", decay_ticks=10)
     scene.operator.walk()
     scene.controller.takes = {10: 8.2e-3}
@@ -215,7 +215,7 @@ def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2:
         assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; found at the tick after
 
 
-def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> None:
+def test_all_parts_of_a_late_command_decay_to_damping(go2: qd.Robot) -> None:
     loop = Scene(go2, overrun="decay", decay_ticks=10).loop
     loop._pending_overruns, all_of = 4.0, np.ones(go2.nu)
     given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
@@ -240,7 +240,7 @@ def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot)
     assert scene.loop.run(0.05).fault is None and scene.loop.stage is Stage.RUN and scene.controller.resets == 2
 
 
-def test_a_controller_that_gives_up_is_a_fault_with_its_words(go2: qd.Robot) -> None:
+def test_an_aborted_controller_is_a_fault_with_its_reason(go2: qd.Robot) -> None:
     scene = Scene(go2)
     scene.operator.walk()
     scene.loop.run(0.05)
@@ -283,7 +283,7 @@ def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
         scene.loop.run(0.04)
 
 
-def test_a_recorder_that_fails_ends_the_recording_alone(go2: qd.Robot) -> None:
+def test_a_failed_recorder_ends_only_the_recording(go2: qd.Robot) -> None:
     scene = Scene(go2)
     report = scene.loop.run(0.4)
     assert report.statistics.ticks == 200 and len(scene.kept.ticks) == 90 and report.fault is None
@@ -301,7 +301,7 @@ def test_ctrl_c_leaves_the_motors_damped(go2: qd.Robot) -> None:
     assert scene.loop.run(1.0).statistics.ticks == 1
 
 
-def test_what_is_asked_of_the_machine_is_given_back_and_said() -> None:
+def test_real_time_options_are_restored_and_reported() -> None:
     assert gc.isenabled()
     with RealTimeOptions(priority=1_000_000, cpus=(100_000,), lock_memory=False).applied() as said:
         assert not gc.isenabled()
@@ -342,7 +342,7 @@ def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
         WalkingController(go2, delay=0.5)
 
 
-def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -> None:
+def test_a_walking_controller_stands_up_trots_and_lies_down_on_sensor_readings(go2: qd.Robot) -> None:
     plant = Simulation(go2, dt=DT)
     sensors = Sensors(
         go2,
@@ -375,7 +375,7 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     assert walker.failure_reason == ""
 
 
-def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
+def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
     walker, zero, rate = WalkingController(go2, dt=DT), np.zeros(12), 0.5
     joints = go2.q_home[7:]
 

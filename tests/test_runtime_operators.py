@@ -11,7 +11,7 @@ from quaddyn.runtime import GamepadOperator, KeyboardOperator, Operator, Stage
 from quaddyn.runtime.gamepad import AXES, BUTTONS
 
 
-def test_keys_come_without_waiting_and_silence_lies_down() -> None:
+def test_keys_are_read_without_waiting_and_the_robot_lies_down_without_keys() -> None:
     read, write = os.pipe()
     with os.fdopen(read) as file:
         operator = KeyboardOperator(deadman_timeout=1.0, file=file)
@@ -89,7 +89,7 @@ def test_a_pad_moves_the_robot_while_the_button_is_held() -> None:
     assert operator.poll(6.8).target_stage is Stage.OFF
 
 
-def test_a_pad_that_is_unplugged_is_a_button_let_go() -> None:
+def test_an_unplugged_gamepad_has_released_buttons() -> None:
     pad = Pad()
     operator = GamepadOperator(pad, deadman_timeout=0.5)
     operator.poll(0.0)
@@ -103,7 +103,7 @@ def test_a_pad_that_is_unplugged_is_a_button_let_go() -> None:
 
 
 @pytest.mark.parametrize("end", ["damp", "power_off", "emergency_stop", "reset", "silence"])
-def test_whoever_stops_wants_no_velocity_any_more(end: str) -> None:
+def test_a_stop_sets_the_requested_velocity_to_zero(end: str) -> None:
     operator = Operator(deadman_timeout=1.0)
     operator.walk((0.3, -0.1, 0.2))
     assert operator.poll(0.0).velocity == (0.3, -0.1, 0.2)

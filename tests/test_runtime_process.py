@@ -64,7 +64,7 @@ def some_reading(time: float) -> Measurement:
     return Measurement(time, *(rng.standard_normal(n) for n in (12, 12, 3, 3)), foot_forces=rng.random(4))
 
 
-def test_packets_say_what_was_put_into_them() -> None:
+def test_packets_are_decoded_to_the_encoded_values() -> None:
     packets, reading = Packets(12, 4), some_reading(0.25)
     data = packets.encode_reading(7, reading, 3)
     sequence, found, state = packets.decode_reading(data)
@@ -78,7 +78,7 @@ def test_packets_say_what_was_put_into_them() -> None:
     assert all(np.array_equal(getattr(got, n), getattr(command, n)) for n in MotorCommand.__slots__)
 
 
-def test_packets_that_are_none_are_refused() -> None:
+def test_invalid_packets_are_rejected() -> None:
     packets, data = Packets(12, 4), Packets(12, 4).encode_reading(1, some_reading(0.0))
     for at in (16, 24, 32, 40, len(data) - 1):  # number, time, state, contents
         damaged = bytearray(data)
@@ -141,7 +141,7 @@ def test_memory_that_others_could_have_put_there_or_write_to_is_refused(
     assert memory.read_reading()[1].time == 0.5  # nothing was overwritten
 
 
-def test_making_memory_overwrites_memory_alone(memory: SharedMemory, tmp_path: Path) -> None:
+def test_creating_shared_memory_overwrites_only_shared_memory(memory: SharedMemory, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear robot", encoding="utf-8")
     with pytest.raises(qd.QuaddynError, match="letter: not shared memory"):
         SharedMemory(tmp_path / "letter", 12, 4, create=True)
@@ -174,7 +174,7 @@ def test_a_process_that_cannot_be_started_leaves_no_file(monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
 
 
-def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
+def test_a_link_has_the_requested_quality_and_is_reproducible() -> None:
     quality = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.1, duplication=0.05)
     arrivals = []
     for seed in (3, 3, 4):
@@ -192,7 +192,7 @@ def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
             LinkQuality(**wrong)
 
 
-def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_late_or_repeated_commands_are_not_new(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume_timeout=0.0)
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):
@@ -275,7 +275,7 @@ def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
         RobotServer(server.interface, memory, dt=DT, resume_timeout=np.inf)
 
 
-def test_what_is_wrong_is_found_in_a_silence_too(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_faults_are_detected_without_commands(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     memory.write_command(0.0, MotorCommand.from_torques(np.ones(12)))
     for _ in range(5):
@@ -286,7 +286,7 @@ def test_what_is_wrong_is_found_in_a_silence_too(go2: qd.Robot, memory: SharedMe
     assert server.fault.name == "reading not a number" and not server.is_waiting
 
 
-def test_what_the_other_process_asks_for_does_not_get_around_the_limits(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_commands_of_the_other_process_are_limited(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     side = SharedMemoryInterface(go2, memory.path)
     with pytest.raises(qd.ArgumentError, match="finite"):

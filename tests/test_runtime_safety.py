@@ -51,7 +51,7 @@ def run(safety: Safety, trot: Trot) -> list[object]:
     return out
 
 
-def test_a_trot_goes_through_untouched(go2: qd.Robot, trot: Trot) -> None:
+def test_commands_of_a_trot_are_not_changed(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT)
     first = run(safety, trot[:1])  # begins from nothing, which the rate of torques is for
     cuts, reports = safety.clamp_counts, first + run(safety, trot[1:])
@@ -161,7 +161,7 @@ def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
         (CONTROLLER_ABORT, "controller gave up"),
     ],
 )
-def test_what_others_find_is_latched_too(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:
+def test_faults_detected_elsewhere_are_latched(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:
     safety = Safety(go2, dt=DT)
     run(safety, trot[:20])
     safety.raise_fault(code, "ZeroDivisionError: division by zero")
@@ -246,7 +246,7 @@ def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: flo
 
 
 @pytest.mark.parametrize("named", ["temperature limit", "torque limit", "velocity limit", "power limit"])
-def test_only_what_stays_beyond_a_limit_is_a_fault(go2: qd.Robot, named: str) -> None:
+def test_only_persistent_violations_of_a_limit_are_faults(go2: qd.Robot, named: str) -> None:
     limits = SafetyLimits(
         max_torque_tracking_error=1e9,
         max_position_jump=1e3,
@@ -291,7 +291,7 @@ def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot)
         np.testing.assert_allclose(given.tau, 0.1 * effort - (0.0 if fault else 2.0))
 
 
-def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
+def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT, limits=SafetyLimits(fault_damping=50.0))
     safety.raise_fault(OPERATOR_STOP, "")
     m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
@@ -318,7 +318,7 @@ def test_a_fixed_arm_needs_no_imu() -> None:
         assert safety.filter_command(m, MotorCommand.from_torques(np.zeros(6))).fault is None
 
 
-def test_limits_that_are_none_are_refused(go2: qd.Robot) -> None:
+def test_invalid_limits_are_rejected(go2: qd.Robot) -> None:
     for wrong in ({"max_torque": -1.0}, {"max_speed": np.ones(3)}, {"max_tilt": np.nan}, {"max_reading_age": 0.0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             Safety(go2, dt=DT, limits=SafetyLimits(**wrong))
@@ -388,7 +388,9 @@ def test_c_agrees_on_readings_that_are_drawn(in_c: SafetyInC) -> None:
 
 
 @pytest.mark.parametrize("name", ["swapped legs", "gyroscope bias of 1.2 rad/s", "joint too fast"])
-def test_c_does_the_same_by_what_lies_between_readings(name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC) -> None:
+def test_exported_c_gives_the_same_results_for_any_time_between_readings(
+    name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC
+) -> None:
     """The same torques and the same fault, tick by tick, where the caller says which readings are new."""
     trot = [each for k, each in enumerate(with_fault(trot, FAULTS[name].change, BEGIN)) if k >= BEGIN - 30 and k % 7]
     in_c.reset()

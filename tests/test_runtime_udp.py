@@ -28,7 +28,7 @@ def peer() -> Iterator[socket.socket]:
         yield made
 
 
-def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(peer: socket.socket) -> None:
+def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_ignored(peer: socket.socket) -> None:
     leg = qd.load("two_link_leg")
     packets = Packets(leg.nu, len(leg.feet))
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
@@ -141,7 +141,7 @@ def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_dat
     side.close()
 
 
-def test_of_a_backlog_the_newest_reading_counts_in_whatever_order_they_come(peer: socket.socket) -> None:
+def test_the_newest_reading_of_a_backlog_is_used_in_any_order_of_arrival(peer: socket.socket) -> None:
     leg = qd.load("two_link_leg")
     packets, side = Packets(leg.nu, len(leg.feet)), UdpInterface(leg, peer.getsockname())
     for sequence in (3, 1, 5, 2, 4):
@@ -154,7 +154,7 @@ def test_of_a_backlog_the_newest_reading_counts_in_whatever_order_they_come(peer
     side.close()
 
 
-def test_commands_are_sent_to_a_peer_that_comes_later() -> None:
+def test_commands_are_sent_to_a_peer_that_starts_later() -> None:
     """The system says of a datagram that nobody was there: the next one goes out all the same."""
     leg = qd.load("two_link_leg")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
@@ -171,7 +171,7 @@ def test_commands_are_sent_to_a_peer_that_comes_later() -> None:
     side.close()
 
 
-def test_names_are_not_looked_up() -> None:
+def test_host_names_are_not_resolved() -> None:
     leg = qd.load("two_link_leg")
     with pytest.raises(qd.ArgumentError, match="peer"):
         UdpInterface(leg, ("robot.local", 9000))

@@ -30,7 +30,7 @@ def run(
     return int(end.value.code or 0), said.out, said.err
 
 
-def test_minus_h_helps_everywhere_and_shells_complete(
+def test_minus_h_prints_help_and_shells_complete_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: ``-h`` was no option."""
@@ -41,7 +41,7 @@ def test_minus_h_helps_everywhere_and_shells_complete(
     assert "go2" in robot_names("go") and "a1" not in robot_names("go")
 
 
-def test_units_stand_in_the_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Was: ``[m/s]`` was taken for markup and vanished."""
     said = run(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
@@ -51,7 +51,7 @@ def test_units_stand_in_the_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 @pytest.mark.parametrize("command", ["view", "demo", "leg"])
-def test_whatever_has_a_page_takes_a_port(
+def test_commands_with_a_live_page_accept_a_port(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "--port" in run([command, "--help"], monkeypatch, capsys)[1]
@@ -69,7 +69,7 @@ def test_whatever_has_a_page_takes_a_port(
         (["leg", "ur5", "--json"], "ArgumentError", "no legs"),
     ],
 )
-def test_every_error_is_json_where_json_is_asked_for(
+def test_errors_are_json_with_the_option_json(
     arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: errors were text on stderr whatever was asked for."""
@@ -79,7 +79,7 @@ def test_every_error_is_json_where_json_is_asked_for(
     assert answer["error"]["type"] == kind and word in answer["error"]["message"]
 
 
-def test_an_interrupt_is_130_after_what_is_done_so_far(
+def test_an_interrupt_exits_with_130_after_printing_the_results_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from quaddyn.cli import robots
@@ -149,7 +149,7 @@ def test_line_100_is_no_emoji(
     assert ":100:" in said and "\U0001f4af" not in said
 
 
-def test_findings_that_say_the_same_are_one_line(
+def test_findings_with_the_same_text_are_printed_as_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     robot = qd.load("go2")
@@ -159,7 +159,7 @@ def test_findings_that_say_the_same_are_one_line(
     assert said.count("which a dummy link does not need") == 1 and 'also for <link name="radar">' in said
 
 
-def test_what_differs_most_is_named_first() -> None:
+def test_the_largest_difference_is_listed_first() -> None:
     """Was: 44 frames of cameras and nothing about the masses."""
     go1, go2 = qd.load("go1"), qd.load("go2")
     agreement = cross_check(go2, samples=1, source=go1.source)
@@ -172,7 +172,7 @@ def test_what_differs_most_is_named_first() -> None:
     assert lines[1].startswith("DIFFERS") and "differs by inf" not in str(agreement)
 
 
-def test_in_a_narrow_terminal_names_stay_whole_and_words_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_wraps_text_but_not_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of either is left out."""
     refusal = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     said = StringIO()
@@ -182,7 +182,7 @@ def test_in_a_narrow_terminal_names_stay_whole_and_words_wrap(monkeypatch: pytes
     assert refused.source in said.getvalue() and all(word in said.getvalue() for word in refusal.split())
 
 
-def test_of_an_error_only_the_word_is_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_word_error_is_colored(monkeypatch: pytest.MonkeyPatch) -> None:
     said = StringIO()
     console = Console(file=said, force_terminal=True, color_system="standard", width=40)
     monkeypatch.setitem(print_error.__globals__, "err", console)

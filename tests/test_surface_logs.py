@@ -29,7 +29,7 @@ def log(sim: qd.Simulation) -> Log:
     return sim.run(lambda plant: wbc.compute(dyn.update(plant.q, plant.v)), 0.02, record_residuals=True)
 
 
-def test_a_run_takes_commands_and_keeps_their_status(log: Log) -> None:
+def test_a_run_accepts_commands_and_records_their_status(log: Log) -> None:
     assert log.status == ("solved",) * 20
     assert (
         log.level_residuals.shape == (20, 3)
@@ -40,7 +40,7 @@ def test_a_run_takes_commands_and_keeps_their_status(log: Log) -> None:
     assert repr(log) == "Log('go2_description', 20 ticks of 1 ms, 20 solved)"
 
 
-def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Path) -> None:
+def test_a_fall_is_recorded_in_the_log(sim: qd.Simulation, tmp_path: Path) -> None:
     limp = SimpleNamespace(tau=np.zeros(12), mode=LocomotionMode.FALLEN, wbc_command=None)
     sim.reset()
     log = sim.run(lambda plant: limp, 0.002)
@@ -48,7 +48,7 @@ def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Pat
     assert "fallen" in log.to_csv(tmp_path / "run.csv").read_text(encoding="utf-8")
 
 
-def test_a_log_comes_back_from_a_file_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
+def test_a_log_is_read_from_a_file_with_the_same_bits(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
     """Was: what a run had seen was gone with the process."""
     again = Log.load(log.save(tmp_path / "run.npz"))
     for what in ("time", "q", "v", "tau", "forces", "joint_slices", "level_residuals"):
@@ -79,7 +79,7 @@ def test_files_of_the_first_format_are_read(log: Log, tmp_path: Path) -> None:
     assert again.joint_names == log.joint_names and again.initial_checkpoint.robot == log.initial_checkpoint.robot
 
 
-def test_what_is_no_log_is_refused_without_advice_to_load_it_unsafely(tmp_path: Path) -> None:
+def test_files_that_are_not_logs_are_rejected_without_advice_to_load_them_unsafely(tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
     np.savez(file, meta=np.array([{"a": 1}], dtype=object))
     with pytest.raises(qd.ArgumentError, match="not a log") as caught:
@@ -162,7 +162,7 @@ def test_angles_without_end_are_angles_in_a_log() -> None:
     assert log.base is None and log.status == ("", "") and log.joint_units == ("rad", "rad")
 
 
-def test_what_slides_has_its_own_units_in_a_log() -> None:
+def test_prismatic_joints_have_linear_units_in_a_log() -> None:
     inertia = "<mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>"
     links = "".join(f"<link name='{name}'><inertial>{inertia}</inertial></link>" for name in ("rail", "cart"))
     joint = "<parent link='rail'/><child link='cart'/><limit lower='-1' upper='1' effort='9' velocity='9'/>"
@@ -187,7 +187,7 @@ def test_runs_that_begin_in_contact_and_under_a_push_come_back_in_both_plants(tm
         assert log.level_residuals.shape == (5, 0) and again.steps_per_tick == 2
 
 
-def test_links_that_touch_the_ground_are_in_the_log() -> None:
+def test_links_in_contact_with_the_ground_are_in_the_log() -> None:
     robot = qd.load("small_quadruped")
     sim = qd.Simulation(robot)
     q = np.array(sim.q)

@@ -85,7 +85,7 @@ def test_a_task_of_ones_own_gives_the_torques_of_the_built_in_one(robot: qd.Robo
     np.testing.assert_allclose(tau[3], tau[1], atol=1e-7)
 
 
-def test_elements_of_ones_own_come_and_go_on_a_controller_that_runs(robot: qd.Robot) -> None:
+def test_custom_elements_can_be_added_to_and_removed_from_a_running_controller(robot: qd.Robot) -> None:
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot)
     sim = qd.Simulation(robot)
     together = Together(robot, "together", rows=1, stiffness=100.0)
@@ -137,7 +137,7 @@ def test_one_row_may_be_a_plain_number_and_a_flat_jacobian(robot: qd.Robot) -> N
     np.testing.assert_array_equal(*taus)
 
 
-def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> None:
+def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
     dyn = qd.Dynamics(robot)
     s = dyn.update(*moving(robot, 0))
 
