@@ -242,8 +242,8 @@ def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: flo
     robot.plant.reset(q, 0.0 * v)
     robot.step()
     moving, still = (tau - robot.commanded_torque() for tau in asked)
-    np.testing.assert_allclose(still, -side * robot._stop * 0.1)
-    np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * STOP_PENETRATION * 0.5)
+    np.testing.assert_allclose(still, -side * robot._stop_stiffness * 0.1)
+    np.testing.assert_allclose(moving, still - side * robot._stop_stiffness * 2.0 * STOP_PENETRATION * 0.5)
 
 
 def test_a_report_ends_with_how_many_checks_there_were() -> None:

@@ -122,5 +122,5 @@ def test_a_fixed_arm_needs_no_imu_and_a_machine_without_ros_says_so() -> None:
     try:
         import sensor_msgs.msg  # noqa: F401
     except ImportError:
-        with pytest.raises(qd.QuaddynError, match="ROS 2 is not there"):
+        with pytest.raises(qd.QuaddynError, match="ROS 2 is not available"):
             Ros2Interface(arm, node)

@@ -235,8 +235,10 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     state = estimator._memory._replace(scratch=np.zeros_like(estimator._memory.scratch))
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
-        "MODEL": model.structure(estimator._model, "model", "FilterModel").replace("static ", "static const ", 1),
-        "MEMORY": memory.structure(state, "memory", "FilterMemory"),
+        "MODEL": model.define_structure(estimator._model, "model", "FilterModel").replace(
+            "static ", "static const ", 1
+        ),
+        "MEMORY": memory.define_structure(state, "memory", "FilterMemory"),
         "JOINTS": c_string_list(robot.actuated),
         "FEET": c_string_list(robot.feet),
         "RATE": ", ".join(map(str, robot.actuated_index.tolist())),

@@ -188,8 +188,10 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
-        "LIMITS": limits.structure(safety.limit_arrays, "limits", "LimitArrays").replace("static ", "static const ", 1),
-        "MEMORY": memory.structure(fresh, "memory", "SafetyMemory"),
+        "LIMITS": limits.define_structure(safety.limit_arrays, "limits", "LimitArrays").replace(
+            "static ", "static const ", 1
+        ),
+        "MEMORY": memory.define_structure(fresh, "memory", "SafetyMemory"),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
     parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
