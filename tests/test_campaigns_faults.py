@@ -228,7 +228,7 @@ def test_a_full_disk_ends_the_campaign_with_what_is_committed(
 ) -> None:
     monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # however soon the disk is full
     store, campaign = small_disk / "runs.db", Throws(1500)
-    with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; what was committed is kept"):
+    with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; committed results are stored"):
         run(campaign, store=store)
     there = contents(store)
     assert 0 < len(there) < 1500
@@ -307,30 +307,36 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 FOREIGN: dict[str, tuple[str, str]] = {
     "an endless view of the format": (
         f"DROP TABLE about; CREATE VIEW about AS {ENDLESS.format('max(x) AS format, x AS campaign')}",
-        "no store of a campaign",
+        "not a store of a campaign",
     ),
     "an endless view of results": (
         f"DROP TABLE results; CREATE VIEW results AS {ENDLESS.format('x AS number')} WHERE x < 0",
-        "it defines 'results' otherwise",
+        "different definition of 'results'",
     ),
-    "a view of itself": ("DROP TABLE workers; CREATE VIEW workers AS SELECT * FROM workers", "'workers' otherwise"),
+    "a view of itself": (
+        "DROP TABLE workers; CREATE VIEW workers AS SELECT * FROM workers",
+        "different definition of 'workers'",
+    ),
     "an endless column": (
         "DROP TABLE sessions; CREATE TABLE sessions (id INTEGER PRIMARY KEY, started REAL, package TEXT, model TEXT, "
         "options TEXT AS (printf('%.*c', 1000000000, 'x')))",
-        "'sessions' otherwise",
+        "different definition of 'sessions'",
     ),
-    "a trigger": ("CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM results; END", "'t' otherwise"),
-    "no table": ("DROP TABLE results", "'results' otherwise"),
+    "a trigger": (
+        "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM results; END",
+        "different definition of 't'",
+    ),
+    "no table": ("DROP TABLE results", "different definition of 'results'"),
     "no campaign": ("DELETE FROM about", "damaged"),
     "a format in words": ("UPDATE about SET format = 'one'", "damaged"),
     "a campaign of bytes": ("UPDATE about SET campaign = x'00ff'", "damaged"),
     "no options": ("DELETE FROM sessions", "damaged"),
     "options that are none": ("UPDATE sessions SET options = '[1, 2]'", "options: .*JSON object"),
-    "options in prose": ("UPDATE sessions SET options = 'Dear reader'", "options: 'Dear reader' is no Throws"),
-    "options nested without end": (f"UPDATE sessions SET options = '{'[' * 100_000}'", "options: .* is no Throws"),
+    "options in prose": ("UPDATE sessions SET options = 'Dear reader'", "options: 'Dear reader' is not a Throws"),
+    "options nested without end": (f"UPDATE sessions SET options = '{'[' * 100_000}'", "options: .* is not a Throws"),
     "options of another type": ('UPDATE sessions SET options = \'{"trials": "many"}\'', "trials: expected int"),
-    "an option too many": ("UPDATE sessions SET options = '{\"x\": 1}'", "options: .* is no Throws"),
-    "a case in prose": ("UPDATE results SET \"case\" = 'no case'", "#1: 'no case' is no Throw"),
+    "an option too many": ("UPDATE sessions SET options = '{\"x\": 1}'", "options: .* is not a Throws"),
+    "a case in prose": ("UPDATE results SET \"case\" = 'no case'", "#1: 'no case' is not a Throw"),
     "a case of bytes": ("UPDATE results SET \"case\" = x'7b7d'", "#1: .* expected text, got bytes"),
     "a case of other types": ('UPDATE results SET "case" = \'{"number": [1]}\'', "#1: .*number: expected int"),
     "text that is none": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),

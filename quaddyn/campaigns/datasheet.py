@@ -73,7 +73,7 @@ class DataSheet(TrialCampaign):
         return self.robot
 
     def cases(self) -> Iterator[Trial]:
-        """Yields the cases that are initial_cases beforehand: every gait at several speeds."""
+        """Yields the cases that do not depend on outcomes: every gait at several speeds."""
         for source in self.robot:
             for levels in self.curves(source).values():
                 for trials in levels:

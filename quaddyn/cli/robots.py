@@ -58,7 +58,7 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Validate a robot, and add_cross_check Pinocchio with the independent reference, which has its own file reader.
+    """Validate a robot, and compare Pinocchio with the independent reference, which has its own file reader.
 
     Exit code 1 if validation rejects the robot, or an algorithm disagrees by more than its tolerance. With --against,
     the reference reads that robot instead: use it to find the links in which two versions of a file differ.

@@ -119,7 +119,7 @@ def demo(
     plot: Annotated[
         Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="model-readable report")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
     """Simulate a quadruped that stands up, trots and stops, in the viewer; print measured figures and checks.
 
@@ -257,7 +257,7 @@ def leg(
         Path | None, typer.Option(help="write the animation as a self-contained HTML file and exit")
     ] = None,
     port: PortOption = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="model-readable table, without animation")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable table, without animation")] = False,
 ) -> None:
     """Print limits, reach and inverse kinematics branches of the legs, and show them in the viewer.
 

@@ -153,7 +153,7 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
 
 
 def _legend(axes: Any) -> None:
-    """Adds a legend above the add_panel."""
+    """Adds a legend above the panel."""
     options = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     axes.legend(**options, ncols=8, fontsize="small", frameon=False)
 
