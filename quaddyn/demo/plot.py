@@ -16,7 +16,7 @@ from .time_series import DemoTimeSeries
 KINDS = (".png", ".pdf", ".svg")
 #: Limits up to this multiple of the largest torque are drawn as lines, others written as text.
 LIMIT_IN_VIEW = 5.0
-#: Maximum number of torque panels; more kinds of joints are drawn in one add_panel, divided by their limits.
+#: Maximum number of torque panels; more kinds of joints are drawn in one panel, divided by their limits.
 MAX_PANELS = 4
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
 
