@@ -1,4 +1,4 @@
-"""`solve`: a strict hierarchy of equalities and inequalities, with its certificate."""
+"""`solve`: solution of one strict hierarchy of equalities and inequalities, with its certificate."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 With r from one point to the other and w its rate of change, these are the points that minimize
 ``|r|^2 / 2 + ahead r . w``, which is quadratic in their positions along the two segments: rigid segments have
-``u . u' = 0``.  The preview time `ahead` depends on the distance of these points, so they are found by iteration; with
+``u . u' = 0``.  The preview time `preview` depends on the distance of these points, so they are found by iteration; with
 zero preview time they are the nearest points.  An iteration needs only a few dot products of the starts and directions
 of the segments.  Positions are computed as in Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without
 branches: the first position on lines, and again where the second one left its segment.
@@ -83,7 +83,7 @@ def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) ->
     Where the minimum is not inside both segments, the first position is 0 or 1.
 
     Args:
-        block: the pairs; `found` is written.
+        block: the pairs; `critical_points` is written.
         barrier: parameters of the barrier.
         iterations: `POINT_ITERATIONS`, or 1 for the nearest points.
     """
