@@ -210,7 +210,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Returns a layout of four scalars, `CAPSULE_SIZE` parameters per capsule, and rows of all pairs and their ends."""
+        """Returns a layout of four scalars, `CAPSULE_SIZE` parameters per capsule, and rows of all parts of pairs."""
         n, max_pairs = counts.rows, max(0, (counts.entries - counts.rows - 1) // PAIR_ENTRIES)
         lists = range(counts.entries - n + 1), range(counts.entries)
         return Layout(

@@ -1,8 +1,8 @@
 """Critical points of two capsules, where the limit of the speed of approach is reached first; for eight pairs at once.
 
 With r from one point to the other and w its rate of change, these are the points that minimize
-``|r|^2 / 2 + ahead r . w``, which is quadratic in their positions along the two segments: rigid segments have
-``u . u' = 0``.  The preview time `preview` depends on the distance of these points, so they are found by iteration; with
+``|r|^2 / 2 + preview r . w``, which is quadratic in their positions along the two segments: rigid segments have
+``u . u' = 0``.  The time `preview` depends on the distance of these points, so they are found by iteration; with
 zero preview time they are the nearest points.  An iteration needs only a few dot products of the starts and directions
 of the segments.  Positions are computed as in Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without
 branches: the first position on lines, and again where the second one left its segment.
