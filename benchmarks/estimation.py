@@ -244,9 +244,9 @@ def judged(motion: Motion, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 def squared(estimator: BaseEstimator, q: np.ndarray, v: np.ndarray) -> float:
     """NEES at a true state (q, v)."""
-    f, P, lever = estimator._memory, estimator.covariance[:9, :9], estimator._model.lever
+    f, P, lever = estimator._state, estimator.covariance[:9, :9], np.array(estimator._model.lever)
     R = pin.Quaternion(q[3:7].copy()).toRotationMatrix()
-    turned = f.R @ R.T
+    turned = np.array(f.R) @ R.T
     velocity = R @ (v[:3] + np.cross(v[3:6], lever))
     error = np.r_[pin.log3(turned), f.v - turned @ velocity, f.p - turned @ (q[:3] + R @ lever)]
     return float(error @ np.linalg.solve(P + 1e-16 * np.eye(9), error)) / 9.0

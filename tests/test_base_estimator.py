@@ -116,14 +116,14 @@ def test_the_covariance_agrees_with_the_errors_of_the_estimate(trot: Trot) -> No
     """Normalized squared errors of attitude, velocity and position lie where nine normal numbers do."""
     found = []
     for k, estimator, _, _ in follow(trot, VENDOR, VENDOR_IMU):
-        f, lever = estimator._memory, estimator._model.lever
+        f, lever = estimator._state, np.array(estimator._model.lever)
         R = pin.Quaternion(trot.q[k, 3:7].copy()).toRotationMatrix()
-        turned = f.R @ R.T
+        turned = np.array(f.R) @ R.T
         v = f.v - turned @ R @ (trot.v[k, :3] + np.cross(trot.v[k, 3:6], lever))
         p = f.p - turned @ (trot.q[k, :3] + R @ lever)
         error, P = np.concatenate([pin.log3(turned), v, p]), estimator.covariance[:9, :9]
         found.append(error @ np.linalg.solve(P + 1e-14 * np.eye(9), error))
-    assert np.linalg.eigvalsh(estimator._memory.P).min() > -1e-12
+    assert np.linalg.eigvalsh(estimator._state.P).min() > -1e-12
     assert 2.7 < np.mean(found[200:]) < 19.0  # 95 % of chi-square with nine degrees of freedom
     assert np.max(found[50:]) < 40.0
 
@@ -168,10 +168,10 @@ def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beg
     robot, estimator = trot.robot, BaseEstimator(trot.robot, dt=DT)
     q, far = np.array(robot.q_home), np.array([60.0, 0.0, 0.0])
     estimator.reset(q)
-    f = estimator._memory
+    f = estimator._state
     # An attitude that was wrong all the way is wrong about where it began.
-    f.R[:] = pin.exp3(np.array([0.0, 0.004, 0.0])) @ f.R
-    f.p[:] += far
+    f.R = pin.exp3(np.array([0.0, 0.004, 0.0])) @ np.array(f.R)
+    f.p = f.p + far
     f.P[:] = 0.0
     f.P[:2, :2] = 0.01**2 * np.eye(2)
     f.P[9:15, 9:15] = np.diag([1e-3] * 3 + [0.02] * 3) ** 2

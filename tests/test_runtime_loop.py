@@ -380,7 +380,7 @@ def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
     joints = go2.q_home[7:]
 
     def yaw() -> float:
-        R = walker.estimator._memory.R
+        R = walker.estimator._state.R
         return float(np.arctan2(R[1, 0], R[0, 0]))
 
     def read(time: float) -> float:

@@ -94,6 +94,39 @@ class Record(tuple[Any, ...]):
         return cls._within(_aligned(np.zeros(size + _LINE, dtype=np.uint8)), shapes, 0)
 
     @classmethod
+    def from_values(cls, **values: Any) -> Self:
+        """Makes a record in one block of memory, with the shapes and entries of given values.
+
+        Args:
+            values: one for each field: a number, an array (copied), or a record (copied).
+
+        Raises:
+            ArgumentError: a field is missing, or has another shape.
+            ArgumentTypeError: a record field got a value that is not this record.
+        """
+        kind, shapes = cls._kind(), dict[str, Any]()
+        if values.keys() != set(cls._fields):
+            wrong = ", ".join(sorted(values.keys() ^ set(cls._fields)))
+            raise ArgumentError(f"{cls.__name__}: expected {', '.join(cls._fields)}; missing or unknown: {wrong}")
+        for (name, stored), shown in zip(kind.fields, kind.values, strict=True):
+            if isinstance(stored, RecordKind):
+                if type(values[name]) is not stored.cls:
+                    found = type(values[name]).__name__
+                    raise ArgumentTypeError(f"{cls.__name__}.{name}: expected {stored.name}, got {found}")
+                shapes[name] = values[name]._shapes()
+            elif shown is None:
+                shapes[name] = np.shape(values[name])
+        out = cls.allocate(**shapes)
+        for name, mine, shown in zip(cls._fields, out, kind.values, strict=True):
+            if isinstance(mine, Record):
+                mine.copy_from(values[name])
+            elif shown is None:
+                mine[...] = values[name]
+            else:
+                setattr(out, name, values[name])
+        return out
+
+    @classmethod
     def _within(cls, block: NDArray[np.uint8], shapes: Mapping[str, Any], at: int) -> Self:
         """Returns a record in a block of memory, from a byte on."""
         kind, fields = cls._kind(), list[Any]()

@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from . import invariant_filter as core
-from .filter_state import FEET, FilterMemory, FilterModel
+from .filter_state import FEET, FilterModel, FilterVariances, InitialVariances, make_filter_state
 from .sensor_noise import SensorNoise
 
 
@@ -89,8 +89,8 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         self._term_configuration, self._term_velocity = np.array(robot.neutral), np.zeros(robot.nv)
         self._term_values = np.zeros(self._terms.size)
         self._stance = np.zeros(len(robot.feet), dtype=np.int64)
-        self._memory = make_filter_memory(len(robot.feet))
-        self._estimate = core.update_estimate.bind(self._model, self._memory)
+        self._state = make_filter_state(len(robot.feet))
+        self._estimate = core.update_estimate.bind(self._model, self._state)
         self.reset(robot.q_home)
 
     def _make_model(self, imu: str) -> FilterModel:
@@ -101,18 +101,18 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         robot.algorithms.framesForwardKinematics(robot.model, data, upright)
         mount = data.oMf[robot.frame_id(imu)]  # root joint and IMU are both fixed to the base
         frames = [layout.frames[foot] for foot in robot.feet]
-        return FilterModel(
+        return FilterModel.from_values(
             dt=self.dt,
-            gravity=np.array(robot.model.gravity.linear),
-            imu=np.ascontiguousarray(mount.rotation),
-            lever=np.array(mount.translation),
-            radius=np.array([robot.legs[foot].foot.radius for foot in robot.feet]),
-            origin=np.array([each.origin for each in frames], dtype=np.int64),
-            velocity=np.array([each.velocity for each in frames], dtype=np.int64),
-            jacobian=np.array([each.jacobian for each in frames], dtype=np.int64),
-            columns=np.array([len(each.chain) for each in frames], dtype=np.int64),
-            variance=self.noise.variances(),
-            initial_variance=self.noise.initial_variances(),
+            gravity=robot.model.gravity.linear,
+            imu=mount.rotation,
+            lever=mount.translation,
+            radius=[robot.legs[foot].foot.radius for foot in robot.feet],
+            origin=[each.origin for each in frames],
+            velocity=[each.velocity for each in frames],
+            jacobian=[each.jacobian for each in frames],
+            columns=[len(each.chain) for each in frames],
+            variance=FilterVariances(*map(np.array, self.noise.variances())),
+            initial_variance=InitialVariances(*map(np.array, self.noise.initial_variances())),
             innovation_gate=self.noise.innovation_gate,
             flat_ground=self.flat_ground,
         )
@@ -138,7 +138,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             q[7:],
             v[6:],
         )  # joints without encoders keep these values
-        core.initialize(self._model, self._memory, self._q, self._v)
+        core.initialize(self._model, self._state, self._q, self._v)
 
     def initialize_at_rest(self, position: Array, accelerometer: Array) -> None:
         """Initializes the estimate at rest above the origin, lowest foot at height 0, attitude from gravity.
@@ -155,7 +155,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
         self._compute_terms(position, np.zeros(robot.nu))
         core.initialize_at_rest(
-            self._model, self._memory, self._term_values, np.ascontiguousarray(accelerometer), self._q, self._v
+            self._model, self._state, self._term_values, np.ascontiguousarray(accelerometer), self._q, self._v
         )
 
     # -- readings ------------------------------------------------------------------------------------------------
@@ -212,12 +212,12 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
 
     def state(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) at the last reading."""
-        core.write_base_state(self._model, self._memory, self._q, self._v)
+        core.write_base_state(self._model, self._state, self._q, self._v)
         return self._q.copy(), self._v.copy()
 
     def odometry(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) with a position that never jumps, for walking."""
-        core.write_odometry(self._model, self._memory, self._q, self._v)
+        core.write_odometry(self._model, self._state, self._q, self._v)
         return self._q.copy(), self._v.copy()
 
     def correct_pose(
@@ -242,16 +242,16 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, or a standard deviation that is not positive.
         """
-        f = self._memory
+        f = self._state
         for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
             if not (np.isfinite(check_number(name, value)) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive standard deviation, got {value}")
         measured = None if position is None else check_vector("position", position, (3,), "x, y, z")
         if orientation is not None:
             R = rotation_matrix("orientation", orientation)
-            core.correct_attitude(f, np.array(pin.log3(f.R @ R.T)), float(orientation_noise) ** 2)
+            core.correct_attitude(f, np.array(pin.log3(np.asarray(f.R) @ R.T)), float(orientation_noise) ** 2)
         if measured is not None:
-            core.correct_position(f, measured + f.R @ self._model.lever, float(position_noise) ** 2)
+            core.correct_position(f, measured + np.asarray(f.R @ self._model.lever), float(position_noise) ** 2)
         return self.state()
 
     def predict(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:
@@ -278,12 +278,12 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
     @property
     def gyro_bias(self) -> Array:
         """(3,) estimated bias of the gyroscope, base axes [rad/s]."""
-        return self._memory.gyro_bias.copy()
+        return np.array(self._state.gyro_bias)
 
     @property
     def accelerometer_bias(self) -> Array:
         """(3,) estimated bias of the accelerometer, base axes [m/s^2]."""
-        return self._memory.force_bias.copy()
+        return np.array(self._state.force_bias)
 
     @property
     def covariance(self) -> Array:
@@ -292,31 +292,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         With R, v and p of the IMU these errors are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then ``v_hat -
         exp(phi) v``, ``p_hat - exp(phi) p``, and estimated minus true biases; world axes except for the biases.
         """
-        return self._memory.P[:FEET, :FEET].copy()
+        return self._state.P[:FEET, :FEET].copy()
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:
         """Names of the feet that contradicted the estimate at the last reading."""
-        return tuple(foot for foot, slips in zip(self.robot.feet, self._memory.is_slipping, strict=True) if slips)
-
-
-def make_filter_memory(feet: int) -> FilterMemory:
-    """Returns the zero state of a filter for a number of feet."""
-    n = FEET + 3 * feet
-    return FilterMemory(
-        R=np.zeros((3, 3)),
-        v=np.zeros(3),
-        p=np.zeros(3),
-        gyro_bias=np.zeros(3),
-        force_bias=np.zeros(3),
-        feet=np.zeros((feet, 3)),
-        has_foothold=np.zeros(feet, dtype=np.int64),
-        has_stood=np.zeros(feet, dtype=np.int64),
-        normal=np.array([0.0, 0.0, 1.0]),
-        is_slipping=np.zeros(feet, dtype=np.int64),
-        omega=np.zeros(3),
-        last_reading=np.zeros(7),
-        odometry_offset=np.zeros(3),
-        P=np.zeros((n, n)),
-        scratch=np.zeros((5, n, 3)),
-    )
+        return tuple(foot for foot, slips in zip(self.robot.feet, self._state.is_slipping, strict=True) if slips)

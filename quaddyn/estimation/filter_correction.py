@@ -23,26 +23,20 @@ from .filter_propagation import compute_rolling_velocity
 from .filter_state import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
-    CONTACT_VELOCITY,
-    ENCODER,
     FEET,
-    GROUND_HEIGHT,
-    GYRO,
     GYRO_BIAS,
-    JOINT_VELOCITY,
-    LEG_KINEMATICS,
     POSITION,
     VELOCITY,
-    FilterMemory,
     FilterModel,
+    FilterState,
 )
 
 
 @compiled(inline=False)
-def evaluate_innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z: Vec3) -> tuple[float, Mat3]:
+def evaluate_innovation(f: FilterState, a: int, A: Mat3, b: int, B: Mat3, noise: Mat3, z: Vec3) -> tuple[float, Mat3]:
     """Returns the squared Mahalanobis distance of an innovation, and the inverse of its covariance.
 
-    The innovation is ``z = A error[a : a + 3] + B error[b : b + 3] + noise``.  ``f.scratch[1]`` becomes P H^T, which
+    The innovation is ``z = A error[a : a + 3] + B error[b : b + 3] + noise``.  ``f.PHt`` becomes P H^T, which
     `apply_correction` uses.
 
     Args:
@@ -54,7 +48,7 @@ def evaluate_innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise
         noise: covariance of the measurement.
         z: the innovation.
     """
-    G = f.scratch[1]
+    G = f.PHt
     for i in range(len(f.P)):
         G[i] = A @ vec3(f.P[i, a : a + 3]) + B @ vec3(f.P[i, b : b + 3])
     total = noise + A @ mat3(G[a : a + 3]) + B @ mat3(G[b : b + 3])
@@ -63,11 +57,11 @@ def evaluate_innovation(f: FilterMemory, a: int, A: Mat3, b: int, B: Mat3, noise
 
 
 @compiled(inline=False)
-def apply_correction(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
+def apply_correction(f: FilterState, z: Vec3, S: Mat3, weight: float) -> None:
     """Corrects state and covariance by the innovation of the last call of `evaluate_innovation`.
 
     A correction of the attitude rotates the whole path since the start, and the footholds with it: positions move in
-    proportion to the path's length.  The position of the odometry does not: `FilterMemory.odometry_offset` compensates
+    proportion to the path's length.  The position of the odometry does not: `FilterState.odometry_offset` compensates
     the motion.
 
     Args:
@@ -76,49 +70,49 @@ def apply_correction(f: FilterMemory, z: Vec3, S: Mat3, weight: float) -> None:
         S: inverse of its covariance.
         weight: factor of the correction; below 1 for noise that is larger than modeled.
     """
-    G, K, error, n = f.scratch[1], f.scratch[2], f.scratch[3], len(f.P)
+    G, K, error, n = f.PHt, f.gain, f.error, len(f.P)
     for i in range(n):
         gain = S @ vec3(G[i]) * weight
         K[i] = gain
-        error[i, 0] = gain @ z
+        error[i] = gain @ z
     for i in range(n):
         for j in range(i + 1):
             entry = f.P[i, j] - vec3(K[i]) @ vec3(G[j])
             f.P[i, j] = entry
             f.P[j, i] = entry
     # X = exp(-xi) X, and biases less their errors.
-    rotation = -column3(error, ATTITUDE, 0)
+    rotation = -vec3(error[ATTITUDE : ATTITUDE + 3])
     E, J = exp3(rotation), left_jacobian3(rotation)
-    f.R[:] = orthonormalized(E @ mat3(f.R))
-    f.v[:] = E @ vec3(f.v) - J @ column3(error, VELOCITY, 0)
-    position_change, n_footholds = vec3(f.p), 0.0
-    f.p[:] = E @ vec3(f.p) - J @ column3(error, POSITION, 0)
-    position_change -= vec3(f.p)
+    f.R = orthonormalized(E @ f.R)
+    f.v = E @ f.v - J @ vec3(error[VELOCITY : VELOCITY + 3])
+    position_change, n_footholds = f.p, 0.0
+    f.p = E @ f.p - J @ vec3(error[POSITION : POSITION + 3])
+    position_change -= f.p
     foothold_change = vec3(0.0, 0.0, 0.0)
     for foot in range(len(f.has_foothold)):
         if f.has_foothold[foot] != 0:
             before = vec3(f.feet[foot])
-            f.feet[foot] = E @ before - J @ column3(error, FEET + 3 * foot, 0)
+            f.feet[foot] = E @ before - J @ vec3(error[FEET + 3 * foot : FEET + 3 * foot + 3])
             foothold_change += before - vec3(f.feet[foot])
             n_footholds += 1.0
-    f.odometry_offset[:] += foothold_change / n_footholds if n_footholds > 0.0 else position_change
-    f.gyro_bias[:] -= column3(error, GYRO_BIAS, 0)
-    f.force_bias[:] -= column3(error, ACCELEROMETER_BIAS, 0)
-    f.omega[:] += column3(error, GYRO_BIAS, 0)
+    f.odometry_offset += foothold_change / n_footholds if n_footholds > 0.0 else position_change
+    f.gyro_bias -= vec3(error[GYRO_BIAS : GYRO_BIAS + 3])
+    f.force_bias -= vec3(error[ACCELEROMETER_BIAS : ACCELEROMETER_BIAS + 3])
+    f.omega += vec3(error[GYRO_BIAS : GYRO_BIAS + 3])
 
 
 @compiled()
 def compute_foot_position(m: FilterModel, terms: Vector, foot: int) -> Vec3:
     """Returns the position of a foot's center relative to the IMU, base axes [m]."""
     start = m.origin[foot]
-    return vec3(terms[start : start + 3]) - vec3(m.lever)
+    return vec3(terms[start : start + 3]) - m.lever
 
 
 @compiled(inline=False)
-def compute_encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float) -> Mat3:
+def compute_encoder_noise(m: FilterModel, f: FilterState, terms: Vector, foot: int, variance: float) -> Mat3:
     """Returns ``variance R J J^T R^T``: covariance of a foot's position by noise of the joints, world axes."""
     jacobian = matrix(terms, m.jacobian[foot], 3, m.columns[foot])
-    R, total = mat3(f.R), diagonal3(0.0)
+    R, total = f.R, diagonal3(0.0)
     for c in range(6, m.columns[foot]):
         column = R @ column3(jacobian, 0, c)
         total += outer(column, column) * variance
@@ -126,33 +120,29 @@ def compute_encoder_noise(m: FilterModel, f: FilterMemory, terms: Vector, foot: 
 
 
 @compiled(inline=False)
-def observe_foot_position(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
+def observe_foot_position(m: FilterModel, f: FilterState, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
     """Returns the innovation ``R c + p - d`` of a stance foot: squared distance, value, inverse of the covariance."""
-    z = mat3(f.R) @ compute_foot_position(m, terms, foot) + vec3(f.p) - vec3(f.feet[foot])
-    noise = compute_encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
+    z = f.R @ compute_foot_position(m, terms, foot) + f.p - vec3(f.feet[foot])
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance.encoder) + diagonal3(m.variance.leg_kinematics)
     distance, S = evaluate_innovation(f, POSITION, diagonal3(1.0), FEET + 3 * foot, diagonal3(-1.0), noise, z)
     return distance, z, S
 
 
 @compiled(inline=False)
-def observe_foot_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
+def observe_foot_velocity(m: FilterModel, f: FilterState, terms: Vector, foot: int) -> tuple[float, Vec3, Mat3]:
     """Returns the innovation ``v + R (omega x c + c') - u`` of a stance foot, as `observe_foot_position` does."""
-    R, c, start = mat3(f.R), compute_foot_position(m, terms, foot), m.velocity[foot]
-    z = (
-        vec3(f.v)
-        + R @ (cross(vec3(f.omega), c) + vec3(terms[start : start + 3]))
-        - compute_rolling_velocity(m, f, terms, foot)
-    )
+    R, c, start = f.R, compute_foot_position(m, terms, foot), m.velocity[foot]
+    z = f.v + R @ (cross(f.omega, c) + vec3(terms[start : start + 3])) - compute_rolling_velocity(m, f, terms, foot)
     # R [c]x, the Jacobian by the gyroscope's bias and noise: its rows are those of R crossed with c.
     B = mat3(cross(R[0], c), cross(R[1], c), cross(R[2], c))
-    noise = compute_encoder_noise(m, f, terms, foot, m.variance[JOINT_VELOCITY]) + B @ B.T * m.variance[GYRO]
-    noise += diagonal3(m.variance[CONTACT_VELOCITY])
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance.joint_velocity) + B @ B.T * m.variance.gyro
+    noise += diagonal3(m.variance.contact_velocity)
     distance, S = evaluate_innovation(f, VELOCITY, diagonal3(1.0), GYRO_BIAS, B, noise, z)
     return distance, z, S
 
 
 @compiled(inline=False)
-def clear_foothold(f: FilterMemory, foot: int) -> None:
+def clear_foothold(f: FilterState, foot: int) -> None:
     """Removes a foothold from the state: its error becomes zero and uncorrelated."""
     f.has_foothold[foot] = 0
     for i in range(FEET + 3 * foot, FEET + 3 * foot + 3):
@@ -162,17 +152,17 @@ def clear_foothold(f: FilterMemory, foot: int) -> None:
 
 
 @compiled(inline=False)
-def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
+def set_foothold(m: FilterModel, f: FilterState, terms: Vector, foot: int) -> None:
     """Sets a foothold to the foot's position ``d = p + R c``, whose error is that of p and of the encoders."""
     start = FEET + 3 * foot
-    f.feet[foot] = vec3(f.p) + mat3(f.R) @ compute_foot_position(m, terms, foot)
+    f.feet[foot] = f.p + f.R @ compute_foot_position(m, terms, foot)
     for i in range(3):
         for j in range(len(f.P)):
             f.P[start + i, j] = f.P[POSITION + i, j]
     for i in range(3):
         for j in range(len(f.P)):
             f.P[j, start + i] = f.P[j, POSITION + i]
-    noise = compute_encoder_noise(m, f, terms, foot, m.variance[ENCODER]) + diagonal3(m.variance[LEG_KINEMATICS])
+    noise = compute_encoder_noise(m, f, terms, foot, m.variance.encoder) + diagonal3(m.variance.leg_kinematics)
     set_block3(f.P, start, start, block3(f.P, start, start) + noise)
     f.has_foothold[foot] = 1
     f.has_stood[foot] = 1
@@ -180,7 +170,7 @@ def set_foothold(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> N
         # Only the height is measured: the other rows are zero, with any variance.
         A = mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
         B = mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, f.feet[foot, 1], -f.feet[foot, 0], 0.0)
-        noise = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, m.variance[GROUND_HEIGHT])
+        noise = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, m.variance.ground_height)
         z = vec3(0.0, 0.0, f.feet[foot, 2] - m.radius[foot])
         _, S = evaluate_innovation(f, start, A, ATTITUDE, B, noise, z)
         apply_correction(f, z, S, 1.0)

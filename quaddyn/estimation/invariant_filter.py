@@ -48,25 +48,24 @@ from .filter_correction import (
     set_foothold,
 )
 from .filter_propagation import propagate, update_ground_normal
-from .filter_state import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterMemory, FilterModel
+from .filter_state import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterModel, FilterState
 
 
 @entry("the state estimate")
-def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def initialize(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> None:
     """Initializes the filter by the base's pose (7,) and velocity (6,) in q and v; position and yaw are exact."""
-    n, R, lever, omega = len(f.P), rotation_of(quat(q[3:7])), vec3(m.lever), vec3(v[3:6])
+    n, R, lever, omega = len(f.P), rotation_of(quat(q[3:7])), m.lever, vec3(v[3:6])
     p = vec3(q[0:3]) + R @ lever
     zero = vec3(0.0, 0.0, 0.0)
-    f.R[:] = R
-    f.p[:] = p
-    f.omega[:] = omega
-    f.v[:] = R @ (vec3(v[0:3]) + cross(omega, lever))
-    f.gyro_bias[:] = zero
-    f.force_bias[:] = zero
-    f.odometry_offset[:] = zero
-    f.normal[:] = vec3(0.0, 0.0, 1.0)
-    for i in range(7):
-        f.last_reading[i] = 0.0
+    f.R = R
+    f.p = p
+    f.omega = omega
+    f.v = R @ (vec3(v[0:3]) + cross(omega, lever))
+    f.gyro_bias = zero
+    f.force_bias = zero
+    f.odometry_offset = zero
+    f.normal = vec3(0.0, 0.0, 1.0)
+    f.has_last_reading = False
     for foot in range(len(f.has_foothold)):
         f.has_foothold[foot] = 0
         f.has_stood[foot] = 0
@@ -74,21 +73,21 @@ def initialize(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     for i in range(n):
         for j in range(n):
             f.P[i, j] = 0.0
-    set_block3(f.P, VELOCITY, VELOCITY, diagonal3(m.initial_variance[1]))
-    set_block3(f.P, GYRO_BIAS, GYRO_BIAS, diagonal3(m.initial_variance[2]))
-    set_block3(f.P, ACCELEROMETER_BIAS, ACCELEROMETER_BIAS, diagonal3(m.initial_variance[3]))
+    set_block3(f.P, VELOCITY, VELOCITY, diagonal3(m.initial_variance.velocity))
+    set_block3(f.P, GYRO_BIAS, GYRO_BIAS, diagonal3(m.initial_variance.gyro_bias))
+    set_block3(f.P, ACCELEROMETER_BIAS, ACCELEROMETER_BIAS, diagonal3(m.initial_variance.force_bias))
     # An error of roll or pitch rotates the robot about itself: about the world's origin, it moves the position, too.
     tilt_axes = mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
     position_by_tilt = skew(p) @ tilt_axes
-    set_block3(f.P, ATTITUDE, ATTITUDE, tilt_axes * m.initial_variance[0])
-    set_block3(f.P, POSITION, POSITION, position_by_tilt @ position_by_tilt.T * m.initial_variance[0])
-    set_block3(f.P, POSITION, ATTITUDE, position_by_tilt * m.initial_variance[0])
-    set_block3(f.P, ATTITUDE, POSITION, position_by_tilt.T * m.initial_variance[0])
+    set_block3(f.P, ATTITUDE, ATTITUDE, tilt_axes * m.initial_variance.attitude)
+    set_block3(f.P, POSITION, POSITION, position_by_tilt @ position_by_tilt.T * m.initial_variance.attitude)
+    set_block3(f.P, POSITION, ATTITUDE, position_by_tilt * m.initial_variance.attitude)
+    set_block3(f.P, ATTITUDE, POSITION, position_by_tilt.T * m.initial_variance.attitude)
 
 
 @entry("the state estimate")
 def initialize_at_rest(
-    m: FilterModel, f: FilterMemory, terms: Vector, accelerometer: Vector, q: Vector, v: Vector
+    m: FilterModel, f: FilterState, terms: Vector, accelerometer: Vector, q: Vector, v: Vector
 ) -> None:
     """Initializes the filter at rest above the origin, with the attitude from gravity and the lowest foot at height 0.
 
@@ -100,7 +99,7 @@ def initialize_at_rest(
         q: configuration whose first entries, the base's pose (7,), are written.
         v: velocity whose first entries, the base's velocity (6,), become zero.
     """
-    specific_force = mat3(m.imu) @ vec3(accelerometer)
+    specific_force = m.imu @ vec3(accelerometer)
     up = specific_force / norm(specific_force) if norm(specific_force) > 0.0 else vec3(0.0, 0.0, 1.0)
     # The shortest rotation that takes the measured vertical to the world's z axis.
     sine, cosine = math.sqrt(up[0] * up[0] + up[1] * up[1]), up[2]
@@ -118,26 +117,26 @@ def initialize_at_rest(
 
 
 @entry("the state estimate")
-def write_base_state(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def write_base_state(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> None:
     """Writes the base's pose (7,) and velocity (6,) to the beginnings of q and v."""
-    R, lever, omega = mat3(f.R), vec3(m.lever), vec3(f.omega)
-    q[0:3] = vec3(f.p) - R @ lever
+    R, lever, omega = f.R, m.lever, f.omega
+    q[0:3] = f.p - R @ lever
     q[3:7] = quaternion_of(R)
-    v[0:3] = R.T @ vec3(f.v) - cross(omega, lever)
+    v[0:3] = R.T @ f.v - cross(omega, lever)
     v[3:6] = omega
 
 
 @entry("the state estimate")
-def write_odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+def write_odometry(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> None:
     """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry."""
     write_base_state(m, f, q, v)
-    q[0:3] += vec3(f.odometry_offset)
+    q[0:3] += f.odometry_offset
 
 
 @entry("the state estimate")
 def update_estimate(
     m: FilterModel,
-    f: FilterMemory,
+    f: FilterState,
     terms: Vector,
     gyro: Vector,
     accelerometer: Vector,
@@ -191,9 +190,9 @@ def update_estimate(
 
 
 @entry("the state estimate")
-def correct_position(f: FilterMemory, position: Vector, variance: float) -> None:
+def correct_position(f: FilterState, position: Vector, variance: float) -> None:
     """Corrects the estimate by a measured position of the IMU (3,), world axes [m], of a given variance [m^2]."""
-    p = vec3(f.p)
+    p = f.p
     z = p - vec3(position)
     # p_hat - p = xi_p + phi x p
     _, S = evaluate_innovation(f, POSITION, diagonal3(1.0), ATTITUDE, -skew(p), diagonal3(variance), z)
@@ -201,7 +200,7 @@ def correct_position(f: FilterMemory, position: Vector, variance: float) -> None
 
 
 @entry("the state estimate")
-def correct_attitude(f: FilterMemory, difference: Vector, variance: float) -> None:
+def correct_attitude(f: FilterState, difference: Vector, variance: float) -> None:
     """Corrects the estimate by a measured orientation of the base.
 
     Args:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
 from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..estimation import BaseEstimator
@@ -232,13 +230,15 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
     name = validate_c_name(name, f"{robot.name}_estimator")
     model, memory = StaticData(""), StaticData("never")
-    state = estimator._memory._replace(scratch=np.zeros_like(estimator._memory.scratch))
+    state = estimator._state.copy()
+    for intermediate in (state.noise_effect, state.PHt, state.gain, state.error):
+        intermediate[...] = 0.0
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
         "MODEL": model.define_structure(estimator._model, "model", "FilterModel").replace(
             "static ", "static const ", 1
         ),
-        "MEMORY": memory.define_structure(state, "memory", "FilterMemory"),
+        "MEMORY": memory.define_structure(state, "memory", "FilterState"),
         "JOINTS": c_string_list(robot.actuated),
         "FEET": c_string_list(robot.feet),
         "RATE": ", ".join(map(str, robot.actuated_index.tolist())),
