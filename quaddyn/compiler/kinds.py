@@ -208,7 +208,7 @@ def enumeration(cls: type, field: str) -> type[enum.IntEnum] | None:
     annotation = _annotation(cls, field)
     if isinstance(annotation, str):
         annotation = eval(annotation, vars(sys.modules[cls.__module__]))
-    return annotation if isinstance(annotation, enum.EnumType) else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, enum.IntEnum) else None
 
 
 def _annotation(cls: type, field: str) -> Any:

@@ -271,7 +271,7 @@ def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, 
     if missing or unknown:
         found = f"no shape of {', '.join(missing)}" if missing else f"no field {', '.join(unknown)}"
         raise ArgumentError(f"{kind.name}: {found}; shapes are needed of {', '.join(needed) or 'no field'}")
-    places = []
+    places: list[tuple[int, tuple[int, ...]]] = []
     for (name, stored), shown in zip(kind.fields, kind.values, strict=True):
         if isinstance(stored, RecordKind):
             end, _ = _layout(stored, shapes.get(name, {}), at)
