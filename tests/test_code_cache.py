@@ -105,11 +105,11 @@ def package(tmp_path: Path) -> Package:
 def test_what_is_kept_counts_as_long_as_all_that_it_calls_is_the_same(package: Package) -> None:
     """What a function calls may change, and where that is: it reaches the function, whose own file stays the same."""
     assert package.answer() == "5.0 compiled"
-    assert package.answer() == "5.0 kept"
+    assert package.answer() == "5.0 cached"
     assert package.answer(slots="FIRST = 2.0\n") == "7.0 compiled"
     moved = PARTS.replace("2.0 * x", "4.0 * x")
     assert package.answer(other=moved, parts="from .other import more, twice\n") == "9.0 compiled"
-    assert package.answer() == "5.0 kept"
+    assert package.answer() == "5.0 cached"
     assert len(package.kept()) == 3
 
 
