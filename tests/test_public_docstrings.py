@@ -54,7 +54,7 @@ COMPLETE = (
 
 #: Class names which the package still defines more than once.  A name leaves the list when one of its classes is
 #: renamed; a name that is not listed must not be defined twice.
-DUPLICATE_CLASS_NAMES = frozenset({"_Writer"})
+DUPLICATE_CLASS_NAMES: frozenset[str] = frozenset()
 
 #: A unit in brackets, such as [m/s] or [m, rad]; code such as x[0] or a list of strings does not match.
 UNIT = re.compile(r"(?<![\w\])])\[(?![\"'])[^\[\]]+\]")

@@ -1,4 +1,4 @@
-"""MJCF through MuJoCo's own compiler: includes and meshes from the package roots alone, everything else is MuJoCo's."""
+"""Compilation of MJCF by MuJoCo, with included files and meshes from the package roots only."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from ..safe_files import read_regular_file
 from .meshes import MeshFinder
 from .xml import MAX_BYTES, XmlElement, read_xml, shorten
 
-#: What may stand before the first tag: a byte order mark, blanks, declarations and comments; then the tag of MJCF.
-_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<mujoco[\s/>]", re.DOTALL)
-#: Files that one document includes and attaches, one in another, at most.
-MAX_OPENED = 64
-#: Points of the tetrahedron that stands in for a mesh whose shape decides nothing, and its faces.
-TETRAHEDRON = (0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
-FACES = (0, 2, 1, 0, 3, 2, 0, 1, 3, 1, 2, 3)
-#: Held while MuJoCo compiles: its handler of warnings is one for the process.
-_COMPILING = threading.Lock()
+#: Byte order mark, blanks, declarations and comments that may precede the first tag; then the first tag of an MJCF.
+_MJCF_START = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<mujoco[\s/>]", re.DOTALL)
+#: Maximum number of files that a document includes or attaches, nested ones counted.
+MAX_FILES = 64
+#: Vertices and faces of the tetrahedron that replaces a mesh from which MuJoCo computes nothing.
+TETRAHEDRON_VERTICES = (0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
+TETRAHEDRON_FACES = (0, 2, 1, 0, 3, 2, 0, 1, 3, 1, 2, 3)
+#: Lock during compilation, since MuJoCo has one warning handler per process.
+_COMPILE_LOCK = threading.Lock()
 #: Values of the compiler's option ``inertiafromgeom``.
-ALWAYS, WHERE_MISSING = 1, 2
+INERTIA_FROM_GEOM_ALWAYS, INERTIA_FROM_GEOM_IF_MISSING = 1, 2
 
 
 def import_mujoco() -> Any:
-    """The module mujoco.
+    """Imports and returns the module mujoco.
 
     Raises:
-        QuaddynError: it is not installed.
+        QuaddynError: MuJoCo is not installed.
     """
     try:
         import mujoco
@@ -46,16 +46,21 @@ def import_mujoco() -> Any:
 
 
 def is_mjcf(data: bytes | str) -> bool:
-    """Whether the root element of a document is ``<mujoco>``."""
+    """Returns whether the root element of a document is ``<mujoco>``."""
     raw = data.encode(errors="replace") if isinstance(data, str) else data
-    return _FIRST.match(raw) is not None
+    return _MJCF_START.match(raw) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class MeshFile:
-    """A mesh of an MJCF: its `uri` as written, `path` (None where it is not found), `scale`, and why it is missing.
+    """Mesh file of an MJCF.
 
-    `origin` is the pose (position, quaternion wxyz) that MuJoCo moves to the origin of the mesh.
+    Attributes:
+        uri: file name as written in the MJCF, in the mesh folder.
+        path: path of the file; None if it is not found.
+        scale: scale along x, y and z, dimensionless.
+        problem: reason why the file is not found, for messages.
+        origin: pose in the file that becomes the origin of the mesh: position [m] and quaternion (w, x, y, z).
     """
 
     uri: str
@@ -66,19 +71,19 @@ class MeshFile:
 
 
 def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any, dict[str, MeshFile]]:
-    """Compile an MJCF.
+    """Compiles an MJCF.
 
     Args:
-        data: the document.
-        name: its name, for messages.
-        finder: finds what it includes, and meshes.  Nothing else is opened: images are left out, and meshes are read
-            only where MuJoCo computes an inertia or the size of a shape from them.
+        data: text of the MJCF.
+        name: name of the MJCF, for messages.
+        finder: finds included files and meshes.  No other file is opened: images are left out, and meshes are read
+            only if MuJoCo computes an inertia or the size of a shape from them.
 
     Returns:
-        The ``mujoco.MjModel``, and the mesh files by the name of their mesh.
+        The ``mujoco.MjModel``, and the mesh files by mesh name.
 
     Raises:
-        ModelError: MuJoCo is not installed or refuses the document, or a file that it needs is not found.
+        ModelError: MuJoCo is not installed or rejects the document, or a required file is not found.
     """
     if importlib.util.find_spec("mujoco") is None:
         raise ModelError(
@@ -87,24 +92,24 @@ def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any,
         )
     mujoco = import_mujoco()
     root = read_xml(data, name)
-    writer = _Writer(finder, name)
+    writer = _MjcfTextWriter(finder, name)
     text = writer.text(root)
     try:
-        with _silent(mujoco):
+        with _without_warnings(mujoco):
             spec = mujoco.MjSpec.from_string(text, include=writer.attached)
-            meshes = _prepared(mujoco, spec, name, finder)
+            meshes = _replace_files(mujoco, spec, name, finder)
             model = spec.compile()
     except ModelError:
         raise
-    except Exception as error:  # ValueError of its parser and compiler, and whatever its files may come to
+    except Exception as error:  # ValueError of the parser and compiler, or an error of another type from a damaged file
         raise ModelError(f"{name}: MuJoCo refuses it: {shorten(' '.join(str(error).split()))}") from None
     return model, meshes
 
 
 @contextmanager
-def _silent(mujoco: Any) -> Iterator[None]:
-    """Keeps MuJoCo from writing its warnings, about names that it will drop, to a log file in the working folder."""
-    with _COMPILING, warnings.catch_warnings():
+def _without_warnings(mujoco: Any) -> Iterator[None]:
+    """Context in which MuJoCo does not write its warnings to a log file in the working folder."""
+    with _COMPILE_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = mujoco.get_mju_user_warning() if hasattr(mujoco, "get_mju_user_warning") else None
         mujoco.set_mju_user_warning(lambda message: None)
@@ -114,10 +119,15 @@ def _silent(mujoco: Any) -> Iterator[None]:
             mujoco.set_mju_user_warning(before)
 
 
-class _Writer:
-    """Writes a document as one text without ``<include>``; elements of the file itself keep their lines.
+class _MjcfTextWriter:
+    """Writer of an MJCF with its included files as one text; elements of the main file keep their line numbers.
 
-    `attached` holds the documents that ``<model file=...>`` names, written alike, by the names that stand for them.
+    Attributes:
+        finder: finder of the files.
+        file: name of the main file.
+        line: number of the line being written.
+        opened: paths of all files opened so far.
+        attached: texts of the documents attached by ``<model file=...>``, by the names that replace their files.
     """
 
     def __init__(self, finder: MeshFinder, file: str) -> None:
@@ -126,39 +136,41 @@ class _Writer:
         self.attached: dict[str, bytes] = {}
 
     def text(self, root: XmlElement) -> str:
+        """Returns the text of a document."""
         parts: list[str] = []
         self._write(root, parts)
         return "".join(parts)
 
     def _write(self, element: XmlElement, parts: list[str]) -> None:
+        """Appends the text of an element to `parts`; an ``<include>`` is replaced by the elements of its file."""
         if element.tag == "include":
-            for child in self._opened(element)[0]:
+            for child in self._open_document(element)[0]:
                 self._write(child, parts)
             return
         if element.file == self.file and self.line < element.line:
             parts.append("\n" * (element.line - self.line))
             self.line = element.line
-        given = dict(element.attrib)
-        if element.tag == "model" and "file" in given:
-            given["file"] = self._attach(element)
+        attributes = dict(element.attrib)
+        if element.tag == "model" and "file" in attributes:
+            attributes["file"] = self._attach(element)
         from xml.sax.saxutils import quoteattr  # imports urllib and ssl
 
-        attributes = "".join(f" {key}={quoteattr(value)}" for key, value in given.items())
-        parts.append(f"<{element.tag}{attributes}>")
+        attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+        parts.append(f"<{element.tag}{attribute_text}>")
         for child in element:
             self._write(child, parts)
         parts.append(f"</{element.tag}>")
 
-    def _opened(self, element: XmlElement) -> tuple[XmlElement, Path]:
-        """The document that an element names, and its path."""
+    def _open_document(self, element: XmlElement) -> tuple[XmlElement, Path]:
+        """Opens the file of an element; returns its root element and path."""
         uri = element.attrib.get("file", "")
         path, _, problem = self.finder.find(uri)
         if path is None:
             raise ModelError(f"{element.where}: file={uri!r}: {problem}; {self.finder.advice(uri)}")
         if element.tag == "include" and path in self.opened:
             raise ModelError(f"{element.where}: file={uri!r} is included a second time; include it once")
-        if len(self.opened) >= MAX_OPENED:
-            raise ModelError(f"{element.where}: file={uri!r}: more than {MAX_OPENED} files, or one that names itself")
+        if len(self.opened) >= MAX_FILES:
+            raise ModelError(f"{element.where}: file={uri!r}: more than {MAX_FILES} files, or one that names itself")
         self.opened.append(path)
         try:
             return read_xml(
@@ -168,15 +180,15 @@ class _Writer:
             raise ModelError(f"{element.where}: file={uri!r}: cannot be read: {error.strerror}") from None
 
     def _attach(self, element: XmlElement) -> str:
-        """The name that stands for an attached document, whose files are found from its own folder."""
-        root, path = self._opened(element)
+        """Adds a document to `attached` and returns its name; relative paths in it are resolved from its own folder."""
+        root, path = self._open_document(element)
         folder = str(path.parent)
-        for each in root.all("compiler"):
+        for compiler in root.all("compiler"):
             for key in ("meshdir", "assetdir"):
-                if key in each.attrib:
-                    each.attrib[key] = f"{folder}/{each.attrib[key]}"
+                if key in compiler.attrib:
+                    compiler.attrib[key] = f"{folder}/{compiler.attrib[key]}"
         root.children.insert(0, XmlElement("compiler", {"meshdir": folder}, root.line, root, root.file))
-        inner = _Writer(MeshFinder(path.parent, self.finder.roots), str(path))
+        inner = _MjcfTextWriter(MeshFinder(path.parent, self.finder.roots), str(path))
         inner.opened, inner.attached = [*self.opened], self.attached
         text = inner.text(root)
         name = f"attached_{len(self.attached)}.xml"
@@ -184,8 +196,12 @@ class _Writer:
         return name
 
 
-def _prepared(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dict[str, MeshFile]:
-    """Give `spec` the meshes that decide inertias or sizes by their path, and stand-ins for all other files."""
+def _replace_files(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dict[str, MeshFile]:
+    """Replaces the files of `spec`: required meshes by their paths, other meshes by a tetrahedron, images by nothing.
+
+    Returns:
+        The mesh files by mesh name.
+    """
     spec.compiler.discardvisual = spec.compiler.fusestatic = False
     for texture in list(spec.textures):
         spec.delete(texture)
@@ -196,7 +212,7 @@ def _prepared(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dict[str
     for field_ in spec.hfields:
         if field_.file:
             field_.file, field_.nrow, field_.ncol, field_.userdata = "", 2, 2, [0.0] * 4
-    needed = _needed(mujoco, spec)
+    required = _required_meshes(mujoco, spec)
     out: dict[str, MeshFile] = {}
     for mesh in spec.meshes:
         if not mesh.file:
@@ -209,32 +225,34 @@ def _prepared(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dict[str
         origin = tuple(map(float, mesh.refpos)), tuple(map(float, mesh.refquat))
         x, y, z = map(float, mesh.scale)
         out[mesh.name] = MeshFile(uri, path, (x, y, z), problem, origin)
-        if mesh.name in needed:
+        if mesh.name in required:
             if path is None:
                 raise ModelError(
                     f'{name}: <mesh name="{mesh.name}">: file={uri!r}: {problem}, and MuJoCo computes '
-                    f"{needed[mesh.name]} from it; {finder.advice(uri)}, or give the body an <inertial>"
+                    f"{required[mesh.name]} from it; {finder.advice(uri)}, or give the body an <inertial>"
                 )
             mesh.file = str(path)
         else:
             mesh.file, mesh.content_type = "", ""
             mesh.refpos, mesh.refquat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
-            mesh.uservert, mesh.userface = TETRAHEDRON, FACES
+            mesh.uservert, mesh.userface = TETRAHEDRON_VERTICES, TETRAHEDRON_FACES
     return out
 
 
-def _needed(mujoco: Any, spec: Any) -> dict[str, str]:
-    """Returns, by name of the mesh, what MuJoCo computes from it, in words: a body's inertia or a shape's size."""
+def _required_meshes(mujoco: Any, spec: Any) -> dict[str, str]:
+    """Returns the meshes from which MuJoCo computes an inertia or a size: mesh name -> description of that quantity."""
     out: dict[str, str] = {}
     for body in spec.bodies[1:]:
         rule = int(body.compiler.inertiafromgeom)
         low, high = (int(group) for group in body.compiler.inertiagrouprange)
-        weighed = rule == ALWAYS or (rule == WHERE_MISSING and not body.explicitinertial)
+        has_mesh_inertia = rule == INERTIA_FROM_GEOM_ALWAYS or (
+            rule == INERTIA_FROM_GEOM_IF_MISSING and not body.explicitinertial
+        )
         for geom in body.geoms:
             if not geom.meshname:
                 continue
             if geom.type != mujoco.mjtGeom.mjGEOM_MESH and geom.type != mujoco.mjtGeom.mjGEOM_SDF:
                 out[geom.meshname] = f"the size of a shape of body {body.name!r}"
-            elif weighed and low <= int(geom.group) <= high and geom.mass != 0.0 and geom.density != 0.0:
+            elif has_mesh_inertia and low <= int(geom.group) <= high and geom.mass != 0.0 and geom.density != 0.0:
                 out[geom.meshname] = f"the inertia of body {body.name!r}"
     return out

@@ -1,7 +1,7 @@
-"""A compiled MJCF as a URDF document, which then goes through the one reader.
+"""Conversion of a compiled MJCF to a URDF document, which the URDF reader then reads.
 
-MuJoCo's conventions are turned into the URDF's without a change of q: a link has the frame of its body, and a joint is
-at 0 where MuJoCo's is.  Source: the XML reference of MuJoCo's documentation, and its section on computation.
+The conversion preserves q: the frame of a link is the frame of its MuJoCo body, and the zero of a joint is MuJoCo's.
+Source: the XML reference of MuJoCo's documentation, and its section on computation.
 """
 
 from __future__ import annotations
@@ -19,24 +19,30 @@ from .meshes import MeshFinder
 from .mjcf import MeshFile, compile_mjcf, import_mujoco
 from .tree import Array, Finding, Pose, Where
 
-#: What stands for no limit: beyond what the reader takes for one.
+#: Limit written for a joint without one; the URDF reader treats limits of this size as infinite.
 UNLIMITED = 1e9
 WORLD = "world"
-#: Groups of geoms that MuJoCo draws by default.
-DRAWN_GROUPS = 3
-#: Gravity that is assumed everywhere [m/s^2], and how far a file's may be off.
+#: Number of geom groups that MuJoCo draws by default (groups 0, 1 and 2).
+N_DRAWN_GROUPS = 3
+#: Gravity of this package [m/s^2], and the difference from it above which the gravity of a file is reported.
 GRAVITY, GRAVITY_TOLERANCE = (0.0, 0.0, -9.81), 1e-2
-#: Names that one finding lists.
-LISTED = 4
-#: What MuJoCo calls a model without a name.
-UNNAMED = "MuJoCo Model"
-#: Name of the keyframe that is taken for the home configuration.
-HOME = "home"
+#: Maximum number of names in the text of a finding.
+MAX_LISTED_NAMES = 4
+#: Name that MuJoCo gives to a model without a name.
+DEFAULT_MODEL_NAME = "MuJoCo Model"
+#: Name of the keyframe that becomes the home configuration.
+HOME_KEYFRAME = "home"
 
 
 @dataclass(frozen=True, slots=True)
 class HomePose:
-    """A keyframe: `joints` by name [rad or m], and of a floating base `position` (3,) [m] and `orientation` (3, 3)."""
+    """Keyframe of an MJCF.
+
+    Attributes:
+        joints: joint positions by joint name [rad or m].
+        position: (3,) position of a floating base, world [m]; None without a floating base.
+        orientation: (3, 3) rotation matrix of a floating base; None without a floating base.
+    """
 
     joints: Mapping[str, float]
     position: Array | None
@@ -44,166 +50,198 @@ class HomePose:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
-    """A URDF document, what was found on the way to it, and the home keyframe, if there is one."""
+class UrdfDocument:
+    """Result of the conversion of an MJCF.
+
+    Attributes:
+        text: the URDF document.
+        findings: warnings and notes about elements of the MJCF that were left out or changed.
+        home: keyframe with the name "home"; None if the MJCF has none.
+    """
 
     text: str
     findings: tuple[Finding, ...]
     home: HomePose | None
 
 
-def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> Converted:
-    """The URDF of an MJCF.
+def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> UrdfDocument:
+    """Converts an MJCF to a URDF document.
 
     Args:
-        data: the document.
-        name: its name, for messages.
-        finder: finds what it includes, and its meshes.
+        data: text of the MJCF.
+        name: name of the MJCF, for messages.
+        finder: finds included files and meshes.
 
     Raises:
-        ModelError: MuJoCo is not installed or refuses the document; or it has what a URDF cannot say and the dynamics
-            need: ball joints, tendons that pull, or several robots.
+        ModelError: MuJoCo is not installed or rejects the document; or the document has elements that affect the
+            dynamics and have no counterpart in a URDF: ball joints, tendons with forces, or several robots.
     """
     model, meshes = compile_mjcf(data, name, finder)
-    return _Writer(model, meshes, name).document()
+    return _UrdfWriter(model, meshes, name).document()
 
 
 @dataclass(slots=True)
 class _JointData:
-    """What the document says about a joint of MuJoCo: its URDF `name` and what acts on it."""
+    """Data of a MuJoCo joint that are written to the URDF.
+
+    Attributes:
+        name: name of the joint in the URDF.
+        effort: effort limit [N m or N].
+        mimic: index of the leading joint, multiplier and offset [rad or m]; None for an independent joint.
+        armature: rotor inertia seen at the joint [kg m^2 or kg].
+        damping: viscous damping [N m s/rad or N s/m].
+    """
 
     name: str
     effort: float = 0.0
-    mimic: tuple[int, float, float] | None = None  # joint, multiplier, offset
+    mimic: tuple[int, float, float] | None = None
     armature: float = 0.0
     damping: float = 0.0
 
 
 @dataclass(slots=True)
-class _Names:
-    """Names that are not taken twice."""
+class _UniqueNames:
+    """Set of used names, which makes further names unique."""
 
-    taken: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
 
-    def new(self, wanted: str, otherwise: str) -> str:
-        name, number = wanted or otherwise, 2
-        while name in self.taken:
-            name, number = f"{wanted or otherwise}_{otherwise if number == 2 and wanted else number}", number + 1
-        self.taken.add(name)
+    def make_unique(self, preferred: str, fallback: str) -> str:
+        """Returns `preferred`, or `fallback` if it is empty, with a suffix if the name is used already."""
+        name, number = preferred or fallback, 2
+        while name in self.used:
+            name, number = f"{preferred or fallback}_{fallback if number == 2 and preferred else number}", number + 1
+        self.used.add(name)
         return name
 
 
-class _Writer:
-    """Writes one document."""
+class _UrdfWriter:
+    """Writer of the URDF document of one MJCF.
+
+    Attributes:
+        mujoco: the module mujoco.
+        model: the compiled `mujoco.MjModel`.
+        meshes: mesh files by mesh name.
+        file: name of the MJCF, for messages.
+        findings: warnings and notes so far.
+        kinds: MuJoCo's joint types.
+    """
 
     def __init__(self, model: Any, meshes: Mapping[str, MeshFile], file: str) -> None:
         self.mujoco, self.model, self.meshes, self.file = import_mujoco(), model, meshes, file
         self.findings: list[Finding] = []
         self.kinds = self.mujoco.mjtJoint
 
-    # -- the whole -------------------------------------------------------------------------------------------
-    def document(self) -> Converted:
+    # -- document -------------------------------------------------------------------------------------------
+    def document(self) -> UrdfDocument:
+        """Converts the whole model."""
         m = self.model
-        tops = self.robots()
-        self.bodies = [b for b in range(1, m.nbody) if int(m.body_rootid[b]) in tops]
-        inside = set(self.bodies)
-        links = _Names({WORLD})
-        self.links = {0: WORLD} | {b: links.new(m.body(b).name, f"body_{b}") for b in self.bodies}
-        joint_names = _Names()
+        root_bodies = self.find_robot_roots()
+        self.bodies = [b for b in range(1, m.nbody) if int(m.body_rootid[b]) in root_bodies]
+        robot_bodies = set(self.bodies)
+        links = _UniqueNames({WORLD})
+        self.links = {0: WORLD} | {b: links.make_unique(m.body(b).name, f"body_{b}") for b in self.bodies}
+        joint_names = _UniqueNames()
         self.joints = {
-            j: _JointData(joint_names.new(m.joint(j).name, f"{self.links[int(m.jnt_bodyid[j])]}_joint"))
+            j: _JointData(joint_names.make_unique(m.joint(j).name, f"{self.links[int(m.jnt_bodyid[j])]}_joint"))
             for j in range(m.njnt)
-            if int(m.jnt_bodyid[j]) in inside
+            if int(m.jnt_bodyid[j]) in robot_bodies
         }
-        self.judge_joints()
-        self.couplings()
-        self.actuators()
-        self.tendons()
-        self.losses()
+        self.check_joints()
+        self.read_couplings()
+        self.read_actuators()
+        self.reject_tendons()
+        self.read_losses()
         root = Element("robot", name=_robot_name(m, self.file))
         SubElement(root, "link", name=WORLD)
         for b in self.bodies:
-            self.body(root, b, links, joint_names)
+            self.write_body(root, b, links, joint_names)
         for s in range(m.nsite):
-            if int(m.site_bodyid[s]) in inside:
-                name = links.new(m.site(s).name, f"site_{s}")
+            if int(m.site_bodyid[s]) in robot_bodies:
+                name = links.make_unique(m.site(s).name, f"site_{s}")
                 SubElement(root, "link", name=name)
                 parent = self.links[int(m.site_bodyid[s])]
-                placement = _pose(m.site_pos[s], m.site_quat[s])
-                _joint(root, joint_names.new(f"{name}_fixed", ""), "fixed", parent, name, placement)
-        self.loops(root, inside)
-        self.judge_options()
+                placement = _make_pose(m.site_pos[s], m.site_quat[s])
+                _add_joint(root, joint_names.make_unique(f"{name}_fixed", ""), "fixed", parent, name, placement)
+        self.write_loops(root, robot_bodies)
+        self.check_options()
         indent(root)
-        return Converted(tostring(root, encoding="unicode"), tuple(self.findings), self.home())
+        return UrdfDocument(tostring(root, encoding="unicode"), tuple(self.findings), self.read_home())
 
-    def robots(self) -> set[int]:
-        """The bodies on the world that carry the robot: what has actuators, or else what has joints."""
+    def find_robot_roots(self) -> set[int]:
+        """Returns the children of the world body that are the robot: those with actuators, otherwise with joints."""
         m = self.model
-        tops = [b for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
-        if not tops:
+        root_bodies = [b for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
+        if not root_bodies:
             raise ModelError(f"{self.file}: no <body> in it; is this a scene without a robot?")
-        joints = {b: [j for j in range(m.njnt) if int(m.body_rootid[m.jnt_bodyid[j]]) == b] for b in tops}
-        moving = [b for b in tops if joints[b]] or tops
-        driven_joints = {int(j) for i in range(m.nu) for j in self.driven(i)}
+        joints = {b: [j for j in range(m.njnt) if int(m.body_rootid[m.jnt_bodyid[j]]) == b] for b in root_bodies}
+        moving = [b for b in root_bodies if joints[b]] or root_bodies
+        driven_joints = {int(j) for i in range(m.nu) for j in self.actuated_joints(i)}
         driven = [b for b in moving if driven_joints & set(joints[b])]
         articulated = [b for b in moving if any(m.jnt_type[j] != self.kinds.mjJNT_FREE for j in joints[b])]
         chosen = driven or articulated or moving
         floating = [b for b in chosen if any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in joints[b])]
         if floating and len(chosen) > 1:
-            names = ", ".join(repr(m.body(b).name) for b in chosen[:LISTED])
+            names = ", ".join(repr(m.body(b).name) for b in chosen[:MAX_LISTED_NAMES])
             raise ModelError(
                 f"{self.file}: {len(chosen)} bodies on the world may be the robot ({names}), and {len(floating)} of "
                 "them float; keep one robot in the file"
             )
-        if left := [b for b in tops if b not in chosen]:
-            names = ", ".join(repr(m.body(b).name) for b in left[:LISTED]) + (", ..." if len(left) > LISTED else "")
+        if left := [b for b in root_bodies if b not in chosen]:
+            names = ", ".join(repr(m.body(b).name) for b in left[:MAX_LISTED_NAMES]) + (
+                ", ..." if len(left) > MAX_LISTED_NAMES else ""
+            )
             count = f"{len(left)} bodies on the world are" if len(left) > 1 else "a body on the world is"
             level = "warning" if any(joints[b] for b in left) else "note"
-            self.find(level, "<worldbody>", f"{count} not part of the robot and left out: {names}")
+            self.report(level, "<worldbody>", f"{count} not part of the robot and left out: {names}")
         return set(chosen)
 
-    def find(self, level: str, element: str, reason: str, advice: str = "") -> None:
+    def report(self, level: str, element: str, reason: str, advice: str = "") -> None:
+        """Adds a finding about an element of the MJCF."""
         self.findings.append(Finding(level, Where(self.file, 0, element), reason, advice))
 
-    def refuse(self, element: str, reason: str, advice: str) -> ModelError:
+    def make_error(self, element: str, reason: str, advice: str) -> ModelError:
+        """Returns the error for an element that cannot be converted."""
         return ModelError(f"{Where(self.file, 0, element)}: {reason}; {advice}")
 
-    def listed(self, joints: Iterable[int]) -> str:
+    def list_joints(self, joints: Iterable[int]) -> str:
+        """Returns the names of the first joints, and the number of the others."""
         names = [self.joints[j].name for j in joints]
-        return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+        return ", ".join(names[:MAX_LISTED_NAMES]) + (
+            f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+        )
 
     # -- joints ----------------------------------------------------------------------------------------------
-    def judge_joints(self) -> None:
-        """Refuse what has no coordinates in a URDF, report what has no counterpart."""
+    def check_joints(self) -> None:
+        """Rejects ball joints; reports springs, nonlinear damping, and joint dynamics of a floating base."""
         m = self.model
         balls = [j for j in self.joints if m.jnt_type[j] == self.kinds.mjJNT_BALL]
         if balls:
-            raise self.refuse(
+            raise self.make_error(
                 f'<joint name="{self.joints[balls[0]].name}">',
-                f"{len(balls)} ball joints ({self.listed(balls)}), which are not modelled",
+                f"{len(balls)} ball joints ({self.list_joints(balls)}), which are not modelled",
                 "replace each by three hinges",
             )
-        stiffer = getattr(m, "jnt_stiffnesspoly", np.zeros(m.njnt))
-        springs = [j for j in self.joints if m.jnt_stiffness[j] or np.any(stiffer[j])]
+        stiffness_coefficients = getattr(m, "jnt_stiffnesspoly", np.zeros(m.njnt))
+        springs = [j for j in self.joints if m.jnt_stiffness[j] or np.any(stiffness_coefficients[j])]
         if springs:
-            reason = f"springs of {len(springs)} joints ({self.listed(springs)}) are not modelled; left out"
-            self.find("warning", f'<joint name="{self.joints[springs[0]].name}">', reason)
+            reason = f"springs of {len(springs)} joints ({self.list_joints(springs)}) are not modelled; left out"
+            self.report("warning", f'<joint name="{self.joints[springs[0]].name}">', reason)
         for j in self.joints:
-            at = int(m.jnt_dofadr[j])
+            dof = int(m.jnt_dofadr[j])
             if m.jnt_type[j] != self.kinds.mjJNT_FREE:
                 continue
-            own = {k: float(getattr(m, f"dof_{k}")[at]) for k in ("armature", "damping", "frictionloss")}
-            if any(own.values()):
-                given = ", ".join(f"{k}={value:g}" for k, value in own.items() if value)
-                self.find("warning", f'<joint name="{self.joints[j].name}">', f"{given} of a free joint; left out")
-        bent = getattr(m, "dof_dampingpoly", np.zeros(m.nv))
-        curved = [j for j in self.joints if np.any(bent[m.jnt_dofadr[j]])]
-        if curved:
-            reason = f"damping that is not linear, of {self.listed(curved)}; its linear part counts"
-            self.find("warning", f'<joint name="{self.joints[curved[0]].name}">', reason)
+            dynamics = {k: float(getattr(m, f"dof_{k}")[dof]) for k in ("armature", "damping", "frictionloss")}
+            if any(dynamics.values()):
+                given = ", ".join(f"{k}={value:g}" for k, value in dynamics.items() if value)
+                self.report("warning", f'<joint name="{self.joints[j].name}">', f"{given} of a free joint; left out")
+        damping_coefficients = getattr(m, "dof_dampingpoly", np.zeros(m.nv))
+        nonlinear_joints = [j for j in self.joints if np.any(damping_coefficients[m.jnt_dofadr[j]])]
+        if nonlinear_joints:
+            reason = f"damping that is not linear, of {self.list_joints(nonlinear_joints)}; its linear part counts"
+            self.report("warning", f'<joint name="{self.joints[nonlinear_joints[0]].name}">', reason)
 
-    def couplings(self) -> None:
-        """Joints that linear equality constraints tie to others mimic them."""
+    def read_couplings(self) -> None:
+        """Converts linear equality constraints between two joints to mimic joints."""
         m, kinds = self.model, self.mujoco.mjtEq
         for e in range(m.neq):
             if m.eq_type[e] != kinds.mjEQ_JOINT or int(m.eq_obj1id[e]) not in self.joints or not m.eq_active0[e]:
@@ -212,119 +250,127 @@ class _Writer:
             data = [float(x) for x in m.eq_data[e][:5]]
             element = f'<equality><joint joint1="{self.joints[follower].name}">'
             if leader < 0:
-                self.find("warning", element, "holds the joint where it is; left out", "remove the joint")
+                self.report("warning", element, "holds the joint where it is; left out", "remove the joint")
             elif any(data[2:]) or self.joints[follower].mimic is not None or leader not in self.joints:
                 reason = "a coupling that is not linear, a second one of this joint, or to another robot's; left out"
-                self.find("warning", element, reason)
+                self.report("warning", element, reason)
             elif data[1] != 0.0:
                 zero = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (follower, leader)]
                 self.joints[follower].mimic = leader, data[1], zero[0] + data[0] - data[1] * zero[1]
 
-    def free_of(self, joint: int) -> tuple[int, float]:
-        """The joint whose coordinate moves this one, and how many times as fast this one moves."""
-        rate, seen = 1.0, set[int]()
-        while (mimic := self.joints[joint].mimic) is not None and joint not in seen:
-            seen.add(joint)
+    def find_independent_joint(self, joint: int) -> tuple[int, float]:
+        """Returns the independent joint that a joint follows (itself if independent), and the ratio of their rates."""
+        rate, visited = 1.0, set[int]()
+        while (mimic := self.joints[joint].mimic) is not None and joint not in visited:
+            visited.add(joint)
             joint, rate = mimic[0], rate * mimic[1]
         return joint, rate
 
-    # -- what acts on joints ---------------------------------------------------------------------------------
-    def driven(self, actuator: int) -> list[int]:
-        """The joints that an actuator turns: one, or those of its fixed tendon."""
+    # -- actuators, tendons and joint dynamics --------------------------------------------------------------
+    def actuated_joints(self, actuator: int) -> list[int]:
+        """Returns the joints that an actuator drives: one, those of a fixed tendon, or none for other transmissions."""
         m, kinds = self.model, self.mujoco.mjtTrn
         target = int(m.actuator_trnid[actuator][0])
-        if _one_of(m.actuator_trntype[actuator], kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
+        if _is_one_of(m.actuator_trntype[actuator], kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
             return [target]
-        return list(self.wrapped(target)) if m.actuator_trntype[actuator] == kinds.mjTRN_TENDON else []
+        return list(self.tendon_joints(target)) if m.actuator_trntype[actuator] == kinds.mjTRN_TENDON else []
 
-    def wrapped(self, tendon: int) -> dict[int, float]:
-        """The joints of a fixed tendon, and their coefficients; none of a spatial one."""
+    def tendon_joints(self, tendon: int) -> dict[int, float]:
+        """Returns the coefficient of each joint of a fixed tendon; empty for a spatial tendon."""
         m = self.model
-        at, count = int(m.tendon_adr[tendon]), int(m.tendon_num[tendon])
-        parts = range(at, at + count)
-        if any(m.wrap_type[i] != self.mujoco.mjtWrap.mjWRAP_JOINT for i in parts):
+        first, count = int(m.tendon_adr[tendon]), int(m.tendon_num[tendon])
+        wraps = range(first, first + count)
+        if any(m.wrap_type[i] != self.mujoco.mjtWrap.mjWRAP_JOINT for i in wraps):
             return {}
-        return {int(m.wrap_objid[i]): float(m.wrap_prm[i]) for i in parts}
+        return {int(m.wrap_objid[i]): float(m.wrap_prm[i]) for i in wraps}
 
-    def strength(self, actuator: int, element: str) -> float:
-        """Largest force of an actuator before its gear, the same both ways; infinite without a limit."""
+    def max_actuator_force(self, actuator: int, element: str) -> float:
+        """Returns the symmetric force limit of an actuator before its gear [N m or N]; inf without a limit."""
         m = self.model
         low, high = -math.inf, math.inf
         if m.actuator_ctrllimited[actuator] and m.actuator_biastype[actuator] == self.mujoco.mjtBias.mjBIAS_NONE:
             if m.actuator_gaintype[actuator] == self.mujoco.mjtGain.mjGAIN_FIXED:
                 gain = float(m.actuator_gainprm[actuator][0])
                 dynamics = self.mujoco.mjtDyn
-                if _one_of(m.actuator_dyntype[actuator], dynamics.mjDYN_NONE, dynamics.mjDYN_FILTER):
+                if _is_one_of(m.actuator_dyntype[actuator], dynamics.mjDYN_NONE, dynamics.mjDYN_FILTER):
                     low, high = sorted(gain * float(x) for x in m.actuator_ctrlrange[actuator])
         if m.actuator_forcelimited[actuator]:
             low = max(low, float(m.actuator_forcerange[actuator][0]))
             high = min(high, float(m.actuator_forcerange[actuator][1]))
-        return self.magnitude(low, high, element)
+        return self.symmetric_limit(low, high, element)
 
-    def magnitude(self, low: float, high: float, element: str) -> float:
-        """One limit for both directions: the smaller one, or the larger where the other is 0."""
+    def symmetric_limit(self, low: float, high: float, element: str) -> float:
+        """Returns the smaller magnitude of two limits, or the larger one if the smaller is 0; reports a difference."""
         sizes = sorted((abs(low), abs(high)))
         if sizes[1] - sizes[0] > 1e-9 * sizes[0] and not math.isinf(sizes[0]):
             chosen = sizes[0] or sizes[1]
-            self.find("warning", element, f"forces from {low:g} to {high:g}; {chosen:g} is taken for both directions")
+            self.report("warning", element, f"forces from {low:g} to {high:g}; {chosen:g} is taken for both directions")
             return chosen
         return sizes[0]
 
-    def actuators(self) -> None:
-        """Effort limits of the joints; without an actuator in the file, joints are driven without a limit."""
+    def read_actuators(self) -> None:
+        """Computes the effort limits of the joints from their actuators; they are infinite without any actuator."""
         m, kinds = self.model, self.mujoco.mjtTrn
-        others: list[str] = []
+        omitted: list[str] = []
         count = 0
         for i in range(m.nu):
             name = m.actuator(i).name or f"actuator_{i}"
             element = f'<actuator name="{name}">'
             gear = float(m.actuator_gear[i][0])
-            drives = [j for j in self.driven(i) if j in self.joints]
-            if not drives or any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in drives):
-                others.append(name)
+            driven = [j for j in self.actuated_joints(i) if j in self.joints]
+            if not driven or any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in driven):
+                omitted.append(name)
                 continue
             count += 1
-            target, rate = self.free_of(drives[0])
+            target, rate = self.find_independent_joint(driven[0])
             if m.actuator_trntype[i] == kinds.mjTRN_TENDON:
                 tendon = int(m.actuator_trnid[i][0])
-                parts = [(*self.free_of(j), c) for j, c in self.wrapped(tendon).items() if j in self.joints]
-                if {part[0] for part in parts} != {target}:
-                    raise self.refuse(
+                terms = [
+                    (*self.find_independent_joint(j), c)
+                    for j, c in self.tendon_joints(tendon).items()
+                    if j in self.joints
+                ]
+                if {term[0] for term in terms} != {target}:
+                    raise self.make_error(
                         f'<fixed name="{m.tendon(tendon).name}">',
                         f"a tendon, pulled by actuator {name!r}, moves joints that are independent "
-                        f"({self.listed(drives)}), and tendons are not modelled",
+                        f"({self.list_joints(driven)}), and tendons are not modelled",
                         "drive the joints themselves, or couple them by <equality>",
                     )
-                rate = sum(one_rate * coefficient for _, one_rate, coefficient in parts)
+                rate = sum(one_rate * coefficient for _, one_rate, coefficient in terms)
             data = self.joints[target]
             if gear * rate != 0.0:
-                data.effort += abs(gear * rate) * self.strength(i, element)
+                data.effort += abs(gear * rate) * self.max_actuator_force(i, element)
             data.armature += gear**2 * rate**2 * float(getattr(m, "actuator_armature", np.zeros(m.nu))[i])
             data.damping += gear**2 * rate**2 * float(np.ravel(getattr(m, "actuator_damping", np.zeros(m.nu))[i])[0])
-        if others:
-            names = ", ".join(others[:LISTED]) + (f" and {len(others) - LISTED} more" if len(others) > LISTED else "")
-            self.find("warning", "<actuator>", f"{names}: actuators that turn no joint of the robot; left out")
+        if omitted:
+            names = ", ".join(omitted[:MAX_LISTED_NAMES]) + (
+                f" and {len(omitted) - MAX_LISTED_NAMES} more" if len(omitted) > MAX_LISTED_NAMES else ""
+            )
+            self.report("warning", "<actuator>", f"{names}: actuators that drive no joint of the robot; left out")
         for j, data in self.joints.items():
             if not count:
                 data.effort = math.inf
             if m.jnt_actfrclimited[j]:
                 low, high = (float(x) for x in m.jnt_actfrcrange[j])
-                data.effort = min(data.effort, self.magnitude(low, high, f'<joint name="{data.name}">'))
+                data.effort = min(data.effort, self.symmetric_limit(low, high, f'<joint name="{data.name}">'))
 
-    def tendons(self) -> None:
-        """Refuse tendons that pull, brake or limit joints of the robot."""
+    def reject_tendons(self) -> None:
+        """Rejects tendons that exert forces on joints of the robot or limit them."""
         m, kinds = self.model, self.mujoco.mjtEq
-        tied = {int(m.eq_obj1id[e]) for e in range(m.neq) if m.eq_type[e] == kinds.mjEQ_TENDON and m.eq_active0[e]}
-        pulled = {
+        constrained_tendons = {
+            int(m.eq_obj1id[e]) for e in range(m.neq) if m.eq_type[e] == kinds.mjEQ_TENDON and m.eq_active0[e]
+        }
+        actuated_tendons = {
             int(m.actuator_trnid[i][0]) for i in range(m.nu) if m.actuator_trntype[i] == self.mujoco.mjtTrn.mjTRN_TENDON
         }
         for t in range(m.ntendon):
-            joints = self.wrapped(t)
+            joints = self.tendon_joints(t)
             if joints and not set(joints) & set(self.joints):
                 continue
-            does = [
-                word
-                for word, attribute in (
+            effects = [
+                effect
+                for effect, attribute in (
                     ("a spring", "stiffness"),
                     ("damping", "damping"),
                     ("friction", "frictionloss"),
@@ -333,254 +379,295 @@ class _Writer:
                 )
                 if np.any(getattr(m, f"tendon_{attribute}", np.zeros(m.ntendon))[t])
             ]
-            does += ["an equality constraint"] if t in tied else []
-            does += ["an actuator"] if t in pulled and not joints else []
-            if does:
-                raise self.refuse(
+            effects += ["an equality constraint"] if t in constrained_tendons else []
+            effects += ["an actuator"] if t in actuated_tendons and not joints else []
+            if effects:
+                raise self.make_error(
                     f'<tendon name="{m.tendon(t).name}">',
-                    f"a tendon with {', '.join(does)}, and tendons are not modelled",
+                    f"a tendon with {', '.join(effects)}, and tendons are not modelled",
                     "remove it, or replace it by actuators of joints and by <equality><joint .../>",
                 )
 
-    def losses(self) -> None:
-        """Damping and rotor inertia of the joints themselves."""
+    def read_losses(self) -> None:
+        """Adds the damping and armature of the joints to those of their actuators."""
         m = self.model
         for j, data in self.joints.items():
-            at = int(m.jnt_dofadr[j])
-            data.damping += float(m.dof_damping[at])
-            data.armature += float(m.dof_armature[at])
+            dof = int(m.jnt_dofadr[j])
+            data.damping += float(m.dof_damping[dof])
+            data.armature += float(m.dof_armature[dof])
 
     # -- bodies ----------------------------------------------------------------------------------------------
-    def body(self, root: Element, b: int, links: _Names, joint_names: _Names) -> None:
-        """The link of a body, and the chain of its joints above: one frame each at the joint's anchor."""
+    def write_body(self, root: Element, b: int, links: _UniqueNames, joint_names: _UniqueNames) -> None:
+        """Writes the link of body b and its joints; several joints become a chain of links at the joint anchors."""
         m = self.model
         name, parent = self.links[b], self.links[int(m.body_parentid[b])]
-        placement = _pose(m.body_pos[b], m.body_quat[b])
+        placement = _make_pose(m.body_pos[b], m.body_quat[b])
         first, count = int(m.body_jntadr[b]), int(m.body_jntnum[b])
         joints = list(range(first, first + count))
         link = SubElement(root, "link", name=name)
-        self.inertial(link, b)
-        self.shapes(link, b)
+        self.write_inertial(link, b)
+        self.write_shapes(link, b)
         if not joints:
-            _joint(root, joint_names.new(f"{name}_fixed", ""), "fixed", parent, name, placement)
+            _add_joint(root, joint_names.make_unique(f"{name}_fixed", ""), "fixed", parent, name, placement)
             return
         if m.jnt_type[first] == self.kinds.mjJNT_FREE:
-            _joint(root, self.joints[first].name, "floating", parent, name, placement)
+            _add_joint(root, self.joints[first].name, "floating", parent, name, placement)
             return
         for j in joints:
             anchor = Pose.of(np.eye(3), m.jnt_pos[j])
             last = j == joints[-1] and not np.any(m.jnt_pos[j])
-            child = name if last else links.new(f"{name}_{self.joints[j].name}_link", "")
+            child = name if last else links.make_unique(f"{name}_{self.joints[j].name}_link", "")
             if not last:
                 SubElement(root, "link", name=child)
-            self.moving(root, j, parent, child, placement @ anchor)
+            self.write_joint(root, j, parent, child, placement @ anchor)
             parent, placement = child, anchor.inverse()
         if parent != name:
-            _joint(root, joint_names.new(f"{name}_fixed", ""), "fixed", parent, name, placement)
+            _add_joint(root, joint_names.make_unique(f"{name}_fixed", ""), "fixed", parent, name, placement)
 
-    def moving(self, root: Element, j: int, parent: str, child: str, placement: Pose) -> None:
-        """A hinge or slide."""
+    def write_joint(self, root: Element, j: int, parent: str, child: str, placement: Pose) -> None:
+        """Writes hinge or slide joint j.
+
+        Args:
+            root: root element of the URDF.
+            j: index of the joint.
+            parent: name of the parent link.
+            child: name of the child link.
+            placement: placement of the child in the parent at ``qpos0``.
+        """
         m, data = self.model, self.joints[j]
         axis, zero = np.array(m.jnt_axis[j]), float(m.qpos0[m.jnt_qposadr[j]])
         limited = bool(m.jnt_limited[j])
         low, high = (float(x) for x in m.jnt_range[j]) if limited else (-UNLIMITED, UNLIMITED)
         if m.jnt_type[j] == self.kinds.mjJNT_SLIDE:
-            kind, before = "prismatic", Pose.of(np.eye(3), -zero * axis)
+            kind, zero_offset = "prismatic", Pose.of(np.eye(3), -zero * axis)
         else:
             kind = "revolute" if limited else "continuous"
-            before = Pose.of(_about(axis, -zero), np.zeros(3))
-        joint = _joint(root, data.name, kind, parent, child, placement @ before if zero else placement)
-        SubElement(joint, "axis", xyz=_words(axis))
-        effort = _word(data.effort if math.isfinite(data.effort) else UNLIMITED)
-        SubElement(joint, "limit", lower=_word(low), upper=_word(high), effort=effort, velocity=_word(UNLIMITED))
+            zero_offset = Pose.of(_rotation_about_axis(axis, -zero), np.zeros(3))
+        joint = _add_joint(root, data.name, kind, parent, child, placement @ zero_offset if zero else placement)
+        SubElement(joint, "axis", xyz=_format_numbers(axis))
+        effort = _format_number(data.effort if math.isfinite(data.effort) else UNLIMITED)
+        SubElement(
+            joint,
+            "limit",
+            lower=_format_number(low),
+            upper=_format_number(high),
+            effort=effort,
+            velocity=_format_number(UNLIMITED),
+        )
         friction = float(m.dof_frictionloss[m.jnt_dofadr[j]])
         if data.damping or friction or data.armature:
             numbers = {"damping": data.damping, "friction": friction, "armature": data.armature}
-            SubElement(joint, "dynamics", {k: _word(value) for k, value in numbers.items()})
+            SubElement(joint, "dynamics", {k: _format_number(value) for k, value in numbers.items()})
         if data.mimic is not None:
             leader, multiplier, offset = data.mimic
             numbers = {"multiplier": multiplier, "offset": offset}
-            words = {k: _word(value) for k, value in numbers.items()}
+            words = {k: _format_number(value) for k, value in numbers.items()}
             SubElement(joint, "mimic", {"joint": self.joints[leader].name} | words)
 
-    def inertial(self, link: Element, b: int) -> None:
+    def write_inertial(self, link: Element, b: int) -> None:
+        """Writes mass, center of mass and inertia of body b; nothing for a body without mass and inertia."""
         m = self.model
         mass, moments = float(m.body_mass[b]), np.array(m.body_inertia[b])
         if mass == 0.0 and not moments.any():
             return
-        R = _rotation(m.body_iquat[b])
-        about = (R * moments) @ R.T
+        R = _rotation_from_quaternion(m.body_iquat[b])
+        inertia = (R * moments) @ R.T  # about the center of mass, in the axes of the body
         element = SubElement(link, "inertial")
-        SubElement(element, "origin", xyz=_words(m.body_ipos[b]))
-        SubElement(element, "mass", value=_word(mass))
+        SubElement(element, "origin", xyz=_format_numbers(m.body_ipos[b]))
+        SubElement(element, "mass", value=_format_number(mass))
         entries = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-        tensor = 0.5 * (about + about.T)
-        SubElement(element, "inertia", {k: _word(tensor[at]) for k, at in entries.items()})
+        symmetric = 0.5 * (inertia + inertia.T)
+        SubElement(element, "inertia", {k: _format_number(symmetric[index]) for k, index in entries.items()})
 
     # -- shapes ----------------------------------------------------------------------------------------------
-    def shapes(self, link: Element, b: int) -> None:
-        """Geoms that touch are collision shapes, and those that MuJoCo draws are visual ones."""
+    def write_shapes(self, link: Element, b: int) -> None:
+        """Writes the geoms of body b: those that can collide as <collision>, those that MuJoCo draws as <visual>."""
         m = self.model
-        at, count = int(m.body_geomadr[b]), int(m.body_geomnum[b])
+        first, count = int(m.body_geomadr[b]), int(m.body_geomnum[b])
         pairs = {int(g) for p in range(m.npair) for g in (m.pair_geom1[p], m.pair_geom2[p])}
-        for g in range(at, at + count):
-            touches = bool(m.geom_contype[g] or m.geom_conaffinity[g]) or g in pairs
-            drawn = int(m.geom_group[g]) < DRAWN_GROUPS
-            for tag, wanted in (("visual", drawn), ("collision", touches)):
-                if wanted:
-                    self.shape(link, tag, g)
+        for g in range(first, first + count):
+            can_collide = bool(m.geom_contype[g] or m.geom_conaffinity[g]) or g in pairs
+            is_drawn = int(m.geom_group[g]) < N_DRAWN_GROUPS
+            for tag, is_needed in (("visual", is_drawn), ("collision", can_collide)):
+                if is_needed:
+                    self.write_shape(link, tag, g)
 
-    def shape(self, link: Element, tag: str, g: int) -> None:
+    def write_shape(self, link: Element, tag: str, g: int) -> None:
+        """Writes geom g as the shape of a <visual> or <collision>; reports a shape that a URDF cannot have."""
         m, kinds = self.model, self.mujoco.mjtGeom
         size = [float(x) for x in m.geom_size[g]]
-        placement = _pose(m.geom_pos[g], m.geom_quat[g])
+        placement = _make_pose(m.geom_pos[g], m.geom_quat[g])
         kind = m.geom_type[g]
         shape: tuple[str, dict[str, str]]
         if kind == kinds.mjGEOM_SPHERE or (kind == kinds.mjGEOM_ELLIPSOID and size[0] == size[1] == size[2]):
-            shape = "sphere", {"radius": _word(size[0])}
+            shape = "sphere", {"radius": _format_number(size[0])}
         elif kind == kinds.mjGEOM_BOX:
-            shape = "box", {"size": _words([2.0 * x for x in size])}
-        elif _one_of(kind, kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER):
+            shape = "box", {"size": _format_numbers([2.0 * x for x in size])}
+        elif _is_one_of(kind, kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER):
             name = "capsule" if kind == kinds.mjGEOM_CAPSULE else "cylinder"
-            shape = name, {"radius": _word(size[0]), "length": _word(2.0 * size[1])}
-        elif _one_of(kind, kinds.mjGEOM_MESH, kinds.mjGEOM_SDF):
-            found = self.mesh(int(m.geom_dataid[g]))
-            if found is None:
-                self.lost(tag, g, "a mesh without a file, or one that is turned and then stretched")
+            shape = name, {"radius": _format_number(size[0]), "length": _format_number(2.0 * size[1])}
+        elif _is_one_of(kind, kinds.mjGEOM_MESH, kinds.mjGEOM_SDF):
+            converted = self.convert_mesh(int(m.geom_dataid[g]))
+            if converted is None:
+                self.report_omitted_shape(
+                    tag, g, "a mesh without a file, or with both a rotation and a scale that differs between the axes"
+                )
                 return
-            shape, own = found
-            placement = placement @ own
+            shape, file_placement = converted
+            placement = placement @ file_placement
         else:
-            self.lost(tag, g, "a shape that URDF does not have (ellipsoid, plane or height field)")
+            self.report_omitted_shape(tag, g, "a shape that URDF does not have (ellipsoid, plane or height field)")
             return
         element = SubElement(link, tag)
-        _origin(element, placement)
+        _add_origin(element, placement)
         SubElement(SubElement(element, "geometry"), shape[0], shape[1])
         if tag == "visual":
             material = int(m.geom_matid[g])
             rgba = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
             name = m.mat(material).name if material >= 0 else ""
-            SubElement(SubElement(element, "material", name=name), "color", rgba=_words(rgba))
+            SubElement(SubElement(element, "material", name=name), "color", rgba=_format_numbers(rgba))
 
-    def lost(self, tag: str, g: int, what: str) -> None:
+    def report_omitted_shape(self, tag: str, g: int, shape: str) -> None:
+        """Reports that geom g is left out; `shape` describes it."""
         name = self.model.geom(g).name or self.links[int(self.model.geom_bodyid[g])]
-        place = Where(self.file, 0, f'<geom name="{name}">')
-        self.findings.append(Finding("warning", place, f"{tag}: {what}; left out", cosmetic=tag == "visual"))
+        where = Where(self.file, 0, f'<geom name="{name}">')
+        self.findings.append(Finding("warning", where, f"{tag}: {shape}; left out", cosmetic=tag == "visual"))
 
-    def mesh(self, number: int) -> tuple[tuple[str, dict[str, str]], Pose] | None:
-        """A mesh, and the pose of its file's frame in MuJoCo's, whose origin is the centre of the mesh."""
+    def convert_mesh(self, number: int) -> tuple[tuple[str, dict[str, str]], Pose] | None:
+        """Returns tag and attributes of a mesh, and the pose of its file's frame in the geom frame of MuJoCo.
+
+        MuJoCo moves the origin of a mesh to its center of mass and aligns its axes with those of its inertia.
+        Returns None for a mesh without a file, or with a rotation and a scale that differs between the axes.
+        """
         m = self.model
         file = self.meshes.get(m.mesh(number).name)
         if file is None:
             return None
-        turn = _rotation(file.origin[1])
+        R_origin = _rotation_from_quaternion(file.origin[1])
         x, y, z = file.scale
-        if not (x == y == z or np.array_equal(turn, np.eye(3))):
+        if not (x == y == z or np.array_equal(R_origin, np.eye(3))):
             return None
-        inner = Pose.of(turn.T, -np.array(file.scale) * (turn.T @ np.array(file.origin[0])))
-        centred = _pose(m.mesh_pos[number], m.mesh_quat[number]).inverse()
-        return ("mesh", {"filename": file.uri, "scale": _words(file.scale)}), centred @ inner
+        origin_to_file = Pose.of(R_origin.T, -np.array(file.scale) * (R_origin.T @ np.array(file.origin[0])))
+        file_frame = _make_pose(m.mesh_pos[number], m.mesh_quat[number]).inverse()
+        return ("mesh", {"filename": file.uri, "scale": _format_numbers(file.scale)}), file_frame @ origin_to_file
 
     # -- loops -----------------------------------------------------------------------------------------------
-    def loops(self, root: Element, inside: set[int]) -> None:
-        """Connect and weld constraints close loops."""
+    def write_loops(self, root: Element, robot_bodies: set[int]) -> None:
+        """Writes connect and weld constraints as loop closures; reports those to the world or to other bodies."""
         m, kinds = self.model, self.mujoco.mjtEq
-        names = _Names()
+        names = _UniqueNames()
         for e in range(m.neq):
-            if not _one_of(m.eq_type[e], kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
+            if not _is_one_of(m.eq_type[e], kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
                 continue
             kind = "spherical" if m.eq_type[e] == kinds.mjEQ_CONNECT else "fixed"
             name = m.equality(e).name
             one, two, data = int(m.eq_obj1id[e]), int(m.eq_obj2id[e]), np.array(m.eq_data[e])
             if m.eq_objtype[e] == self.mujoco.mjtObj.mjOBJ_SITE:
-                ends = [(int(m.site_bodyid[s]), _pose(m.site_pos[s], m.site_quat[s])) for s in (one, two)]
+                ends = [(int(m.site_bodyid[s]), _make_pose(m.site_pos[s], m.site_quat[s])) for s in (one, two)]
             elif kind == "spherical":
                 ends = [(one, Pose.of(np.eye(3), data[:3])), (two, Pose.of(np.eye(3), data[3:6]))]
             else:
-                ends = [(one, _pose(data[3:6], data[6:10])), (two, Pose.of(np.eye(3), data[:3]))]
+                ends = [(one, _make_pose(data[3:6], data[6:10])), (two, Pose.of(np.eye(3), data[:3]))]
             element = f'<equality name="{name}">'
             bodies = {end[0] for end in ends}
-            if not m.eq_active0[e] or not bodies & inside:
+            if not m.eq_active0[e] or not bodies & robot_bodies:
                 continue
-            if not bodies <= inside:
+            if not bodies <= robot_bodies:
                 reason = "closes a loop with the world or with a body that is not part of the robot; left out"
-                self.find("warning", element, reason)
+                self.report("warning", element, reason)
                 continue
-            loop = SubElement(root, "loop_joint", name=names.new(name, f"loop_{e}"), type=kind)
+            loop = SubElement(root, "loop_joint", name=names.make_unique(name, f"loop_{e}"), type=kind)
             for tag, (b, placement) in zip(("link1", "link2"), ends, strict=True):
-                _placed(SubElement(loop, tag, link=self.links[b]), placement)
+                _set_placement(SubElement(loop, tag, link=self.links[b]), placement)
 
-    # -- what remains ----------------------------------------------------------------------------------------
-    def judge_options(self) -> None:
+    # -- options and keyframe ----------------------------------------------------------------------------------------
+    def check_options(self) -> None:
+        """Reports another gravity than that of this package, and gravity compensation."""
         m = self.model
         disabled = int(m.opt.disableflags) & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
         gravity = np.zeros(3) if disabled else np.array(m.opt.gravity)
         if np.abs(gravity - GRAVITY).max() > GRAVITY_TOLERANCE:
-            self.find("warning", "<option>", f"gravity={_words(gravity)} is not used; here it is 9.81 downwards")
-        if held := [b for b in self.bodies if m.body_gravcomp[b]]:
-            reason = f"gravity compensation of {len(held)} bodies ({self.links[held[0]]}, ...) is left out"
-            self.find("warning", f'<body name="{self.links[held[0]]}">', reason, "add the torque in the controller")
+            self.report(
+                "warning", "<option>", f"gravity={_format_numbers(gravity)} is not used; here it is 9.81 downwards"
+            )
+        if compensated := [b for b in self.bodies if m.body_gravcomp[b]]:
+            reason = (
+                f"gravity compensation of {len(compensated)} bodies ({self.links[compensated[0]]}, ...) is left out"
+            )
+            self.report(
+                "warning", f'<body name="{self.links[compensated[0]]}">', reason, "add the torque in the controller"
+            )
 
-    def home(self) -> HomePose | None:
-        """The keyframe of this name."""
+    def read_home(self) -> HomePose | None:
+        """Returns the keyframe "home"; None if there is none."""
         m = self.model
-        keys = [k for k in range(m.nkey) if m.key(k).name == HOME]
+        keys = [k for k in range(m.nkey) if m.key(k).name == HOME_KEYFRAME]
         if not keys:
             return None
         qpos = np.array(m.key_qpos[keys[0]])
         joints, position, orientation = {}, None, None
         for j, data in self.joints.items():
-            at = int(m.jnt_qposadr[j])
+            start = int(m.jnt_qposadr[j])
             if m.jnt_type[j] == self.kinds.mjJNT_FREE:
-                position, orientation = qpos[at : at + 3], _rotation(qpos[at + 3 : at + 7])
+                position, orientation = qpos[start : start + 3], _rotation_from_quaternion(qpos[start + 3 : start + 7])
             else:
-                joints[data.name] = float(qpos[at])
+                joints[data.name] = float(qpos[start])
         return HomePose(joints, position, orientation)
 
 
-def _one_of(value: object, *kinds: object) -> bool:
-    """Whether a number is that of one of MuJoCo's constants, which do not equal it from their side."""
+def _is_one_of(value: object, *kinds: object) -> bool:
+    """Returns whether a number equals one of MuJoCo's enumerators (``enumerator == number`` would be false)."""
     return any(value == kind for kind in kinds)
 
 
 def _robot_name(model: Any, file: str) -> str:
-    """The model's name, or the file's where it has none."""
+    """Returns the name of the model, or of the file if the model has none."""
     name = bytes(model.names).split(b"\0", 1)[0].decode(errors="replace")
-    return name if name and name != UNNAMED else file.removeprefix("<").rstrip(">").removesuffix(".xml") or "robot"
+    return (
+        name
+        if name and name != DEFAULT_MODEL_NAME
+        else file.removeprefix("<").rstrip(">").removesuffix(".xml") or "robot"
+    )
 
 
-def _joint(root: Element, name: str, kind: str, parent: str, child: str, placement: Pose) -> Element:
+def _add_joint(root: Element, name: str, kind: str, parent: str, child: str, placement: Pose) -> Element:
+    """Adds a joint with its origin, parent and child."""
     joint = SubElement(root, "joint", name=name, type=kind)
-    _origin(joint, placement)
+    _add_origin(joint, placement)
     SubElement(joint, "parent", link=parent)
     SubElement(joint, "child", link=child)
     return joint
 
 
-def _origin(element: Element, placement: Pose) -> None:
+def _add_origin(element: Element, placement: Pose) -> None:
+    """Adds an <origin>, unless the placement is the identity."""
     if placement.translation.any() or not np.array_equal(placement.rotation, np.eye(3)):
-        _placed(SubElement(element, "origin"), placement)
+        _set_placement(SubElement(element, "origin"), placement)
 
 
-def _placed(element: Element, placement: Pose) -> None:
-    element.set("xyz", _words(placement.translation))
-    element.set("rpy", _words(rpy_from_rotation(placement.rotation)))
+def _set_placement(element: Element, placement: Pose) -> None:
+    """Sets the attributes xyz and rpy."""
+    element.set("xyz", _format_numbers(placement.translation))
+    element.set("rpy", _format_numbers(rpy_from_rotation(placement.rotation)))
 
 
-def _word(number: float) -> str:
+def _format_number(number: float) -> str:
+    """Returns a number with all digits; -0 as 0."""
     return repr(float(number) + 0.0)
 
 
-def _words(numbers: Iterable[float]) -> str:
-    return " ".join(map(_word, numbers))
+def _format_numbers(numbers: Iterable[float]) -> str:
+    """Returns numbers with all digits, separated by blanks."""
+    return " ".join(map(_format_number, numbers))
 
 
-def _pose(position: object, quaternion: object) -> Pose:
-    return Pose.of(_rotation(quaternion), position)
+def _make_pose(position: object, quaternion: object) -> Pose:
+    """Returns the pose with a position [m] and a quaternion (w, x, y, z)."""
+    return Pose.of(_rotation_from_quaternion(quaternion), position)
 
 
-def _rotation(quaternion: object) -> Array:
-    """(3, 3) of a quaternion, scalar first, of any length."""
+def _rotation_from_quaternion(quaternion: object) -> Array:
+    """Returns the rotation matrix (3, 3) of a quaternion (w, x, y, z) of any norm but zero."""
     w, x, y, z = np.asarray(quaternion, dtype=np.float64) / np.linalg.norm(np.asarray(quaternion, dtype=np.float64))
     return np.array(
         [
@@ -591,16 +678,16 @@ def _rotation(quaternion: object) -> Array:
     )
 
 
-def _about(axis: Array, angle: float) -> Array:
-    """(3, 3) rotation by an angle [rad] about a unit axis."""
-    return _rotation((math.cos(0.5 * angle), *(math.sin(0.5 * angle) * axis)))
+def _rotation_about_axis(axis: Array, angle: float) -> Array:
+    """Returns the matrix (3, 3) of the rotation by an angle [rad] about a unit axis."""
+    return _rotation_from_quaternion((math.cos(0.5 * angle), *(math.sin(0.5 * angle) * axis)))
 
 
 def rpy_from_rotation(R: Array) -> tuple[float, float, float]:
-    """Roll, pitch and yaw [rad] of a rotation matrix (3, 3), as exact at a pitch of 90 degrees as elsewhere."""
+    """Returns roll, pitch and yaw [rad] of a rotation matrix (3, 3), accurate also near a pitch of 90 degrees."""
     pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
     yaw = math.atan2(R[1, 0], R[0, 0])
-    # Roll is what is left when yaw is taken out: whatever yaw rounding makes of it near 90 degrees, both fit together.
+    # Roll is computed from Rz(-yaw) R: near a pitch of 90 degrees rounding determines yaw, and roll matches it.
     c, s = math.cos(yaw), math.sin(yaw)
     roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
     return roll, pitch, yaw
