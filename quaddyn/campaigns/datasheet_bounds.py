@@ -210,7 +210,10 @@ def _small_push(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
 
 
 def at_speed(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
-    """Returns a function that draws runs straight ahead at a speed [m/s]; at least two cycles are evaluated."""
+    """Returns a function of a speed [m/s] and a random generator: the fields of a `Trial` that walks straight ahead.
+
+    At least two gait cycles are evaluated.
+    """
     kind = GAITS[gait]
     starts_as_trot = (
         kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant

@@ -202,7 +202,7 @@ class CompilationUnit:
         return self.entries[0].title
 
     def load_machine_code(self, target: str) -> CachedObject | None:
-        """Returns prebuilt or cached machine code for a target of `PORTABLE`, or None if there is none."""
+        """Returns prebuilt or cached machine code for a processor (a key of `PORTABLE`), or None if there is none."""
         if object_cache.is_as_private(PREBUILT_FOLDER, PACKAGE):
             key = self.source_key(target)
             prebuilt = object_cache.read_object(PREBUILT_FOLDER / f"{key}.bin", key)
@@ -213,7 +213,7 @@ class CompilationUnit:
         return None if cached is None else CachedObject(*_split_object(cached), "cached", object_cache.cache_path(key))
 
     def compile(self, target: str) -> CachedObject:
-        """Compiles the unit for a target of `PORTABLE` and stores the machine code in the cache if there is one."""
+        """Compiles the unit for a processor (a key of `PORTABLE`), and stores the code in the cache if there is one."""
         with _report_compilation(self.title):
             start = time.perf_counter()
             code = self.code(target)
@@ -223,12 +223,12 @@ class CompilationUnit:
         return CachedObject(code, seconds, "compiled", object_cache.cache_path(key))
 
     def code(self, target: str) -> bytes:
-        """Compiles the unit for a target of `PORTABLE` and returns the machine code."""
+        """Compiles the unit for a processor (a key of `PORTABLE`) and returns the machine code."""
         text = self.module_text(contract=target_options().contract)
         return compile_ir(text, PORTABLE[target], optimize=True)
 
     def export_object(self, folder: Path, target: str) -> Path:
-        """Compiles for a target and writes the object to a folder of prebuilt objects; returns the path of the file."""
+        """Compiles for a processor and writes the object into a folder of prebuilt ones; returns its path."""
         key = self.source_key(target)
         object_cache.write_object(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
         return folder / f"{key}.bin"

@@ -225,7 +225,10 @@ class OperandTranslator:
         return Call(signature[1], function, tuple(given))
 
     def entries(self, node: ast.AST, x: Expression) -> tuple[Expression, ...]:
-        """Returns the entries of a small array, row by row; refuses one that would be computed once for each entry."""
+        """Returns the entries of a small array, row by row.
+
+        An array that contains a function call is rejected unless it has a name: each entry would repeat the call.
+        """
         assert isinstance(x.kind, SmallArrayKind)
         if isinstance(x, MakeTuple):
             return x.values

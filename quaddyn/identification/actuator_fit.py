@@ -24,22 +24,22 @@ from ..robot.robot import Robot
 from ..simulation import Actuators
 from ..urdf.tree import Array, FrozenArrays, frozen
 
-#: Speeds below this share of a joint's largest count as rest, where friction may be anything up to Coulomb's.
+#: A joint slower than this fraction of its largest speed counts as at rest: Coulomb friction is then undetermined.
 REST_SPEED_FRACTION = 0.05
-#: Samples of a kind that it takes to say anything.
+#: Minimum number of samples for a fit.
 MIN_SAMPLES = 20
-#: How many standard deviations of the noise a torque is short of what was asked for when it was cut.
+#: A sample is saturated if its torque is smaller than the commanded one by more than this [standard deviations].
 SATURATION_DEVIATIONS = 5.0
-#: Share of the largest torque up to which next to nothing is cut, and how often samples that do not fit are left out.
+#: Fraction of the largest torque up to which torques are assumed not saturated; number of times outliers are removed.
 UNSATURATED_FRACTION, N_OUTLIER_ROUNDS = 0.3, 6
-#: Backlash of fewer standard deviations is none; that of a median is so many times that of a mean.
+#: Backlash below this is rounded to 0 [standard deviations]; standard deviation of a median, divided by that of a mean.
 BACKLASH_DEVIATIONS, MEDIAN_STD_RATIO = 5.0, 1.2533
-#: A delay is not determined where another one explains the torques as well, to within so many standard deviations of
-#: the noise, and differs by more than this share of the range in which delays are looked for.
+#: A delay is not determined if another one fits the torques as well, to within this number of standard deviations of
+#: the noise, and differs by more than this fraction of the largest delay that is searched.
 DELAY_DEVIATIONS, MAX_DELAY_ERROR = 5.0, 0.25
-#: Samples beyond a limit, as a share of those that were cut at it, with which it is none.
+#: A limit is rejected if the samples that exceed it are more than this fraction of those that are saturated at it.
 MAX_EXCEEDING_FRACTION = 0.1
-#: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
+#: Corners of the torque-speed line in one round of the search, and number of rounds, each over a narrower range.
 N_CORNERS, N_REFINEMENTS = 25, 4
 
 
@@ -205,145 +205,168 @@ def fit_actuators(
 
 def _fit_joint(
     dt: float,
-    longest: float,
-    counted: NDArray[np.bool_],
-    asked: Array | None,
+    max_delay: float,
+    valid: NDArray[np.bool_],
+    commanded: Array | None,
     v: Array | None,
-    delivered: Array | None,
-    load: Array | None,
-    play: Array | None,
+    motor_torque: Array | None,
+    joint_torque: Array | None,
+    backlash_offset: Array | None,
 ) -> tuple[float, ...]:
     """Returns the values of `ActuatorFit` for one joint."""
-    assert asked is not None and v is not None
-    if counted.sum() < MIN_SAMPLES:
+    assert commanded is not None and v is not None
+    if valid.sum() < MIN_SAMPLES:
         return (np.nan,) * 8
-    fastest = float(np.abs(v[counted]).max())
-    moving = counted & (np.abs(v) > REST_SPEED_FRACTION * fastest)
+    fastest = float(np.abs(v[valid]).max())
+    moving = valid & (np.abs(v) > REST_SPEED_FRACTION * fastest)
     friction = np.column_stack((v, np.sign(v)))
-    y, losses = (load, friction) if delivered is None else (delivered, friction[:, :0])
+    y, losses = (joint_torque, friction) if motor_torque is None else (motor_torque, friction[:, :0])
     assert y is not None
-    delay, cut, noise, lost = _fit_delay(dt, longest, asked, y, losses, moving if losses.shape[1] else counted)
+    delay, saturated, noise, loss_coefficients = _fit_delay(
+        dt, max_delay, commanded, y, losses, moving if losses.shape[1] else valid
+    )
     viscous = coulomb = backlash = np.nan
-    if load is not None and moving.sum() >= MIN_SAMPLES:
-        if delivered is not None:
-            lost = np.linalg.lstsq(friction[moving], (delivered - load)[moving], rcond=None)[0]
-        viscous, coulomb = max(float(lost[0]), 0.0), max(float(lost[1]), 0.0)
-    motor = y if not len(lost) or delivered is not None else y + friction @ lost
-    effort, corner, no_load = _fit_torque_speed_line(motor, v, cut, counted, noise)
-    if play is not None:
-        pushed = motor if load is None else load
-        # Not of the largest: where teeth meet there are peaks.
-        sure = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(pushed[counted]), 0.95)))
-        forth, back = play[counted & (pushed > sure)], play[counted & (pushed < -sure)]
-        if min(len(forth), len(back)) >= MIN_SAMPLES:
-            backlash = float(np.median(forth) - np.median(back))
-            doubt = BACKLASH_DEVIATIONS * np.hypot(
-                *(MEDIAN_STD_RATIO * part.std() / np.sqrt(len(part)) for part in (forth, back))
+    if joint_torque is not None and moving.sum() >= MIN_SAMPLES:
+        if motor_torque is not None:
+            loss_coefficients = np.linalg.lstsq(friction[moving], (motor_torque - joint_torque)[moving], rcond=None)[0]
+        viscous, coulomb = max(float(loss_coefficients[0]), 0.0), max(float(loss_coefficients[1]), 0.0)
+    motor = y if not len(loss_coefficients) or motor_torque is not None else y + friction @ loss_coefficients
+    effort, corner, no_load = _fit_torque_speed_line(motor, v, saturated, valid, noise)
+    if backlash_offset is not None:
+        push_torque = motor if joint_torque is None else joint_torque
+        # A quantile instead of the maximum: the torque has peaks when teeth collide.
+        min_torque = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(push_torque[valid]), 0.95)))
+        forward_offsets, backward_offsets = (
+            backlash_offset[valid & (push_torque > min_torque)],
+            backlash_offset[valid & (push_torque < -min_torque)],
+        )
+        if min(len(forward_offsets), len(backward_offsets)) >= MIN_SAMPLES:
+            backlash = float(np.median(forward_offsets) - np.median(backward_offsets))
+            uncertainty = BACKLASH_DEVIATIONS * np.hypot(
+                *(
+                    MEDIAN_STD_RATIO * offsets.std() / np.sqrt(len(offsets))
+                    for offsets in (forward_offsets, backward_offsets)
+                )
             )
-            backlash = backlash if backlash > doubt else 0.0
+            backlash = backlash if backlash > uncertainty else 0.0
     return delay, viscous, coulomb, effort, corner, no_load, backlash, noise
 
 
 def _fit_delay(
-    dt: float, longest: float, asked: Array, y: Array, losses: Array, counted: NDArray[np.bool_]
+    dt: float, max_delay: float, commanded: Array, y: Array, losses: Array, valid: NDArray[np.bool_]
 ) -> tuple[float, NDArray[np.bool_], float, Array]:
     """Returns the delay [s], a mask of the saturated samples, the noise, and the friction coefficients.
 
-    Only samples where `counted` is true are used.
+    Only samples where `valid` is true are used.
     """
-    times, steps = dt * np.arange(len(asked)), int(longest / dt)
-    seen = (times >= (steps + 1) * dt) & counted
+    times, steps = dt * np.arange(len(commanded)), int(max_delay / dt)
+    considered = (times >= (steps + 1) * dt) & valid
 
-    def explained(delay: float) -> tuple[float, NDArray[np.bool_], Array, Array]:
-        """Explain the torques by those that were asked for a delay before.
+    def fit_losses(delay: float) -> tuple[float, NDArray[np.bool_], Array, Array]:
+        """Fits the friction coefficients for a given delay.
 
-        Returns the standard deviation of what that leaves where nothing was cut, by the share of these samples; which
-        they are; what it leaves of all; and the losses.
+        Returns:
+            The score of the delay (standard deviation of the residual, divided by the fraction of samples that fit),
+            a mask of the samples that fit (not saturated), the missing torque of all samples, and the coefficients.
         """
-        late = np.interp(times - delay, times, asked)
-        gap, beta = late - y, np.zeros(losses.shape[1])
-        # What is asked for far below the largest torque is hardly ever cut: from there on, what fits is let in.
-        small = seen & (np.abs(late) <= UNSATURATED_FRACTION * np.abs(y[seen]).max(initial=0.0))
-        keep = small if small.sum() >= MIN_SAMPLES else seen
+        delayed = np.interp(times - delay, times, commanded)
+        torque_difference, loss_coefficients = delayed - y, np.zeros(losses.shape[1])
+        # Small commanded torques are rarely saturated; the fit begins with them and then adds all samples that agree.
+        small = considered & (np.abs(delayed) <= UNSATURATED_FRACTION * np.abs(y[considered]).max(initial=0.0))
+        fitting = small if small.sum() >= MIN_SAMPLES else considered
         if losses.shape[1]:
-            beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
-        size = np.inf
+            loss_coefficients = np.linalg.lstsq(losses[fitting], torque_difference[fitting], rcond=None)[0]
+        deviation = np.inf
         for _ in range(N_OUTLIER_ROUNDS):
-            off = gap - losses @ beta
-            if np.isinf(size):
-                size = float(np.quantile(np.abs(off[keep]), 0.3)) / 0.385  # of a normal distribution's
-            keep = seen & (np.abs(off) <= 3.0 * max(size, 1e-12))
-            if keep.sum() < MIN_SAMPLES:
+            residual = torque_difference - losses @ loss_coefficients
+            if np.isinf(deviation):
+                deviation = (
+                    float(np.quantile(np.abs(residual[fitting]), 0.3)) / 0.385
+                )  # quantile of a normal distribution
+            fitting = considered & (np.abs(residual) <= 3.0 * max(deviation, 1e-12))
+            if fitting.sum() < MIN_SAMPLES:
                 break
             if losses.shape[1]:
-                beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
-            size = float(np.sqrt(np.mean((gap - losses @ beta)[keep] ** 2))) / 0.987  # of what 3 deviations leave
-        # A delay that explains few samples well explains nothing.
-        share = max(float(keep.sum()) / max(seen.sum(), 1), 1e-3)
-        return size / share, keep, (gap - losses @ beta) * np.sign(late), beta
+                loss_coefficients = np.linalg.lstsq(losses[fitting], torque_difference[fitting], rcond=None)[0]
+            deviation = (
+                float(np.sqrt(np.mean((torque_difference - losses @ loss_coefficients)[fitting] ** 2))) / 0.987
+            )  # of a normal distribution cut off at 3
+        # A delay with which only few samples fit gets a bad score.
+        fraction = max(float(fitting.sum()) / max(considered.sum(), 1), 1e-3)
+        return (
+            deviation / fraction,
+            fitting,
+            (torque_difference - losses @ loss_coefficients) * np.sign(delayed),
+            loss_coefficients,
+        )
 
-    tried = [dt * k for k in range(steps + 1)]
-    sizes = [explained(delay)[0] for delay in tried]
-    best = int(np.argmin(sizes))
-    low, high = tried[max(best - 1, 0)], tried[min(best + 1, steps)]
+    delays = [dt * k for k in range(steps + 1)]
+    scores = [fit_losses(delay)[0] for delay in delays]
+    best = int(np.argmin(scores))
+    low, high = delays[max(best - 1, 0)], delays[min(best + 1, steps)]
     for _ in range(N_REFINEMENTS):  # between samples, too
-        finer = np.linspace(low, high, 9)
-        at = int(np.argmin([explained(delay)[0] for delay in finer]))
-        low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
-    delay = float(finer[at])
-    if sizes[best] <= explained(delay)[0] * 1.02:
-        delay = tried[best]  # a whole number of samples explains as much
-    if not np.ptp(asked) > 0.0:
-        return np.nan, np.zeros(len(asked), dtype=bool), explained(0.0)[0], np.zeros(losses.shape[1])
-    score, fitting, short, beta = explained(delay)
-    noise = score * float(fitting.sum()) / max(seen.sum(), 1)
+        fine_delays = np.linspace(low, high, 9)
+        index = int(np.argmin([fit_losses(delay)[0] for delay in fine_delays]))
+        low, high = fine_delays[max(index - 1, 0)], fine_delays[min(index + 1, 8)]
+    delay = float(fine_delays[index])
+    if scores[best] <= fit_losses(delay)[0] * 1.02:
+        delay = delays[best]  # a whole number of samples fits as well
+    if not np.ptp(commanded) > 0.0:
+        return np.nan, np.zeros(len(commanded), dtype=bool), fit_losses(0.0)[0], np.zeros(losses.shape[1])
+    score, fitting, shortfall, loss_coefficients = fit_losses(delay)
+    noise = score * float(fitting.sum()) / max(considered.sum(), 1)
 
     def misfit(delay: float) -> float:
-        """Squares that a delay leaves of the samples that the best one explains, whatever their losses are."""
-        gap, known = (np.interp(times - delay, times, asked) - y)[fitting], losses[fitting]
-        return float(np.sum((gap - known @ np.linalg.lstsq(known, gap, rcond=None)[0]) ** 2))
+        """Returns the sum of squared residuals of the samples that fit the best delay; friction is fitted anew."""
+        torque_difference, fitting_losses = (np.interp(times - delay, times, commanded) - y)[fitting], losses[fitting]
+        return float(
+            np.sum(
+                (torque_difference - fitting_losses @ np.linalg.lstsq(fitting_losses, torque_difference, rcond=None)[0])
+                ** 2
+            )
+        )
 
-    doubt = misfit(delay) + (DELAY_DEVIATIONS * noise) ** 2
-    if any(abs(other - delay) > MAX_DELAY_ERROR * longest and misfit(other) <= doubt for other in tried):
+    uncertainty = misfit(delay) + (DELAY_DEVIATIONS * noise) ** 2
+    if any(abs(other - delay) > MAX_DELAY_ERROR * max_delay and misfit(other) <= uncertainty for other in delays):
         delay = np.nan
-    return delay, seen & (short > SATURATION_DEVIATIONS * noise), noise, beta
+    return delay, considered & (shortfall > SATURATION_DEVIATIONS * noise), noise, loss_coefficients
 
 
 def _fit_torque_speed_line(
-    motor: Array, v: Array, cut: NDArray[np.bool_], counted: NDArray[np.bool_], noise: float
+    motor: Array, v: Array, saturated: NDArray[np.bool_], valid: NDArray[np.bool_], noise: float
 ) -> tuple[float, float, float]:
     """Returns effort, corner speed and no-load speed from saturated samples; NaN where they are not determined.
 
     If other samples exceed a limit, it is rejected: their torques were short for another reason, such as a lost
         command.
     """
-    # A ramp that is late for a tick is no cut: those come in company.
-    cut = cut & (np.roll(cut, 1) | np.roll(cut, -1))
-    driving = cut & (motor * v >= 0.0)
+    # A single sample is not saturation but, for example, a ramp that is one tick late: a neighbor must be so too.
+    saturated = saturated & (np.roll(saturated, 1) | np.roll(saturated, -1))
+    driving = saturated & (motor * v >= 0.0)
     if driving.sum() < MIN_SAMPLES:
         return np.nan, np.nan, np.nan
     y, speed = np.abs(motor[driving]), np.abs(v[driving])
-    flat = float(y.mean())
+    mean_torque = float(y.mean())
     low, high = 0.0, float(speed.max())
 
-    def fitted(corner: float) -> tuple[float, Array]:
+    def fit_line(corner: float) -> tuple[float, Array]:
         A = np.column_stack((np.ones(len(y)), np.maximum(speed - corner, 0.0)))
         x = np.linalg.lstsq(A, y, rcond=None)[0]
         return float(np.sum((y - A @ x) ** 2)), x
 
     for _ in range(N_REFINEMENTS):
         corners = np.linspace(low, high, N_CORNERS)
-        at = int(np.argmin([fitted(corner)[0] for corner in corners]))
-        low, high = float(corners[max(at - 1, 0)]), float(corners[min(at + 1, N_CORNERS - 1)])
-    corner = float(corners[at])
-    left, (effort, slope) = fitted(corner)
-    beyond = int((speed > corner).sum())
-    plain = float(np.sum((y - flat) ** 2))
-    # A line that falls has to explain more than a torque that is the same at all speeds, beyond what noise does.
-    found = float(effort), corner, corner - float(effort / slope)
-    if slope >= 0.0 or beyond < MIN_SAMPLES or plain - left < 25.0 * max(noise, 1e-12) ** 2:
-        effort, corner, slope, found = flat, high, 0.0, (flat, np.nan, np.nan)
-    forward = counted & (motor * v >= 0.0)
-    most = effort + slope * np.maximum(np.abs(v[forward]) - corner, 0.0)
-    over = int((np.abs(motor[forward]) > most + SATURATION_DEVIATIONS * noise).sum())
-    return found if over <= MAX_EXCEEDING_FRACTION * driving.sum() else (np.nan, np.nan, np.nan)
+        index = int(np.argmin([fit_line(corner)[0] for corner in corners]))
+        low, high = float(corners[max(index - 1, 0)]), float(corners[min(index + 1, N_CORNERS - 1)])
+    corner = float(corners[index])
+    line_error, (effort, slope) = fit_line(corner)
+    n_beyond = int((speed > corner).sum())
+    constant_error = float(np.sum((y - mean_torque) ** 2))
+    # A falling line must fit better than a constant torque, by more than the noise can explain.
+    result = float(effort), corner, corner - float(effort / slope)
+    if slope >= 0.0 or n_beyond < MIN_SAMPLES or constant_error - line_error < 25.0 * max(noise, 1e-12) ** 2:
+        effort, corner, slope, result = mean_torque, high, 0.0, (mean_torque, np.nan, np.nan)
+    forward = valid & (motor * v >= 0.0)
+    limit = effort + slope * np.maximum(np.abs(v[forward]) - corner, 0.0)
+    n_exceeding = int((np.abs(motor[forward]) > limit + SATURATION_DEVIATIONS * noise).sum())
+    return result if n_exceeding <= MAX_EXCEEDING_FRACTION * driving.sum() else (np.nan, np.nan, np.nan)

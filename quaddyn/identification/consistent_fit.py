@@ -35,11 +35,11 @@ from .inertia import parameters_of, pseudo_inertia, upper_cholesky
 #: A body whose second moments vanish along an axis has no log-Cholesky coordinates: its prior gets this radius [m].
 MIN_RADIUS = 1e-3
 
-#: What a step aims at, as a share of the weight at which it is; and how much of the way to the border it may go.
+#: Barrier weight after a step, divided by that before; fraction of the distance to the boundary that a step may go.
 BARRIER_REDUCTION, MAX_BOUNDARY_FRACTION = 0.1, 0.9
 
-#: Least eigenvalue of J Z over the weight, 1 on the central path: above the first, steps go along the path, below they
-#: only return to it; below the second there is no multiplier yet, and Newton's method on J alone finds one.
+#: Smallest eigenvalue of J Z divided by the weight, 1 on the central path.  Above the first value, steps go along the
+#: path, below it they only return to it; below the second, Newton's method on J alone computes a multiplier first.
 MIN_EIGENVALUE_NEAR_PATH, MIN_EIGENVALUE_PRIMAL_DUAL = 0.3, 0.01
 
 
@@ -77,85 +77,101 @@ def fit_consistent(
         weight: weight w of the divergence from the prior; positive, and large enough not to be lost beside ``A^T A`` in
             double precision.
         max_iterations: limit of the steps; usually 20 to 60 are needed.
-        tolerance: of the decrement, divided by the weight; rounding is added.
+        tolerance: largest decrement at convergence, divided by the weight; a bound of the rounding error is added.
     """
     blocks = _make_blocks(A, prior, width)
-    places = np.cumsum([0, *(block.size for block in blocks)])
-    spans = [slice(i, j) for i, j in itertools.pairwise(places)]
-    rounding = 1e-18 * float(z @ z)  # of a decrement, a square of gradients good to 9 digits
+    offsets = np.cumsum([0, *(block.size for block in blocks)])
+    slices = [slice(i, j) for i, j in itertools.pairwise(offsets)]
+    rounding = 1e-18 * float(z @ z)  # rounding error of a decrement, a square of gradients with 9 correct digits
     phi = prior.copy()
     for block in blocks:
-        phi[block.where] = block.value
+        phi[block.indices] = block.value
 
     def fit(phi: Array) -> float:
         r = A @ phi - z
         return 0.5 * float(r @ r)
 
-    def with_barrier(moves: list[_BlockStep], share: float) -> float:
-        trial, extra = phi.copy(), 0.0
-        for block, move in zip(blocks, moves, strict=True):
-            other = copy(block)
-            other.apply_step(move, share)
-            trial[block.where], extra = other.value, extra + other.barrier(weight, at)
-        return fit(trial) + extra
+    def with_barrier(block_steps: list[_BlockStep], alpha: float) -> float:
+        trial, barrier_sum = phi.copy(), 0.0
+        for block, block_step in zip(blocks, block_steps, strict=True):
+            trial_block = copy(block)
+            trial_block.apply_step(block_step, alpha)
+            trial[block.indices], barrier_sum = (
+                trial_block.value,
+                barrier_sum + trial_block.barrier(weight, barrier_weight),
+            )
+        return fit(trial) + barrier_sum
 
     identity = np.concatenate([block.identity for block in blocks])
-    iterations, at = 0, max(weight, fit(phi))
+    iterations, barrier_weight = 0, max(weight, fit(phi))
     while True:
-        jacobian, own = np.zeros((len(prior), places[-1])), np.zeros(places[-1])
-        for block, span in zip(blocks, spans, strict=True):
-            jacobian[block.where, span], own[span] = block.jacobian(), weight * block.divergence_gradient()
+        jacobian, prior_gradient = np.zeros((len(prior), offsets[-1])), np.zeros(offsets[-1])
+        for block, columns in zip(blocks, slices, strict=True):
+            jacobian[block.indices, columns], prior_gradient[columns] = (
+                block.jacobian(),
+                weight * block.divergence_gradient(),
+            )
         B, r = A @ jacobian, A @ phi - z
-        slope = B.T @ r + own
-        # how far the objective itself is above its minimum, by Newton's step on J alone
-        root = np.sqrt(weight) * np.eye(places[-1])
-        newton = _solve_newton_step(B, r, root, weight * identity - own)
+        slope = B.T @ r + prior_gradient
+        # estimate of the objective minus its minimum, by Newton's step on J alone
+        scaling_root = np.sqrt(weight) * np.eye(offsets[-1])
+        newton = _solve_newton_step(B, r, scaling_root, weight * identity - prior_gradient)
         decrement = 0.5 * (float((B @ newton) @ (B @ newton)) + weight * float(newton @ newton))
-        done = bool(decrement <= tolerance * weight + rounding)
-        if done or iterations >= max_iterations:
-            factor = triangular_factor(np.concatenate([B, root]))
-            return ConsistentSolution(phi, factor, jacobian, decrement, iterations, done)
+        converged = bool(decrement <= tolerance * weight + rounding)
+        if converged or iterations >= max_iterations:
+            factor = triangular_factor(np.concatenate([B, scaling_root]))
+            return ConsistentSolution(phi, factor, jacobian, decrement, iterations, converged)
         # Z = slope makes J stationary; it is a multiplier where it is positive definite
-        for block, span in zip(blocks, spans, strict=True):
-            block.set_multiplier(slope[span])
-        central = min(block.min_eigenvalue() for block in blocks) / at
-        target = max(weight, BARRIER_REDUCTION * at) if central > MIN_EIGENVALUE_NEAR_PATH else at
-        if central > MIN_EIGENVALUE_PRIMAL_DUAL:
-            root = np.zeros((places[-1], places[-1]))
-            for block, span in zip(blocks, spans, strict=True):
-                root[span, span] = np.linalg.cholesky(block.scaling())
+        for block, columns in zip(blocks, slices, strict=True):
+            block.set_multiplier(slope[columns])
+        path_eigenvalue = min(block.min_eigenvalue() for block in blocks) / barrier_weight
+        target = (
+            max(weight, BARRIER_REDUCTION * barrier_weight)
+            if path_eigenvalue > MIN_EIGENVALUE_NEAR_PATH
+            else barrier_weight
+        )
+        if path_eigenvalue > MIN_EIGENVALUE_PRIMAL_DUAL:
+            scaling_root = np.zeros((offsets[-1], offsets[-1]))
+            for block, columns in zip(blocks, slices, strict=True):
+                scaling_root[columns, columns] = np.linalg.cholesky(block.scaling())
         else:
-            root = np.sqrt(at) * np.eye(places[-1])
+            scaling_root = np.sqrt(barrier_weight) * np.eye(offsets[-1])
             for block in blocks:
-                block.set_multiplier(at * block.identity)
-        step = _solve_newton_step(B, r, root, target * identity - own)
-        moves = [block.make_step(step[span], target) for block, span in zip(blocks, spans, strict=True)]
-        if central > MIN_EIGENVALUE_PRIMAL_DUAL:
-            share = min(1.0, MAX_BOUNDARY_FRACTION * min(move.max_alpha for move in moves))
-            for _ in range(20):  # stay about the path
-                goal = at + share * (target - at)
-                least = min(block.min_eigenvalue(move, share) for block, move in zip(blocks, moves, strict=True))
-                if least >= min(0.9 * central, 2.0 * MIN_EIGENVALUE_PRIMAL_DUAL) * goal:
+                block.set_multiplier(barrier_weight * block.identity)
+        step = _solve_newton_step(B, r, scaling_root, target * identity - prior_gradient)
+        block_steps = [block.make_step(step[columns], target) for block, columns in zip(blocks, slices, strict=True)]
+        if path_eigenvalue > MIN_EIGENVALUE_PRIMAL_DUAL:
+            alpha = min(1.0, MAX_BOUNDARY_FRACTION * min(block_step.max_alpha for block_step in block_steps))
+            for _ in range(20):  # shorten the step until it ends near the path
+                trial_weight = barrier_weight + alpha * (target - barrier_weight)
+                smallest_eigenvalue = min(
+                    block.min_eigenvalue(block_step, alpha)
+                    for block, block_step in zip(blocks, block_steps, strict=True)
+                )
+                if smallest_eigenvalue >= min(0.9 * path_eigenvalue, 2.0 * MIN_EIGENVALUE_PRIMAL_DUAL) * trial_weight:
                     break
-                share *= 0.7
+                alpha *= 0.7
         else:  # Newton's method on J alone, with a line search
-            share = min(1.0, MAX_BOUNDARY_FRACTION * min(move.max_primal_alpha for move in moves))
-            here, down = with_barrier(moves, 0.0), float((slope - at * identity) @ step)
+            alpha = min(1.0, MAX_BOUNDARY_FRACTION * min(block_step.max_primal_alpha for block_step in block_steps))
+            start_value, directional_derivative = (
+                with_barrier(block_steps, 0.0),
+                float((slope - barrier_weight * identity) @ step),
+            )
             for _ in range(40):
-                if with_barrier(moves, share) <= here + 1e-4 * share * down:
+                if with_barrier(block_steps, alpha) <= start_value + 1e-4 * alpha * directional_derivative:
                     break
-                share *= 0.5
-        at += share * (target - at)
-        for block, move in zip(blocks, moves, strict=True):
-            block.apply_step(move, share)
-            phi[block.where] = block.value
+                alpha *= 0.5
+        barrier_weight += alpha * (target - barrier_weight)
+        for block, block_step in zip(blocks, block_steps, strict=True):
+            block.apply_step(block_step, alpha)
+            phi[block.indices] = block.value
         iterations += 1
 
 
 def _solve_newton_step(B: Array, r: Array, L: Array, c: Array) -> Array:
     """Solves ``x = (B^T B + L L^T)^-1 (c - B^T r)`` as least squares.
 
-    The condition number of that problem is the square root of the matrix's own.
+    The condition number of the least-squares problem is the square root of that of the matrix.
     """
     n = B.shape[1]
     upper = np.column_stack([B, -r]), np.column_stack([L.T, np.linalg.solve(L, c)])
@@ -180,8 +196,8 @@ class _DefiniteBlock:
 
     basis: Array
 
-    def __init__(self, where: slice, U: Array) -> None:
-        self.where, self._U, self._ratio = where, U, np.eye(len(U))
+    def __init__(self, indices: slice, U: Array) -> None:
+        self.indices, self._U, self._ratio = indices, U, np.eye(len(U))
         self._M = np.eye(len(U))
         self.size = len(self.basis)
         self.identity = np.trace(self.basis, axis1=1, axis2=2)
@@ -200,28 +216,30 @@ class _DefiniteBlock:
         return self.parameters(self._U @ self._U.T)
 
     def jacobian(self) -> Array:
-        """Returns the derivatives (p, size) of the parameters with respect to the coordinates of S at S = 0."""
+        """Returns the derivatives (p, size) of the parameters with respect to a step: coordinates of S, at S = 0."""
         return np.asarray(self.parameters(self._U @ self.basis @ self._U.T).T)
 
     def divergence_gradient(self) -> Array:
         """Returns the gradient (size,) of ``tr(J0^-1 J)``."""
         return np.asarray(np.tensordot(self.basis, self._ratio.T @ self._ratio, 2))
 
-    def barrier(self, weight: float, at: float) -> float:
+    def barrier(self, weight: float, barrier_weight: float) -> float:
         """Returns ``weight tr(J0^-1 J) - at log det(J0^-1 J)``."""
-        return weight * float((self._ratio**2).sum()) - 2.0 * at * float(np.log(self._ratio.diagonal()).sum())
+        return weight * float((self._ratio**2).sum()) - 2.0 * barrier_weight * float(
+            np.log(self._ratio.diagonal()).sum()
+        )
 
     def scaling(self) -> Array:
         """Returns the matrix (size, size) of the Nesterov-Todd quadratic form ``tr(S M^1/2 S M^1/2)``."""
         root = self._root()
         return np.asarray(np.tensordot(self.basis, root @ self.basis @ root, ((1, 2), (1, 2))))
 
-    def min_eigenvalue(self, move: _BlockStep | None = None, share: float = 0.0) -> float:
-        """Returns the smallest eigenvalue of ``J Z``, after a step of length `share` if one is given."""
+    def min_eigenvalue(self, block_step: _BlockStep | None = None, alpha: float = 0.0) -> float:
+        """Returns the smallest eigenvalue of ``J Z``, after a step of length `alpha` if one is given."""
         M = self._M
-        if move is not None:
-            root = upper_cholesky(np.eye(len(M)) + share * move.S)
-            M = root.T @ (M + share * move.dM) @ root
+        if block_step is not None:
+            root = upper_cholesky(np.eye(len(M)) + alpha * block_step.S)
+            M = root.T @ (M + alpha * block_step.dM) @ root
         return float(np.linalg.eigvalsh(0.5 * (M + M.T))[0])
 
     def make_step(self, step: Array, target: float) -> _BlockStep:
@@ -229,13 +247,13 @@ class _DefiniteBlock:
         S, root = np.tensordot(step, self.basis, 1), self._root()
         dM = target * np.eye(len(S)) - self._M - root @ S @ root
         inverse = np.linalg.inv(root)
-        alone = float(np.linalg.eigvalsh(S)[0])
-        least = min(alone, float(np.linalg.eigvalsh(inverse @ dM @ inverse)[0]))
-        return _BlockStep(S, dM, *(-1.0 / x if x < 0.0 else np.inf for x in (least, alone)))
+        min_eigenvalue_of_S = float(np.linalg.eigvalsh(S)[0])
+        smallest_eigenvalue = min(min_eigenvalue_of_S, float(np.linalg.eigvalsh(inverse @ dM @ inverse)[0]))
+        return _BlockStep(S, dM, *(-1.0 / x if x < 0.0 else np.inf for x in (smallest_eigenvalue, min_eigenvalue_of_S)))
 
-    def apply_step(self, move: _BlockStep, share: float) -> None:
-        """Takes a step of length `share`, which must be below its maximum."""
-        root = upper_cholesky(np.eye(len(self._U)) + share * move.S)
+    def apply_step(self, block_step: _BlockStep, alpha: float) -> None:
+        """Applies a step of length `alpha`, which must be below its maximum."""
+        root = upper_cholesky(np.eye(len(self._U)) + alpha * block_step.S)
         self._U, self._ratio = self._U @ root, self._ratio @ root
 
     def _root(self) -> Array:
@@ -246,9 +264,9 @@ class _DefiniteBlock:
 class _BodyBlock(_DefiniteBlock):
     """The pseudo-inertia of a body."""
 
-    def __init__(self, where: slice, prior: Array) -> None:
+    def __init__(self, indices: slice, prior: Array) -> None:
         self.basis = _SYMMETRIC
-        super().__init__(where, upper_cholesky(thicken_pseudo_inertia(pseudo_inertia(prior))))
+        super().__init__(indices, upper_cholesky(thicken_pseudo_inertia(pseudo_inertia(prior))))
 
     def parameters(self, J: Array) -> Array:
         return parameters_of(J)
@@ -257,9 +275,9 @@ class _BodyBlock(_DefiniteBlock):
 class _PositiveScalarBlock(_DefiniteBlock):
     """One positive number, a friction coefficient or a rotor inertia."""
 
-    def __init__(self, where: slice, prior: float) -> None:
+    def __init__(self, indices: slice, prior: float) -> None:
         self.basis = np.ones((1, 1, 1))
-        super().__init__(where, np.array([[np.sqrt(prior)]]))
+        super().__init__(indices, np.array([[np.sqrt(prior)]]))
 
     def parameters(self, J: Array) -> Array:
         return np.asarray(J[..., 0])
@@ -275,7 +293,7 @@ def _make_blocks(A: Array, prior: Array, width: int) -> list[_DefiniteBlock]:
             blocks.append(_BodyBlock(body, prior[body]))
         for k in range(start + N_INERTIAL_COLUMNS, start + width):
             if lengths[k] > 0.0:
-                # A prior of zero means "unknown": the data could just see this much.
+                # A prior of zero means "unknown": it is replaced by the smallest value that the data determine.
                 blocks.append(_PositiveScalarBlock(slice(k, k + 1), max(float(prior[k]), 1.0 / float(lengths[k]))))
     return blocks
 
@@ -296,9 +314,9 @@ def thicken_pseudo_inertia(J: Array) -> Array:
     mass, com = J[3, 3], J[:3, 3] / J[3, 3]
     about_com = J[:3, :3] - mass * np.outer(com, com)
     values, axes = np.linalg.eigh(0.5 * (about_com + about_com.T))
-    least = mass * MIN_RADIUS**2
-    if values[0] >= 1e-6 * least and values[0] >= 1e-9 * values[2]:
+    min_moment = mass * MIN_RADIUS**2
+    if values[0] >= 1e-6 * min_moment and values[0] >= 1e-9 * values[2]:
         return J
     out = J.copy()
-    out[:3, :3] += axes @ np.diag(np.maximum(values, least) - values) @ axes.T
+    out[:3, :3] += axes @ np.diag(np.maximum(values, min_moment) - values) @ axes.T
     return out

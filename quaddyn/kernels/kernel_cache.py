@@ -133,7 +133,7 @@ class CachedKernel:
 
     Attributes:
         robot: name of the robot.
-        what: name of the program.
+        what: name of the algorithm, such as "rnea".
         file: path.
         size: size of the file [bytes].
     """

@@ -161,7 +161,7 @@ class ProgramBodyWriter:
         return out
 
     def _write_order(self, part: int) -> list[int | Window]:
-        """Returns the nodes of a part in order, each window of results following the node that completes it."""
+        """Returns the nodes of a part in order; a window (results stored together) follows its last node."""
         out: list[int | Window] = []
         waiting: dict[int, list[Window]] = {}
         write_position = {i: k for k, i in enumerate(self.parts[part])}

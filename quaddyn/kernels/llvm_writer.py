@@ -257,7 +257,7 @@ class VectorWriter:
         """Writes the transpose of a square block and returns its columns.
 
         First entries are exchanged within lanes of 128 bits (unpack), then whole lanes (even or odd ones of a pair of
-        vectors): instructions that need no table of indices in a register, as an exchange of any other halves would.
+        vectors).  The instructions for these exchanges, unlike general permutations, need no indices in a register.
         """
         W, within = self.lanes, 16 // BYTES[self.element]
         starts = range(0, W, within)

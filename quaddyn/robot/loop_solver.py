@@ -151,7 +151,7 @@ def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vec
 
 @compiled()
 def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> float:
-    """Computes joint rates along the line from home to the given coordinates; returns the largest one."""
+    """Computes the joint rates of loop group g on the straight line from home to `q_all`; returns the largest one."""
     begin, end, fastest = closures.joints[g], closures.joints[g + 1], 0.0
     rows = count_rows(closures, g)
     for r in range(rows):

@@ -61,7 +61,7 @@ def joint_frame_rotation(joint: Joint) -> pin.SE3:
 
 
 def rotation_to(axis: Array) -> Array:
-    """Returns the smallest rotation (3, 3) from z to `axis`; its first columns are x and y of a plane."""
+    """Returns the smallest rotation (3, 3) from z to `axis`; its first two columns span the plane normal to `axis`."""
     z = np.array([0.0, 0.0, 1.0])
     v, c = np.cross(z, axis), float(axis[2])
     if c < -1.0 + 1e-12:

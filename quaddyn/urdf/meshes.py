@@ -79,7 +79,10 @@ class MeshFinder:
         return f"{wanted} (looked in: {tried}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
 
     def package(self, name: str) -> Path | None:
-        """The folder of the package of this name: given, around the file, or inside a root."""
+        """Returns the folder of the ROS package of this name, or None.
+
+        It is one of the given folders, a subfolder of one, or a folder above the file.
+        """
         if not name or "/" in name or name in (".", ".."):
             return None
         for root in self.roots:
@@ -97,9 +100,9 @@ class MeshFinder:
         unquoted = unquote(plain).replace("\0", "")
         for form in dict.fromkeys((uri, plain, unquoted)):
             for candidate, root in self._candidates(form):
-                if not os.path.lexists(candidate):  # one question to the system; following links takes one a folder
+                if not os.path.lexists(candidate):  # one system call; resolving links takes one per folder
                     continue
-                real = self._real(candidate)  # follows links before judging
+                real = self._real(candidate)  # resolves links before the check
                 holder = next((each for each in (root, *self.roots) if _is_inside(real, each)), None)
                 if holder is None:
                     outside = True

@@ -20,7 +20,14 @@ _TIME_TOLERANCE = 1e-9
 
 
 class AnimationFrame(NamedTuple):
-    """Frame of an animation: time [s], (n, 10) poses of the slots, caption, (m,) values of the plot channels."""
+    """Frame of an animation.
+
+    Attributes:
+        time: time [s].
+        poses: (n, 10) position, quaternion and scale of each moving object (slot) of the scene.
+        text: caption.
+        values: (m,) values of the plot channels.
+    """
 
     time: float
     poses: NDArray[np.float32]

@@ -90,7 +90,7 @@ def locate_contact(
     c: int,
     damping: float,
 ) -> None:
-    """Computes the kinematics of contact c, and the motion or force that it prescribes."""
+    """Computes the kinematics of contact c, and its target: the force of a compliant contact, or an acceleration."""
     arm, lever, point_velocity = work.vectors[0], work.vectors[1], work.vectors[2]
     omega = frame.velocity[3:]
     compute_contact_lever(contacts, frame, c, arm, lever)

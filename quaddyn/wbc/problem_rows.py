@@ -56,7 +56,7 @@ CUSTOM_ROW_HEADER_SIZE = 6
 
 @compiled()
 def get_item(t: TickContext, i: int) -> Item:
-    """Returns element i."""
+    """Returns task or constraint i."""
     table = t.model.items
     return Item(i, t.inputs.parameters[table[i, START] :], table[i, SIZE], table[i, FIRST], table[i, SECOND])
 

@@ -187,7 +187,7 @@ def _validate_ranges(t: TickStart) -> None:
 
 
 def _validate_frames(t: TickStart) -> None:
-    """Validates the chains of frames, and where their terms begin."""
+    """Validates the kinematic chain of each frame (indices in v) and the start of its terms in the vector of terms."""
     chains, starts, nv, size = t.model.chains, t.terms.frames, len(t.v), len(t.terms.values)
     for i in range(len(starts) - 1):
         count = int(chains[i, 0])

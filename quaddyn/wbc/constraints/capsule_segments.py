@@ -114,9 +114,10 @@ def write_capsule_reaches(midpoints: Matrix, count: int, barrier: Barrier) -> bo
 
 @compiled(inline=True)
 def may_be_near(midpoints: Matrix, a: int, first: int, out: Vector) -> bool:
-    """Returns whether any of eight capsules may need a row with capsule a, from their midpoints; `out` > 0 marks them.
+    """Returns whether any of the eight capsules from `first` on may be within reach of capsule a.
 
-    The distance of two segments is at least that of their projections on the line through the midpoints.
+    `out` (8,) is positive for those that may.  The distance of two segments is at least that of their projections on
+    the line through their midpoints.
     """
     dx, dy, dz = load3_at(midpoints, MIDPOINT, first)
     dx, dy, dz = dx - midpoints[MIDPOINT, a], dy - midpoints[MIDPOINT + 1, a], dz - midpoints[MIDPOINT + 2, a]

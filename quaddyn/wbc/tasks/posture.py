@@ -89,7 +89,7 @@ class PostureTask(Task, fixed=("index",)):
         self.reference(self.robot.q_home)
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
-        """Returns the position of the list of joints, and -1."""
+        """Returns the start of the joints' indices in the controller's index table, and -1 (no second reference)."""
         return references.add_joints(self.index), -1
 
     @classmethod
