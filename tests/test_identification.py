@@ -568,7 +568,7 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
     yield f"{head}\n{'nan,' + first.split(',', 1)[1]}\n", "finite"
     yield head.replace("tau FL_hip_joint", "tau FL_hop_joint") + f"\n{first}", "'tau FL_hip_joint'"
     yield head.replace("q 1", "q 0") + f"\n{first}", "twice"
-    yield f"{head},zeal\n{first},0", "means nothing"
+    yield f"{head},zeal\n{first},0", "is unknown"
     yield head.replace("g FL", "g FI") + f"\n{first}", "FI"
     yield head.replace("g FL", "f FL") + f"\n{first}", "mixed"
 
@@ -599,7 +599,7 @@ def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
         ({"joints": np.array(["a" * 257])}, "'joints': expected names, got"),
         ({"place": np.array("air")}, "force_application"),
         ({"f FL": np.zeros((50, 4))}, "shape"),
-        ({"zeal": np.zeros(3)}, "means nothing"),
+        ({"zeal": np.zeros(3)}, "is unknown"),
     ):
         with np.errstate(invalid="ignore"):
             np.savez(path, **{k: x for k, x in (good | change).items() if x is not None})
@@ -687,7 +687,7 @@ def test_motion_that_excite_makes_of_a_legged_robot_is_identified_with_its_root_
     save_samples(path, held, Samples(q, v, a, tau))
     identified = ["identify", str(path), "--robot", "solo8", "--method", "least_squares"]
     result = runner.invoke(app, identified)
-    assert result.exit_code == 0 and "root: fixed, as the data has 8 coordinates" in result.output
+    assert result.exit_code == 0 and "root: fixed, since the data have 8 coordinates" in result.output
     with pytest.raises(qd.ArgumentError, match=r"data"):
         runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
 

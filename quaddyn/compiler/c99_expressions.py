@@ -63,17 +63,17 @@ class C99ExpressionWriter(LineWriter):
         text, precedence = self.text(e)
         return text if precedence >= level else f"({text})"
 
-    def operands(self, given: Sequence[Expression], *levels: int, index: bool = False) -> list[str]:
+    def operands(self, operands: Sequence[Expression], *levels: int, index: bool = False) -> list[str]:
         """Returns the C texts of operands that are evaluated from left to right.
 
         Args:
-            given: the operands.
+            operands: the operands.
             levels: minimum precedence of each operand; the last one holds for all that follow.
             index: whether the operands are indices or sizes.
         """
         out = []
-        for k, e in enumerate(given):
-            following, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CONDITIONAL
+        for k, e in enumerate(operands):
+            following, level = operands[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CONDITIONAL
             needs_variable = (e.contains_call and any(map(accesses_memory, following))) or (
                 accesses_memory(e) and any(x.contains_call for x in following)
             )
@@ -249,11 +249,11 @@ class C99ExpressionWriter(LineWriter):
     # -- calls -------------------------------------------------------------------------------------------------
     def call(self, e: Call) -> Text:
         """Returns the C text of a call of another compiled function; records are passed by reference."""
-        given = self.operands(e.arguments)
+        operands = self.operands(e.arguments)
         for k, each in enumerate(e.arguments):
             if isinstance(each.kind, RecordKind):
-                given[k] = self.address(each, given[k])
-        return f"{self.symbol(e.function)}({', '.join(given)})", ATOM
+                operands[k] = self.address(each, operands[k])
+        return f"{self.symbol(e.function)}({', '.join(operands)})", ATOM
 
     def address(self, e: Expression, text: str) -> str:
         """Returns the C text of the address of a record, which is stored in a variable first if it is a temporary."""
@@ -288,13 +288,13 @@ class C99ExpressionWriter(LineWriter):
         kind, n = e.array.kind, len(e.index)
         assert isinstance(kind, ArrayKind) and isinstance(e.kind, ArrayKind)
         bounds = [each for each in (e.start, e.stop) if each is not None]
-        base, *given = self.operands((e.array, *e.index, *bounds), index=True)
+        base, *operands = self.operands((e.array, *e.index, *bounds), index=True)
         out = base
         if n:
-            out = f"{self.helper(*leading_index_helper(kind, n))}({', '.join([base, *given[:n]])})"
+            out = f"{self.helper(*leading_index_helper(kind, n))}({', '.join([base, *operands[:n]])})"
         if bounds:
-            start = given[n] if e.start is not None else "0"
-            stop = [given[-1]] if e.stop is not None else []
+            start = operands[n] if e.start is not None else "0"
+            stop = [operands[-1]] if e.stop is not None else []
             out = f"{self.helper(*slice_helper(e.kind, not stop))}({', '.join([out, start, *stop])})"
         return out
 
@@ -303,11 +303,11 @@ class C99ExpressionWriter(LineWriter):
         name = e.name
         if name in ("load8", "store8"):
             lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)
-            given = [self.value(each) for each in lanes]
+            operands = [self.value(each) for each in lanes]
             if lanes and any(each.contains_call for each in e.arguments):
-                given = [self.store_in_variable(lanes[0], given[0])]
-            given.append(f"&{self.element(array, index)}")
-            return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(given)})", ATOM
+                operands = [self.store_in_variable(lanes[0], operands[0])]
+            operands.append(f"&{self.element(array, index)}")
+            return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(operands)})", ATOM
         if name == "alignment":
             return f"{self.helper('line_begins')}({self.value(e.arguments[0], ATOM)}.at)", ATOM
         values = self.operands(e.arguments)

@@ -52,11 +52,11 @@ def c_comment(doc: str) -> str:
 
 def prototype(f: Function, name: str, types: Types) -> str:
     """Returns the C declaration of a function without the semicolon."""
-    given = []
+    parameters = []
     for parameter, kind in f.parameters:
         copied = isinstance(kind, RecordKind) and parameter in f.assigned
-        given.append(types.parameter_declaration(identifier(parameter) + ("_given" if copied else ""), kind))
-    return f"{types.type_of(f.returns)} {name}({', '.join(given) or 'void'})"
+        parameters.append(types.parameter_declaration(identifier(parameter) + ("_given" if copied else ""), kind))
+    return f"{types.type_of(f.returns)} {name}({', '.join(parameters) or 'void'})"
 
 
 class C99FunctionWriter(C99ExpressionWriter):
@@ -76,16 +76,16 @@ class C99FunctionWriter(C99ExpressionWriter):
         self.read = set(names_read(f.body))
         for parameter, kind in f.parameters:
             if isinstance(kind, RecordKind) and parameter in f.assigned:
-                c = self.names[parameter]
-                self.line(f"{self.types.type_of(kind)} {c} = *{identifier(parameter)}_given;")
+                copy = self.names[parameter]
+                self.line(f"{self.types.type_of(kind)} {copy} = *{identifier(parameter)}_given;")
         for parameter, _ in f.parameters:
             if parameter not in self.read:
                 self.line(f"(void){self.names[parameter]};")
         self.write_block(f.body)
-        head = prototype(f, name, self.types)
+        signature = prototype(f, name, self.types)
         if not public:
-            head = f"static {'inline ' if f.inline else ''}{head}"
-        lines = textwrap.fill(head, 112, subsequent_indent="    ", break_long_words=False)
+            signature = f"static {'inline ' if f.inline else ''}{signature}"
+        lines = textwrap.fill(signature, 112, subsequent_indent="    ", break_long_words=False)
         return c_comment(f.doc) + "\n".join([lines, "{", *self.declarations, *self.lines, "}"])
 
     # -- statements --------------------------------------------------------------------------------------------

@@ -167,10 +167,10 @@ class _FunctionTranslator:
             case ast.For():
                 return [self.translate_for(node)], False
             case ast.Return():
-                given = None if node.value is None else self.return_value(node, node.value)
-                if given is None and self.returns != NOTHING:
+                returned = None if node.value is None else self.return_value(node, node.value)
+                if returned is None and self.returns != NOTHING:
                     self.fail(node, f"expected a result, {self.returns}")
-                return [Return(line, given)], True
+                return [Return(line, returned)], True
             case ast.Break() | ast.Continue():
                 if not self.loop_depth:
                     self.fail(node, "there is no loop here")
@@ -187,20 +187,20 @@ class _FunctionTranslator:
                 return [], False
         self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
 
-    def return_value(self, node: ast.Return, given: ast.expr) -> Expression:
+    def return_value(self, node: ast.Return, returned: ast.expr) -> Expression:
         """Returns the value of a return statement, converted to the annotated kind."""
-        value = self.expressions.read(given)
+        value = self.expressions.read(returned)
         if self.returns == NOTHING:
             self.fail(node, "it is annotated to return None")
         if type(self.returns) is type(value.kind) is TupleKind and isinstance(value, MakeTuple):
             assert isinstance(self.returns, TupleKind)
             if len(value.values) != len(self.returns.items):
                 self.fail(node, f"expected {self.returns}, got {value.kind}")
-            fits = [
-                self.expressions.convert_to(node, each, kind, "return")
-                for each, kind in zip(value.values, self.returns.items, strict=True)
+            converted = [
+                self.expressions.convert_to(node, item, kind, "return")
+                for item, kind in zip(value.values, self.returns.items, strict=True)
             ]
-            return MakeTuple(self.returns, tuple(fits))
+            return MakeTuple(self.returns, tuple(converted))
         return self.expressions.convert_to(node, value, self.returns, "return")
 
     def translate_if(self, node: ast.If) -> tuple[list[Statement], bool]:

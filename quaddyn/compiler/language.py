@@ -72,40 +72,40 @@ class SmallArray(_Value):
 _SHAPES: dict[tuple[int, ...], Kind] = {(): FLOAT, **{kind.shape: kind for kind in (VEC3, MAT3, QUAT)}}
 
 
-def _small_array(kind: SmallArrayKind, given: tuple[Any, ...]) -> SmallArray:
-    out = np.array(given[0] if len(given) == 1 else given, dtype=np.float64)
-    if out.shape != kind.shape and len(given) != len(kind.items):
+def _small_array(kind: SmallArrayKind, entries: tuple[Any, ...]) -> SmallArray:
+    out = np.array(entries[0] if len(entries) == 1 else entries, dtype=np.float64)
+    if out.shape != kind.shape and len(entries) != len(kind.items):
         raise ValueError(f"{kind.name.lower()}: expected an array of shape {kind.shape}, got {out.shape}")
     small = out.reshape(kind.shape).view(SmallArray)
     small.flags.writeable = False
     return small
 
 
-def vec3(*given: Any) -> Vec3:
+def vec3(*entries: Any) -> Vec3:
     """Makes a vector.
 
     Args:
-        given: three numbers, or an array of shape (3,); any unit.
+        entries: three numbers, or an array of shape (3,); any unit.
     """
-    return _small_array(VEC3, given)
+    return _small_array(VEC3, entries)
 
 
-def mat3(*given: Any) -> Mat3:
+def mat3(*entries: Any) -> Mat3:
     """Makes a matrix.
 
     Args:
-        given: nine numbers row by row, three rows (`Vec3`), or an array of shape (3, 3); any unit.
+        entries: nine numbers row by row, three rows (`Vec3`), or an array of shape (3, 3); any unit.
     """
-    return _small_array(MAT3, given)
+    return _small_array(MAT3, entries)
 
 
-def quat(*given: Any) -> Quat:
+def quat(*entries: Any) -> Quat:
     """Makes a quaternion.
 
     Args:
-        given: the quaternion's x, y, z and w, or an array of shape (4,).
+        entries: the quaternion's x, y, z and w, or an array of shape (4,).
     """
-    return _small_array(QUAT, given)
+    return _small_array(QUAT, entries)
 
 
 class _Lanes(_Value):

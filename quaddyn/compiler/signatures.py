@@ -23,8 +23,8 @@ class DecoratorOptions:
 
 def options_of(target: object) -> DecoratorOptions | None:
     """Returns the decorator options of a compiled function, None for other objects."""
-    found = getattr(target, "__compiled__", None)
-    return found if isinstance(found, DecoratorOptions) else None
+    options = getattr(target, "__compiled__", None)
+    return options if isinstance(options, DecoratorOptions) else None
 
 
 def signature_of(target: Any) -> Signature | None:
@@ -38,16 +38,16 @@ def signature_of(target: Any) -> Signature | None:
 
 @lru_cache(maxsize=4096)
 def _signature(function: Any) -> Signature:
-    scope, notes = function.__globals__, function.__annotations__
+    scope, annotations = function.__globals__, function.__annotations__
     parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise_compile_error(function, 0, f"parameter {name!r}: parameters must be plain, without *")
-        kind = kind_of(notes.get(name, "?"), scope)
+        kind = kind_of(annotations.get(name, "?"), scope)
         if kind is None or kind == NOTHING:
             raise_compile_error(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiler.kinds")
         parameters.append((name, kind))
-    returns = kind_of(notes.get("return", "?"), scope)
+    returns = kind_of(annotations.get("return", "?"), scope)
     if returns is None:
         raise_compile_error(function, 0, "the return annotation must be a kind of quaddyn.compiler.kinds, or None")
     return tuple(parameters), returns

@@ -57,15 +57,15 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
         arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
         arrays |= {f"f {name}": f for name, f in samples.forces.items()}
         arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
-        words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.force_application)}
+        metadata = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.force_application)}
         with target.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays, **words)
+            np.savez(file, allow_pickle=False, **arrays, **metadata)
         return
     names = [f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n)]
     names += [f"tau {joint}" for joint in robot.actuated]
-    # Forces on the ground are told apart by their letter.
-    letter = "f" if samples.force_application == "frame" else "g"
-    names += [f"{letter} {name} {i}" for name, f in samples.forces.items() for i in range(f.shape[1])]
+    # The letter distinguishes forces on the ground from those at frames.
+    prefix = "f" if samples.force_application == "frame" else "g"
+    names += [f"{prefix} {name} {i}" for name, f in samples.forces.items() for i in range(f.shape[1])]
     table = np.concatenate([samples.q, samples.v, samples.a, samples.tau, *samples.forces.values()], axis=1)
     with target.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerow(names)
@@ -123,21 +123,21 @@ def stream_samples(
         raise ArgumentError(f"chunk: expected at least 1 sample, got {chunk}")
     reader = _stream_npz if source.suffix.lower() == ".npz" else _stream_csv
     done = 0
-    for samples, share in reader(source, robot, chunk):
+    for samples, fraction in reader(source, robot, chunk):
         try:
             samples.check(robot)
         except (ArgumentError, KeyError) as error:
             raise ArgumentError(f"{source}: from sample {done}: {error}") from None
         done += len(samples)
         if progress is not None:
-            progress(share)
+            progress(fraction)
         yield samples
     if not done:
         raise ArgumentError(f"{source}: holds no samples")
 
 
 def configuration_size(path: str | os.PathLike[str]) -> int | None:
-    """Returns the number of coordinates of q in a file, without reading its samples; None where it has no such thing.
+    """Returns the number of coordinates of q in a file, without reading its samples; None if it has no q.
 
     Args:
         path: ends in .csv or .npz.
@@ -156,7 +156,7 @@ def configuration_size(path: str | os.PathLike[str]) -> int | None:
         try:
             archive = stack.enter_context(zipfile.ZipFile(raw))
         except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{source}: no NPZ archive: {error}") from None
+            raise ArgumentError(f"{source}: not an NPZ archive: {error}") from None
         if "q.npy" not in archive.namelist():
             return None
         shape = _open_array(f"{source}: array 'q'", archive, "q", stack)[1]
@@ -177,7 +177,7 @@ def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
     with open_regular_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
         header = _read_header(path, file)
-        columns, forces, place = _assign_columns(path, robot, header)
+        columns, forces, force_application = _assign_columns(path, robot, header)
         line = 2
         while lines := _read_lines(path, file, chunk, _MAX_ENTRY_CHARACTERS * (1 + len(header))):
             rows = [(number, text) for number, text in enumerate(lines, start=line) if not text.isspace()]
@@ -187,7 +187,7 @@ def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             table = _parse_numbers(path, rows, len(header))
             q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
-            yield Samples(q, v, a, tau, f, place), raw.tell() / size
+            yield Samples(q, v, a, tau, f, force_application), raw.tell() / size
 
 
 def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
@@ -195,22 +195,24 @@ def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
     try:
         return [name.strip() for name in next(csv.reader([_read_line(path, file, _MAX_HEADER_CHARACTERS)]), [])]
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
+        raise ArgumentError(f"{path}: the first line is not a CSV header: {error}") from None
 
 
-def _read_line(path: Path, file: io.TextIOWrapper, most: int) -> str:
+def _read_line(path: Path, file: io.TextIOWrapper, max_characters: int) -> str:
     """Returns the next line, which must be shorter than `most` characters."""
-    line = file.readline(most)
-    if len(line) == most and not line.endswith("\n"):
-        raise ArgumentError(f"{path}: a line of {most} characters or more: no table of numbers")
+    line = file.readline(max_characters)
+    if len(line) == max_characters and not line.endswith("\n"):
+        raise ArgumentError(
+            f"{path}: a line has {max_characters} characters or more; the file is not a table of numbers"
+        )
     return line
 
 
-def _read_lines(path: Path, file: io.TextIOWrapper, count: int, most: int) -> list[str]:
+def _read_lines(path: Path, file: io.TextIOWrapper, count: int, max_characters: int) -> list[str]:
     """Returns up to `count` lines."""
     out: list[str] = []
     try:
-        while len(out) < count and (line := _read_line(path, file, most)):
+        while len(out) < count and (line := _read_line(path, file, max_characters)):
             out.append(line)
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{path}: not text: {error}") from None
@@ -225,49 +227,49 @@ def _parse_numbers(path: Path, rows: list[tuple[int, str]], columns: int) -> Arr
         table = np.zeros((0, 0))
     if table.shape == (len(rows), columns):
         return np.asarray(table, dtype=np.float64)
-    for number, line in rows:  # what is wrong, and where
-        words = line.strip().split(",")
-        if len(words) != columns:
-            raise ArgumentError(f"{path}:{number}: expected {columns} numbers, got {len(words)}")
-        for word in words:
+    for number, line in rows:  # find the first wrong line, for the message
+        entries = line.strip().split(",")
+        if len(entries) != columns:
+            raise ArgumentError(f"{path}:{number}: expected {columns} numbers, got {len(entries)}")
+        for word in entries:
             try:
                 float(word)
             except ValueError:
-                raise ArgumentError(f"{path}:{number}: {word.strip()[:40]!r} is no number") from None
-    raise ArgumentError(f"{path}: lines {rows[0][0]} to {rows[-1][0]} are no table of numbers")
+                raise ArgumentError(f"{path}:{number}: {word.strip()[:40]!r} is not a number") from None
+    raise ArgumentError(f"{path}: lines {rows[0][0]} to {rows[-1][0]} are not a table of numbers")
 
 
 def _assign_columns(
     path: Path, robot: Robot, header: list[str]
 ) -> tuple[dict[str, list[int]], dict[str, list[int]], ForceApplication]:
     """Returns the column indices of q, v, a and tau, those of each force, and where the forces act."""
-    place = {name: i for i, name in enumerate(header)}
-    if len(place) != len(header):
+    column_by_name = {name: i for i, name in enumerate(header)}
+    if len(column_by_name) != len(header):
         raise ArgumentError(f"{path}: column {Counter(header).most_common(1)[0][0]!r} occurs twice")
-    wanted = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
-    wanted["tau"] = [f"tau {joint}" for joint in robot.actuated]
-    missing = [name for names in wanted.values() for name in names if name not in place]
-    other = next((c for c in ";\t" if len(header) == 1 and c in header[0]), None)
-    if other is not None:
-        raise ArgumentError(f"{path}: columns are separated by commas, this file seems to use {other!r}")
+    expected = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
+    expected["tau"] = [f"tau {joint}" for joint in robot.actuated]
+    missing = [name for names in expected.values() for name in names if name not in column_by_name]
+    separator = next((c for c in ";\t" if len(header) == 1 and c in header[0]), None)
+    if separator is not None:
+        raise ArgumentError(f"{path}: columns are separated by commas, this file seems to use {separator!r}")
     if missing:
         raise ArgumentError(f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all)")
     forces: dict[str, list[int]] = {}
-    letters = set()
-    known = {name for names in wanted.values() for name in names}
+    prefixes = set()
+    known = {name for names in expected.values() for name in names}
     for i, name in enumerate(header):
         match = _FORCE.fullmatch("f" + name[1:]) if name[:2] in ("f ", "g ") else None
         if match is not None:
-            letters.add(name[0])
+            prefixes.add(name[0])
             forces.setdefault(match[1], []).append(i)
             if len(forces[match[1]]) != int(match[2]) + 1:
                 raise ArgumentError(f"{path}: the columns of the force {match[1]!r} are not 0, 1, 2 in this order")
         elif name not in known and name != "t":
-            raise ArgumentError(f"{path}: column {name!r} means nothing for {robot.name}")
-    if len(letters) > 1:
+            raise ArgumentError(f"{path}: column {name!r} is unknown for {robot.name}")
+    if len(prefixes) > 1:
         raise ArgumentError(f"{path}: forces at frames (f) and on the ground (g) are mixed")
-    columns = {x: [place[name] for name in names] for x, names in wanted.items()}
-    return columns, forces, "ground" if letters == {"g"} else "frame"
+    columns = {x: [column_by_name[name] for name in names] for x, names in expected.items()}
+    return columns, forces, "ground" if prefixes == {"g"} else "frame"
 
 
 # -- NPZ -----------------------------------------------------------------------------------------------------------
@@ -278,17 +280,23 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
         try:
             archive = stack.enter_context(zipfile.ZipFile(file))
         except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
-        packed, unpacked = os.fstat(file.fileno()).st_size, sum(m.file_size for m in archive.infolist())
-        if unpacked > _MAX_COMPRESSION_RATIO * packed:
-            raise ArgumentError(f"{path}: {unpacked} bytes packed in {packed}; if that is meant, store them unpacked")
+            raise ArgumentError(f"{path}: not an NPZ archive: {error}") from None
+        compressed_size, uncompressed_size = (
+            os.fstat(file.fileno()).st_size,
+            sum(m.file_size for m in archive.infolist()),
+        )
+        if uncompressed_size > _MAX_COMPRESSION_RATIO * compressed_size:
+            raise ArgumentError(
+                f"{path}: {uncompressed_size} bytes are compressed to {compressed_size}; if this is intended, store "
+                "them uncompressed"
+            )
         names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
         for name in ("q", "v", "a", "tau"):
             if name not in names:
                 raise ArgumentError(f"{path}: array {name!r} is missing; it holds {', '.join(map(repr, names[:12]))}")
         for name in names:
             if name not in ("q", "v", "a", "tau", "t", "joints", "place") and not name.startswith("f "):
-                raise ArgumentError(f"{path}: array {name!r} means nothing; forces are named 'f FOOT'")
+                raise ArgumentError(f"{path}: array {name!r} is unknown; forces are named 'f FOOT'")
         order: list[int] | slice = slice(None)
         if "joints" in names:
             joints = [str(x) for x in _read_names(path, archive, "joints").ravel()]
@@ -297,7 +305,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
                     f"{path}: its joints {joints} are not those of {robot.name}, {list(robot.actuated)}"
                 )
             order = [joints.index(joint) for joint in robot.actuated]
-        place = str(_read_names(path, archive, "place")) if "place" in names else "frame"
+        force_application = str(_read_names(path, archive, "place")) if "place" in names else "frame"
         arrays = {n: _ArchiveArray(path, archive, n, stack) for n in names if n not in ("t", "joints", "place")}
         counts = {n: array.rows for n, array in arrays.items()}
         if len(set(counts.values())) > 1:
@@ -305,11 +313,22 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
         total = counts["q"]
         for start in range(0, total, chunk):
             count = min(chunk, total - start)
-            got = {n: array.read(count) for n, array in arrays.items()}
-            tau = got["tau"] if got["tau"].shape[1] != robot.nu else np.ascontiguousarray(got["tau"][:, order])
-            forces = {n[2:]: x for n, x in got.items() if n.startswith("f ")}
+            chunk_arrays = {n: array.read(count) for n, array in arrays.items()}
+            tau = (
+                chunk_arrays["tau"]
+                if chunk_arrays["tau"].shape[1] != robot.nu
+                else np.ascontiguousarray(chunk_arrays["tau"][:, order])
+            )
+            forces = {n[2:]: x for n, x in chunk_arrays.items() if n.startswith("f ")}
             yield (
-                Samples(got["q"], got["v"], got["a"], tau, forces, cast(ForceApplication, place)),
+                Samples(
+                    chunk_arrays["q"],
+                    chunk_arrays["v"],
+                    chunk_arrays["a"],
+                    tau,
+                    forces,
+                    cast(ForceApplication, force_application),
+                ),
                 (start + count) / total,
             )
 
@@ -318,36 +337,37 @@ class _ArchiveArray:
     """One array of an NPZ archive, read row by row."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> None:
-        self._what = f"{path}: array {name!r}"
-        self._file, shape, fortran, dtype = _open_array(self._what, archive, name, stack)
+        self._label = f"{path}: array {name!r}"
+        self._file, shape, fortran, dtype = _open_array(self._label, archive, name, stack)
         if dtype.kind not in "fiu" or len(shape) != 2 or (fortran and min(shape) > 1):
             order = "Fortran" if fortran else "C"
             raise ArgumentError(
-                f"{self._what}: expected real numbers of shape (N, n) in C order, got {dtype} of shape {shape}, {order}"
+                f"{self._label}: expected real numbers of shape (N, n) in C order, "
+                f"got {dtype} of shape {shape}, {order}"
             )
         self.rows, self._width, self._dtype = shape[0], shape[1], dtype
 
     def read(self, count: int) -> Array:
         """Returns the next `count` rows."""
-        data = _read_bytes(self._what, self._file, count * self._width * self._dtype.itemsize)
+        data = _read_bytes(self._label, self._file, count * self._width * self._dtype.itemsize)
         return np.frombuffer(data, dtype=self._dtype).reshape(count, self._width).astype(np.float64)
 
 
 def _read_names(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
     """Reads an array of names."""
-    what = f"{path}: array {name!r}"
+    label = f"{path}: array {name!r}"
     with ExitStack() as stack:
-        file, shape, _, dtype = _open_array(what, archive, name, stack)
+        file, shape, _, dtype = _open_array(label, archive, name, stack)
         count = int(np.prod(shape, dtype=object))
         if dtype.kind != "U" or not 0 <= count <= _MAX_NAMES or dtype.itemsize > 4 * _MAX_NAME_LENGTH:
-            raise ArgumentError(f"{what}: expected names, got {dtype} of shape {shape}")
-        out = np.frombuffer(_read_bytes(what, file, count * dtype.itemsize), dtype=np.uint8)
+            raise ArgumentError(f"{label}: expected names, got {dtype} of shape {shape}")
+        out = np.frombuffer(_read_bytes(label, file, count * dtype.itemsize), dtype=np.uint8)
     names = out.view(dtype) if dtype.itemsize else np.full(count, "")
     return np.asarray(names, dtype=np.str_).reshape(shape)
 
 
 def _open_array(
-    what: str, archive: zipfile.ZipFile, name: str, stack: ExitStack
+    label: str, archive: zipfile.ZipFile, name: str, stack: ExitStack
 ) -> tuple[IO[bytes], tuple[int, ...], bool, np.dtype[np.generic]]:
     """Returns the data of an array as a stream, its shape, whether it is in Fortran order, and its dtype."""
     try:
@@ -355,21 +375,21 @@ def _open_array(
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file)
-        holds = archive.getinfo(f"{name}.npy").file_size - file.tell()
+        stored_size = archive.getinfo(f"{name}.npy").file_size - file.tell()
     except DAMAGED_ARCHIVE_ERRORS as error:
-        raise ArgumentError(f"{what}: {error}") from None
-    claims = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if claims != holds and not dtype.hasobject:
-        raise ArgumentError(f"{what}: {dtype} of shape {shape} are {claims} bytes, it holds {holds}")
+        raise ArgumentError(f"{label}: {error}") from None
+    expected_size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if expected_size != stored_size and not dtype.hasobject:
+        raise ArgumentError(f"{label}: {dtype} of shape {shape} are {expected_size} bytes, it holds {stored_size}")
     return file, shape, fortran, dtype
 
 
-def _read_bytes(what: str, file: IO[bytes], count: int) -> bytes:
+def _read_bytes(label: str, file: IO[bytes], count: int) -> bytes:
     """Reads exactly `count` bytes."""
     try:
         data = file.read(count)
     except DAMAGED_ARCHIVE_ERRORS as error:
-        raise ArgumentError(f"{what}: damaged: {error}") from None
+        raise ArgumentError(f"{label}: damaged: {error}") from None
     if len(data) != count:
-        raise ArgumentError(f"{what}: ends early")
+        raise ArgumentError(f"{label}: ends early")
     return data

@@ -53,19 +53,23 @@ class Motors:
         self._coupling, self._index = coupling, index
         self._nq: int = model.nq if coupling is None else len(coupling.q_index)
         self._nv: int = model.nv if coupling is None else len(coupling.v_index)
-        told = {each.joints[0]: each.ratios[0][0] for each in transmissions if len(each.joints) == 1}
-        entries = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
+        ratio_by_joint = {
+            transmission.joints[0]: transmission.ratios[0][0]
+            for transmission in transmissions
+            if len(transmission.joints) == 1
+        }
+        velocity_index = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
         joints = list(actuated)
         if coupling is not None:
-            _assign_to_followers(joints, entries, coupling, told, index)
+            _assign_to_followers(joints, velocity_index, coupling, ratio_by_joint, index)
         self.joints: tuple[str, ...] = tuple(joints)
-        ratios = np.diag([told.get(name, 1.0) for name in joints])
-        for each in transmissions:
-            if len(each.joints) > 1:
-                _set_coupled_ratios(ratios, joints, each)
+        ratios = np.diag([ratio_by_joint.get(name, 1.0) for name in joints])
+        for transmission in transmissions:
+            if len(transmission.joints) > 1:
+                _set_coupled_ratios(ratios, joints, transmission)
         self.ratios: Array = frozen(ratios)
         self.reductions: Array = frozen(ratios.diagonal())
-        self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
+        self._rows = np.array([velocity_index[name] for name in joints], dtype=np.intp)
 
     def to_motors(self, q: Array, tau: Array) -> Array:
         """Returns the motor torques (nu,) [N m] that produce given joint torques.
@@ -77,14 +81,14 @@ class Motors:
         Raises:
             ArgumentError: a wrong shape, or a linkage at a dead point, where its motor does not move the joint.
         """
-        tau, map_ = check_vector("tau", tau, (len(self.joints),), "the actuated joints"), self.matrix(q)
+        tau, motor_matrix = check_vector("tau", tau, (len(self.joints),), "the actuated joints"), self.matrix(q)
         try:
-            found = np.linalg.solve(map_.T, tau)
+            solution = np.linalg.solve(motor_matrix.T, tau)
         except np.linalg.LinAlgError:
-            found = np.full(len(tau), np.nan)
-        if not np.isfinite(found).all():
+            solution = np.full(len(tau), np.nan)
+        if not np.isfinite(solution).all():
             raise ArgumentError("q: a linkage is at a dead point there, where its motor gives its joint no torque")
-        return np.asarray(found)
+        return np.asarray(solution)
 
     def to_joints(self, q: Array, tau: Array) -> Array:
         """Returns the torques (nu,) of ``robot.actuated`` [N m] for given motor torques.
@@ -110,40 +114,48 @@ class Motors:
         return np.asarray(self.ratios @ G)
 
     def __repr__(self) -> str:
-        words = []
+        descriptions = []
         for name, reduction, row in zip(self.joints, self.reductions.tolist(), self.ratios.tolist(), strict=True):
-            others = [f"{x:+g} {other}" for other, x in zip(self.joints, row, strict=True) if x and other != name]
-            words.append(" ".join([f"{name} 1:{reduction:g}", *others]))
-        return f"Motors({', '.join(words)})"
+            other_terms = [f"{x:+g} {other}" for other, x in zip(self.joints, row, strict=True) if x and other != name]
+            descriptions.append(" ".join([f"{name} 1:{reduction:g}", *other_terms]))
+        return f"Motors({', '.join(descriptions)})"
 
 
 def _set_coupled_ratios(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
     """Writes the ratios of motors that drive several joints together."""
-    known = [joint for joint in pair.joints if joint in joints]
-    if not known:
+    actuated_joints = [joint for joint in pair.joints if joint in joints]
+    if not actuated_joints:
         return
-    if len(known) < len(pair.joints):
-        other = next(joint for joint in pair.joints if joint not in joints)
-        raise ModelError(f"motors: the motors of joint {known[0]!r} also move {other!r}, which has none")
-    at = [joints.index(joint) for joint in pair.joints]
-    ratios[np.ix_(at, at)] = pair.ratios
+    if len(actuated_joints) < len(pair.joints):
+        passive_joint = next(joint for joint in pair.joints if joint not in joints)
+        raise ModelError(
+            f"motors: the motors of joint {actuated_joints[0]!r} also move {passive_joint!r}, which has none"
+        )
+    indices = [joints.index(joint) for joint in pair.joints]
+    ratios[np.ix_(indices, indices)] = pair.ratios
 
 
 def _assign_to_followers(
     joints: list[str],
-    entries: dict[str, int],
+    velocity_index: dict[str, int],
     coupling: MimicCoupling | LoopCoupling,
-    told: dict[str, float],
+    ratio_by_joint: dict[str, float],
     index: Index,
 ) -> None:
     """Replaces joints without a transmission by those that follow them and have one."""
-    names, driven, taken = {entry: name for name, entry in entries.items()}, index.tolist(), set[int]()
-    for other in [name for name in coupling.followers if name in told]:
-        movers = coupling.chain([entries[other]])
-        places = [k for k, own in enumerate(driven) if own in movers and k not in taken and joints[k] not in told]
-        if places:
-            if left := set(movers) - set(driven):
-                free = names[int(coupling.v_index[min(left)])]
-                raise ModelError(f"motors: the motor of joint {other!r} also moves {free!r}, which has none")
-            joints[places[0]] = other
-            taken.add(places[0])
+    joint_by_index, actuated_indices, used = {i: name for name, i in velocity_index.items()}, index.tolist(), set[int]()
+    for follower in [name for name in coupling.followers if name in ratio_by_joint]:
+        movers = coupling.chain([velocity_index[follower]])
+        candidates = [
+            k
+            for k, index_in_v in enumerate(actuated_indices)
+            if index_in_v in movers and k not in used and joints[k] not in ratio_by_joint
+        ]
+        if candidates:
+            if unactuated := set(movers) - set(actuated_indices):
+                unactuated_joint = joint_by_index[int(coupling.v_index[min(unactuated)])]
+                raise ModelError(
+                    f"motors: the motor of joint {follower!r} also moves {unactuated_joint!r}, which has none"
+                )
+            joints[candidates[0]] = follower
+            used.add(candidates[0])

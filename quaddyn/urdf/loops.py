@@ -45,12 +45,12 @@ def read_loops(reader: ElementReader, root: XmlElement, rotation: Callable[..., 
 
 
 def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Callable[..., Array]) -> KinematicLoop:
-    reader.known(element)
+    reader.report_unknown(element)
     name, told = reader.name(element), reader.text(element, "type")
     if told not in KINDS:
         raise reader.refuse(element, f"type={told!r} closes no loop", f"use one of {', '.join(KINDS)}")
     turn = np.eye(3)
-    axis = reader.one(element, "axis")
+    axis = reader.find_unique(element, "axis")
     if KINDS[told] == "revolute":
         xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.vector(axis, "xyz", 3, bound=1e3))
         if not np.linalg.norm(xyz) > 1e-3:

@@ -83,7 +83,7 @@ class _UrdfReader(ElementReader):
 
     # -- elements --------------------------------------------------------------------------------------------
     def origin(self, element: XmlElement) -> Pose:
-        origin = self.one(element, "origin")
+        origin = self.find_unique(element, "origin")
         if origin is None:
             return Pose.identity()
         xyz = self.vector(origin, "xyz", 3, default=(0.0, 0.0, 0.0))
@@ -93,7 +93,7 @@ class _UrdfReader(ElementReader):
         return Pose.of(rotation_from_rpy(*rpy), xyz)
 
     def inertial(self, link: XmlElement) -> Inertial | None:
-        element = self.one(link, "inertial")
+        element = self.find_unique(link, "inertial")
         if element is None:
             return None
         placement = self.origin(element)
@@ -126,21 +126,21 @@ class _UrdfReader(ElementReader):
             self.warn(element, f"the inertia violates the triangle inequality (principal moments {values})")
 
     def link(self, element: XmlElement, materials: dict[str, Color]) -> Link:
-        self.known(element)
+        self.report_unknown(element)
         name = self.name(element)
         inertial = self.inertial(element)
         visuals: list[Geometry | None] = []
         for visual in element.all("visual"):
-            with self.drawn("this visual is ignored"):
+            with self.read_as_cosmetic("this visual is ignored"):
                 visuals.append(self.geometry(visual, materials))
         collisions = [self.geometry(c, materials) for c in element.all("collision")]
         return Link(name, inertial, _without_none(visuals), _without_none(collisions), element.where)
 
     def geometry(self, element: XmlElement, materials: dict[str, Color]) -> Geometry | None:
         """A <visual> or <collision>; None where there is nothing in it, or nothing of any size."""
-        self.known(element)
+        self.report_unknown(element)
         placement = self.origin(element)
-        holder = self.one(element, "geometry")
+        holder = self.find_unique(element, "geometry")
         if holder is None or not holder.children:
             self.warn(element, f"<{element.tag}> has no shape and is ignored", "add a shape or remove it")
             return None
@@ -159,7 +159,7 @@ class _UrdfReader(ElementReader):
         if not shapes:
             advice = "use box, cylinder, sphere, capsule or mesh"
             raise self.refuse(holder, f"<geometry> of <{element.tag}> has no supported shape", advice)
-        self.known(shapes[0])
+        self.report_unknown(shapes[0])
         shape = readers[shapes[0].tag](shapes[0])
         if isinstance(shape, CapsuleShape) and shape.length == 0.0 and shape.radius > 0.0:
             shape = SphereShape(shape.radius)
@@ -223,7 +223,7 @@ class _UrdfReader(ElementReader):
     def rgba(self, element: XmlElement) -> Color:
         """The colour that an element gives; grey where it gives none that can be read."""
         color = DEFAULT_COLOR
-        with self.drawn("the color is gray"):
+        with self.read_as_cosmetic("the color is gray"):
             color = self._rgba(element)
         return color
 
@@ -241,7 +241,7 @@ class _UrdfReader(ElementReader):
         return (r, g, b, a)
 
     def joint(self, element: XmlElement) -> Joint:
-        self.known(element)
+        self.report_unknown(element)
         name = self.name(element)
         kind = self.text(element, "type")
         if kind not in JOINT_TYPES:
@@ -254,7 +254,7 @@ class _UrdfReader(ElementReader):
         axis = self.axis(element) if moving else frozen((1.0, 0.0, 0.0))
         limits = self.limits(element, kind) if kind != "fixed" else Limits()
         damping = friction = armature = 0.0
-        dynamics = self.one(element, "dynamics")
+        dynamics = self.find_unique(element, "dynamics")
         if dynamics is not None and kind in ("floating", "planar"):
             self.warn(
                 dynamics, f"damping and friction of a {kind} joint are not supported and are ignored", "remove them"
@@ -270,7 +270,7 @@ class _UrdfReader(ElementReader):
         return self.magnitude(element, attribute, value, "a negative value would create energy")
 
     def axis(self, joint: XmlElement) -> Array:
-        element = self.one(joint, "axis")
+        element = self.find_unique(joint, "axis")
         if element is None:
             return frozen((1.0, 0.0, 0.0))  # the specification's default
         xyz = np.array(self.vector(element, "xyz", 3, default=(1.0, 0.0, 0.0), bound=1e3))
@@ -288,7 +288,7 @@ class _UrdfReader(ElementReader):
         return frozen(xyz / norm if norm != 1.0 else xyz)
 
     def limits(self, joint: XmlElement, kind: str) -> Limits:
-        element = self.one(joint, "limit")
+        element = self.find_unique(joint, "limit")
         if element is None:
             if kind in ("revolute", "prismatic"):
                 self.warn(
@@ -357,7 +357,7 @@ class _UrdfReader(ElementReader):
         return value if value < NO_LIMIT else np.inf
 
     def mimic(self, joint: XmlElement) -> Mimic | None:
-        element = self.one(joint, "mimic")
+        element = self.find_unique(joint, "mimic")
         if element is None:
             return None
         return Mimic(
@@ -368,7 +368,7 @@ class _UrdfReader(ElementReader):
 
     # -- the whole -------------------------------------------------------------------------------------------
     def tree(self, root: XmlElement) -> Tree:
-        self.known(root)
+        self.report_unknown(root)
         materials: dict[str, Color] = {}
         for element in root.all("material"):
             color = element.all("color")
@@ -399,7 +399,7 @@ class _UrdfReader(ElementReader):
                     reason, advice = f"link {link!r} does not exist", "correct the name"
                     raise ModelError(f"{loop.where}: {reason}; {advice}")
         transmissions = read_transmissions(self, root)
-        self.note_foreign(root)
+        self.report_foreign(root)
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
         return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops), transmissions)
 

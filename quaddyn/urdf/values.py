@@ -1,4 +1,4 @@
-"""Attributes of XML elements as checked values; whatever is odd on the way becomes a finding."""
+"""Reader of XML elements: attributes as validated values, and findings about errors and unknown attributes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MAX_NAME = 256
 #: The name that Pinocchio gives to the frame of the world.
 UNIVERSE = "universe"
 
-#: Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
+#: Each digit has only one possible match; otherwise a long word that is not a number would take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\r\n]+")
-#: Numbers this close to 0 [SI units] are 0 with a residue of rounding, whatever their sign.
+#: Numbers of at most this magnitude [SI units] are rounding errors of 0, of either sign.
 ROUNDING_TOLERANCE = 1e-12
 #: The same of a moment of inertia, as a fraction of the mass [m^2].
 ROUNDING_PER_MASS = 1e-15
-#: Similarity (of difflib) from which on an unknown name may be a known one that is misspelt.
+#: Minimum similarity (difflib) of an unknown name and a known one of which it may be a misspelling.
 MIN_SIMILARITY = 0.7
 #: Foreign elements and attributes that one note lists.
 MAX_LISTED_NAMES = 12
 
-# What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
+# Allowed children and attributes of each element; others are reported, as data under a misspelled name would be lost.
 _KNOWN_CHILDREN = {
     "robot": {"link", "joint", "material", "transmission", "gazebo", "loop_joint", "ball_constraint"},
     "link": {"inertial", "visual", "collision", "contact"},  # the last one is Bullet's
@@ -63,7 +63,7 @@ _KNOWN_ATTRIBUTES = {
 
 
 class RejectedElementError(ModelError):
-    """Error about an element: it refuses the file, but inside `ElementReader.drawn` only the element is left out."""
+    """Error about an element: the file is rejected, but within `ElementReader.read_as_cosmetic` only the element is."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(f"{finding.where}: {finding.reason}; {finding.advice}")
@@ -83,20 +83,20 @@ class ElementReader:
 
     # -- reporting -------------------------------------------------------------------------------------------
     def warn(self, element: XmlElement, reason: str, advice: str = "") -> None:
-        """Note an oddity of `element`."""
+        """Adds a warning about `element` to the findings."""
         self.findings.append(Finding("warning", element.where, shorten(reason), advice, self.cosmetic))
 
     @staticmethod
     def refuse(element: XmlElement, reason: str, advice: str) -> ModelError:
-        """The error for `element`, to be raised."""
+        """Returns the error for `element`; the caller raises it."""
         return RejectedElementError(Finding("warning", element.where, shorten(reason), advice))
 
     @contextmanager
-    def drawn(self, otherwise: str) -> Iterator[None]:
-        """While it lasts, what is read is drawn alone: an oddity is cosmetic, and a refusal a warning as well.
+    def read_as_cosmetic(self, otherwise: str) -> Iterator[None]:
+        """Returns a context in which elements only affect drawings: findings are cosmetic, rejections become warnings.
 
         Args:
-            otherwise: what becomes of an element that would be refused.
+            otherwise: consequence for an element that would be rejected, such as "this visual is ignored".
         """
         before, self.cosmetic = self.cosmetic, True
         try:
@@ -108,8 +108,8 @@ class ElementReader:
         finally:
             self.cosmetic = before
 
-    def known(self, element: XmlElement) -> None:
-        """Report children and attributes that nothing reads."""
+    def report_unknown(self, element: XmlElement) -> None:
+        """Reports children and attributes of `element` that the reader does not use."""
         children = _KNOWN_CHILDREN.get(element.tag)
         for child in element if children is not None else ():
             if "xacro" in child.tag:
@@ -125,9 +125,9 @@ class ElementReader:
                 self.warn(element, reason, _spelling_advice(name, attributes or ()))
 
     def _unknown_child(self, child: XmlElement, element: XmlElement, known: Iterable[str]) -> None:
-        """Report a child that is not of `known`: other tools', misspelt or in the wrong place."""
+        """Reports an unknown child: one of other tools, misspelled, or in the wrong element."""
         tag = child.tag
-        if tag in FOREIGN_ELEMENTS or (tag == "material" and element.tag != "robot"):  # a colour, wherever it stands
+        if tag in FOREIGN_ELEMENTS or (tag == "material" and element.tag != "robot"):  # a color, in any element
             self.foreign.setdefault(f"<{tag}>", child.where)
             return
         reason, advice = f"unknown element <{tag}> in <{element.tag}> is ignored", _spelling_advice(tag, known)
@@ -136,16 +136,16 @@ class ElementReader:
             reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"move it into {' or '.join(places)}"
         self.warn(child, reason, advice)
 
-    def note_foreign(self, root: XmlElement) -> None:
-        """Say in one note what was passed over, and in one warning each which prefixes are not declared."""
-        waiting, undeclared = [root], dict[str, XmlElement]()
-        while waiting:
-            element = waiting.pop()
+    def report_foreign(self, root: XmlElement) -> None:
+        """Reports ignored elements of other tools in one note, and each undeclared prefix in one warning."""
+        pending, undeclared = [root], dict[str, XmlElement]()
+        while pending:
+            element = pending.pop()
             for name in (element.tag, *element.attrib):
                 if name.startswith(f"{{{UNDECLARED}"):
                     undeclared.setdefault(name[len(UNDECLARED) + 1 :].partition("}")[0], element)
-            waiting += reversed(element.children)
-        with self.drawn(""):
+            pending += reversed(element.children)
+        with self.read_as_cosmetic(""):
             for prefix, element in undeclared.items():
                 reason = f"the prefix {prefix!r} is not declared; elements and attributes with it are ignored"
                 self.warn(element, reason, f"declare it by xmlns:{prefix} in <robot>")
@@ -155,28 +155,28 @@ class ElementReader:
             reason = f"ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
             self.findings.append(Finding("note", where, shorten(reason)))
 
-    def one(self, element: XmlElement, tag: str) -> XmlElement | None:
-        """The child with this tag; a repetition is reported when equal, refused when not."""
+    def find_unique(self, element: XmlElement, tag: str) -> XmlElement | None:
+        """Returns the child with this tag, or None; a second one is reported if it is equal, rejected if it differs."""
         found = element.all(tag)
         for other in found[1:]:
             if not found[0].same(other):
                 raise self.refuse(other, f"<{element.tag}> has a second, different <{tag}>", "remove one of them")
             self.warn(other, f"<{tag}> is repeated identically; the first one is used", "remove the second one")
         if found:
-            self.known(found[0])
+            self.report_unknown(found[0])
             return found[0]
         return None
 
     def required(self, element: XmlElement, tag: str) -> XmlElement:
-        """The one child with this tag, or a `ModelError`."""
-        child = self.one(element, tag)
+        """Returns the child with this tag; raises a `ModelError` if it is missing."""
+        child = self.find_unique(element, tag)
         if child is None:
             raise self.refuse(element, f"<{tag}> is missing", "add it, as the URDF specification requires")
         return child
 
     # -- values ----------------------------------------------------------------------------------------------
     def text(self, element: XmlElement, attribute: str) -> str:
-        """An attribute that must be there."""
+        """Returns a required attribute."""
         value = element.attrib.get(attribute)
         if value is None:
             raise self.refuse(
@@ -185,14 +185,14 @@ class ElementReader:
         return value
 
     def number(self, element: XmlElement, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
-        """A finite number of magnitude up to `bound`; `default` where the attribute is missing."""
+        """Returns a finite number of magnitude up to `bound`; `default` if the attribute is missing."""
         value = element.attrib.get(attribute)
         if value is None and default is not None:
             return default
         return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
 
     def magnitude(self, element: XmlElement, attribute: str, value: float, reason: str) -> float:
-        """A `value` that must not be negative; a residue of rounding below 0 is 0."""
+        """Returns `value`, which must not be negative; rounding errors below 0 become 0."""
         if value < -ROUNDING_TOLERANCE:
             raise self.refuse(element, f"{attribute}={value:g}: {reason}", "correct the sign")
         return max(value, 0.0)
@@ -206,7 +206,7 @@ class ElementReader:
         default: tuple[float, ...] | None = None,
         bound: float = 1e3,
     ) -> tuple[float, ...]:
-        """`n` finite numbers of magnitude up to `bound`; `default` where the attribute is missing."""
+        """Returns `n` finite numbers of magnitude up to `bound`; `default` if the attribute is missing."""
         value = element.attrib.get(attribute)
         if value is None and default is not None:
             return default
@@ -234,7 +234,7 @@ class ElementReader:
         return tuple(out)
 
     def name(self, element: XmlElement) -> str:
-        """The name attribute: printable, not empty, not reserved."""
+        """Returns the attribute "name", which must be printable, not empty and not reserved."""
         name = self.text(element, "name")
         if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
             raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
@@ -244,6 +244,6 @@ class ElementReader:
 
 
 def _spelling_advice(name: str, known: Iterable[str]) -> str:
-    """The advice for an unknown name that is near a known one; "" for others."""
+    """Returns the advice for an unknown name that is similar to a known one; "" for others."""
     lower = {each.lower() for each in known}
     return "is it misspelled?" if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=MIN_SIMILARITY) else ""

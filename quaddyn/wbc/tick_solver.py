@@ -114,12 +114,12 @@ class TickSolver:
         self._allocate_buffers(0)
         self._result_length = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.parameters)
         self.result_size = self._result_length + LANE_WIDTH
-        self._zero_result, self._first_force, self._weight = (
+        self._zero_result, self._force_offset, self._weight = (
             zeros(self.result_size),
             nu + nv,
             scales.mass * scales.gravity,
         )
-        self._read_activations_count = self._read_settings_count = -1
+        self._activations_version = self._settings_version = -1
         self._last_acceleration: Array | None = None
 
     def _allocate_buffers(self, custom: int) -> None:
@@ -173,12 +173,12 @@ class TickSolver:
         Returns:
             Flags as of `advance_contacts`.
         """
-        if self._read_settings_count != self._changes.settings:
+        if self._settings_version != self._changes.settings:
             self._read_settings()
         if self._tick is None:
             self.bind_machine_code()
         flags: int = self._advance_contacts(
-            requested, step, self._weight, self._zero_result if values is None else values, self._first_force
+            requested, step, self._weight, self._zero_result if values is None else values, self._force_offset
         )
         return flags
 
@@ -200,7 +200,7 @@ class TickSolver:
             v: velocity of the state.
             previous_torque: (nu,) torques of the tick before, None on the first.
         """
-        if self._read_activations_count != self._changes.activations:
+        if self._activations_version != self._changes.activations:
             self._read_contacts()
         if self.tables.custom_elements:  # first, since custom rows may require new, larger buffers
             self._update_custom_rows(state, previous_torque)
@@ -229,18 +229,18 @@ class TickSolver:
 
     def _read_contacts(self) -> None:
         """Copies settings and activations of the contacts after a change."""
-        if self._read_settings_count != self._changes.settings:
+        if self._settings_version != self._changes.settings:
             self._read_settings()
         references, settings, _, custom = self.slow_inputs
         activations = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
         self.slow_inputs = SlowInputs(references, settings, activations, custom)
         if self.tables.custom_elements:
             self._active_contacts = ActiveContacts.from_activations(self._settings, activations)
-        self._read_activations_count = self._changes.activations
+        self._activations_version = self._changes.activations
 
     def _read_settings(self) -> None:
         """Copies the settings of the contacts after a change."""
-        self._read_settings_count = self._changes.settings
+        self._settings_version = self._changes.settings
         settings = tuple(
             [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
         )
@@ -252,10 +252,10 @@ class TickSolver:
         """Copies the references of all force tasks after a change."""
         references = tuple([task.references for task, _ in self._written_references])
         self._written_references = [
-            (task, requested) for (task, _), requested in zip(self._written_references, references, strict=True)
+            (task, written) for (task, _), written in zip(self._written_references, references, strict=True)
         ]
-        for i, (task, requested) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
-            write_force_references(self.data.inputs, i, task, requested, self.names)
+        for i, (task, written) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
+            write_force_references(self.data.inputs, i, task, written, self.names)
         self.slow_inputs = self.slow_inputs._replace(force_references=references)
 
     def _update_custom_rows(self, state: State, previous_torque: Array | None) -> None:
