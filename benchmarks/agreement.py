@@ -1,11 +1,11 @@
-"""Pinocchio against the in-house reference on every robot: the largest and the median relative error per robot.
+"""Compares Pinocchio with quaddyn's reference implementation on every robot (relative errors).
 
     python benchmarks/agreement.py [--samples 100] [--derivatives 10] [--seed 0] [--jobs 1] [--json FILE] [NAME ...]
 
-Judged: every URDF of example-robot-data and of robots/ that the guard accepts, or those whose file name contains one
-of the NAMEs (`quaddyn campaign agreement`).  The exit code is 1 if one of them does not agree.  Then, over all robots
-and algorithms, the largest error and the largest median, those that solve with M apart: they are held to
-100 eps cond(M).
+Compared are all URDFs of example-robot-data and of robots/ that pass validation, or those whose file name contains one
+of the NAMEs (`quaddyn campaign verification`).  The exit code is 1 if the implementations disagree on a robot.  A
+second table lists the largest error and the largest median of each algorithm over all robots.  Algorithms that solve a linear
+system with M are in a column of their own; their tolerance is 100 eps cond(M).
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ HEADER = f"{'robot':<34}{'root':<7}{'dof':>4}{'largest':>10}  {'algorithm':<24}{
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Pinocchio against the in-house reference on every robot")
-    parser.add_argument("names", nargs="*", help="parts of file names; by default all")
+    parser = argparse.ArgumentParser(description="compares Pinocchio with quaddyn's reference implementation")
+    parser.add_argument("names", nargs="*", help="parts of file names (default: all robots)")
     parser.add_argument("--samples", type=int, default=100, help="states per robot")
-    parser.add_argument("--derivatives", type=int, default=10, help="in how many of them derivatives are compared")
+    parser.add_argument(
+        "--derivatives", type=int, default=10, help="number of these states in which derivatives are compared"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
-    parser.add_argument("--store", help="file of results, gone on with if it is there")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", help="file of results; an interrupted run continues from it")
+    parser.add_argument("--json", type=Path, help="file to which all results are written")
     options = parser.parse_args()
     campaign = VerificationCampaign(
         names=tuple(options.names),
@@ -62,35 +64,38 @@ def main() -> int:
     if done:
         print(summary(done))
     seconds = time.perf_counter() - start
-    print(
-        f"{len(done)} robots compared, {refused} refused by the guard, {len(failed)} disagree {failed}; {seconds:.0f} s"
-    )
+    print(f"{len(done)} robots compared, {refused} rejected, {len(failed)} disagree {failed}; {seconds:.0f} s")
     return 1 if failed or not done else 0
 
 
-def of(record: Record, kind: str) -> dict[str, float]:
-    """Values of "errors", "medians" or "ratios" by algorithm."""
+def values_by_algorithm(record: Record, kind: str) -> dict[str, float]:
+    """Returns the values of a kind ("errors", "medians" or "ratios") by algorithm."""
     return {name.split(" ", 1)[1]: value for name, value in record.items() if name.startswith(f"{kind} ")}
 
 
 def row(name: str, record: Record) -> str:
-    errors = of(record, "errors")
+    """Returns the line of a robot in the first table."""
+    errors = values_by_algorithm(record, "errors")
     solving = max((error for n, error in errors.items() if n in ILL_CONDITIONED), default=float("nan"))
-    plain = max((n for n in errors if n not in ILL_CONDITIONED), key=errors.__getitem__)
-    opinion = str(record["third"])
-    opinion = opinion[:60] if record["third_error"] is None else f"{opinion} ({record['third_error']:.0e})"
+    largest = max((n for n in errors if n not in ILL_CONDITIONED), key=errors.__getitem__)
+    mujoco_result = str(record["third"])
+    mujoco_result = (
+        mujoco_result[:60] if record["third_error"] is None else f"{mujoco_result} ({record['third_error']:.0e})"
+    )
     return (
-        f"{name:<34}{record['root']:<7}{record['nv']:>4}{errors[plain]:>10.1e}  {plain:<24}{solving:>9.1e}"
-        f"{record['condition']:>9.0e}  {opinion}" + ("" if record["success"] else f"  DISAGREES: {record['reason']}")
+        f"{name:<34}{record['root']:<7}{record['nv']:>4}{errors[largest]:>10.1e}  {largest:<24}{solving:>9.1e}"
+        f"{record['condition']:>9.0e}  {mujoco_result}"
+        + ("" if record["success"] else f"  DISAGREES: {record['reason']}")
     )
 
 
 def summary(done: Sequence[Record]) -> str:
+    """Returns the second table: the largest values over all robots, by algorithm."""
     lines = ["", f"{'algorithm':<24}{'largest error':>14}{'largest median':>16}{'error/tolerance':>17}"]
-    for name in dict.fromkeys(n for record in done for n in of(record, "errors")):
-        worst = [max(of(record, kind)[name] for record in done if name in of(record, kind))
+    for name in dict.fromkeys(n for record in done for n in values_by_algorithm(record, "errors")):
+        largest_values = [max(values_by_algorithm(record, kind).get(name, 0.0) for record in done)
                  for kind in ("errors", "medians", "ratios")]  # fmt: skip
-        lines.append(f"{name:<24}{worst[0]:>14.1e}{worst[1]:>16.1e}{worst[2]:>17.1e}")
+        lines.append(f"{name:<24}{largest_values[0]:>14.1e}{largest_values[1]:>16.1e}{largest_values[2]:>17.1e}")
     return "\n".join(lines)
 
 

@@ -1,11 +1,12 @@
-"""Starts in the air: quadrupeds dropped askew, with random joints, onto flat ground; how many land and stand.
+"""Drops quadrupeds with a tilted trunk and random joint positions onto flat ground and counts how many land and stand.
 
     python benchmarks/airborne.py [--seeds 6] [--height 0.3] [--tilt 10] [--felt] [--check]
 
-Each robot of the catalogue that stands on four legs is put into the air: its lowest foot up to `height` leg lengths
-above the ground, its trunk tilted by up to `tilt` degrees about a random horizontal axis, every joint of its legs up to
-0.3 rad off home and within its limits, at rest.  It has landed if it is never given up as fallen and stands at its
-height in the end.  Without ``--felt`` the controller has no foot sensors and estimates what touches.
+Each quadruped of the catalogue starts in the air, at rest: the lowest foot is up to `height` leg lengths above the
+ground, the trunk is tilted by up to `tilt` degrees about a random horizontal axis, and every leg joint is up to 0.3 rad
+from its home position, within its limits.  A trial succeeds if the controller never reports a fall and the robot stands
+at its nominal height at the end.  With ``--felt`` the controller gets the measured contacts of the feet; without, it
+estimates them.
 """
 
 from __future__ import annotations
@@ -27,19 +28,22 @@ ROBOTS = (
 )  # fmt: skip
 PLANTS: dict[str, type[Plant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 DT = 2e-3
-#: How long a trial takes [sqrt(l / g)], and what the controller should do by then: share of its height, tilt (cosine).
-DURATION, UPRIGHT, LEVEL = 24.0, 0.85, 0.95
+#: Duration of a trial [sqrt(l / g)], and at its end the least height of the center of mass as a fraction of the nominal
+#: one and the least cosine of the trunk's tilt.
+DURATION, MIN_HEIGHT_FRACTION, MIN_TILT_COSINE = 24.0, 0.85, 0.95
 
 
-def start(robot: qd.Robot, height: float, tilt: float, spread: float, rng: np.random.Generator) -> np.ndarray:
-    """A configuration in the air.
+def random_airborne_configuration(
+    robot: qd.Robot, height: float, tilt: float, spread: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Draws a configuration in the air.
 
     Args:
         robot: a quadruped.
         height: largest height of the lowest foot above the ground [m].
         tilt: largest tilt of the trunk [rad].
         spread: largest offset of a joint from home [rad].
-        rng: of the trial.
+        rng: random number generator of the trial.
     """
     q, p = np.array(robot.q_home), LocomotionController(robot, dt=DT).morphology
     for joint in (joint for foot in robot.feet for joint in robot.legs[foot].joints):
@@ -57,20 +61,20 @@ def start(robot: qd.Robot, height: float, tilt: float, spread: float, rng: np.ra
     return q
 
 
-def land(name: str, kind: str, seed: int, *, height: float, tilt: float, spread: float, felt: bool) -> str:
-    """One trial: "" if the robot stands in the end, else what happened."""
+def run_trial(name: str, kind: str, seed: int, *, height: float, tilt: float, spread: float, measured: bool) -> str:
+    """Runs a trial and returns "" if the robot stands at its end, else a description of the failure."""
     robot = qd.load(name)
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
     controller = LocomotionController(robot, dt=DT)
     p = controller.morphology
-    q = start(robot, height * p.length, np.radians(tilt), spread, rng)
+    q = random_airborne_configuration(robot, height * p.length, np.radians(tilt), spread, rng)
     plant, dynamics = PLANTS[kind](robot, dt=DT), qd.Dynamics(robot)
     plant.reset(q, np.zeros(robot.nv))
-    load, modes = 0.02 * p.mass * p.gravity, list[LocomotionMode]()
+    min_force, modes = 0.02 * p.mass * p.gravity, list[LocomotionMode]()
     for k in range(round(DURATION * p.time_scale / DT)):
-        touching = [f for f in robot.feet if plant.contact_forces[f][2] > load] if felt else None
+        contacts = [f for f in robot.feet if plant.contact_forces[f][2] > min_force] if measured else None
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
-        command = controller.compute(state, measured_contacts=touching)
+        command = controller.compute(state, measured_contacts=contacts)
         modes.append(command.mode)
         if command.mode is LocomotionMode.FALLEN:
             return f"fell at {k * DT:.2f} s"
@@ -80,39 +84,47 @@ def land(name: str, kind: str, seed: int, *, height: float, tilt: float, spread:
             return "diverged"
     state = dynamics.update(np.array(plant.q), np.array(plant.v))
     R = state.placement(robot.bodies[0].name).rotation @ p.heading
-    if state.com[2] < UPRIGHT * p.height or R[2, 2] < LEVEL:
+    if state.com[2] < MIN_HEIGHT_FRACTION * p.height or R[2, 2] < MIN_TILT_COSINE:
         return f"{modes[-1].value} at {state.com[2] / p.height:.2f} h, {np.degrees(np.arccos(R[2, 2])):.0f} deg"
     return ""
 
 
 def main() -> int:
-    """Print the table; 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=6, help="trials of each robot in each plant")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--height", type=float, default=0.3, help="most height of the lowest foot [leg lengths]")
-    parser.add_argument("--tilt", type=float, default=10.0, help="most tilt of the trunk [deg]")
-    parser.add_argument("--spread", type=float, default=0.3, help="most offset of a joint from home [rad]")
+    parser.add_argument("--height", type=float, default=0.3, help="largest height of the lowest foot [leg lengths]")
+    parser.add_argument("--tilt", type=float, default=10.0, help="largest tilt of the trunk [deg]")
+    parser.add_argument("--spread", type=float, default=0.3, help="largest offset of a joint from home [rad]")
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))
-    parser.add_argument("--felt", action="store_true", help="feet have sensors")
+    parser.add_argument("--felt", action="store_true", help="give the controller the measured contacts of the feet")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless 95 %% stand")
-    asked = parser.parse_args()
-    stood = trials = 0
-    for name in asked.robots:
+    options = parser.parse_args()
+    n_standing = n_trials = 0
+    for name in options.robots:
         line = [f"{name:16}"]
-        for kind in asked.plants:
-            found = [
-                land(name, kind, seed, height=asked.height, tilt=asked.tilt, spread=asked.spread, felt=asked.felt)
-                for seed in range(asked.first, asked.first + asked.seeds)
+        for kind in options.plants:
+            failures = [
+                run_trial(
+                    name,
+                    kind,
+                    seed,
+                    height=options.height,
+                    tilt=options.tilt,
+                    spread=options.spread,
+                    measured=options.felt,
+                )
+                for seed in range(options.first, options.first + options.seeds)
             ]
-            good = sum(not each for each in found)
-            stood, trials = stood + good, trials + len(found)
-            failed = "; ".join(f"{asked.first + i}: {each}" for i, each in enumerate(found) if each)
-            line.append(f"{kind} {good}/{len(found)}{f' ({failed})' if failed else ''}")
+            n_success = sum(not each for each in failures)
+            n_standing, n_trials = n_standing + n_success, n_trials + len(failures)
+            failed = "; ".join(f"{options.first + i}: {each}" for i, each in enumerate(failures) if each)
+            line.append(f"{kind} {n_success}/{len(failures)}{f' ({failed})' if failed else ''}")
         print("  ".join(line), flush=True)
-    print(f"{stood} of {trials} stand ({100.0 * stood / max(trials, 1):.1f} %)")
-    return int(asked.check and stood < 0.95 * trials)
+    print(f"{n_standing} of {n_trials} stand ({100.0 * n_standing / max(n_trials, 1):.1f} %)")
+    return int(options.check and n_standing < 0.95 * n_trials)
 
 
 if __name__ == "__main__":

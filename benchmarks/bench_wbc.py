@@ -1,19 +1,21 @@
-"""Whole-body control tick by tick against TSID and PlaCo, each in its own process, alternated chunk by chunk.
+"""Compares the computing time of whole-body control with that of TSID and PlaCo on the same recorded ticks.
 
     python benchmarks/bench_wbc.py                 # all robots, gaits and regimes
     python benchmarks/bench_wbc.py --robots go2 --ticks 60 --check
 
-Every controller gets the same recorded ticks: contact feet do not accelerate, friction pyramids of the same faces,
-normal forces and torques within the same bounds; centre of mass, base orientation and swing feet at level 1; posture
-and forces below (the rivals have no third level: theirs is a small weight).  *solve* is from (q, v) to torques driven
-from Python, references set before; *all* includes setting them.  Times are the least of each tick
-over the replays; then the median and the 99th percentile over the ticks, in microseconds.  Contacts change in our tick,
-and in a rival before it: the time of that is in its 99th percentile, which stands without it in brackets.  Beside the
-time stands the error: ours is the KKT residual and the violation of level 0; a rival's, by how much its level-1
-residual exceeds the strict optimum's.
+TSID and PlaCo run in processes of their own; the programs alternate after each chunk of ticks.  All controllers solve
+the same problem: stance feet do not accelerate, friction pyramids have the same faces, and normal forces and torques
+have the same bounds (level 0); center of mass, base orientation and swing feet are tasks of level 1, posture and
+contact forces of level 2.  TSID and PlaCo have no third level; there, posture and forces have a small weight in level 1.
 
-A rival whose environment cannot be built is left out with a message.  Without TSID the ratio is to what TSID took when
-`rivals/recorded.json` was written (``--save-recorded``), on the processor and with the versions that are then printed.
+*solve* is the time from (q, v) to torques, called from Python, without setting the references; *all* includes it.  The
+time of a tick is the least over the replays; printed are the median and the 99th percentile over the ticks, in
+microseconds.  quaddyn changes contacts within its tick, the other controllers before it: their 99th percentile includes
+the time of the change; the value in brackets does not.  The error of quaddyn is the KKT residual and the violation of
+level 0, that of the others the difference of their squared level-1 residual from the strict optimum.
+
+A controller whose environment cannot be built is skipped with a message.  Without TSID, ratios refer to the times in
+`rivals/recorded.json` (written by ``--save-recorded``); processor and versions of that recording are printed.
 """
 
 from __future__ import annotations
@@ -55,16 +57,16 @@ GAITS = ("stand", "trot")
 REGIMES = ("calm", "saturated", "hard")
 DT, POSTURE_WEIGHT, FORCE_WEIGHT = 1e-3, 1e-3, 1e-6
 
-#: TSID's times of an earlier run, and what it ran on.
+#: Times of TSID in an earlier run, with the processor and versions.
 RECORDED = Path(__file__).resolve().parent / "rivals" / "recorded.json"
 
-#: Median ratio to TSID that must not be exceeded, standing and trotting, and the one that is aimed at.
+#: Largest allowed median of the time relative to TSID, standing and trotting, and the median that is aimed at.
 BARS = {"calm": (0.24, 0.34), "saturated": (0.33, 0.42), "hard": (0.40, 0.52)}
 AIMS = {"calm": (0.20, 0.28), "saturated": (0.27, 0.34), "hard": (0.32, 0.42)}
 
 
 def record(robot: qd.Robot, gait: str, regime: str, ticks: int, seed: int) -> dict[str, np.ndarray]:
-    """Ticks of one kind: slow sway, sway at the limits of friction and torque, or unrelated random states."""
+    """Makes ticks of a regime: slow sway, sway at the limits of friction and torque, or independent random states."""
     rng = np.random.default_rng(seed)
     feet, nu, nv = robot.feet, robot.nu, robot.nv
     legs = [tuple(i for i in range(4) if i in pair) for pair in ((0, 3), (1, 2))]
@@ -117,14 +119,14 @@ def record(robot: qd.Robot, gait: str, regime: str, ticks: int, seed: int) -> di
     }
 
 
-class Ours:
-    """Our controller on a recording; the same protocol as a rival's worker.
+class QuaddynRunner:
+    """quaddyn's controller on a recording, with the interface of `Rival`.
 
     Args:
-        robot: of the recording.
-        r: the recording.
-        bounds: whether joint bounds are among the limits.
-        ramp: over which contacts are made and broken [s].
+        robot: robot of the recording.
+        r: arrays of the recording by name, see `record`.
+        bounds: whether level 0 includes joint bounds.
+        ramp: duration of the contact ramps at touchdown and lift-off [s].
     """
 
     def __init__(self, robot: qd.Robot, r: dict[str, np.ndarray], *, bounds: bool = False, ramp: float = 0.0) -> None:
@@ -138,7 +140,7 @@ class Ours:
         level_0 = [ContactMotion(robot, damping=0.0), FrictionPyramid(), NormalForce(), self.limits]
         level_0 += [JointBounds(robot, DT)] if bounds else []
         forces = ForceTask(robot, weight=np.sqrt(FORCE_WEIGHT))
-        # Pyramids inscribed in a cone of this coefficient have the recorded one on their faces.
+        # The faces of a pyramid that is inscribed in the cone of this coefficient have the recorded coefficient.
         mu = float(r["friction"][0]) * np.sqrt(2.0)
         contacts = [Contact(name=foot, frame=foot, friction=mu) for foot in robot.feet]
         self.wbc = qd.WholeBodyController(
@@ -159,13 +161,13 @@ class Ours:
         self.solve, self.references = np.full(ticks, np.inf), np.full(ticks, np.inf)
 
     def run(self, first: int, last: int) -> None:
-        """Ticks first ... last - 1 once."""
+        """Computes ticks first ... last - 1 once and updates the least times."""
         r, clock, update, compute = self.r, time.perf_counter, self.dyn.update, self.wbc.compute
         for k in range(first, last):
             self.limits.limits[:] = r["effort"][k]
             q, v, feet = r["q"][k].copy(), r["v"][k].copy(), self.stand[k]
             t0 = clock()
-            self.refer(k)
+            self.set_references(k)
             t1 = clock()
             command = compute(update(q, v), feet)
             t2 = clock()
@@ -177,19 +179,19 @@ class Ours:
             )
             self.outcomes[k] = command.status.outcome
 
-    def refer(self, k: int) -> None:
-        """The references of tick k."""
+    def set_references(self, k: int) -> None:
+        """Sets the task references of tick k."""
         r = self.r
         self.com.reference(acceleration=r["com"][k])
         self.turn.reference(acceleration=r["turn"][k])
-        for task, wanted, on in zip(self.swing, r["swing"][k], r["contacts"][k], strict=True):
-            if not on:
-                task.reference(acceleration=wanted)
+        for task, acceleration, in_contact in zip(self.swing, r["swing"][k], r["contacts"][k], strict=True):
+            if not in_contact:
+                task.reference(acceleration=acceleration)
         self.posture.reference(acceleration=r["posture"][k])
 
 
-def level_1(robot: qd.Robot, r: dict[str, np.ndarray], a: np.ndarray) -> np.ndarray:
-    """Squared residual of level 1 of every tick, from accelerations alone."""
+def level_1_residual(robot: qd.Robot, r: dict[str, np.ndarray], a: np.ndarray) -> np.ndarray:
+    """Returns the squared residual of level 1 of every tick for given accelerations."""
     dyn, out = qd.Dynamics(robot), np.zeros(len(a))
     for k in range(len(a)):
         s = dyn.update(r["q"][k].copy(), r["v"][k].copy())
@@ -204,23 +206,23 @@ def level_1(robot: qd.Robot, r: dict[str, np.ndarray], a: np.ndarray) -> np.ndar
 
 
 def statistics(times: np.ndarray) -> tuple[float, float]:
-    """Median and 99th percentile in microseconds."""
+    """Returns median and 99th percentile of times [s] in microseconds."""
     return 1e6 * float(np.median(times)), 1e6 * float(np.percentile(times, 99))
 
 
-def recorded() -> dict[str, Any]:
-    """TSID's median and 99th percentile [us] of an earlier run by kind of tick, with their source."""
+def load_recorded_times() -> dict[str, Any]:
+    """Reads TSID's median and 99th percentile [us] of an earlier run by robot, gait and regime, with their source."""
     return dict(json.loads(RECORDED.read_text(encoding="utf-8"))) if RECORDED.exists() else {"source": "", "times": {}}
 
 
 def compare(
-    robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, seen: dict[str, tuple[float, ...]]
+    robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, tsid_times: dict[str, tuple[float, ...]]
 ) -> list[str]:
-    """One block of the table; the bars that were missed.  What TSID took goes into `seen`."""
+    """Prints one block of the table and returns the missed requirements; stores TSID's times in `tsid_times`."""
     r = record(robot, gait, regime, options.ticks, options.seed)
-    ours = {"quaddyn": Ours(robot, r), "  with joint bounds": Ours(robot, r, bounds=True)}
+    controllers = {"quaddyn": QuaddynRunner(robot, r), "  with joint bounds": QuaddynRunner(robot, r, bounds=True)}
     bar, aim = (kind[regime][GAITS.index(gait)] for kind in (BARS, AIMS))
-    runners: dict[str, Ours | Rival] = dict(ours)
+    runners: dict[str, QuaddynRunner | Rival] = dict(controllers)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.npz"
         np.savez(path, **r)
@@ -228,29 +230,29 @@ def compare(
             try:
                 runners[name] = Rival(name, path)
             except environments.UnavailableError as reason:
-                print(f"  {name} left out: {reason}")
+                print(f"  {name} skipped: {reason}")
                 if name == "tsid":
-                    print(f"  the ratio is to its recorded times: {recorded()['source']}")
-        for one in ours.values():
-            one.run(0, options.ticks)  # compiled, and warm
-            one.solve[:] = one.references[:] = np.inf
+                    print(f"  ratios refer to recorded times of TSID: {load_recorded_times()['source']}")
+        for controller in controllers.values():
+            controller.run(0, options.ticks)  # compiles, and warms the caches
+            controller.solve[:] = controller.references[:] = np.inf
         for turn in range(options.replays):
             share_cpu(turn, [runner for runner in runners.values() if isinstance(runner, Rival)])
             for first in range(0, options.ticks, options.chunk):
                 for runner in runners.values():
                     runner.run(first, min(first + options.chunk, options.ticks))
         answers = {name: runner.answer() for name, runner in runners.items() if isinstance(runner, Rival)}
-    best = level_1(robot, r, ours["quaddyn"].a)
-    solved = np.array([o == "solved" for o in ours["quaddyn"].outcomes])
+    best = level_1_residual(robot, r, controllers["quaddyn"].a)
+    solved = np.array([o == "solved" for o in controllers["quaddyn"].outcomes])
     tsid = answers.get("tsid")
     missed: list[str] = []
     kind = f"{robot.name} {gait} {regime}"
     if tsid is not None:
-        seen[kind] = tuple(round(value, 1) for value in statistics(tsid["solve"]))
+        tsid_times[kind] = tuple(round(value, 1) for value in statistics(tsid["solve"]))
     print(f"{robot.name} {gait} {regime}: {solved.mean():.0%} of {options.ticks} ticks solved at level 0")
-    for name, one in ours.items():
-        solve, p99 = statistics(one.solve)
-        everything, all_p99 = statistics(one.solve + one.references)
+    for name, controller in controllers.items():
+        solve, p99 = statistics(controller.solve)
+        everything, all_p99 = statistics(controller.solve + controller.references)
         line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f} ({all_p99:6.1f})"
         if tsid is not None:
             base, _ = statistics(tsid["solve"])
@@ -264,22 +266,22 @@ def compare(
                 missed.append(f"{robot.name} {gait} {regime}: {ratio:.3f} > {bar} of TSID")
             if name == "quaddyn" and p99 > base_p99:
                 missed.append(f"{robot.name} {gait} {regime} p99: {p99:.0f} > {base_p99:.0f} us")
-        elif kind in recorded()["times"]:
-            line += f"  to recorded TSID {solve / recorded()['times'][kind][0]:4.2f}"
-        line += f"  KKT {one.kkt[solved].max(initial=0.0):.0e}"
-        line += f"  level 0 {one.violation[solved].max(initial=0.0):.0e}"
+        elif kind in load_recorded_times()["times"]:
+            line += f"  to recorded TSID {solve / load_recorded_times()['times'][kind][0]:4.2f}"
+        line += f"  KKT {controller.kkt[solved].max(initial=0.0):.0e}"
+        line += f"  level 0 {controller.violation[solved].max(initial=0.0):.0e}"
         print(line)
     for name, answer in answers.items():
         solve, within = statistics(answer["solve"])
         _, p99 = statistics(answer["solve"] + answer["changes"])
         everything, all_p99 = statistics(answer["solve"] + answer["references"] + answer["changes"])
         good = answer["ok"] & solved
-        loss = level_1(robot, r, answer["a"])[good] - best[good]
+        loss = level_1_residual(robot, r, answer["a"])[good] - best[good]
         line = (
             f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f} [{within:.1f}])  all {everything:6.1f} ({all_p99:6.1f})"
         )
-        line += f"  ok {answer['ok'].mean():4.0%}  level 1 lost to level 2: median {np.median(loss):.0e}"
-        print(line + f", most {loss.max(initial=0.0):.0e}" if good.any() else line)
+        line += f"  ok {answer['ok'].mean():4.0%}  excess of level 1: median {np.median(loss):.0e}"
+        print(line + f", largest {loss.max(initial=0.0):.0e}" if good.any() else line)
     return missed
 
 
@@ -291,34 +293,36 @@ def main() -> int:
     parser.add_argument("--rivals", nargs="*", default=list(environments.NAMES), choices=environments.NAMES)
     parser.add_argument("--ticks", type=int, default=200, help="ticks of each kind (default 200)")
     parser.add_argument("--replays", type=int, default=10, help="replays of each tick (default 10)")
-    parser.add_argument("--chunk", type=int, default=25, help="ticks before the next controller's turn (default 25)")
+    parser.add_argument(
+        "--chunk", type=int, default=25, help="ticks after which the controllers alternate (default 25)"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--save-recorded", action="store_true", help="keep TSID's times for machines without it")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--save-recorded", action="store_true", help="save TSID's times for machines without TSID")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(
         f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, driven from Python {platform.python_version()}"
     )
     missed: list[str] = []
-    seen: dict[str, tuple[float, ...]] = {}
+    tsid_times: dict[str, tuple[float, ...]] = {}
     if "tsid" not in options.rivals:
-        print(f"ratios are to TSID's recorded times: {recorded()['source']}")
+        print(f"ratios refer to recorded times of TSID: {load_recorded_times()['source']}")
     for name in options.robots:
         robot = qd.load(name)
         for gait in options.gaits:
             for regime in options.regimes:
-                missed += compare(robot, gait, regime, options, seen)
+                missed += compare(robot, gait, regime, options, tsid_times)
                 sys.stdout.flush()
     for line in missed:
         print(f"MISSED {line}")
-    if options.save_recorded and seen:
+    if options.save_recorded and tsid_times:
         source = f"this script with {environments.TSID}, Python {platform.python_version()}, on {cpu()}"
-        RECORDED.write_text(json.dumps({"source": source, "times": seen}, indent=1) + "\n", encoding="utf-8")
+        RECORDED.write_text(json.dumps({"source": source, "times": tsid_times}, indent=1) + "\n", encoding="utf-8")
     return 1 if options.check and missed else 0
 
 
 def cpu() -> str:
-    """The processor's name."""
+    """Returns the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))

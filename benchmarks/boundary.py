@@ -1,10 +1,10 @@
-"""What the boundary costs: calls through `Dynamics` against the raw Pinocchio calls they make.
+"""Measures the overhead of calls of `Dynamics` over the Pinocchio functions that they call.
 
-Raw, validated and unvalidated calls alternate in one process; each round gives one ratio, and the table shows the
-median over all rounds.  The raw calls have their function, model, data and arrays already at hand.
+Direct, validated and unvalidated calls alternate in one process; each round gives one ratio, and the table shows the
+median over all rounds.  Function, model, data and arrays of the direct calls are looked up beforehand.
 
     python benchmarks/boundary.py            # print the table
-    python benchmarks/boundary.py --check    # and exit with 1 if a bar is missed
+    python benchmarks/boundary.py --check    # exit code 1 if a limit is exceeded
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rich.table import Table
 
 import quaddyn as qd
 
-LOAD_BAR = 15.0  # [ms] load and guard, without meshes
+LOAD_BAR = 15.0  # largest time of loading and validation, without meshes [ms]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call: `raw` with everything pre-bound, and how to make it through a Dynamics; bars are ratios to raw."""
+    """Call of an algorithm directly (`raw`) and by a `Dynamics` (`bound`), and the largest ratios of their times."""
 
     name: str
     raw: Callable[[], object]
@@ -41,15 +41,16 @@ class Case:
 
 
 def cases(robot: qd.Robot, rng: np.random.Generator) -> list[Case]:
-    model, data, live = robot.model, robot.model.createData(), robot.model.createData()
+    """Returns the calls that are compared, at a random state."""
+    model, data, update_data = robot.model, robot.model.createData(), robot.model.createData()
     q = pin.integrate(model, robot.q_home, 0.3 * rng.standard_normal(robot.nv))
     v, a, tau = rng.standard_normal((3, robot.nv))
     rnea, aba, crba, nle, all_terms = pin.rnea, pin.aba, pin.crba, pin.nonLinearEffects, pin.computeAllTerms
 
     def bind(name: str, *args: np.ndarray) -> Callable[[qd.Dynamics], Callable[[], object]]:
-        def of(dynamics: qd.Dynamics) -> Callable[[], object]:
+        def bound(dynamics: qd.Dynamics) -> Callable[[], object]:
             call = getattr(dynamics, name)
-            # Written out, so that timing pays for no argument unpacking that a user's call would not pay.
+            # Written out, so that the time contains no unpacking of arguments, which calls of users do not have.
             if len(args) == 1:
                 (x,) = args
                 return lambda: call(x)
@@ -59,23 +60,23 @@ def cases(robot: qd.Robot, rng: np.random.Generator) -> list[Case]:
             x, y, z = args
             return lambda: call(x, y, z)
 
-        return of
+        return bound
 
-    def read(dynamics: qd.Dynamics) -> Callable[[], object]:
+    def bind_update(dynamics: qd.Dynamics) -> Callable[[], object]:
         update = dynamics.update
-        return lambda: update(q, v).M  # what belongs to (q, v) is computed when it is read
+        return lambda: update(q, v).M  # the state computes its quantities when they are read
 
     return [
         Case("rnea", lambda: rnea(model, data, q, v, a), bind("rnea", q, v, a), 1.6, 1.3),
         Case("aba", lambda: aba(model, data, q, v, tau), bind("aba", q, v, tau), 1.6, 1.3),
         Case("crba", lambda: crba(model, data, q), bind("crba", q), 2.0, 1.3),
         Case("nle", lambda: nle(model, data, q, v), bind("nle", q, v), 2.0, 1.3),
-        Case("update, M", lambda: all_terms(model, live, q, v), read, 1.3, 1.3),
+        Case("update, M", lambda: all_terms(model, update_data, q, v), bind_update, 1.3, 1.3),
     ]
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Seconds per call."""
+    """Measures the time per call [s]."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()
@@ -83,12 +84,12 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 
 
 def overhead(repeats: int) -> float:
-    """Seconds per call of the loop and an empty lambda, which belong to neither side of a ratio."""
+    """Measures the time per call [s] of the loop and an empty lambda, which is subtracted from the measured times."""
     return seconds(lambda: None, repeats)
 
 
 def measure(case: Case, robot: qd.Robot, rounds: int, repeats: int) -> tuple[float, float, float, float, float]:
-    """Median times [us] of raw, validated and unvalidated, and the medians of the two per-round ratios."""
+    """Returns the median times [us] of direct, validated and unvalidated calls, and the medians of the two ratios."""
     calls = (case.raw, case.bound(qd.Dynamics(robot)), case.bound(qd.Dynamics(robot, validate=False)))
     for call in calls:
         seconds(call, repeats)
@@ -104,7 +105,7 @@ def measure(case: Case, robot: qd.Robot, rounds: int, repeats: int) -> tuple[flo
 
 
 def load_time(name: str, rounds: int) -> float:
-    """Median time [ms] of load and guard; meshes are found but not opened."""
+    """Returns the median time [ms] of loading and validating a robot; meshes are found but not opened."""
     qd.load(name)
     times = []
     for _ in range(rounds):
@@ -115,6 +116,7 @@ def load_time(name: str, rounds: int) -> float:
 
 
 def cpu() -> str:
+    """Returns the name of the processor."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8").splitlines():
@@ -128,40 +130,40 @@ def main() -> int:
     parser.add_argument("--robot", default="go2")
     parser.add_argument("--rounds", type=int, default=200, help="alternations per call")
     parser.add_argument("--repeats", type=int, default=500, help="calls of each kind per round")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
 
     robot = qd.load(options.robot)
     console = Console()
-    table = Table(title=f"Cost of the boundary: {robot.name}, nv = {robot.nv}, root = {robot.root}")
-    for column in ("call", "raw [us]", "validated [us]", "ratio", "bar", "unvalidated [us]", "ratio", "bar"):
+    table = Table(title=f"Overhead of Dynamics: {robot.name}, nv = {robot.nv}, root = {robot.root}")
+    for column in ("call", "direct [us]", "validated [us]", "ratio", "bar", "unvalidated [us]", "ratio", "bar"):
         table.add_column(column, justify="left" if column == "call" else "right")
     missed = []
 
-    def mark(what: str, value: float, bar: float, digits: int = 2) -> str:
+    def color_value(name: str, value: float, bar: float, digits: int = 2) -> str:
         if value <= bar:
             return f"[green]{value:.{digits}f}[/green]"
-        missed.append(what)
+        missed.append(name)
         return f"[red]{value:.{digits}f}[/red]"
 
     gc.collect()
     gc.disable()
     for case in cases(robot, np.random.default_rng(0)):
-        raw, validated, unvalidated, ratio, free_ratio = measure(case, robot, options.rounds, options.repeats)
+        raw, validated, unvalidated, ratio, unvalidated_ratio = measure(case, robot, options.rounds, options.repeats)
         table.add_row(
             case.name,
             f"{raw:.2f}",
             f"{validated:.2f}",
-            mark(f"{case.name} validated", ratio, case.validated_bar),
+            color_value(f"{case.name} validated", ratio, case.validated_bar),
             f"{case.validated_bar}",
             f"{unvalidated:.2f}",
-            mark(f"{case.name} unvalidated", free_ratio, case.unvalidated_bar),
+            color_value(f"{case.name} unvalidated", unvalidated_ratio, case.unvalidated_bar),
             f"{case.unvalidated_bar}",
         )
     gc.enable()
     console.print(table)
-    loading = mark("load", load_time(options.robot, 20), LOAD_BAR, 1)
-    console.print(f"load and guard without meshes: {loading} ms (bar {LOAD_BAR:g} ms)")
+    loading = color_value("load", load_time(options.robot, 20), LOAD_BAR, 1)
+    console.print(f"loading and validation without meshes: {loading} ms (bar {LOAD_BAR:g} ms)")
     console.print(f"{cpu()}, Python {platform.python_version()}, pin {pin.__version__}, numpy {np.__version__}")
     if missed:
         console.print(f"[red]bars missed: {', '.join(missed)}[/red]")

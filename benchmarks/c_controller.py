@@ -1,11 +1,12 @@
-"""Exported controllers beside those of Python: agreement, time per tick, start, hostile ticks under sanitizers.
+"""Compares exported C controllers with those in Python: torques, time per tick, start-up time, invalid inputs.
 
-    python benchmarks/c_controller.py                          # 20,000 ticks each of three robots, a minute or two
-    python benchmarks/c_controller.py --ticks 1000000 --check  # exit code 1 if a bar is missed
-    python benchmarks/c_controller.py --hostile 100000         # and as many hostile ticks
+    python benchmarks/c_controller.py                          # 20,000 ticks of each of three robots, two minutes
+    python benchmarks/c_controller.py --ticks 1000000 --check  # exit code 1 if a requirement is not met
+    python benchmarks/c_controller.py --hostile 100000         # 100,000 ticks with invalid inputs
 
-Bars: the same bits on every tick where neither side contracts products and sums; first torque of a program less than
-10 ms after its start; no hostile tick that crashes, is not flagged or gives a torque that is not finite.
+Requirements: torques are equal bit for bit on every tick if neither program contracts products and sums (FMA); a
+first torque is computed less than 10 ms after the start of a program; under the sanitizers of the compiler, no tick with
+invalid inputs crashes, goes unreported or returns a torque that is not finite.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ import numpy as np
 import quaddyn as qd
 
 #: Largest time from the start of a program to its first torque [s].
-START = 0.01
-#: Ticks of one block, blocks of each side in turn.
+MAX_START_TIME = 0.01
+#: Number of ticks of a block, and number of blocks of each program, which alternate.
 BLOCK, ROUNDS = 20_000, 5
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ticks", type=int, default=20_000, help="compared per robot")
-    parser.add_argument("--hostile", type=int, default=2_000, help="under sanitizers, per robot")
+    parser.add_argument("--ticks", type=int, default=20_000, help="number of compared ticks per robot")
+    parser.add_argument("--hostile", type=int, default=2_000, help="number of ticks with invalid inputs per robot")
     parser.add_argument("--robots", nargs="*", default=("go2", "anymal_c", "panda"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     missed = []
     for name in options.robots:
@@ -52,35 +53,39 @@ def main() -> int:
                 try:
                     controller = qd.WholeBodyController(qd.load(name))
                     print(
-                        f"{name}: hostile: {cc.hostile(controller, folder, options.hostile, *cc.SANITIZED)}", flush=True
+                        f"{name}: invalid inputs: {cc.hostile(controller, folder, options.hostile, *cc.SANITIZED)}",
+                        flush=True,
                     )
                 except AssertionError as error:
-                    print(f"{name}: hostile: {error}", flush=True)
-                    missed.append(f"{name}: hostile ticks")
-    print("missed: " + ", ".join(missed) if missed else "all bars met")
+                    print(f"{name}: invalid inputs: {error}", flush=True)
+                    missed.append(f"{name}: invalid inputs")
+    print("missed: " + ", ".join(missed) if missed else "all requirements met")
     return 1 if options.check and missed else 0
 
 
-class Neighbours(cc.Twins):
-    """Beside the twins a third controller, in Python, to which every q and v are told off by an ulp at most.
+class PerturbedTwins(cc.Twins):
+    """Pair of a C and a Python controller, and a third controller whose inputs q and v differ by at most one ulp.
 
-    What it differs by no order of rounding can be expected to avoid.
+    The difference of the third controller's torques is the effect of rounding errors of the inputs: different orders
+    of rounding can be expected to have effects of the same size.
     """
 
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
-        self.third, self.near = qd.WholeBodyController(self.robot), qd.Dynamics(self.robot)
+        self.third, self.perturbed_dynamics = qd.WholeBodyController(self.robot), qd.Dynamics(self.robot)
         self.rng, self.apart = np.random.default_rng(7), 0.0
 
     def reset(self):
-        """Forget, all three."""
+        """Resets all three controllers."""
         super().reset()
         self.third.reset()
 
     def tick(self, q, v, contacts):
-        """Compare the third, too."""
+        """Computes a tick with all three controllers and compares their torques."""
         command = super().tick(q, v, contacts)
-        state = self.near.update(*(x * (1.0 + 2.0**-52 * self.rng.integers(-1, 2, size=x.shape)) for x in (q, v)))
+        state = self.perturbed_dynamics.update(
+            *(x * (1.0 + 2.0**-52 * self.rng.integers(-1, 2, size=x.shape)) for x in (q, v))
+        )
         tau = self.third.compute(state, contacts).tau
         if command.status.ok:
             apart = np.abs(tau - command.tau).max() / max(1.0, np.abs(command.tau).max())
@@ -88,38 +93,41 @@ class Neighbours(cc.Twins):
         return command
 
     def refuse(self, q, v, rng):
-        """States that are refused tell nothing here."""
+        """Does nothing: invalid states are not compared here."""
 
     def refer(self, name, *arguments):
-        """A reference, told to all three."""
+        """Sets a reference of a task in all three controllers."""
         super().refer(name, *arguments)
         self.third.tasks[name].reference(*arguments)
 
     def grease(self, name, share, damping, coulomb):
-        """Friction, told to all three."""
+        """Sets the parameters of joint friction in all three controllers."""
         super().grease(name, share, damping, coulomb)
         friction = self.third.tasks[name]
         friction.share, friction.damping, friction.coulomb = share, damping, coulomb
 
     def push(self, name, wanted):
-        """Forces, told to all three."""
+        """Sets the reference of a force task in all three controllers."""
         super().push(name, wanted)
         self.third.tasks[name].reference(wanted)
 
 
 def compare(name: str, folder: Path, ticks: int, seed: int) -> bool:
-    """Agreement: uncontracted, and as either is by default."""
+    """Compares torques without FMA contraction and with the default compiler flags; returns whether the first agree."""
     exact = cc.Twins(name, folder / "exact", *cc.SAME_BITS).live(ticks, seed)
     print(f"{name}: uncontracted: {exact}", flush=True)
-    few = min(ticks, 20_000)
-    usual = Neighbours(name, folder / "usual", "-O3", "-march=native", exact=False)
-    print(f"{name}: contracted, calm: {usual.live(few, seed, calm=True)}", flush=True)
-    print(f"{name}: Python with q and v off by an ulp: by {usual.apart:.1e} relative at most where solved", flush=True)
+    n_contracted = min(ticks, 20_000)
+    contracted = PerturbedTwins(name, folder / "contracted", "-O3", "-march=native", exact=False)
+    print(f"{name}: contracted, calm: {contracted.live(n_contracted, seed, calm=True)}", flush=True)
+    print(
+        f"{name}: Python with q and v off by an ulp: by {contracted.apart:.1e} relative at most where solved",
+        flush=True,
+    )
     return exact.different == 0
 
 
 def times(name: str, folder: Path) -> bool:
-    """Time per tick of C and Python in turn, standing at home; from start to first torque."""
+    """Measures the time per tick of C and Python while standing, and the start-up time; returns whether it is met."""
     robot = qd.load(name)
     controller = qd.WholeBodyController(robot)
     source = cc.export_c(controller, folder)
@@ -152,7 +160,7 @@ def times(name: str, folder: Path) -> bool:
         f"{1e3 * max(starts):.2f}; {kilobytes:.0f} kB of text, program {size:.0f} kB, memory {source.memory}",
         flush=True,
     )
-    return statistics.median(starts) < START
+    return statistics.median(starts) < MAX_START_TIME
 
 
 if __name__ == "__main__":

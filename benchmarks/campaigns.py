@@ -1,10 +1,10 @@
-"""What driving a campaign costs, where one client becomes the limit, and that every executor gives the same store.
+"""Measures the overhead of campaigns per case and the throughput limit of a client; compares results of executors.
 
 python benchmarks/campaigns.py                 # cost per case, bytes, memory, scaling; the table of limits
-python benchmarks/campaigns.py --equal 200     # as many robustness cases on every executor, bit for bit; some minutes
+python benchmarks/campaigns.py --equal 200     # 200 robustness cases on every executor, bit for bit; minutes
 python benchmarks/campaigns.py --equal 200 --seconds 0   # of full length: an hour
 python benchmarks/campaigns.py --scaling 20    # two workers against one
-python benchmarks/campaigns.py --kills 50 --cases 500    # workers killed one after the other: nothing lost or doubled
+python benchmarks/campaigns.py --kills 50 --cases 500    # kill workers: no case is lost or doubled
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.demo.report import cpu_name
 
-SECONDS_OF_A_TROT = 8.0  # of one core, for 20 s of a trot in the embedded plant
+SECONDS_OF_A_TROT = 8.0  # CPU time of simulating 20 s of a trot with the embedded plant [s]
 
 
 @dataclass(frozen=True)
 class Number:
-    """A case as long as that of a robustness campaign."""
+    """Case with as many bytes as one of a robustness campaign."""
 
     number: int
     robot: str = "go2"
@@ -49,7 +49,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Nothing(Campaign[Number]):
-    """Cases that take no time: what is left is the engine's."""
+    """Campaign whose cases take no time, to measure the overhead."""
 
     name: ClassVar[str] = "nothing"
     Case: ClassVar[type] = Number
@@ -57,27 +57,27 @@ class Nothing(Campaign[Number]):
     trials: int = 1000
 
     def cases(self) -> Iterator[Number]:
-        """By number."""
+        """Returns the cases, numbered from 0."""
         return map(Number, range(self.trials))
 
     def count(self) -> int:
-        """As many as trials."""
+        """Returns the number of cases."""
         return self.trials
 
     def run(self, case: Number) -> Record:
-        """A record as long as that of a robustness campaign."""
+        """Returns a record with as many bytes as one of a robustness campaign."""
         x = case.number / 7.0
         return {"success": True, "reason": None, "seconds": x, "x": -x, "y": x / 3.0, "torque": x / 11.0, "work": x}
 
 
 @dataclass(frozen=True)
 class Busy(Nothing):
-    """Cases of about 50 ms of one core."""
+    """Campaign whose cases take about 50 ms of CPU time."""
 
     name: ClassVar[str] = "busy"
 
     def run(self, case: Number) -> Record:
-        """Products of matrices."""
+        """Multiplies matrices."""
         a = np.full((24, 24), 1.0 + 1e-9 * case.number)
         for _ in range(8000):
             a = np.tanh(a @ a * 1e-2)
@@ -86,7 +86,7 @@ class Busy(Nothing):
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one case on an executor: wall clock [s], the client's processor time [s]."""
+    """Overhead of one case on an executor: wall-clock time [s] and CPU time of the client [s]."""
 
     name: str
     batch: int
@@ -95,7 +95,7 @@ class Cost:
 
 
 def cost(name: str, executor: Executor | None, batch: int, count: int, folder: Path) -> Cost:
-    """The engine's cost per case: the best of three runs, the workers warm."""
+    """Measures the overhead per case: the least of three runs after a warm-up."""
     run(Nothing(200), executor, batch=batch)
     found = []
     for i in range(3):
@@ -106,33 +106,33 @@ def cost(name: str, executor: Executor | None, batch: int, count: int, folder: P
 
 
 def bytes_per_record(folder: Path) -> float:
-    """Of a store of cases and records of the usual length."""
+    """Returns the size of a record of usual length in a store [bytes]."""
     path = folder / "bytes.db"
     run(Nothing(20_000), store=path)
     return path.stat().st_size / 20_000
 
 
 def resident() -> float:
-    """Memory of this process now [MB]."""
+    """Returns the resident memory of this process [MB]."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
 def memory(count: int, folder: Path) -> list[tuple[int, float]]:
-    """(cases done, memory of the client [MB]) over a run."""
+    """Runs a campaign and returns pairs of finished cases and memory of the client [MB]."""
     marks: list[tuple[int, float]] = []
 
-    def look(progress: Progress) -> None:
+    def record_memory(progress: Progress) -> None:
         if progress.done >= (len(marks) + 1) * count // 10:
             marks.append((progress.done, resident()))
 
     with ThreadPoolExecutor(2) as pool:
-        run(Nothing(count), pool, folder / "memory.db", batch=100, progress=look)
+        run(Nothing(count), pool, folder / "memory.db", batch=100, progress=record_memory)
     return marks
 
 
 def processor_time(pids: Sequence[int]) -> float:
-    """Of these processes and their threads, since they began [s]."""
+    """Returns the CPU time of processes and their threads since their start [s]."""
     ticks = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -141,36 +141,42 @@ def processor_time(pids: Sequence[int]) -> float:
 
 
 def scaling(rounds: int, cases: int) -> float:
-    """Speed of two workers over that of one on the same work: the best time of each, alternated.
+    """Returns the speed of two workers relative to one, from the least wall-clock times in alternating rounds.
 
-    On a machine with neighbours two workers do not get two cores.  What a case then takes of a processor, by one worker
-    and by two, tells whether the engine stands in the way; it is printed.
+    On a machine with other load, two workers do not get two cores.  The CPU time of a case with one worker and with two
+    is printed, too: where it is the same, the campaign engine does not limit the speed.
     """
     with campaigns.process_pool(1) as one, campaigns.process_pool(2) as two:
-        took: dict[ProcessPool, list[float]] = {one: [], two: []}
-        spent: dict[ProcessPool, list[float]] = {one: [], two: []}
-        for executor in took:
+        wall_times: dict[ProcessPool, list[float]] = {one: [], two: []}
+        cpu_times: dict[ProcessPool, list[float]] = {one: [], two: []}
+        for executor in wall_times:
             run(Busy(4), executor)
         for _ in range(rounds):
-            for executor in took:
+            for executor in wall_times:
                 start, before = time.perf_counter(), processor_time(executor.pids())
                 run(Busy(cases), executor)
-                took[executor].append(time.perf_counter() - start)
-                spent[executor].append((processor_time(executor.pids()) - before) / cases)
-        each = ", ".join(f"{len(e.pids())} worker(s) {1e3 * min(times):.1f} ms" for e, times in spent.items())
+                wall_times[executor].append(time.perf_counter() - start)
+                cpu_times[executor].append((processor_time(executor.pids()) - before) / cases)
+        each = ", ".join(f"{len(e.pids())} worker(s) {1e3 * min(times):.1f} ms" for e, times in cpu_times.items())
         print(f"processor time of a case: {each}")
-        ratios = sorted(a / b for a, b in zip(took[one], took[two], strict=True))
+        ratios = sorted(a / b for a, b in zip(wall_times[one], wall_times[two], strict=True))
         print(f"wall time of one worker over that of two, by round: {', '.join(f'{x:.2f}' for x in ratios)}")
-        return min(took[one]) / min(took[two])
+        return min(wall_times[one]) / min(wall_times[two])
 
 
 def shortened(case: Trial, seconds: float) -> Trial:
-    """A trial over so many seconds, its push within."""
+    """Returns a trial that is cut to a duration [s], with its push in the first half."""
     return replace(case, seconds=seconds, averaging_time=0.5 * seconds, push_time=min(case.push_time, 0.5 * seconds))
 
 
 def equal(name: str, count: int, seconds: float) -> bool:
-    """Whether every executor gives the same store for the first cases of a campaign, runs cut to `seconds` if not 0."""
+    """Returns whether all executors write equal stores for the first cases of a campaign.
+
+    Args:
+        name: name of the campaign.
+        count: number of cases.
+        seconds: duration to which trials are cut [s]; 0: full duration.
+    """
     campaign = registry.find(name)(trials=count)
     cases = [case for case, _ in zip(campaign.cases(), range(count), strict=False)]
     if seconds:
@@ -198,7 +204,7 @@ def equal(name: str, count: int, seconds: float) -> bool:
 
 
 def kills(count: int, cases: int) -> bool:
-    """Whether every case is there once, with its record, after workers were killed one after the other."""
+    """Returns whether each case has exactly one correct record after workers were killed one after the other."""
     campaign, killed = Busy(cases), 0
     every = max(cases // (count + 1), 1)
     with campaigns.process_pool(2) as executor, tempfile.TemporaryDirectory() as folder:
@@ -213,19 +219,19 @@ def kills(count: int, cases: int) -> bool:
 
         summary = run(campaign, executor, Path(folder) / "kills.db", progress=kill)
         rows = list(summary.rows)
-    poison = sum(isinstance(row.result, Failure) and row.result.killed_workers for row in rows)
+    n_crash_reports = sum(isinstance(row.result, Failure) and row.result.killed_workers for row in rows)
     lost = cases - len({encode(row.case) for row in rows})
     same = all(not isinstance(r.result, Failure) and r.result == campaign.run(r.case) for r in rows)
-    good = killed == count and not lost and len(rows) == cases and not poison and same
+    good = killed == count and not lost and len(rows) == cases and not n_crash_reports and same
     print(
         f"{killed} of {count} workers killed over {cases} cases: {lost} lost, {len(rows) - cases + lost} doubled, "
-        f"{poison} taken for poison, {'all' if same else 'NOT ALL'} records as without a kill"
+        f"{n_crash_reports} reported as crashes, {'all' if same else 'NOT ALL'} records as without a kill"
     )
     return good
 
 
 def limits(costs: Sequence[Cost], size: float) -> None:
-    """Where the client becomes the limit, from what was measured here."""
+    """Prints the rates of cases at which the client becomes the limit."""
     print(
         "\n| executor | cases per message | overhead per case [us] | client [us] | client's limit [cases/s] |", end=""
     )
@@ -238,30 +244,32 @@ def limits(costs: Sequence[Cost], size: float) -> None:
             f" {rate * SECONDS_OF_A_TROT:,.0f} | {rate * 0.05:,.0f} |"
         )
     print(f"\nA record takes {size:.0f} bytes on disk: {size * 1e6 / 1e6:.0f} MB a million.")
-    print("Beyond the limit: send more cases per message (--batch), give each client a share of the cases by its seed")
-    print("and a store of its own, and read the stores together.")
+    print("Beyond the limit: send more cases per message (--batch), run several clients with different seeds")
+    print("and stores, and read the stores together.")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--equal", type=int, metavar="N", help="compare the stores of N robustness cases, and end")
-    parser.add_argument("--campaign", default="robustness", help="for --equal")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each run for --equal; 0: as the campaign has it")
-    parser.add_argument("--kills", type=int, metavar="N", help="kill N workers during --cases cases, and end")
-    parser.add_argument("--cases", type=int, default=2000, help="for the cost per case, and for --kills")
-    parser.add_argument("--scaling", type=int, metavar="N", help="rounds of one worker against two, and end")
-    parser.add_argument("--million", type=int, default=1_000_000, help="cases over which memory is watched")
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
-    given = parser.parse_args()
-    if given.equal is not None:
-        return 0 if equal(given.campaign, given.equal, given.seconds) else 1
-    if given.kills is not None:
-        return 0 if kills(given.kills, given.cases) else 1
+    parser.add_argument("--equal", type=int, metavar="N", help="only compare the stores of N robustness cases")
+    parser.add_argument("--campaign", default="robustness", help="name of the campaign for --equal")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="duration of each trial for --equal [s]; 0: that of the campaign"
+    )
+    parser.add_argument("--kills", type=int, metavar="N", help="only kill N workers during --cases cases")
+    parser.add_argument("--cases", type=int, default=2000, help="number of cases for the overhead and --kills")
+    parser.add_argument("--scaling", type=int, metavar="N", help="only compare one worker with two in N rounds")
+    parser.add_argument("--million", type=int, default=1_000_000, help="number of cases for the memory")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
+    options = parser.parse_args()
+    if options.equal is not None:
+        return 0 if equal(options.campaign, options.equal, options.seconds) else 1
+    if options.kills is not None:
+        return 0 if kills(options.kills, options.cases) else 1
     print(cpu_name())
-    if given.scaling is not None:
-        ratio = scaling(given.scaling, 40)
+    if options.scaling is not None:
+        ratio = scaling(options.scaling, 40)
         print(f"two workers over one: {ratio:.2f}")
-        return 0 if ratio >= 1.8 or not given.check else 1
+        return 0 if ratio >= 1.8 or not options.check else 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         costs = []
@@ -273,18 +281,18 @@ def main() -> int:
             with ExitStack() as stack:
                 executor = stack.enter_context(make()) if make else None
                 for batch in (1, 100) if make else (1,):
-                    costs.append(cost(title, executor, batch, given.cases * (5 if batch > 1 else 1), folder))
+                    costs.append(cost(title, executor, batch, options.cases * (5 if batch > 1 else 1), folder))
                     print(f"measured: {title}, {batch} per message", file=sys.stderr, flush=True)
         limits(costs, bytes_per_record(folder))
-        marks = memory(given.million, folder)
-        print("\nclient's memory over", f"{given.million:,} cases [MB]:", ", ".join(f"{mb:.0f}" for _, mb in marks))
+        marks = memory(options.million, folder)
+        print("\nclient's memory over", f"{options.million:,} cases [MB]:", ", ".join(f"{mb:.0f}" for _, mb in marks))
         grown = marks[-1][1] - marks[0][1]
     ratio = scaling(8, 40)
     print(f"two workers over one: {ratio:.2f}")
     bars = {"memory grows by less than 10 MB": grown < 10.0, "two workers >= 1.8 of one": ratio >= 1.8}
     for text, holds in bars.items():
         print(f"{text}: {'holds' if holds else 'MISSED'}")
-    return 0 if all(bars.values()) or not given.check else 1
+    return 0 if all(bars.values()) or not options.check else 1
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Census of robot files: what each one is loaded as, or why it is refused, and whether others read the same.
+"""Loads all robot files below a folder and compares their inertia matrices with those of Pinocchio's importer.
 
-Every URDF, xacro and MJCF file below a folder is loaded.  A row says with which root, which legs and how many warnings
-a file was loaded, how much processor time that took, and the largest difference of its inertia matrix from that of
-Pinocchio's importer at 3 random configurations, divided by the largest entry.  "-" stands where that importer refuses
-the file or makes another tree of it.  Refused files are listed by the class of their reason; copies of a file count
-once.
-``--trot`` lets every quadruped stand and trot for 3 s in the embedded plant.  ``--check`` exits with 1 where a file
-takes longer than a second, an error is none of quaddyn's, an inertia matrix differs by more than 1e-10, or the median
-of the warnings is above 3.
+Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and number of warnings of a file, the CPU time
+of loading, and the largest difference of its inertia matrix from that of Pinocchio's importer at 3 random
+configurations, divided by the largest entry ("-" where that importer rejects the file or makes another tree of it).
+Rejected files are counted by the kind of error; copies of a file count once.  With ``--trot`` every quadruped stands
+and trots for 3 s in the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises
+an exception that is no `QuaddynError`, if an inertia matrix differs by more than 1e-10, or if the median number of
+warnings is above 3.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ STATES = 3
 
 @dataclass
 class Row:
-    """What was found of one file."""
+    """Results of one file."""
 
     file: str
     outcome: str = "loaded"
@@ -53,27 +52,27 @@ class Row:
 
 
 def reason_of(error: qd.QuaddynError) -> str:
-    """Returns the class of a refusal: its sentence without names, numbers and the place in the file."""
+    """Returns the class of a refusal: its message without names, numbers and the line of the file."""
     text = re.sub(r"^\S+?:\d+: ", "", str(error).splitlines()[0])
     text = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[-+]?\d[\d.e+-]*", "_", text)
     return f"{type(error).__name__}: {text[:90]}"
 
 
 def difference(robot: qd.Robot, model: pin.Model) -> float | None:
-    """Returns the relative difference of inertia matrices from those of another importer; None of another tree."""
+    """Returns the relative difference of inertia matrices from those of another importer; None if the trees differ."""
     own = robot.model
     if robot.coupling is not None or (model.nq, model.nv) != (own.nq, own.nv):
         return None
     if list(model.names)[-own.njoints + 2 :] != list(own.names)[2:]:
         return None
-    rng, worst = np.random.default_rng(0), 0.0
+    rng, max_difference = np.random.default_rng(0), 0.0
     for _ in range(STATES):
         q = pin.integrate(own, pin.neutral(own), rng.uniform(-1.0, 1.0, own.nv))
         ours, theirs = (np.triu(pin.crba(each, each.createData(), q)) for each in (own, model))
-        # Rotor inertia is of the file's extensions, which other importers leave out.
+        # Rotor inertias are an extension of the file format that other importers do not read.
         theirs += np.diag(own.armature - model.armature)
-        worst = max(worst, float(np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-12)))
-    return worst
+        max_difference = max(max_difference, float(np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-12)))
+    return max_difference
 
 
 def by_pinocchio(robot: qd.Robot, path: Path) -> float | None:
@@ -87,8 +86,8 @@ def by_pinocchio(robot: qd.Robot, path: Path) -> float | None:
         return None
 
 
-def trotted(robot: qd.Robot) -> str:
-    """Returns how a quadruped trots: "trots", "falls", or why it is refused."""
+def simulate_trot(robot: qd.Robot) -> str:
+    """Simulates a trot and returns "trots", "falls", or the reason for which the controller rejects the robot."""
     try:
         controller = LocomotionController(robot, dt=2e-3)
         plant, dynamics = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
@@ -105,13 +104,13 @@ def trotted(robot: qd.Robot) -> str:
 
 
 def row_of(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
-    """Returns what is found of a file."""
+    """Loads a file and returns its results."""
     row, begun = Row(str(path.relative_to(folder))), time.process_time()
     try:
         robot = qd.load(path, packages=packages)
     except qd.QuaddynError as error:
         row.outcome = reason_of(error)
-    except Exception as error:  # what is none of quaddyn's is what is looked for
+    except Exception as error:  # the census reports exceptions that are no QuaddynError
         row.outcome = f"FOREIGN {type(error).__name__}: {error}"
     row.seconds = time.process_time() - begun
     if row.outcome == "loaded":
@@ -119,12 +118,12 @@ def row_of(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
         row.warned = sum(finding.level == "warning" for finding in robot.report.findings)
         row.pinocchio = by_pinocchio(robot, path)
         if trot and len(robot.feet) == 4:
-            row.trot = trotted(robot)
+            row.trot = simulate_trot(robot)
     return row
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Returns the robot files below a folder, each content once, by name."""
+    """Returns the robot files below a folder, sorted by name; of files with equal content only the first."""
     found: dict[bytes, Path] = {}
     for path in sorted(p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file()):
         data = path.read_bytes()

@@ -145,7 +145,7 @@ def main() -> int:
     parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS))
     parser.add_argument("--checkout", type=Path, default=HERE, metavar="DIR", help="whose package (default: this one)")
     parser.add_argument("--repeats", type=int, default=3, help="runs with what was kept (default 3)")
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(f"{cpu()}; Python {platform.python_version()}")
     checkout = options.checkout.resolve()

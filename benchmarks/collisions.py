@@ -4,7 +4,7 @@
     python benchmarks/collisions.py --parts distances --all --poses 3800 --jobs 2  # 1e5 poses, the whole catalogue
     python benchmarks/collisions.py --parts hostile --ticks 125000 --jobs 2        # 1e6 ticks of eight robots
     python benchmarks/collisions.py --parts rows                                   # what rows cost
-    python benchmarks/collisions.py --check                                        # exit code 1 if a bar is missed
+    python benchmarks/collisions.py --check                                    # exit code 1 if a requirement is not met
 
 With `--store FOLDER` what is done is kept there, and a run that was ended goes on.
 
@@ -267,9 +267,9 @@ def main() -> int:
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--all", action="store_true", help="distances: the whole catalogue")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
-    parser.add_argument("--store", help="folder of results, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", help="folder of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     names, drive, met = tuple(options.robots), runner(options.jobs, options.store), True
     if "distances" in options.parts:
@@ -286,7 +286,7 @@ def main() -> int:
         for name in names:
             for speed in (0.0, FAST):
                 cost(name, options.seed, speed)
-    print("all bars met" if met else "a bar is missed")
+    print("all requirements met" if met else "a requirement is not met")
     return 1 if options.check and not met else 0
 
 

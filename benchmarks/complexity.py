@@ -71,13 +71,13 @@ def dense_inverse(M: Array) -> Array:
 
 
 def link_inertia() -> Array:
-    """(3, 3) of a thin cylinder along y about its centre [kg m^2]."""
+    """(3, 3) of a thin cylinder along y about its center [kg m^2]."""
     across, along = MASS * (LENGTH**2 / 12.0 + RADIUS**2 / 4.0), 0.5 * MASS * RADIUS**2
     return np.diag([across, along, across])
 
 
 def reference_chain(n: int) -> Model:
-    """Source D's chain of `n` rods, neighbouring axes perpendicular, for the reference."""
+    """Source D's chain of `n` rods, neighboring axes perpendicular, for the reference."""
     middle, step = np.array([0.0, LENGTH / 2.0, 0.0]), np.eye(4)
     step[1, 3] = LENGTH
     links = [LinkDescription("base", 0.0, np.zeros(3), np.zeros((3, 3)), True)]

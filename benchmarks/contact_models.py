@@ -90,7 +90,7 @@ def case_of(name: str, plant: str, task: str, setting: str, number: int, seed: i
 
 
 def main() -> int:
-    """Prints the table; returns 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default="go2", help=f"some of {', '.join(ROBOTS)}, or files; or all")
     parser.add_argument("--plants", default=",".join(PLANTS[1:]))

@@ -98,7 +98,7 @@ def cpu() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="status 1 on a missed bar")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     parser.add_argument("--states", type=int, default=10_000, help="of each robot and kind")
     parser.add_argument("--robots", nargs="+", default=["go2", "solo12"])
     options = parser.parse_args()

@@ -136,7 +136,7 @@ def read(motion: Motion, seed: int, delay: float = 0.0) -> Iterator[tuple[int, M
 
 
 class Legs:
-    """Feet from the base: centres, their velocities, and how they roll."""
+    """Feet from the base: centers, their velocities, and how they roll."""
 
     def __init__(self, robot: qd.Robot) -> None:
         self.robot, self.terms = robot, TickTerms(robot, robot.feet)
@@ -340,7 +340,7 @@ def main() -> int:
                     missed.append(f"{name}: NEES")
                 if min(of["velocity"].values()) < of["velocity"]["invariant"]:
                     missed.append(f"{name}: another is better")
-    print("missed: " + "; ".join(missed) if missed else "all bars met")
+    print("missed: " + "; ".join(missed) if missed else "all requirements met")
     return int(options.check and bool(missed))
 
 

@@ -4,7 +4,7 @@ A trial is drawn from a seed and its number: robot, gait, terrain (floor, relief
 without a terrain map), friction that may drop during the run, velocity command, and pushes.  Without the reaction the
 controller detects a fall (`FallWatch`) and goes on with whole-body control.  The true outcome is measured there: the
 robot *is down* if its trunk is on the ground for `TOUCH_TIME`, if the trunk is tilted by more than `MAX_TILT`, or if
-the centre of mass is below `MIN_HEIGHT` of the commanded height for `LOW_TIME`.  It *stands on* if within 2 s after a
+the center of mass is below `MIN_HEIGHT` of the commanded height for `LOW_TIME`.  It *stands on* if within 2 s after a
 report it is never down, and if it is at the end at `STANDING_HEIGHT` of the commanded height or above.
 
 *False report*: the robot stands on.  *Missed fall*: the robot is down, and no fall was reported until then.  *Warning
@@ -93,7 +93,7 @@ class Outcome:
         sign: of the report, the text of `LocomotionCommand.limit`.
         down: time at which the robot was down [s]; inf if it never was.
         stands: whether it stands on after a report, or at the end.
-        measured: at the report: height of the centre of mass over the commanded one, tilt [rad].
+        measured: at the report: height of the center of mass over the commanded one, tilt [rad].
     """
 
     reported: float = math.inf

@@ -87,7 +87,7 @@ class Fall:
         return extrapolation(self.accelerations["Pinocchio, ABA"], self.start, self.rest, times=times)
 
     def mujoco(self, *, dt: float = DT, steps: int = STEPS) -> tuple[Motion, Array]:
-        """The fall by MuJoCo's own importer, dynamics and Euler; with (steps + 1, 3) the last centre of mass [m].
+        """The fall by MuJoCo's own importer, dynamics and Euler; with (steps + 1, 3) the last center of mass [m].
 
         Its Euler is semi-implicit; joint damping, which it would treat implicitly, is none here.
         """
@@ -109,7 +109,7 @@ class Fall:
         return Motion(clock(dt, steps), q, v), com
 
     def last_com(self, motion: Motion) -> Array:
-        """(k, 3) centre of mass of the last link in the world [m]."""
+        """(k, 3) center of mass of the last link in the world [m]."""
         body = self.robot.bodies[-1]
         poses = [self.dynamics.frame_placement(q, body.name) for q in motion.q]
         return np.array([pose.rotation @ body.inertial.com + pose.translation for pose in poses])
@@ -131,7 +131,7 @@ def fall_4_as_coded() -> Fall:
 
 
 def fall_10() -> Fall:
-    """Source D's long chain: ten rods, neighbouring axes perpendicular, from horizontal.
+    """Source D's long chain: ten rods, neighboring axes perpendicular, from horizontal.
 
     By symmetry it stays in its plane: the vertical axes never turn, and it is slow to show that it is chaotic.
     """

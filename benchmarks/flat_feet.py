@@ -5,9 +5,9 @@
     python benchmarks/flat_feet.py --robots path/to/robot.urdf
 
 Soles are those of the files' shapes (`Contact.from_sole`), the controller is the default one with these soles for feet,
-the plants' robots stand on the soles' corners.  Each stands for half a second, moves the centre of mass a quarter of
+the plants' robots stand on the soles' corners.  Each stands for half a second, moves the center of mass a quarter of
 the feet's distance to the left, then by 8 % of its height down, and back up.  Printed are ticks not solved, by
-how much the centre of mass misses at the end of each motion, how far a centre of pressure stays from the edge of its
+how much the center of mass misses at the end of each motion, how far a center of pressure stays from the edge of its
 sole, and how far the ground's is from the controller's.
 
 Bar: 0 ticks unsolved, misses below 5 mm, pressure inside, of the ground as of the controller within 10 mm.
@@ -60,9 +60,9 @@ def trial(robot: qd.Robot, kind: type[qd.Simulation | qd.MujocoPlant]) -> tuple[
         for sole in soles:
             points = [(p.point, p.force[2]) for p in plant.contacts if p.sphere == sole.name]
             felt = sum(f * x for x, f in points) / sum(f for _, f in points)
-            axes, centre = sole.axes_at(s.placement(sole.frame).rotation), contacts.positions(s)[sole.name]
+            axes, center = sole.axes_at(s.placement(sole.frame).rotation), contacts.positions(s)[sole.name]
             for place in (felt, command.centers_of_pressure[sole.name]):
-                room = min(room, float((sole.half_size - np.abs(axes @ (place - centre))[:2]).min()))
+                room = min(room, float((sole.half_size - np.abs(axes @ (place - center))[:2]).min()))
             apart = max(apart, float(np.linalg.norm(felt - command.centers_of_pressure[sole.name])))
     return unsolved, miss, room, apart
 
@@ -71,7 +71,7 @@ def main() -> int:
     """Print a line per robot and plant; 1 if the bar is missed and asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", nargs="+", default=list(ROBOTS))
-    parser.add_argument("--check", action="store_true", help="exit with 1 where the bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if the requirement is not met")
     options = parser.parse_args()
     missed = False
     for name in options.robots:

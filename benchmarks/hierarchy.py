@@ -141,7 +141,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
     parser.add_argument("--rivals", action="store_true", help="the recorded ticks beside DAQP, and nothing else")
     parser.add_argument("--replays", type=int, default=10, help="beside DAQP, of each problem (default 10)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     HierarchySolver(1, [(1, 1)]).solve()
     if options.rivals:

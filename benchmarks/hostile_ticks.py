@@ -2,7 +2,7 @@
 
     python benchmarks/hostile_ticks.py             # 30 ticks each of three robots with arms, some seconds each
     python benchmarks/hostile_ticks.py --ticks 700 # 2,100
-    python benchmarks/hostile_ticks.py --check     # exit code 1 if a bar is missed
+    python benchmarks/hostile_ticks.py --check     # exit code 1 if a requirement is not met
 
 Bars: every tick that is not flagged is within 1e-9 of the least that level 0 and level 1 can lack, relative, or of
 1e-9 m/s^2, and 98 % of them on every level.  (Below a level that is flat to 1e-8 doubles decide no more than that.)
@@ -32,9 +32,9 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, default=30, help="per robot")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--robots", nargs="*", default=tuple(HANDS))
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
-    parser.add_argument("--store", type=Path, help="folder of results, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", type=Path, help="folder of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     missed = []
     if options.store is not None:
@@ -60,7 +60,7 @@ def main() -> int:
             )
             if max(worst[:2]) > LEAST or good < MOST * judged:
                 missed.append(name)
-    print("missed: " + ", ".join(missed) if missed else "all bars met")
+    print("missed: " + ", ".join(missed) if missed else "all requirements met")
     return 1 if options.check and missed else 0
 
 

@@ -202,9 +202,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--force-noise", action="store_true", help="whiten torques and contact forces together")
     parser.add_argument("--no-ranks", action="store_true", help="streaming alone")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     parser.add_argument("--logs", type=int, default=40, help="log files of the campaign")
-    parser.add_argument("--jobs", type=int, default=0, help="processes of the campaign; 0: this one")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
     options = parser.parse_args()
     console.print(cpu())
     results = [] if options.no_ranks else [ranks()]

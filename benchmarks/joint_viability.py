@@ -2,7 +2,7 @@
 
     python benchmarks/joint_viability.py                  # 1e6 ticks of each form
     python benchmarks/joint_viability.py --ticks 10000000
-    python benchmarks/joint_viability.py --check          # exit code 1 if a bar is missed
+    python benchmarks/joint_viability.py --check          # exit code 1 if a requirement is not met
 
 A try is one joint with random limits, control period and deceleration, and a random viable start.  At every tick an
 adversary chooses an acceleration between the bounds, which is held for the period; positions are judged at every
@@ -242,13 +242,13 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, default=1_000_000, help="of each form")
     parser.add_argument("--whole-body", type=int, default=2000, help="ticks of each robot")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     kept = joints(options.ticks, options.seed)
     print("whole-body control with hostile targets")
     for name in ("three_link_leg", "go2"):
         kept = whole_body(name, options.whole_body, options.seed) and kept
-    print("all bars met" if kept else "a bar is missed")
+    print("all requirements met" if kept else "a requirement is not met")
     return 1 if options.check and not kept else 0
 
 

@@ -7,7 +7,7 @@ feet across a gap of 0.3 l; onto a step of 0.1 l right before its feet; a quarte
 cut to what its legs can do.  It knows of gap and step.  A robot that refuses or cuts a jump says so before it begins;
 what it then does is judged by its plan.
 
-The table has, in leg lengths l: the rise of the centre of mass from where the last foot leaves the ground, as planned
+The table has, in leg lengths l: the rise of the center of mass from where the last foot leaves the ground, as planned
 and as reached, and as a share of the ballistic limit that follows from torques and leg lengths alone
 (`JumpDynamics.ballistic`); the distance as planned and as a share of the longest flight at that limit, 2 H; how far the
 middle of the feet is in the end from where it was to be, the worst single foot, and the error of the heading; ticks
@@ -52,7 +52,7 @@ class Outcome:
     Attributes:
         plan: None where it was refused.
         why: what refused or cut it.
-        rise: of the centre of mass from where the last foot leaves the ground to the top.
+        rise: of the center of mass from where the last foot leaves the ground to the top.
         landing: distance of the middle of the feet from where it was to be, in the end.
         worst: of the worst foot.
         heading: error [rad].
@@ -191,7 +191,7 @@ def line(name: str, plant: str, kind: str, found: Outcome, length: float) -> str
 
 
 def main() -> int:
-    """Print the table; 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))

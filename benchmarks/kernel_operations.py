@@ -1,7 +1,7 @@
 """Operations of the emitted code, beside what others publish and what other formulations cost by the same counter.
 
 python benchmarks/kernel_operations.py            # tables
-python benchmarks/kernel_operations.py --check    # exit 1 if a bar is missed
+python benchmarks/kernel_operations.py --check    # exit code 1 if a requirement is not met
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def tables(console: Console) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     fine = tables(Console(width=160))
     return int(options.check and not fine)

@@ -5,7 +5,7 @@ starts within 0.2 rad of the answer, and takes at most 10 iterations to the same
 same targets in one batch and one by one; a single call is also compared with one `pin.forwardKinematics` of the robot.
 
     python benchmarks/legs.py            # print the table
-    python benchmarks/legs.py --check    # and exit with 1 if a bar is missed
+    python benchmarks/legs.py --check    # exit code 1 if a requirement is not met
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def cpu() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     check = parser.parse_args().check
     table = Table(title=f"inverse kinematics of leg FL, times per target (us); {cpu()}, pin {pin.__version__}")
     for column in (

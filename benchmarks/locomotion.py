@@ -197,7 +197,7 @@ def main() -> int:
         default=None,
         help="parts of names of disturbances, separated by commas; by default the seven that have always been measured",
     )
-    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
+    parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
     parser.add_argument("--fleet", action="store_true")
     parser.add_argument(
         "--gait", default="trot", choices=[name for name, gait in GAITS.items() if gait.has_swing_phase]

@@ -1,7 +1,7 @@
 """Closed loops: closure along a motion, agreement with the reference and MuJoCo, kernels, a trot on four-bar knees.
 
 python benchmarks/loops.py            # figures
-python benchmarks/loops.py --check    # exit 1 if a bar is missed
+python benchmarks/loops.py --check    # exit code 1 if a requirement is not met
 """
 
 from __future__ import annotations

@@ -23,14 +23,14 @@ from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, robot_propor
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
 
 
-def tell(progress: Progress) -> None:
-    """How far it is."""
+def print_progress(progress: Progress) -> None:
+    """Prints the number of finished cases."""
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
 def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; which missed the bar of its obstacle."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     missed = []
     for name, plant, title in itertools.product(campaign.robot, campaign.plants, campaign.obstacles):
@@ -75,9 +75,9 @@ def main() -> int:
     parser.add_argument("--touching", default="estimated", choices=tuple(CONTACT_DETECTION_OPTIONS))
     parser.add_argument("--dt", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
-    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     words = [word for word in options.obstacles.split(",") if word]
     for word in words:

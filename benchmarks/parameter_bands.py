@@ -3,7 +3,7 @@
     python benchmarks/parameter_bands.py                      # go2, a1, anymal_c
     python benchmarks/parameter_bands.py --ticks 100000 --check
 
-Robots stand on four or three feet in random states, and are asked for accelerations of the centre of mass and forces at
+Robots stand on four or three feet in random states, and are asked for accelerations of the center of mass and forces at
 the feet that saturate torques and friction.  At each tick a payload is drawn from the band: its mass, place and own
 inertia.  Judged is whether the accelerations that the controller decided on are possible with it: whether there are
 contact forces within the friction cones (pyramids, at the least friction) and torques within their limits that give
@@ -123,10 +123,10 @@ def main() -> int:
     parser.add_argument("--robots", nargs="*", default=("go2", "a1", "anymal_c"))
     parser.add_argument("--ticks", type=int, default=1000, help="per robot")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     met = all([run(name, options.ticks, options.seed) for name in options.robots])
-    print("all bars met" if met else "a bar is missed")
+    print("all requirements met" if met else "a requirement is not met")
     return 1 if options.check and not met else 0
 
 

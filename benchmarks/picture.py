@@ -1,6 +1,6 @@
 """Makes pictures of the docs by a headless Chromium.
 
-``python benchmarks/picture.py`` draws the README's, Go2 standing, with contact forces and centre of mass, and
+``python benchmarks/picture.py`` draws the README's, Go2 standing, with contact forces and center of mass, and
 ``--footholds`` the tour's, Go2 on stairs that it is told of, with footholds and what they cost.
 """
 

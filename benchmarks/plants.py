@@ -4,7 +4,7 @@ Both sides have feet of equal radius; MuJoCo's contacts are as hard as its step 
 100).  Times are taken in alternation in one process.
 
     python benchmarks/plants.py            # everything
-    python benchmarks/plants.py --check    # exit code 1 where a bar is missed
+    python benchmarks/plants.py --check    # exit code 1 if a requirement is not met
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def cost(name: str, rounds: int, steps: int = 1000) -> list[Figure]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="exit code 1 where a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     parser.add_argument("--rounds", type=int, default=40, help="of the timing")
     parser.add_argument("--seconds", type=float, default=60.0, help="of standing")
     parser.add_argument("--drops", type=int, default=40, help="random drops")

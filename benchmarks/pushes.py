@@ -29,14 +29,14 @@ def bars(campaign: PushCampaign) -> dict[tuple[str, float], float]:
     return {key: bar for key, bar in BARS.items() if key[0] in campaign.gaits and key[1] in campaign.sizes}
 
 
-def tell(progress: Progress) -> None:
-    """How far it is."""
+def print_progress(progress: Progress) -> None:
+    """Prints the number of finished cases."""
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
 def cells(campaign: PushCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell, then sums; the bars that are missed."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     sums: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
     for plant, gait, name in itertools.product(campaign.plants, campaign.gaits, campaign.robot):
@@ -81,9 +81,9 @@ def main() -> int:
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=8, help="of each, from eight directions in turn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
-    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     campaign = PushCampaign(
         robot=tuple(options.robots.split(",")),

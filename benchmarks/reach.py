@@ -22,14 +22,14 @@ GAITS = ("crawl", "walk", "trot", "pace", "bound")
 BAR = 0.99
 
 
-def tell(progress: Progress) -> None:
-    """How far it is."""
+def print_progress(progress: Progress) -> None:
+    """Prints the number of finished cases."""
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
 def cells(campaign: VelocityLimitCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; what missed the bar."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     total = 0
     for name, plant, gait in itertools.product(campaign.robot, campaign.plants, campaign.gaits):
@@ -63,9 +63,9 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
-    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if the bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if the requirement is not met")
     options = parser.parse_args()
     campaign = VelocityLimitCampaign(
         robot=tuple(options.robots.split(",")),

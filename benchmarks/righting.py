@@ -1,7 +1,7 @@
 """Robots that lie on their back and their sides, in both plants: who gets onto its feet again and walks on.
 
     python benchmarks/righting.py --robots go2
-    python benchmarks/righting.py --check          # exit code 1 if a bar is missed
+    python benchmarks/righting.py --check          # exit code 1 if a requirement is not met
 
 Plans are those of `plan_righting`, sought in the embedded plant where none is kept.  A robot is let fall from a little
 above the ground, folds its legs, is told to stand up, and then to walk for some seconds.  Beside who does: when it
@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument("--robots", nargs="+", default=ROBOTS)
     parser.add_argument("--plants", nargs="+", default=tuple(PLANTS), choices=tuple(PLANTS))
     parser.add_argument("--seeds", type=int, default=3, help="of each robot, plant and side (default %(default)s)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if the bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if the requirement is not met")
     options = parser.parse_args()
     print(f"{cpu()}; powers in m g sqrt(g l)")
     good = dict.fromkeys(options.plants, 0)

@@ -481,7 +481,7 @@ def main() -> int:
         about = parts[name][1] / 60.0
         print(f"\n[{passed / 60.0:.1f} min] part {i + 1} of {len(chosen)}, {name}: about {about:.1f} min", flush=True)
         verdicts[name] = parts[name][0]()
-    print("\n" + ", ".join(f"{name}: {'as it must be' if good else 'NOT'}" for name, good in verdicts.items()))
+    print("\n" + ", ".join(f"{name}: {'passed' if good else 'FAILED'}" for name, good in verdicts.items()))
     return int(options.check and not all(verdicts.values()))
 
 

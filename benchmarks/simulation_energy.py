@@ -6,7 +6,7 @@ Costs are taken in alternation in one process: the least of several runs of the 
 feet took 18.6 us and one of ur5 18.7 us, where they take 12.6 us and 7.8 us now (least of three runs in alternation).
 
     python benchmarks/simulation_energy.py            # five robots, some ten seconds each
-    python benchmarks/simulation_energy.py --check    # exit code 1 where a bar is missed
+    python benchmarks/simulation_energy.py --check    # exit code 1 if a requirement is not met
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--number", type=int, default=40, help="flights and drops of each robot")
-    parser.add_argument("--check", action="store_true", help="exit code 1 where a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(cpu())
     figures = []

@@ -21,14 +21,14 @@ ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 VIOLENT = 4.0
 
 
-def tell(progress: Progress) -> None:
-    """How far it is."""
+def print_progress(progress: Progress) -> None:
+    """Prints the number of finished cases."""
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
 def cells(campaign: FrictionDropCampaign, pool: object, store: str | None) -> list[str]:
     """Every cell; what missed the bars."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     missed = []
     for friction, slip in itertools.product(campaign.friction, campaign.slips):
@@ -69,9 +69,9 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--noise", type=float, default=0.0, help="multiple of consumer sensors', 2 ms late")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
-    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: none")
+    parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     campaign = FrictionDropCampaign(
         robot=tuple(options.robots.split(",")),

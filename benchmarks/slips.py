@@ -188,7 +188,7 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
 
 
 def main() -> int:
-    """The table; 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--plants", default="embedded,mujoco")

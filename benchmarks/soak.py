@@ -138,7 +138,7 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, default=1_000_000, help="of each robot (default 1000000)")
     parser.add_argument("--robots", nargs="*", default=("go2",), metavar="NAME")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     missed = [line for name in options.robots for line in soak(name, options.ticks, options.seed)]
     for line in missed:

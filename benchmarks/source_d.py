@@ -51,7 +51,7 @@ class Result:
     Attributes:
         fall: the fall.
         t: (k,) [s].
-        paths: by implementation, (k, 3) the last link's centre of mass by the same integrator [m].
+        paths: by implementation, (k, 3) the last link's center of mass by the same integrator [m].
         exact: (j, 3) its exact path, every SAMPLE steps [m].
         energies: by integrator, (k,) energy [J].
         divergences: of runs that started close together, by seed.
@@ -101,7 +101,7 @@ def measure(fall: Fall, progress: Progress, *, chaos: bool) -> Result:
 def tables(results: list[Result], console: Console) -> None:
     half = STEPS // 2
     agreement = Table(
-        title=escape(f"Last centre of mass, largest distance from Pinocchio [m]; dt = {DT} s, {STEPS} steps")
+        title=escape(f"Last center of mass, largest distance from Pinocchio [m]; dt = {DT} s, {STEPS} steps")
     )
     energy = Table(title=escape("Energy drift: largest |E - E(0)|, and at the end [J]"))
     agreement.add_column("fall")
@@ -131,7 +131,7 @@ def tables(results: list[Result], console: Console) -> None:
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """The source's plot - Y of the last centre of mass, and the difference - then energy, or divergence."""
+    """The source's plot - Y of the last center of mass, and the difference - then energy, or divergence."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -161,7 +161,7 @@ def _draw_paths(top: Any, middle: Any, r: Result) -> None:
         top.plot(r.t[::every], r.paths[name][::every, 1], mark, color=color, markersize=4, label=name, fillstyle="none")
         middle.semilogy(r.t, r.differences()[name] + 1e-18, color=color, linewidth=1.0, label=f"{name} - Pinocchio")
     top.plot(r.t[::SAMPLE], r.exact[:, 1], "--", color="#b2182b", linewidth=1.0, label="exact motion")
-    top.set_ylabel("Y of the last centre of mass [m]")
+    top.set_ylabel("Y of the last center of mass [m]")
     middle.semilogy(r.t[::SAMPLE], r.error() + 1e-18, "--", color="#b2182b", linewidth=1.0, label="Euler - exact")
     middle.axhline(SOURCE_BAR, color="0.6", linewidth=0.8, label="the source's bar")
     middle.set_ylabel("distance [m]")

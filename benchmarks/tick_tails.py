@@ -22,7 +22,7 @@ from collections import Counter
 
 import numpy as np
 import pinocchio as pin
-from bench_wbc import DT, GAITS, REGIMES, Ours, record
+from bench_wbc import DT, GAITS, REGIMES, QuaddynRunner, record
 from rivals.process import share_cpu
 
 import quaddyn as qd
@@ -50,7 +50,7 @@ class Blocks:
     def __init__(self, robot: qd.Robot, seed: int) -> None:
         self.robot, self.seed = robot, seed
         self.ours = {
-            regime: Ours(robot, record(robot, "stand", regime, 1, seed), bounds=True, ramp=RAMP * DT)
+            regime: QuaddynRunner(robot, record(robot, "stand", regime, 1, seed), bounds=True, ramp=RAMP * DT)
             for regime in REGIMES
         }
 
@@ -65,13 +65,13 @@ class Blocks:
         clock, update, compute = time.perf_counter, ours.dyn.update, ours.wbc.compute
         for k in range(WARM):
             ours.limits.limits[:] = r["effort"][k]
-            ours.refer(k)
+            ours.set_references(k)
             compute(update(r["q"][k].copy(), r["v"][k].copy()), ours.stand[k])
         ours.wbc.reset()
         for k in range(BLOCK):
             ours.limits.limits[:] = r["effort"][k]
             q, v, feet = r["q"][k].copy(), r["v"][k].copy(), ours.stand[k]
-            ours.refer(k)
+            ours.set_references(k)
             start = clock()
             command = compute(update(q, v), feet)
             times[k] = clock() - start
@@ -101,7 +101,7 @@ class Blocks:
         wanted = set(ticks) | {k - 1 for k in ticks}
         for k in range(max(ticks) + 1):
             ours.limits.limits[:] = r["effort"][k]
-            ours.refer(k)
+            ours.set_references(k)
             command = ours.wbc.compute(ours.dyn.update(r["q"][k].copy(), r["v"][k].copy()), ours.stand[k])
             if k in wanted:
                 reached[k] = [level.active for level in command.levels]
@@ -126,7 +126,7 @@ class Blocks:
             out |= {(number, k): cause for k, cause in zip(ticks, self.causes(number, ticks), strict=True)}
         return out
 
-    def _ready(self, number: int) -> Ours:
+    def _ready(self, number: int) -> QuaddynRunner:
         gait, regime = self.kind(number)
         ours = self.ours[regime]
         ours.r = record(self.robot, gait, regime, BLOCK, [self.seed, number])

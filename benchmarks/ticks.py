@@ -144,7 +144,7 @@ def main() -> int:
     parser.add_argument("--replays", type=int, default=10, help="replays of each tick (default 10)")
     parser.add_argument("--chunk", type=int, default=25, help="ticks before the next one's turn (default 25)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     if not (options.robots or options.tail or options.infeasible is not None):
         parser.error("name something to measure: --robots, --tail or --infeasible")

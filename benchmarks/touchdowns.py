@@ -87,7 +87,7 @@ def feel(name: str, kind: str, strips: float, seconds: float) -> tuple[str, bool
 
 
 def main() -> int:
-    """The table; 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--plants", default="embedded,mujoco")

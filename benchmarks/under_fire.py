@@ -125,7 +125,7 @@ def main() -> int:
         "forks": lambda: forks(options.forks),
     }
     verdicts = {name: parts[name]() for name in PARTS if name in options.parts}
-    print(", ".join(f"{name}: {'as it must be' if good else 'NOT'}" for name, good in verdicts.items()))
+    print(", ".join(f"{name}: {'passed' if good else 'FAILED'}" for name, good in verdicts.items()))
     return int(options.check and not all(verdicts.values()))
 
 

@@ -50,7 +50,7 @@ def trot(name: str, kind: str, share: float, place: tuple[float, float], after: 
 
 
 def main() -> int:
-    """The table; 1 if `--check` is not met."""
+    """Prints the table; returns 1 if `--check` fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--plants", default="embedded,mujoco")

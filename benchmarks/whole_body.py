@@ -1,10 +1,10 @@
 """Whole-body control over thousands of random ticks, and across made and broken contacts.
 
     python benchmarks/whole_body.py            # 20,000 ticks each of five robots
-    python benchmarks/whole_body.py --check    # exit code 1 if a bar is missed
+    python benchmarks/whole_body.py --check    # exit code 1 if a requirement is not met
 
 Ticks go through every set of contacts in turn, calm, saturated and hard; each answer is judged by optimality conditions
-that share no code with the solver, and its balance by the in-house reference (`tests/optimality.py`,
+that share no code with the solver, and its balance by the reference implementation (`tests/optimality.py`,
 `tests/wbc_states.py`).  Torque steps are those of `tests/test_wbc.py`, on more robots and feet; next to the torque
 limits they are larger, which is the strict optimum's own slope: a tenth in a tenth of the time.
 """
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, default=20_000, help="per robot")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
-    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, seed {options.seed}")
     missed = []
@@ -77,7 +77,7 @@ def main() -> int:
         )
         if held > STEP + 1e-9:
             missed.append(f"{name} torque rate")
-    print("missed: " + ", ".join(missed) if missed else "all bars met")
+    print("missed: " + ", ".join(missed) if missed else "all requirements met")
     return 1 if options.check and missed else 0
 
 

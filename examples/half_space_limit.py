@@ -1,7 +1,7 @@
 """A limit of your own.
 
 The trunk may not come closer to a wall than 2 cm: a constraint of one row on level 0, in which the wall acts
-on the acceleration early enough to stop in time. The centre of mass is told to go straight through.
+on the acceleration early enough to stop in time. The center of mass is told to go straight through.
 """
 
 import sys
@@ -13,7 +13,7 @@ from quaddyn.wbc import CustomConstraint
 
 
 class BehindPlane(CustomConstraint):
-    """The centre of mass stays on one side of a plane, ``x <= limit``."""
+    """The center of mass stays on one side of a plane, ``x <= limit``."""
 
     def __init__(self, robot: qd.Robot, limit: float) -> None:
         super().__init__(robot, "wall", rows=1, stiffness=225.0)  # [1/s^2]

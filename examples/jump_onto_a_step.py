@@ -38,7 +38,7 @@ def main(picture: str | None = None) -> dict[str, float]:
         from matplotlib.figure import Figure
 
         axes = (figure := Figure(figsize=(6, 3), layout="constrained")).subplots()
-        axes.plot(com[:, 0], com[:, 2], label="centre of mass")
+        axes.plot(com[:, 0], com[:, 2], label="center of mass")
         for foot, way in (("FL", feet[:, 0]), ("RL", feet[:, 2])):
             axes.plot(way[:, 0], way[:, 2], label=foot)
         x = np.linspace(-0.3, 0.9, 400)

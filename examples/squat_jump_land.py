@@ -1,6 +1,6 @@
 """Squat, jump, land.
 
-Whole-body control alone: the centre of mass goes down, is thrown upwards, flies without contacts while the
+Whole-body control alone: the center of mass goes down, is thrown upwards, flies without contacts while the
 feet are held below the trunk, and is caught where the feet touch down.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
-from bench_wbc import GAITS, REGIMES, Ours, record
+from bench_wbc import GAITS, REGIMES, QuaddynRunner, record
 
 import quaddyn as qd
 from quaddyn.hierarchy import Level
@@ -20,10 +20,10 @@ __all__ = ["GAITS", "REGIMES", "levels_of", "recorded"]
 def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> Iterator[Command]:
     """Ticks of one robot ("stand", "trot"; "calm", "saturated", "hard"), joint bounds among the limits."""
     r = record(robot, gait, regime, count, seed)
-    ours = Ours(robot, r, bounds=True)
+    ours = QuaddynRunner(robot, r, bounds=True)
     for k in range(count):
         ours.limits.limits[:] = r["effort"][k]
-        ours.refer(k)
+        ours.set_references(k)
         yield ours.wbc.compute(ours.dyn.update(r["q"][k].copy(), r["v"][k].copy()), ours.stand[k])
 
 

@@ -10,7 +10,7 @@ A recording is an ``.npz`` file, T ticks of one robot, everything in SI units an
     dt ()                 control period [s]
     q (T, nq), v (T, nv)  as Pinocchio means them, free-flyer first
     contacts (T, 4)       which feet stand
-    com (T, 3)            wanted acceleration of the centre of mass [m/s^2]
+    com (T, 3)            wanted acceleration of the center of mass [m/s^2]
     turn (T, 3)           wanted angular acceleration of the base [rad/s^2]
     swing (T, 4, 3)       wanted acceleration of the feet that do not stand [m/s^2]
     posture (T, nu)       wanted joint accelerations [rad/s^2]

@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_wbc import Ours
+from bench_wbc import QuaddynRunner
 
 import quaddyn as qd
 
@@ -35,7 +35,7 @@ def main() -> None:
             recording = {name: file[name] for name in file.files}
         source = str(recording["robot"])
         robot = robots[source] if source in robots else robots.setdefault(source, qd.load(source))
-        ours.append(Ours(robot, recording))
+        ours.append(QuaddynRunner(robot, recording))
     print("ready", flush=True)
     for line in sys.stdin:
         if not line.strip():

@@ -23,7 +23,7 @@ def serve(make: Any) -> None:
 
     Args:
         make: called with the recording (a dict of arrays); what it returns has ``stand(mask)``,
-            ``refer(k)`` and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
+            ``set_references(k)`` and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
     """
     source, target = sys.argv[1:3]
     with np.load(source) as file:
@@ -47,7 +47,7 @@ def serve(make: Any) -> None:
                 rival.stand(mask)
                 standing = mask
             t1 = clock()
-            rival.refer(k)
+            rival.set_references(k)
             t2 = clock()
             tau[k], a[k], f[k], ok[k] = rival.solve(k)
             t3 = clock()

@@ -67,7 +67,7 @@ class Placo:
             self.tasks[i].configure(self.feet[i], "hard" if stands else "soft", 1.0)
             self.mask[i] = bool(stands)
 
-    def refer(self, k: int) -> None:
+    def set_references(self, k: int) -> None:
         """Set all references of tick k."""
         r = self.r
         self.com.ddtarget_world = r["com"][k]

@@ -23,7 +23,7 @@ CPUS = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") el
 
 
 def plain_urdf(robot: qd.Robot) -> str:
-    """The robot's URDF without geometry, and with one empty link `contact_<foot>` at each foot's centre.
+    """The robot's URDF without geometry, and with one empty link `contact_<foot>` at each foot's center.
 
     Args:
         robot: one with a free root and feet; its source was read and trusted by the package already.

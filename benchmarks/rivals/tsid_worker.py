@@ -95,7 +95,7 @@ class Tsid:
             self.mask[i], self.swinging[i] = stands, not stands
         self.solver.resize(self.inv.nVar, self.inv.nEq, self.inv.nIn)
 
-    def refer(self, k: int) -> None:
+    def set_references(self, k: int) -> None:
         """Set all references of tick k."""
         r = self.r
         limits = (r["friction"][k], r["force_min"][k], r["force_max"][k])
