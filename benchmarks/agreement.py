@@ -4,8 +4,8 @@
 
 Compared are all URDFs of example-robot-data and of robots/ that pass validation, or those whose file name contains one
 of the NAMEs (`quaddyn campaign verification`).  The exit code is 1 if the implementations disagree on a robot.  A
-second table lists the largest error and the largest median of each algorithm over all robots.  Algorithms that solve a linear
-system with M are in a column of their own; their tolerance is 100 eps cond(M).
+second table lists the largest error and the largest median of each algorithm over all robots.  Algorithms that solve a
+linear system with M are in a column of their own; their tolerance is 100 eps cond(M).
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ def curve(name: str, largest: int) -> list[tuple[int, float, float]]:
 
 
 def min_time(call: Callable[[], object]) -> float:
-    """Returns the min_time time of 15 calls [s]."""
+    """Returns the least time of 15 calls [s]."""
     call()
     return min(seconds(call, 1) for _ in range(15))
 
@@ -439,8 +439,8 @@ def main() -> int:
             table.add_row(name, f"{n:,}", *times, words, f"{roof * 1e9:.1f}", f"{roof / min(new, into):.0%}")
     console.print(table)
     console.print(
-        f"Roofline: time to move the arrays' bytes at the {rate / 1e9:.1f} GB/s of a copy in memory.  The limit "
-        f"applies to batches of {MIN_BATCH_SIZE} or more states.  In smaller ones the overhead of Python dominates: calling a "
+        f"Roofline: time to move the arrays' bytes at the {rate / 1e9:.1f} GB/s of a copy in memory.  The limit is that "
+        f"of batches of {MIN_BATCH_SIZE} or more states.  In smaller ones the overhead of Python dominates: calling a "
         f"builtin that compares two pointers takes {call * 1e9:.0f} ns, and making an array {made * 1e9:.0f} ns."
     )
     if options.out is not None:

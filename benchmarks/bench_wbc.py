@@ -6,7 +6,8 @@
 TSID and PlaCo run in processes of their own; the programs alternate after each chunk of ticks.  All controllers solve
 the same problem: stance feet do not accelerate, friction pyramids have the same faces, and normal forces and torques
 have the same bounds (level 0); center of mass, base orientation and swing feet are tasks of level 1, posture and
-contact forces of level 2.  TSID and PlaCo have no third level; there, posture and forces have a small weight in level 1.
+contact forces of level 2.  TSID and PlaCo have no third level; there, posture and forces have a small weight in level
+1.
 
 *solve* is the time from (q, v) to torques, called from Python, without setting the references; *all* includes it.  The
 time of a tick is the least over the replays; printed are the median and the 99th percentile over the ticks, in

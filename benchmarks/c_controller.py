@@ -5,8 +5,8 @@
     python benchmarks/c_controller.py --hostile 100000         # 100,000 ticks with invalid inputs
 
 Requirements: torques are equal bit for bit on every tick if neither program contracts products and sums (FMA); a
-first torque is computed less than 10 ms after the start of a program; under the sanitizers of the compiler, no tick with
-invalid inputs crashes, goes unreported or returns a torque that is not finite.
+first torque is computed less than 10 ms after the start of a program; under the sanitizers of the compiler, no tick
+with invalid inputs crashes, goes unreported or returns a torque that is not finite.
 """
 
 from __future__ import annotations
