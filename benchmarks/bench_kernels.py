@@ -439,8 +439,8 @@ def main() -> int:
             table.add_row(name, f"{n:,}", *times, words, f"{roof * 1e9:.1f}", f"{roof / min(new, into):.0%}")
     console.print(table)
     console.print(
-        f"Roofline: time to move the arrays' bytes at the {rate / 1e9:.1f} GB/s of a copy in memory.  The limit is that "
-        f"of batches of {MIN_BATCH_SIZE} or more states.  In smaller ones the overhead of Python dominates: calling a "
+        f"Roofline: time to move the arrays' bytes at the {rate / 1e9:.1f} GB/s of a copy in memory.  The limit is "
+        f"that of batches of {MIN_BATCH_SIZE} or more states.  In smaller ones Python overhead dominates: calling a "
         f"builtin that compares two pointers takes {call * 1e9:.0f} ns, and making an array {made * 1e9:.0f} ns."
     )
     if options.out is not None:
