@@ -79,9 +79,9 @@ def is_writable_by_others(status: os.stat_result) -> bool:
 
 
 def open_private_file(path: str | os.PathLike[str], *, create: bool = False) -> int:
-    """Opens a file for reading and writing that no other user can have created or can write to.
+    """Opens a file of this user for reading and writing; rejects a file to which other users have access for writing.
 
-    The checks use the file's descriptor, so that no other file can replace it meanwhile.
+    The checks use the descriptor of the opened file, so that another process cannot replace the file after the checks.
 
     Args:
         path: path of the file.

@@ -1,4 +1,4 @@
-"""`FrictionDropCampaign`: the friction of the ground drops under a trotting robot, without notice to the controller."""
+"""`FrictionDropCampaign`: sudden drops of the ground friction, of which the controller of the robot is not informed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class FrictionDrop:
 
     Attributes:
         friction: Coulomb friction coefficient after the drop.
-        bar: expected fraction of successful trials.
+        bar: required success rate, as a fraction of all trials.
         duration: duration of the drop [s]; 0: until the end.
-        walks: whether a success requires the commanded velocity; otherwise only an upright robot.
+        walks: whether a successful run must track the commanded velocity; if False, the robot only has to stay upright.
     """
 
     friction: float
@@ -79,7 +79,7 @@ class FrictionDropCampaign(TrialCampaign):
 
     A run succeeds if the robot is upright at the end and no component of its velocity differs from the command by more
     than `max_velocity_error` times the commanded speed (for the yaw rate: in rad/s per unit).  On ice the
-    robot only has to stay upright.  The record entry "peak_motor_power" measures how violent the reaction was, see
+    robot only has to stay upright.  The record entry "peak_motor_power" is the largest power of the motors, see
     `run_trial`.
     """
 

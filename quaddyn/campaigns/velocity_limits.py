@@ -124,7 +124,7 @@ def gait_rejection(source: str, gait: str) -> str:
 
 @lru_cache(maxsize=64)
 def _cached_controller(source: str, gait: str) -> LocomotionController:
-    """Returns the controller of a robot in a gait, which has the velocity limits; cached."""
+    """Returns the cached controller of a robot in a gait, whose `clamp_velocity` applies the velocity limits."""
     return LocomotionController(load_cached_robot(source), gait=gait)
 
 

@@ -117,7 +117,7 @@ def _describe_error(error: BaseException) -> str:
 
 @functools.lru_cache(maxsize=64)
 def describe_worker(campaign: Campaign[Any]) -> Worker:
-    """Returns the description of this process as a worker of a campaign."""
+    """Returns the worker record of this process: host and process id, processor, package version and model hash."""
     return Worker(f"{socket.gethostname()}:{os.getpid()}", _describe_processor(), __version__, campaign.model_hash())
 
 

@@ -299,7 +299,7 @@ class C99ExpressionWriter(LineWriter):
         return out
 
     def intrinsic(self, e: Intrinsic) -> Text:
-        """Returns the C text of a call of a function of `language` or `math`."""
+        """Returns the C text of a call of an intrinsic function, of `quaddyn.compiler.language` or `math`."""
         name = e.name
         if name in ("load8", "store8"):
             lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)

@@ -138,7 +138,7 @@ class SlicedView(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisLength(Expression):
-    """Length of an axis."""
+    """Length of `array` along `axis`, as ``array.shape[axis]``."""
 
     array: Expression
     axis: int

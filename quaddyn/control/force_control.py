@@ -223,6 +223,6 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
         return s.energy.kinetic + float(force @ y) + self.null_space.tank_energy
 
     def reset(self) -> None:
-        """Sets the integral to zero and fills the energy tank of the null space."""
+        """Sets the force integral to zero, and fills the energy tank of the null-space controller to its capacity."""
         self.regulator.reset()
         self.null_space.reset()

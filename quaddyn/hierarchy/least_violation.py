@@ -1,8 +1,8 @@
-"""Level 0 where it is infeasible: a prediction of the inequalities that are violated at the least violation.
+"""Prediction of the violated inequalities of an infeasible level 0.
 
-Level 0 has no limits from above: it is a sum of squares of equality residuals and inequality violations, piecewise
-quadratic.  Newton's method with a line search changes many of its active rows at a time.  It uses normal equations,
-which lose half of the digits; therefore the result is a prediction that must be verified.
+No higher level limits level 0: its objective is the sum of squares of equality residuals and inequality violations,
+a piecewise quadratic function.  Newton's method with a line search changes many of its active rows at a time.  It uses
+normal equations, which lose half of the digits; therefore the result is a prediction that must be verified.
 
 Source: Mangasarian, *A finite Newton method for classification*, Optimization Methods and Software 2002.
 """
@@ -291,7 +291,13 @@ def is_violation_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) 
 
 @compiled()
 def has_violation_above(h: Hierarchy, m: int, tolerance: float) -> bool:
-    """Returns whether a row of level 0 is violated at x by more than a fraction of the size of its terms."""
+    """Returns whether a row of level 0 is violated at x by more than rounding can explain.
+
+    Args:
+        h: the hierarchy.
+        m: number of equality rows of level 0.
+        tolerance: maximum violation, relative to the norm of the row times the norm of x.
+    """
     scale, residuals, norms = tolerance * norm(h.solution.x, h.n), h.work.row_values, h.work.J_norms
     for i in range(h.problem.C_start[1]):
         if (
@@ -324,11 +330,13 @@ def is_clearly_infeasible(h: Hierarchy) -> bool:
 
 @compiled(inline=False)
 def find_least_violation(h: Hierarchy, warm_start: ByteMatrix, is_started: bool, x_norm: float) -> bool:
-    """Moves x to the least violation of level 0, to the accuracy of normal equations; the violated rows are in `sides`.
+    """Moves x to the minimum of the squared violations of level 0, with the accuracy of normal equations.
+
+    The violated inequalities and their sides are in `PredictionWorkspace.sides`.
 
     Args:
         h: the hierarchy.
-        warm_start: (levels + 1, p) any working sets; only their shape is used.
+        warm_start: (levels + 1, p) working sets of any content: an argument of `update_violated_rows` without effect.
         is_started: whether to continue with the step that `is_violation_plausible` has just computed.
         x_norm: norm of x, which scales the rounding tolerance.
 

@@ -32,7 +32,7 @@ from ..urdf.tree import Array
 from .base_parameters import triangular_factor
 from .inertia import parameters_of, pseudo_inertia, upper_cholesky
 
-#: A body whose second moments vanish along an axis has no log-Cholesky coordinates: its prior gets this radius [m].
+#: Radius of the prior along axes where its second moments vanish, as a singular J has no Cholesky factor [m].
 MIN_RADIUS = 1e-3
 
 #: Barrier weight after a step, divided by that before; fraction of the distance to the boundary that a step may go.
@@ -180,7 +180,14 @@ def _solve_newton_step(B: Array, r: Array, L: Array, c: Array) -> Array:
 
 
 class _BlockStep(NamedTuple):
-    """Step of a block: S, the change of M, and the step lengths at which J or Z (J alone) become singular."""
+    """Step of a block.
+
+    Attributes:
+        S: relative change of J: ``J = U (1 + S) U^T``.
+        dM: change of M.
+        max_alpha: step length at which J or Z becomes singular.
+        max_primal_alpha: step length at which J becomes singular.
+    """
 
     S: Array
     dM: Array
@@ -212,7 +219,7 @@ class _DefiniteBlock:
 
     @property
     def value(self) -> Array:
-        """(p,) parameters of the current J."""
+        """Parameters (p,) that correspond to the present J."""
         return self.parameters(self._U @ self._U.T)
 
     def jacobian(self) -> Array:
@@ -262,7 +269,7 @@ class _DefiniteBlock:
 
 
 class _BodyBlock(_DefiniteBlock):
-    """The pseudo-inertia of a body."""
+    """Block of the pseudo-inertia (4, 4) of a body."""
 
     def __init__(self, indices: slice, prior: Array) -> None:
         self.basis = _SYMMETRIC
@@ -273,7 +280,7 @@ class _BodyBlock(_DefiniteBlock):
 
 
 class _PositiveScalarBlock(_DefiniteBlock):
-    """One positive number, a friction coefficient or a rotor inertia."""
+    """Block (1, 1) of a friction coefficient or a rotor inertia."""
 
     def __init__(self, indices: slice, prior: float) -> None:
         self.basis = np.ones((1, 1, 1))

@@ -24,12 +24,12 @@ from .base_parameters import BaseParameters
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping(FrozenArrays):
-    """The parameter changes that no motion can reveal, from the joint axes.
+    """Null space of the parameters: the changes that no motion can reveal, from the joint axes.
 
     Attributes:
         columns: number n of parameters.
         null_space: (n, d) orthonormal parameter changes that leave the torques of every motion unchanged.
-        by_body: body name -> how many of them are due to the joint that moves it.
+        by_body: number of these changes that are due to the joint of each body, by body name.
     """
 
     columns: int
@@ -52,7 +52,7 @@ class Grouping(FrozenArrays):
         """
         if self.rank != base.size:
             return np.inf
-        Q = np.linalg.qr(base.K.T)[0]  # the changes that motion shows; the null space must be orthogonal to them
+        Q = np.linalg.qr(base.K.T)[0]  # changes that motions reveal; the null space must be orthogonal to them
         return float(np.linalg.norm(Q.T @ self.null_space, 2)) if self.null_space.size and Q.size else 0.0
 
 
@@ -66,7 +66,7 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
 
     Args:
         robot: any robot.
-        inertial: ten parameters a body instead of 13.
+        inertial: whether to use ten parameters per body instead of 13.
         tolerance: threshold of the singular values of each small matrix, relative to the largest.
     """
     if not isinstance(robot, Robot):
@@ -78,14 +78,14 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
     world = np.zeros((6, 0))
     if gravity.any():
         world = np.concatenate([gravity / np.linalg.norm(gravity), np.zeros(3)])[:, None]
-    seen: list[Array] = []  # per body: the span of velocities it can have, in its own frame
+    spans: list[Array] = []  # for each body, a basis of the velocities that it can have, in its own frame
     null, by_body = [], {}
     for i, body in enumerate(robot.bodies):
         Phi = _motion_subspace(body, robot.root)
-        X = _from_parent(body)
-        before = _invariant_closure(X @ (world if body.parent < 0 else seen[body.parent]), Phi, tolerance)
-        seen.append(_span(np.hstack([before, Phi]), tolerance))
-        if body.parent < 0 and not Phi.shape[1]:  # bolted to the world
+        X = _transform_from_parent(body)
+        before = _invariant_closure(X @ (world if body.parent < 0 else spans[body.parent]), Phi, tolerance)
+        spans.append(_span(np.hstack([before, Phi]), tolerance))
+        if body.parent < 0 and not Phi.shape[1]:  # fixed to the world
             free = np.eye(N_INERTIAL_COLUMNS + 1)[:, :N_INERTIAL_COLUMNS]
         else:
             free = _unobservable_changes(
@@ -93,15 +93,15 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
             )
         by_body[body.name] = free.shape[1]
         for change in free.T:
-            whole = np.zeros((len(robot.bodies), width))
-            whole[i, :N_INERTIAL_COLUMNS] = change[:N_INERTIAL_COLUMNS]
+            parameter_change = np.zeros((len(robot.bodies), width))
+            parameter_change[i, :N_INERTIAL_COLUMNS] = change[:N_INERTIAL_COLUMNS]
             if not inertial:
-                whole[i, N_COLUMNS - 1] = change[N_INERTIAL_COLUMNS]
+                parameter_change[i, N_COLUMNS - 1] = change[N_INERTIAL_COLUMNS]
             if body.parent >= 0:
-                moved = X.T @ np.tensordot(change[:N_INERTIAL_COLUMNS], UNIT_INERTIAS, 1) @ X
-                whole[body.parent, :N_INERTIAL_COLUMNS] -= _parameters(moved)
-            null.append(whole.ravel())
-        if not inertial:  # joint parameters of a base, or of a joint of several degrees of freedom, mean nothing
+                inertia_in_parent = X.T @ np.tensordot(change[:N_INERTIAL_COLUMNS], UNIT_INERTIAS, 1) @ X
+                parameter_change[body.parent, :N_INERTIAL_COLUMNS] -= _parameters(inertia_in_parent)
+            null.append(parameter_change.ravel())
+        if not inertial:  # the base and joints of several degrees of freedom have no joint parameters
             for k in range(N_INERTIAL_COLUMNS, N_COLUMNS):
                 if body.parent < 0 or Phi.shape[1] != 1:
                     by_body[body.name] += 1
@@ -111,18 +111,28 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
 
 
 def _unobservable_changes(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
-    """Returns changes (11, d) [ten inertial parameters, rotor inertia] of a body that its parent can compensate."""
+    """Returns the changes of a body that an opposite change of its parent compensates.
+
+    Args:
+        before: (6, k) basis of the velocities of the body that its parent can cause.
+        Phi: (6, dof) motion subspace of the joint.
+        rotor: whether the joint has a rotor inertia.
+        tol: relative tolerance of the rank.
+
+    Returns:
+        (11, d) changes of the ten inertial parameters and the rotor inertia.
+    """
     pairs = np.triu_indices(before.shape[1])
-    turns = [_cross(phi) for phi in Phi.T]
+    joint_crosses = [_cross(phi) for phi in Phi.T]
     conditions = []
     for G in UNIT_INERTIAS:
         on_axes = Phi.T @ G @ np.hstack([Phi, before])
-        # of what the parent sees, the change with the joint: d/dq X^T G X
-        turned = [(before.T @ (G @ turn + turn.T @ G) @ before)[pairs] for turn in turns]
-        conditions.append(np.concatenate([on_axes.ravel(), *turned]))
-    own = np.zeros_like(conditions[0])
-    own[0] = 1.0
-    A = np.array([*conditions, own]).T
+        # Derivative of the inertia seen by the parent with respect to the joint coordinate, d/dq X^T G X.
+        derivatives = [(before.T @ (G @ cross + cross.T @ G) @ before)[pairs] for cross in joint_crosses]
+        conditions.append(np.concatenate([on_axes.ravel(), *derivatives]))
+    rotor_condition = np.zeros_like(conditions[0])
+    rotor_condition[0] = 1.0
+    A = np.array([*conditions, rotor_condition]).T
     if not rotor:
         A = np.vstack([A, np.eye(N_INERTIAL_COLUMNS + 1)[-1]])
     scale = np.linalg.norm(A, axis=1)
@@ -132,7 +142,7 @@ def _unobservable_changes(before: Array, Phi: Array, *, rotor: bool, tol: float)
 
 
 def _motion_subspace(body: CompositeBody, root: str) -> Array:
-    """Returns the velocities (6, dof), linear before angular, that the joint gives its body, in the body's frame."""
+    """Returns the motion subspace (6, dof) of the joint of a body, linear before angular, in the frame of the body."""
     eye = np.eye(6)
     if body.joint is None:
         return {"free": eye, "planar": eye[:, [0, 2, 4]], "fixed": eye[:, :0]}[root]
@@ -142,15 +152,15 @@ def _motion_subspace(body: CompositeBody, root: str) -> Array:
         return eye
     if kind == "prismatic":
         return np.concatenate([axis, zero])[:, None]
-    turn = np.concatenate([zero, axis])[:, None]
+    rotation = np.concatenate([zero, axis])[:, None]
     if kind == "planar":
-        across = np.linalg.svd(axis[None])[2][1:].T
-        return np.hstack([np.vstack([across, np.zeros((3, 2))]), turn])
-    return turn
+        normals = np.linalg.svd(axis[None])[2][1:].T
+        return np.hstack([np.vstack([normals, np.zeros((3, 2))]), rotation])
+    return rotation
 
 
-def _from_parent(body: CompositeBody) -> Array:
-    """Returns the transform (6, 6) of velocities from the parent's frame to the body's frame, at the joint's zero."""
+def _transform_from_parent(body: CompositeBody) -> Array:
+    """Returns the motion transform (6, 6) from the frame of the parent to that of the body, with the joint at zero."""
     Rt, p = body.placement.rotation.T, body.placement.translation
     return np.block([[Rt, -Rt @ _skew(p)], [np.zeros((3, 3)), Rt]])
 
@@ -159,14 +169,14 @@ def _invariant_closure(V: Array, Phi: Array, tolerance: float) -> Array:
     """Returns a basis of the smallest subspace that contains V and is invariant under every motion of the joint."""
     V = _span(V, tolerance)
     while True:
-        grown = _span(np.hstack([V, *(_cross(phi) @ V for phi in Phi.T)]), tolerance)
-        if grown.shape[1] == V.shape[1]:
-            return grown
-        V = grown
+        extended = _span(np.hstack([V, *(_cross(phi) @ V for phi in Phi.T)]), tolerance)
+        if extended.shape[1] == V.shape[1]:
+            return extended
+        V = extended
 
 
 def _span(V: Array, tolerance: float) -> Array:
-    """Returns an orthonormal basis of the columns of V, whose largest are of the order of one."""
+    """Returns an orthonormal basis of the span of the columns of V."""
     U, sigma, _ = np.linalg.svd(V, full_matrices=False)
     return np.asarray(U[:, sigma > tolerance * sigma.max(initial=0.0)])
 

@@ -80,7 +80,7 @@ def from_log_cholesky(theta: Array) -> Array:
 
 
 def triangle_from_log_cholesky(theta: Array) -> Array:
-    """Returns the upper triangle U (4, 4) of log-Cholesky coordinates (10,)."""
+    """Returns the factor U (4, 4) of the pseudo-inertia ``U U^T`` from log-Cholesky coordinates (10,)."""
     U = np.zeros((4, 4))
     U[CHOLESKY_ROWS, CHOLESKY_COLUMNS] = theta
     U[CHOLESKY_ROWS[:4], CHOLESKY_COLUMNS[:4]] = np.exp(theta[:4])

@@ -63,9 +63,13 @@ class Graph:
         return [self.input(i) for i in range(start, start + count)]
 
     def sin_cos(self, angle: Expr, offset: float = 0.0) -> tuple[Expr, Expr]:
-        """Returns sine and cosine of an input, or a multiple of one, plus a constant angle [rad].
+        """Returns sine and cosine of ``angle + offset`` [rad].
 
-        Whole quarter turns become swaps and signs.
+        Multiples of 90 degrees in the constant part cost no operations: sine and cosine are exchanged or negated.
+
+        Args:
+            angle: an input or a multiple of one, plus or minus constants.
+            offset: constant angle to add [rad].
         """
         angle, more = self._constant_part(angle)
         offset += more

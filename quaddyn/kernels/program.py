@@ -43,15 +43,16 @@ class OperationCounts:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Straight-line code: `graph` from `inputs` to `outputs`.
+    """Straight-line code that computes outputs from inputs.
 
     Attributes:
         name: name of the operation.
-        inputs: (name, size) in order; the index of an `INPUT` node counts their entries.
-        outputs: (name, shape) in order.
+        graph: expression graph of the code.
+        inputs: (name, size) of each input in order; the index of an `INPUT` node refers to their concatenation.
+        outputs: (name, shape) of each output in order.
         results: one expression per entry of the outputs, row by row.
-        units: groups of inputs whose squares must sum to one.
-        ranges: (input, lower, upper) of inputs that must lie in a range.
+        units: groups of input indices with unit norm: the sum of their squares must be one (quaternions).
+        ranges: (input index, lower bound, upper bound) of inputs that must lie in a range.
         order: nodes in the order in which code is written.
         fused: products that are fused with a sum into one instruction.
         operations: operation counts.

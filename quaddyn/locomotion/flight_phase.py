@@ -152,7 +152,11 @@ class FlightPhaseController:
                 quad.mode = LocomotionMode.STANDING
 
     def _begin_landing(self, distance: float = 0.0) -> None:
-        """Switches to the mode "airborne"; the fall will be stopped over at least a `distance` [m]."""
+        """Switches to the mode "airborne" and prepares the landing.
+
+        Args:
+            distance: minimum vertical distance over which the legs stop the fall [m].
+        """
         self._quadruped.mode = LocomotionMode.AIRBORNE
         self._quadruped.contact_monitor.begin_touchdown_search()
         self.landing.begin(distance)

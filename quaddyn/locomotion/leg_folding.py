@@ -28,10 +28,10 @@ FOLDING_DURATION = 15.0
 class LegFolding:
     """Controller that folds the legs during a fall with joint damping alone.
 
-    The motors act as dampers (`TorqueLimiter.damping_torque`) relative to a frame that moves toward the folded pose, no
-    faster than ``0.5 / sqrt(l/g)``.  A damper d relative to a frame with velocity w delivers the power ``d (w - v) v``
-    to a joint, at most ``d w^2 / 4``, which is little; like a damper at rest it absorbs the energy of an impact.  After
-    ``15 sqrt(l/g)`` the frame is at rest.
+    The motors act as dampers (`TorqueLimiter.damping_torque`) with the torque ``d (w - v)`` at a joint velocity v.
+    The reference velocity w leads toward the folded pose and is at most ``0.5 / sqrt(l/g)``; it is zero after
+    ``15 sqrt(l/g)``.  The power ``d (w - v) v`` of a motor is at most ``d w^2 / 4``, which is small, and an impact with a large
+    ``|v|`` is damped as with ``w = 0``.
 
     Args:
         robot: a quadruped.

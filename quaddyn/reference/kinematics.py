@@ -44,21 +44,21 @@ def place_bodies(model: Model, q: Array) -> BodyPlacements:
 
 
 def twists(at: BodyPlacements, v: Array) -> list[Array]:
-    """Returns the twist (6,) of each body in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, 2)."""
+    """Returns the twist (6,) of each body in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, section 2)."""
     V: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
-        own = body.S @ v[body.v]
-        V.append(X @ V[body.parent] + own if body.parent >= 0 else own)
+        joint_twist = body.S @ v[body.v]
+        V.append(X @ V[body.parent] + joint_twist if body.parent >= 0 else joint_twist)
     return V
 
 
 def accelerations(at: BodyPlacements, V: list[Array], v: Array, a: Array, A_world: Array) -> list[Array]:
-    """Returns the derivative (6,) of each body's twist (source A, 2).
+    """Returns the derivative (6,) of each body's twist (source A, section 2).
 
     ``A_i = X_{i<-p} A_p + V_i x S_i dq_i + S_i ddq_i``.
 
     Args:
-        at: the model at q.
+        at: placements of the bodies at q.
         V: twists of the bodies.
         v: (nv,) joint velocities.
         a: (nv,) joint accelerations.
@@ -66,13 +66,16 @@ def accelerations(at: BodyPlacements, V: list[Array], v: Array, a: Array, A_worl
     """
     A: list[Array] = []
     for body, X, V_i in zip(at.model.bodies, at.X, V, strict=True):
-        above = A[body.parent] if body.parent >= 0 else A_world
-        A.append(X @ above + ad(V_i) @ (body.S @ v[body.v]) + body.S @ a[body.v])
+        A_parent = A[body.parent] if body.parent >= 0 else A_world
+        A.append(X @ A_parent + ad(V_i) @ (body.S @ v[body.v]) + body.S @ a[body.v])
     return A
 
 
 def body_jacobians(at: BodyPlacements) -> list[Array]:
-    """Returns J_i (6, nv) of each body with ``V_i = J_i dq``: column j is ``delta_ij X_{i<-j} S_j`` (source A, 3)."""
+    """Returns the body Jacobian (6, nv) of each body, ``V_i = J_i dq``.
+
+    The columns of joint j are ``X_{i<-j} S_j`` if joint j moves body i, otherwise 0 (source A, section 3).
+    """
     J: list[Array] = []
     for body, X in zip(at.model.bodies, at.X, strict=True):
         J_i = np.zeros((6, at.model.nv), dtype=at.dtype)
@@ -86,7 +89,7 @@ def body_jacobians(at: BodyPlacements) -> list[Array]:
 def body_jacobian_rates(at: BodyPlacements, V: list[Array], v: Array, J: list[Array]) -> list[Array]:
     """Returns the componentwise derivative (6, nv) of each body Jacobian along the motion.
 
-    As ``d/dt X_{i<-p} = -[S_i dq_i x] X_{i<-p}`` (as in source D's eta) and S is constant,
+    Since ``d/dt X_{i<-p} = -[S_i dq_i x] X_{i<-p}`` (source D, eta) and S is constant,
     ``Jdot_i = X_{i<-p} Jdot_p - [S_i dq_i x] X_{i<-p} J_p``.
     """
     rates: list[Array] = []

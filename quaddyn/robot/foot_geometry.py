@@ -266,7 +266,12 @@ def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array,
 
 
 def _end_sign(axis: Array, away: Array) -> float:
-    """Returns the sign of the end of a shape's axis that is farther along the leg; 0 if the axis lies across."""
+    """Returns the sign of the end of a shape's axis that is farther along the leg; 0 for a perpendicular axis.
+
+    Args:
+        axis: (3,) unit axis of the shape.
+        away: (3,) unit vector along the leg, toward its end.
+    """
     along = float(axis @ away)
     return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 

@@ -17,9 +17,9 @@ from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
 from .robot import Foot, Leg
 from .stance import StanceProblem, check_knee_directions, knee_offset, mid_range_configuration
 
-#: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
+#: Largest distance of a straight knee from the line from hip to foot, as a fraction of the leg length.
 STRAIGHT_TOLERANCE = 1e-6
-#: How far a joint of a keyframe may be outside its limits [rad or m], and its feet be off one level [m].
+#: Maximum distance of a joint of a keyframe from its limits [rad or m]; maximum difference of its foot heights [m].
 LIMIT_TOLERANCE, LEVEL_TOLERANCE = 1e-6, 0.01
 
 
@@ -29,7 +29,7 @@ def compute_home(
     bodies: Sequence[CompositeBody],
     root: str,
     limbs: Mapping[str, Limb],
-    wishes: Mapping[str, str],
+    requested_directions: Mapping[str, str],
     file: str,
     findings: list[Finding],
 ) -> Array:
@@ -46,15 +46,17 @@ def compute_home(
                 )
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
                 return mid_range_configuration(model, pinocchio, bodies, root)
-    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(knee_direction=wishes)
+    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(
+        knee_direction=requested_directions
+    )
     where = Where(file, 0, "home stance")
     if root == "planar" and forward_and_left(limbs)[0][0] == 0.0:
         reason = "the knees bend about x, so that the robot faces along y, but a planar root moves it in x and z"
         findings.append(Finding("warning", where, reason, "rotate the base frame by base=, or pass another root="))
-    for name, wish in wishes.items():
-        if knee_directions[name] != wish:
+    for name, requested in requested_directions.items():
+        if knee_directions[name] != requested:
             reason = (
-                f"the knee of leg {name!r} cannot bend {wish} within its limits; in q_home it bends "
+                f"the knee of leg {name!r} cannot bend {requested} within its limits; in q_home it bends "
                 f"{knee_directions[name]}"
             )
             findings.append(Finding("warning", where, reason, "change knee_direction= or limits="))
@@ -68,12 +70,12 @@ def make_legs(
     bodies: Sequence[CompositeBody], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
     """Returns the `Leg` records; knee direction and knee sign are evaluated with all joints at `q_all` (nq_all,)."""
-    places = all_joint_indices(bodies, root)
+    indices = all_joint_indices(bodies, root)
     forward, left = forward_and_left(limbs)
     legs = {}
     for name, limb in limbs.items():
         joints = tuple(j for j in limb.chain.joints if j is not None)
-        angles = np.array([joint_value(q_all, places[j.name][0], j) for j in joints])
+        angles = np.array([joint_value(q_all, indices[j.name][0], j) for j in joints])
         side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
@@ -86,7 +88,10 @@ def make_legs(
 
 
 def _knee_sign(limb: Limb, angles: Array) -> int:
-    """Returns +1 if an increasing knee coordinate shortens the leg, else -1; a straight leg uses its wider range."""
+    """Returns +1 if an increasing knee coordinate shortens the leg, else -1.
+
+    For a straight leg, the sign is that of the direction in which the knee has the larger range.
+    """
     origins, axes, tip = limb.chain.forward(angles)
     # The rate of the squared distance from hip to foot, per unit rate of the knee.
     rate = float(np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip]))
@@ -117,10 +122,10 @@ def validate_home(
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
     if not pinocchio.isNormalized(model, q, 1e-6):
         raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
-    places = joint_indices(bodies, root)
+    indices = joint_indices(bodies, root)
     for joint in independent_joints(bodies).values():
         if joint.nq == 1:
-            value = float(q[places[joint.name][0]])
+            value = float(q[indices[joint.name][0]])
             if not joint.limits.lower <= value <= joint.limits.upper:
                 reason = (
                     f"q_home is {value:.4g} for this joint, outside its limits [{joint.limits.lower:.4g}, "
@@ -143,22 +148,22 @@ def home_from_keyframe(
     file: str,
     findings: list[Finding],
 ) -> Array:
-    """Returns the keyframe "home" of the file (nq,) if the robot can assume it, otherwise the computed configuration.
+    """Returns the keyframe "home" of the file (nq,) if it is feasible, otherwise the computed configuration.
 
     Joints have to be within their limits, and the feet of a moving robot at the same height.  The base is shifted in z
     until the lowest foot is at z = 0; its x and y in the keyframe are ignored.
     """
-    q, places = computed.copy(), joint_indices(bodies, root)
+    q, indices = computed.copy(), joint_indices(bodies, root)
     problem = ""
     for name, joint in independent_joints(bodies).items():
-        value, at = pose.joints.get(name), places[name][0]
+        value, index = pose.joints.get(name), indices[name][0]
         if value is None:
             continue
         if joint.nq == 2:
-            q[at : at + 2] = np.cos(value), np.sin(value)
+            q[index : index + 2] = np.cos(value), np.sin(value)
             continue
-        q[at] = np.clip(value, joint.limits.lower, joint.limits.upper)
-        if abs(q[at] - value) > LIMIT_TOLERANCE:
+        q[index] = np.clip(value, joint.limits.lower, joint.limits.upper)
+        if abs(q[index] - value) > LIMIT_TOLERANCE:
             limits = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
             problem = problem or f"joint {name!r} is at {value:.4g} there, outside {limits}"
     shift = 0.0
@@ -191,6 +196,8 @@ def requested_knee_directions(
         raise ArgumentTypeError(
             f"knee_direction: expected a word or a mapping from leg to word, got {type(knee_direction).__name__}"
         )
-    wishes = dict.fromkeys(limbs, knee_direction) if isinstance(knee_direction, str) else dict(knee_direction or {})
-    check_knee_directions(wishes, limbs)
-    return wishes
+    requested_directions = (
+        dict.fromkeys(limbs, knee_direction) if isinstance(knee_direction, str) else dict(knee_direction or {})
+    )
+    check_knee_directions(requested_directions, limbs)
+    return requested_directions

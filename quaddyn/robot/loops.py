@@ -115,12 +115,12 @@ class LoopCoupling:
         """Returns the largest closure error of the loops with all joints at q_all (nq_all,) [m, rad]."""
         work, c = make_closure_workspace(self.closures), self.closures
         K, e = np.zeros((int(c.rows.sum()), len(c.q))), np.zeros(int(c.rows.sum()))
-        worst = 0.0
+        max_error = 0.0
         for g, size in enumerate(c.size):
             e[:] = 0.0
             loop_residual(c, work, g, np.ascontiguousarray(q_all[c.q]), K, e)
-            worst = max(worst, float(np.abs(e).max()) * max(float(size), 1.0))
-        return worst
+            max_error = max(max_error, float(np.abs(e).max()) * max(float(size), 1.0))
+        return max_error
 
     def _close(self, q: Array) -> tuple[Tangent, int]:
         c, work = self.closures, make_closure_workspace(self.closures)
@@ -134,7 +134,7 @@ class LoopTangent(Tangent):
 
     def __init__(self, q: Array, G: Array, closures: Closures, work: ClosureWorkspace) -> None:
         super().__init__(q, G)
-        self._closures, self._room = closures, work
+        self._closures, self._workspace = closures, work
 
     def drift(self, v: Array) -> Array:
         """Returns the accelerations (nv_all,) of all joints at v and ``a = 0``."""

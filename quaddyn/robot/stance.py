@@ -93,7 +93,7 @@ class _LegStance:
         return np.asarray(plane[..., 2] * self.side < -0.1)
 
     def hip_height(self) -> float:
-        """Returns the height of the bending hip in the base frame at the middle configuration [m]."""
+        """Returns the height of the hip pitch joint in the base frame, with the joints at `middle` [m]."""
         return float(self.chain.forward(self.middle)[0][self.limb.hip] @ self.up)
 
     def extension_range(self) -> tuple[float, float]:

@@ -96,9 +96,13 @@ class RunLog:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Messages of all faults in order."""
-        words = [text.decode("ascii") for text in self.records["reason"]]
-        return tuple(word for word, before in zip(words, ["", *words], strict=False) if word and word != before)
+        """Fault messages of the run, in order of time; a message that lasts for several ticks occurs once."""
+        messages = [text.decode("ascii") for text in self.records["reason"]]
+        return tuple(
+            message
+            for message, previous in zip(messages, ["", *messages], strict=False)
+            if message and message != previous
+        )
 
     @property
     def statuses(self) -> dict[str, int]:

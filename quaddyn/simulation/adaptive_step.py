@@ -222,17 +222,17 @@ def has_converged(memory: StepMemory, speed: float) -> bool:
 def update_energy_balance(
     model: StepModel, terms: StepTerms, memory: StepMemory, motion: StepDynamics, h: float, is_staggered: bool
 ) -> None:
-    """Evaluates terms and energies at the end of the substep, and writes its work and energy error.
+    """Evaluates terms and energies at the end of the substep, and writes the work and energy error of the substep.
 
     With `is_staggered` (a full step, velocities first) the positions are half a step ahead of the velocities, as in the
-    leapfrog method. This moves energy back and forth without creating any, and is subtracted from the error.
+    leapfrog method. The energy therefore oscillates without growing, and this oscillation is subtracted from the error.
     """
     substep, at_start, at_end, work, v, v_end = (
         memory.substep, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,
     )  # fmt: skip
     fill_zeros(substep)
     substep[MAX_SPEED], substep[MAX_RESIDUAL] = motion.report[SPEED], motion.report[RESIDUAL]
-    if not substep[MAX_SPEED] < model.divergence_speed:  # also true of NaN
+    if not substep[MAX_SPEED] < model.divergence_speed:  # true also for NaN
         substep[ENERGY_ERROR], at_end[KINETIC] = math.inf, math.inf
         return
     evaluate_dynamics(model.bodies, memory.q_end, v_end, terms, motion, at_end)

@@ -32,7 +32,13 @@ class ContactPoint(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivePush(FrozenArrays):
-    """Force and moment (6,) on a frame [N, N m], world axes, that acts until before step `end`."""
+    """Push on a frame.
+
+    Attributes:
+        frame: name of the frame.
+        wrench: (6,) force and moment, world axes [N, N m].
+        end: number of the first step without the push.
+    """
 
     frame: str
     wrench: Array
@@ -75,15 +81,15 @@ class Checkpoint(FrozenArrays):
 @renamed_fields(corrections="constraint_corrections", error="integration_error")
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work done on the robot since the last reset [J]: forces times the mean velocity of each step.
+    """Work done on the robot since the last reset [J], from the mean velocity of each step.
 
     Attributes:
-        actuators: work of the motor torques, for gears with backlash of the teeth on the joints [J].
-        joints: work of viscous and Coulomb friction in the joints, and of their stops [J].
-        contacts: work of ground contacts; positive only for energy that compliant ground had stored [J].
+        actuators: work of the motor torques on the joints; with backlash, of the torques that the gears transmit [J].
+        joints: work of viscous and Coulomb friction in the joints, and of the joint stops [J].
+        contacts: work of ground contacts; it can be positive only where compliant ground returns stored energy [J].
         pushes: work of external forces [J].
-        constraint_corrections: work of the correction of penetrations, which lifts the robot [J].
-        integration_error: remaining change of mechanical energy, created or, if negative, lost by the integrator [J].
+        constraint_corrections: work of the position corrections that remove penetrations by lifting the robot [J].
+        integration_error: change of mechanical energy minus all work above: energy created by the integrator [J].
     """
 
     actuators: float = 0.0

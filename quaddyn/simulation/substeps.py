@@ -90,7 +90,7 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
 
 @compiled(inline=False)
 def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, int]:
-    """Copies the accumulated contacts to `contacts` and returns their number and the worst status."""
+    """Copies the accumulated contacts to `contacts`; returns their number and the worst solver status."""
     count = accumulated.n_stored[0]
     for p in range(count):
         contacts.keys[p] = accumulated.keys[p]

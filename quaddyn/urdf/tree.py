@@ -266,11 +266,23 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint(FrozenArrays):
-    """A joint from link `parent` to link `child`; `axis` is a unit vector in the joint frame.
+    """Joint of a URDF.
 
-    `damping` [N m s/rad or N s/m], `friction` (Coulomb) [N m or N], `armature` (rotor inertia seen at the
-    joint) [kg m^2 or kg].  `loop` is the name of the closed loop that moves it, None for all other joints,
-    and `at_home` where it is at home.
+    Attributes:
+        name: name of the joint.
+        type: joint type of the URDF.
+        parent: name of the parent link.
+        child: name of the child link.
+        placement: placement of the joint frame in the parent link.
+        axis: (3,) unit vector in the joint frame.
+        limits: limits of position, velocity and effort.
+        damping: viscous damping [N m s/rad or N s/m].
+        friction: Coulomb friction [N m or N].
+        armature: rotor inertia seen at the joint [kg m^2 or kg].
+        mimic: joint that this joint follows; None for a joint that follows none.
+        where: position of the element in the file.
+        loop: name of the closed loop that moves the joint; None for all other joints.
+        at_home: position of the joint in the home configuration [rad or m].
     """
 
     name: str

@@ -220,7 +220,7 @@ def rotation_from_z(direction: Array) -> Array:
 
 
 def quaternion_from_z(direction: Array) -> tuple[float, float, float, float]:
-    """Returns the shortest rotation from z to `direction` as a quaternion (x, y, z, w); about x for -z."""
+    """Returns the shortest rotation from +z to `direction` as a quaternion (x, y, z, w); for -z a half turn about x."""
     x, y, z = (float(c) for c in direction)
     n = (x * x + y * y + z * z) ** 0.5
     w = n + z

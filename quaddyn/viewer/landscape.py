@@ -45,7 +45,7 @@ class Landscape:
         return 0.0 if self._terrain is None else float(np.nan_to_num(self._terrain.height(x, y)))
 
     def set_terrain(self, terrain: Terrain) -> bool:
-        """Adds the slots of a terrain; returns whether it differs from the previous one."""
+        """Adds the shapes of a terrain to the scene; returns False, without a change, if it is the present terrain."""
         if terrain is self._terrain:
             return False
         self._terrain, self._poses, self.floor = terrain, {}, None

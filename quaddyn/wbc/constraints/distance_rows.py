@@ -30,9 +30,13 @@ FIRST_POINT_ENTRY, POINT_ENTRIES, QUEUE_SIZE = 8, 5, 48
 
 
 class PendingRow(NamedTuple):
-    """A pair whose row waits to be written.
+    """Pair of shapes whose row has not been written yet.
 
-    Fields: its number, the frames of point and segment, and the number of velocities that move both.
+    Attributes:
+        pair: number of the pair.
+        frame: index of the frame of the point.
+        other: index of the frame of the segment.
+        common: number of velocities that move both frames.
     """
 
     pair: int
@@ -66,10 +70,12 @@ def count_common_velocities(model: ControllerModel, first: int, second: int) -> 
 
 @compiled(inline=False)
 def write_distance_rows(item: Item, t: TickContext, points: PointBlock, count: int, barrier: Barrier) -> None:
-    """Writes the rows of the first points that need one, over the joints that move one of the two bodies alone.
+    """Writes the rows of those of the first `count` points that need one.
 
-    The third derivatives of the two points at a = 0 are bounded by those joints: no partial derivative of a point, of
-    any order, is longer than the column of the outermost of its joints.
+    Only joints that move exactly one of the two bodies change the distance, so that only they have coefficients.  Each
+    row also needs a bound of the third derivative of the distance at ``a = 0``.  It is the sum of bounds over these
+    joints: a partial derivative of a point with respect to several joints, of any order, is at most as long as the
+    column of its Jacobian for the outermost of these joints.
     """
     S, rows, joint_unknown, lengths = t.work.screws, t.rows, t.maps.joint_unknown, t.maps.acceleration_length
     values, n = local(8), t.maps.n

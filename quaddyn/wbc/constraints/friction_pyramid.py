@@ -59,7 +59,7 @@ class FrictionPyramid(Constraint):
 
     @classmethod
     def declare_layout(cls, counts: RowCounts) -> Layout:
-        """Returns a layout without parameters, with the rows of all cones."""
+        """Returns the layout: no parameters, and as many limit rows as the friction pyramids of all contacts have."""
         return Layout(0, 0, limits=counts.max_cone_rows)
 
     def row_name(self, contact: str, row: int) -> str:
