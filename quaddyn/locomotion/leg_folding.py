@@ -28,10 +28,10 @@ FOLDING_DURATION = 15.0
 class LegFolding:
     """Controller that folds the legs during a fall with joint damping alone.
 
-    The motors act as dampers (`TorqueLimiter.damping_torque`) with the torque ``d (w - v)`` at a joint velocity v.
-    The reference velocity w leads toward the folded pose and is at most ``0.5 / sqrt(l/g)``; it is zero after
-    ``15 sqrt(l/g)``.  The power ``d (w - v) v`` of a motor is at most ``d w^2 / 4``, which is small, and an impact with a large
-    ``|v|`` is damped as with ``w = 0``.
+    The motors act as dampers (`TorqueLimiter.damping_torque`) with the torque ``d (w - v)`` at a joint velocity v. The
+    reference velocity w leads toward the folded pose and is at most ``0.5 / sqrt(l/g)``; it is zero after ``15
+    sqrt(l/g)``. The power ``d (w - v) v`` of a motor is at most ``d w^2 / 4``, which is small, and an impact with a
+    large ``|v|`` is damped as with ``w = 0``.
 
     Args:
         robot: a quadruped.
