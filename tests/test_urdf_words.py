@@ -430,9 +430,7 @@ def test_documents_are_read_up_to_sixteen_megabytes() -> None:
     for text in (b"<r/>" + b" " * (most - 3), "<r/>" + " " * (most - 3)):
         with pytest.raises(qd.ModelError) as caught:
             read_xml(text, "f")
-        assert str(caught.value) == (
-            "f: 16777217 bytes; at most 16777216 are read; meshes belong into files of their own"
-        )
+        assert str(caught.value) == ("f: 16777217 bytes; at most 16777216 are read; move meshes into separate files")
 
 
 def test_of_texts_the_beginning_is_kept_and_long_words_are_shortened() -> None:

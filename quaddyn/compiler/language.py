@@ -65,7 +65,10 @@ class SmallArray(_Value):
         kinds = [_SHAPES.get(np.shape(each)) for each in (self, other)]
         found = OPERATIONS.get(("@", *(kind for kind in kinds if kind is not None)))
         if found is None or not isinstance(other, SmallArray):
-            raise TypeError(f"@ of {np.shape(self)} and {type(other).__name__} of shape {np.shape(other)}")
+            raise TypeError(
+                f"operator @ is not defined for shape {np.shape(self)} and {type(other).__name__} of shape "
+                f"{np.shape(other)}"
+            )
         return found(self, other)
 
 

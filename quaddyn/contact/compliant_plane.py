@@ -253,7 +253,9 @@ def _check_overflow(quantity: str, value: Array | np.float64, *arguments: Array)
     """Raises `ArgumentError` unless `value`, computed from finite arguments, is finite."""
     if not np.isfinite(value).all():
         size = max(float(np.abs(x).max(initial=0.0)) for x in arguments)
-        raise ArgumentError(f"positions, velocities: finite, but {quantity} overflows (largest entry {size:.3g})")
+        raise ArgumentError(
+            f"positions, velocities: {quantity} overflows (largest entry {size:.3g}); pass smaller values"
+        )
 
 
 def _check_points(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:

@@ -1,6 +1,6 @@
-"""What an argument must be, and the words for what it was: the slow, exact half of the boundary.
+"""Exact checks of the arguments of `Dynamics`, and their error messages.
 
-`Dynamics` looks first with a few cheap comparisons; only when those fail does it come here to name the culprit.
+`Dynamics` makes a few cheap comparisons first; these exact checks run only if one fails, and name the argument.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..urdf.tree import Array
 #: as they are, so that this is also the relative error which a deviation of that size may leave in a result.
 UNIT_NORM_TOLERANCE: Final = 1e-6
 
-#: Norm of q beyond which M is not trusted to be finite unseen, and beyond which `Dynamics.update` refuses q [m]: the
+#: Norm of q beyond which M is checked to be finite, and beyond which `Dynamics.update` rejects q [m]: the
 #: terms of a State are computed in world axes about the world's origin and lose digits in proportion to the distance.
 MAX_CONFIGURATION_NORM: Final = 1e8
 
-#: Kinetic energy beyond which `Dynamics.update` refuses (q, v) [J].
+#: Kinetic energy beyond which `Dynamics.update` rejects (q, v) [J].
 MAX_KINETIC_ENERGY: Final = 1e50
 
 
@@ -39,7 +39,7 @@ def check_unit_norms(robot: Robot, q: Array) -> None:
     """
     for name, start, size in robot.unit_norm_slices:
         stop = start + size
-        norm = math.hypot(*q[start:stop])  # scaled inside: 1e200 is no overflow
+        norm = math.hypot(*q[start:stop])  # hypot scales its arguments: 1e200 does not overflow
         if not abs(norm - 1.0) <= UNIT_NORM_TOLERANCE:
             what = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)"
             raise ArgumentError(
@@ -51,6 +51,6 @@ def check_unit_norms(robot: Robot, q: Array) -> None:
 
 
 def overflow_error(what: str, arguments: Mapping[str, Array]) -> ArgumentError:
-    """The error for finite `arguments` whose result `what` is not finite."""
+    """Returns the error for finite `arguments` whose result `what` is not finite."""
     sizes = ", ".join(f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}" for name, x in arguments.items())
     return ArgumentError(f"{what}: the arguments are finite but the result overflows ({sizes}); scale them down")

@@ -1,4 +1,4 @@
-"""The boundary of one robot's `Dynamics`: quick looks at arguments and results, exact ones where those fail."""
+"""Checks of arguments and results of one robot's `Dynamics`: quick ones, and exact ones where those fail."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .arguments import UNIT_NORM_TOLERANCE, check_unit_norms, overflow_error
 class ArgumentChecker:
     """Checks of the arguments named q (nq,) and, under any other name, (nv,); none at all without `validate`.
 
-    Quick looks may say no to what is right (a zero q to a test of nearness, a dtype object that is not numpy's own
-    float64): whatever fails is examined exactly before it is refused.
+    The quick check may fail for a valid argument (a q of zeros in a relative comparison, a dtype object that is not
+    numpy's float64 object), so an argument that fails it is checked exactly before it is rejected.
     """
 
     def __init__(self, robot: Robot, validate: bool) -> None:
@@ -28,7 +28,7 @@ class ArgumentChecker:
         self._nq, self._nv = (robot.nq,), (robot.nv,)
 
     def check(self, **arguments: ArrayLike) -> Iterable[Array]:
-        """The arguments as arrays; if validating, the quick check, and the exact one where it fails."""
+        """Returns the arguments as arrays; with `validate`, checks them quickly, and exactly where that fails."""
         if self._validate and not all(
             type(x) is ndarray
             and x.shape == (self._nq if name == "q" else self._nv)
@@ -38,10 +38,10 @@ class ArgumentChecker:
             for name, x in arguments.items()
         ):
             return self.examine(**arguments)
-        return arguments.values()  # type: ignore[return-value]  # arrays, as was seen, or the caller's own risk
+        return arguments.values()  # type: ignore[return-value]  # arrays: checked above, or not validated
 
     def examine(self, **arguments: ArrayLike) -> Iterable[Array]:
-        """The arguments as float64 arrays; raises for the first that cannot be what it must be.  The exact check."""
+        """Checks the arguments exactly and returns them as float64 arrays; raises for the first invalid one."""
         out = []
         for name, value in arguments.items():
             shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")

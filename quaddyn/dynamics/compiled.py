@@ -35,10 +35,10 @@ def compile(
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
 ) -> Kernels | PinocchioKernels:
-    """Compile operations of a robot: `quaddyn.kernels.compile`, which describes the arguments.
+    """Compiles operations of a robot; for the arguments see `quaddyn.kernels.compile`.
 
     Where machine code cannot be made or run (no llvmlite, an unknown processor, no executable memory) a
-    `RuntimeWarning` says so once, and the same calls go to Pinocchio, state by state.
+    `RuntimeWarning` is issued once, and the same calls are computed by Pinocchio, state by state.
 
     Raises:
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
@@ -63,14 +63,14 @@ def compile(
 
 
 class PinocchioKernels:
-    """The calls of `Kernels` answered by `Dynamics`: arguments and results are the same, the speed is not.
+    """Slow substitute of `Kernels` that computes the same operations, with the same arguments, by `Dynamics`.
 
     It can be shared between threads, which wait for each other.
 
     Attributes:
         robot: the robot.
         names: the operations.
-        frames: what operations about a frame may be asked about.
+        frames: names of the frames for which operations about a frame are available.
         forces: frames at which external forces act.
         operations: empty, since no code was made.
         dtype: type of results.
@@ -96,10 +96,10 @@ class PinocchioKernels:
                 setattr(self, name, PinocchioOperation(name, dynamics, lock, dtype, None, self.forces))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Only called for what is not there."""
+        """Raises an error: Python calls it only for an attribute that does not exist."""
         if name in OPERATIONS:
             raise NotCompiledError("compiled operation", name, self.__dict__.get("names", ()))
-        raise AttributeError(f"Interpreted has no attribute {name!r}")
+        raise AttributeError(f"PinocchioKernels has no attribute {name!r}; it has one for each name in its `names`")
 
     def __reduce__(self) -> tuple[object, ...]:
         return PinocchioKernels, (self.robot, self.names, self.dtype, self.frames, self.forces)

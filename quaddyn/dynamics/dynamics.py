@@ -26,7 +26,7 @@ from .state import CoupledStateMemory, State, StateMemory
 #: Length of v below which no kinetic energy comes near `MAX_KINETIC_ENERGY`.
 MAX_UNCHECKED_SPEED = 1e15
 
-#: How many leading entries of q say where the base of each kind of root is, not how it is turned.
+#: Number of leading entries of q that are the position of the base, not its orientation, by kind of root.
 POSITION_SIZES = {"free": 3, "planar": 2}
 
 Forces = Mapping[str, Numbers | pin.Force]
@@ -35,8 +35,8 @@ Forces = Mapping[str, Numbers | pin.Force]
 class Dynamics(StrictAttributes):
     """Rigid-body dynamics of one robot: ``M(q) a + h(q, v) = tau + sum_i J_i^T f_i``.
 
-    Two ways to use it: `update` once per control tick and read the returned `State`; or the stateless methods, which
-    take what they need, return fresh arrays and never disturb a State.
+    Use it in one of two ways: call `update` once per control tick and read the returned `State`; or call the stateless
+    methods, which take q, v and a, return new arrays and do not change a State.
 
     Conventions are Pinocchio's: SI units, spatial vectors linear before angular, a free root's quaternion xyzw and its
     velocity in the base frame.  tau is a generalized force (nv,); `Robot.generalized_torques` computes it from (nu,)
@@ -89,15 +89,15 @@ class Dynamics(StrictAttributes):
     # Checks are arranged by price, since they may cost little over the call itself.  Eigen's is_approx(x, y, p), which
     # is |x - y| <= p min(|x|, |y|), is the cheapest look at a whole array: is_approx(x, x) holds exactly when every
     # entry is finite, and is_approx(q, unit, FAR) when q is moreover not far out.  That one also fails on a q of all
-    # zeros, which is harmless: whatever fails is looked at exactly before it is refused.
+    # zeros, which is harmless: arguments that fail the quick check are checked exactly before they are rejected.
 
     def update(self, q: Numbers, v: Numbers) -> State:
-        """Kinematics and dynamics at (q, v); the State returned before becomes stale.
+        """Returns kinematics and dynamics at (q, v); the State returned before becomes stale.
 
-        Examines and copies q and v; what belongs to them is computed when the State is asked for it for the first time:
+        Validates and copies q and v.  The quantities are computed when the State is first read:
         joint placements and velocities, M, h, joint Jacobians and the centre of mass together; its Jacobian; drift
         accelerations; and together the rest (``pin.computeAllTerms``): gravity, centroidal momentum and energies.
-        Refused arguments of wrong type, shape or value leave the last State fresh.
+        If arguments of wrong type, shape or value are rejected, the last State stays fresh.
 
         Args:
             q: (nq,) configuration.
@@ -155,7 +155,7 @@ class Dynamics(StrictAttributes):
             (nv,) generalized force [N m, N]; without joint friction (add ``joint_friction(v)``).
 
         Raises:
-            UnknownNameError: a name in `fext` that is no frame.
+            UnknownNameError: a name in `fext` is not that of a frame.
         """
         if self._validate and not (
             type(q) is type(v) is type(a) is ndarray
@@ -169,7 +169,7 @@ class Dynamics(StrictAttributes):
         if fext is not None:
             with _ignoring_overflow():
                 tau -= self._generalized(q, fext)
-        # A NaN in a always reaches tau, and in q and v on every robot seen so far: dense products spread it.
+        # A NaN in a always reaches tau, and one in q or v does on all robots tried: dense products spread it.
         if self._validate and not (is_approx(tau, tau) and (self._tau_tells or (is_approx(q, q) and is_approx(v, v)))):
             self._boundary.refuse("rnea", tau, q=q, v=v, a=a)
         return tau
@@ -188,7 +188,7 @@ class Dynamics(StrictAttributes):
             (nv,) acceleration [rad/s^2, m/s^2].
 
         Raises:
-            UnknownNameError: a name in `fext` that is no frame.
+            UnknownNameError: a name in `fext` is not that of a frame.
         """
         if self._validate and not (
             type(q) is type(v) is type(tau) is ndarray
@@ -383,9 +383,9 @@ class Dynamics(StrictAttributes):
     def frame_drift(
         self, q: Numbers, v: Numbers, name: str, *, reference: ReferenceFrame = "local_world_aligned"
     ) -> Array:
-        """(6,) what of the velocity's derivative does not come from a: ``d/dt frame_velocity = J a + frame_drift``.
+        """Returns the drift (6,), the velocity's derivative at a = 0: ``d/dt frame_velocity = J a + frame_drift``.
 
-        It is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in
+        The drift is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in
         "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).
 
         Args:
@@ -407,7 +407,7 @@ class Dynamics(StrictAttributes):
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Numbers) -> Array:
-        """(3,) centre of mass, world axes [m]; of the moving bodies: what is bolted to the world does not count.
+        """Returns the centre of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out.
 
         Args:
             q: (nq,) configuration.
@@ -515,10 +515,10 @@ class Dynamics(StrictAttributes):
 
     # -- inside ----------------------------------------------------------------------------------------------
     def _nan_reaches_tau(self) -> bool:
-        """Whether a NaN in any entry of q or v makes `rnea` return one, so that looking at its result is enough.
+        """Returns whether a NaN in any entry of q or v leads to one in the result of `rnea`.
 
-        As 0 * NaN is NaN, only terms that the algorithm leaves out could hide one: which these are does not depend on
-        the state, and infinity spreads as NaN does.
+        As 0 * NaN is NaN, only terms that the algorithm leaves out can hide a NaN.  The set of these terms does not
+        depend on the state, and infinity spreads as NaN does.
         """
         q, rest = self._robot.q_home, np.zeros(self._nv)
         states = [(q, v) for v in np.diag(rest + np.nan)] + [(x, rest) for x in q + np.diag(q + np.nan)]
@@ -547,7 +547,7 @@ class Dynamics(StrictAttributes):
 
 
 def _ignoring_overflow() -> np.errstate:
-    """Overflow is no warning here: the result is looked at and refused."""
+    """Returns a context in which NumPy does not warn of overflow; the caller checks the result and rejects it."""
     return np.errstate(over="ignore", invalid="ignore")
 
 

@@ -1,6 +1,6 @@
 """Velocity, Jacobian and drift of a frame: the same meaning of `reference` for all three.
 
-A frame's velocity is (6,), linear before angular, and `reference` says in which coordinates:
+A frame's velocity is (6,), linear before angular, and `reference` selects its coordinates:
 
 =========================  =============================================================================================
 "local_world_aligned"      velocity of the frame's origin and angular velocity, both along world axes

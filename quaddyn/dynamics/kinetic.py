@@ -11,13 +11,13 @@ from ..urdf.tree import Array
 
 
 class KineticEnergy:
-    """``1/2 v^T M v``: of the bodies by Pinocchio, and of the rotors by their armature.
+    """Kinetic energy ``1/2 v^T M v``: that of the bodies by Pinocchio, and that of the rotors by their armature.
 
-    ``pin.computeKineticEnergy`` (4.1) leaves out the rotors of joints whose axis is none of x, y and z.
+    ``pin.computeKineticEnergy`` (4.1) leaves out the rotors of joints whose axis is not x, y or z.
 
     Args:
-        model: its bodies; copied.
-        armature: of all joints, or of the independent ones [kg m^2].
+        model: Pinocchio model with the bodies; copied.
+        armature: armature of all joints, or of the independent ones [kg m^2].
     """
 
     def __init__(self, model: Any, armature: Array) -> None:
@@ -25,11 +25,11 @@ class KineticEnergy:
         self._bodies.armature = np.zeros(model.nv)
 
     def of(self, data: Any, v: Array) -> float:
-        """Of the velocities that `data` was brought to by forward kinematics, and of rotors at v [J].
+        """Returns the kinetic energy [J] of the bodies in `data`, and of the rotors at joint velocities `v`.
 
         Args:
-            data: of the model.
-            v: velocities of the joints that `armature` is of.
+            data: data of the model after forward kinematics with velocities.
+            v: velocities of the joints of `armature`.
         """
         bodies: float = pin.computeKineticEnergy(self._bodies, data)
         return bodies + 0.5 * float((self._armature * v) @ v)

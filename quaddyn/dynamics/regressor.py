@@ -28,13 +28,13 @@ N_INERTIAL_COLUMNS, N_COLUMNS = 10, 13
 
 
 class RegressorColumns:
-    """Where the bodies of a robot stand in Pinocchio's regressor, and which entry of v moves each.
+    """Columns of the bodies of a robot in Pinocchio's regressor, and the entry of v that moves each.
 
     Attributes:
-        bodies: how many bodies there are, the base included.
-        axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world)
-            or mimics another, to whose friction and rotor inertia its own then belong, or is moved by a closed loop.
-        rotors: by body whose joint a closed loop moves, the entry of v_all of its rotor.
+        bodies: number of bodies, the base included.
+        axes: index in v of each body's joint; -1 if the joint does not have exactly one degree of freedom (root,
+            world), mimics another (its friction and rotor inertia are added to that one's) or is moved by a loop.
+        rotors: entry of v_all of the rotor, by body, for bodies whose joint a closed loop moves.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -70,11 +70,11 @@ class StateMemory:
         self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
 
     def rates(self, v: Array) -> Array:
-        """(nv_all,) velocities of all joints at v (nv,), where they are now."""
+        """Returns the velocities (nv_all,) of all joints at v (nv,) and the present configuration."""
         return v
 
     def compute(self, q: Array, v: Array) -> None:
-        """What most ask for: placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
+        """Computes placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
         _crba(self.robot.model, self.data, q, _WORLD)
         _nle(self.robot.model, self.data, q, v)
         self.known = self.tick
@@ -103,7 +103,7 @@ class StateMemory:
 
 
 class CoupledStateMemory(StateMemory):
-    """The same of a robot some of whose joints are not independent: Pinocchio's data is of all, the views the robot's.
+    """`StateMemory` of a robot with dependent joints: Pinocchio's data have all joints, the views independent ones.
 
     See `quaddyn.robot.coupling`.
     """
@@ -156,10 +156,10 @@ class CoupledStateMemory(StateMemory):
 
 
 class State:
-    """Everything about the robot at one (q, v); made by `Dynamics.update` alone.
+    """Kinematics and dynamics of the robot at one (q, v); made by `Dynamics.update` alone.
 
-    What is read here is read-only.  Attributes are views of memory that the next ``update`` of the same `Dynamics`
-    overwrites: from then on this State is stale and raises `StaleStateError` when read.  Copy what must outlive it.
+    All values are read-only.  Attributes are views of memory that the next ``update`` of the same `Dynamics`
+    overwrites: from then on this State is stale and raises `StaleStateError` when read.  Copy the values needed later.
 
     Velocities of the root are those of Pinocchio: a free root's first six entries are linear and angular velocity
     in the base frame.  ``M a + h = S^T tau + sum_i J_i^T f_i``.
@@ -256,7 +256,7 @@ class State:
     # -- centre of mass --------------------------------------------------------------------------------------
     @property
     def com(self) -> Array:
-        """(3,) centre of mass, world axes [m]; of the moving bodies: what is bolted to the world does not count."""
+        """Centre of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out."""
         return self._read().com
 
     @property
@@ -373,11 +373,11 @@ class State:
         return _read_only(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def drift(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
-        """(6,) what of the velocity's derivative does not come from a: ``d/dt velocity = jacobian @ a + drift``.
+        """Returns the drift (6,), the velocity's derivative at a = 0: ``d/dt velocity = jacobian @ a + drift``.
 
-        It is ``d/dt jacobian @ v`` in every reference: the classical acceleration of the frame's origin at ``a = 0``
-        in "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).  Arguments
-        and errors of `jacobian`.
+        The drift is ``d/dt jacobian @ v`` in every reference: the classical acceleration of the frame's origin at
+        ``a = 0`` in "local_world_aligned", the spatial one in "local" and "world" (see
+        `quaddyn.dynamics.frames`).  Arguments and errors are those of `jacobian`.
         """
         live = self._accelerated()
         return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
@@ -390,9 +390,9 @@ class State:
 
 
 def _view_placements(data: pin.Data) -> Array | None:
-    """(joints, 4, 3) one view of all joint placements, each a rotation by columns and a translation.
+    """Returns a view (joints, 4, 3) of all joint placements, each a rotation by columns and a translation.
 
-    None where they do not lie in memory as they do in every Pinocchio so far.
+    Returns None if their layout in memory differs from that of all Pinocchio versions up to now.
     """
     at = [(M.rotation, M.translation) for M in data.oMi]
     first, step = at[0][0].ctypes.data, 12 * at[0][0].itemsize

@@ -18,12 +18,12 @@ from .dynamics import Dynamics
 
 
 class StateTerms:
-    """What `TickTerms` computes, laid out in the same way, and far more slowly.
+    """Substitute of `TickTerms` that computes the same terms in the same layout, far more slowly.
 
     Args:
-        robot: with closed loops, of which not all close in closed form.
+        robot: robot with closed loops, not all of which have a closed-form solution.
         frames: names out of ``robot.frame_names``, each once.
-        momentum: whether centroidal momentum belongs to the terms.
+        momentum: whether the terms include centroidal momentum.
 
     Attributes:
         robot, frames, layout, size: as of `TickTerms`.

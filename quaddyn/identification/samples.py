@@ -224,10 +224,10 @@ def iterate_samples(samples: Samples | Iterable[Samples]) -> Iterator[Samples]:
     Raises:
         ArgumentTypeError: not samples.
     """
-    wanted = "samples: expected Samples or an iterable of them, got "
+    expected = "samples: expected Samples or an iterable of them, got "
     if not isinstance(samples, Iterable | Samples):
-        raise ArgumentTypeError(f"{wanted}{type(samples).__name__}")
+        raise ArgumentTypeError(f"{expected}{type(samples).__name__}")
     for part in (samples,) if isinstance(samples, Samples) else samples:
         if not isinstance(part, Samples):
-            raise ArgumentTypeError(f"{wanted}{type(part).__name__}")
+            raise ArgumentTypeError(f"{expected}{type(part).__name__}")
         yield part

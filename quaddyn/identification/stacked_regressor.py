@@ -65,8 +65,8 @@ class StackedRegressor:
         self._model, self._data = robot.model, robot.model.createData()
         of_bodies = RegressorColumns(robot)
         width = N_INERTIAL_COLUMNS if inertial else N_COLUMNS
-        wanted = np.arange(width * of_bodies.bodies) if columns is None else np.asarray(columns, dtype=np.intp)
-        self.columns: NDArray[np.intp] = wanted
+        selected = np.arange(width * of_bodies.bodies) if columns is None else np.asarray(columns, dtype=np.intp)
+        self.columns: NDArray[np.intp] = selected
         # Pinocchio's columns become ours by one constant matrix, mostly a permutation.
         size = 10 * (robot.model.njoints - 1)
         T = np.zeros((size, width * of_bodies.bodies)).reshape(size, of_bodies.bodies, width)
@@ -74,7 +74,7 @@ class StackedRegressor:
         T[:, :, :N_INERTIAL_COLUMNS] = of_bodies.regressor(np.eye(size), rest, rest, rest, only_inertial=True).reshape(
             size, -1, N_INERTIAL_COLUMNS
         )
-        self._T = T.reshape(size, -1)[:, wanted]
+        self._T = T.reshape(size, -1)[:, selected]
         single = (np.count_nonzero(self._T, axis=0) <= 1) & (self._T.max(axis=0, initial=0.0) == self._T.sum(axis=0))
         ones = np.isin(self._T, (0.0, 1.0)).all(axis=0) & single
         # Columns before rows, as Pinocchio's matrices lie in memory.
@@ -82,7 +82,7 @@ class StackedRegressor:
         # A selection of columns is several times cheaper than a product.
         self._pick = np.argmax(self._T, axis=0) if ones.all() else None
         self._empty = np.flatnonzero(~self._T.any(axis=0))
-        parameter, body = wanted % width, wanted // width
+        parameter, body = selected % width, selected // width
         axes = np.array(of_bodies.axes, dtype=np.intp)[body]
         self._joint_columns = tuple(
             (np.flatnonzero(own), axes[own])
@@ -176,12 +176,12 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
     count = -1
     for name, value in arrays.items():
         size, word = {"q": (robot.nq, "nq"), "tau": (robot.nu, "nu")}.get(name, (robot.nv, "nv"))
-        wanted = f"a float64 numpy array of shape (N, {size}) ({word} of {robot.name})"
+        expected = f"a float64 numpy array of shape (N, {size}) ({word} of {robot.name})"
         if type(value) is not np.ndarray or value.dtype != np.float64:
             got = f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-            raise ArgumentTypeError(f"{name}: expected {wanted}, got {got}")
+            raise ArgumentTypeError(f"{name}: expected {expected}, got {got}")
         if value.ndim != 2 or value.shape[1] != size:
-            raise ArgumentError(f"{name}: expected {wanted}, got shape {value.shape}")
+            raise ArgumentError(f"{name}: expected {expected}, got shape {value.shape}")
         if count >= 0 and len(value) != count:
             raise ArgumentError(f"{name}: expected {count} samples, as many as the arrays before it, got {len(value)}")
         count = len(value)

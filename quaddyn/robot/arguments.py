@@ -106,7 +106,7 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
     """
     if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == shape and isfinite(np.vdot(value, value)):
         return value  # the sum of squares is finite: so is every entry; whatever fails here is examined at leisure
-    wanted = f"numbers of shape {shape} ({meaning})"
+    expected = f"numbers of shape {shape} ({meaning})"
     given = value
     if type(given) is not np.ndarray:
         kind = type(given)
@@ -115,19 +115,20 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
         ):
             advice = "fill the masked entries and pass" if isinstance(given, np.ma.MaskedArray) else "pass"
             raise ArgumentTypeError(
-                f"{name}: expected {wanted}, got {kind.__module__}.{kind.__qualname__}; {advice} a plain array or list"
+                f"{name}: expected {expected}, got {kind.__module__}.{kind.__qualname__}; {advice} a plain "
+                "array or list"
             )
         try:
             given = np.asarray(given)
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{name}: expected {wanted}, got {kind.__name__} ({error})") from None
+            raise ArgumentTypeError(f"{name}: expected {expected}, got {kind.__name__} ({error})") from None
     if given.dtype.kind not in "fiu":
         got = given.dtype.str if given.dtype.fields is None else given.dtype
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got dtype {got}")
+        raise ArgumentTypeError(f"{name}: expected {expected}, got dtype {got}")
     array = np.asarray(given, dtype=FLOAT)
     if array.shape != shape:
         advice = f"; use {name}.ravel()" if array.size == np.prod(shape) else ""
-        raise ArgumentError(f"{name}: expected {wanted}, got shape {array.shape}{advice}")
+        raise ArgumentError(f"{name}: expected {expected}, got shape {array.shape}{advice}")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         more = f" (and {bad.size - 1} more)" if bad.size > 1 else ""

@@ -54,12 +54,12 @@ def with_inertials(
     else:
         validation.validate_model(model, tree.file, robot.coupling, robot.q_home)
     report = robot.report
-    told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
+    provenance = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
     damping, friction, armature = independent_joint_losses(model, robot.coupling)
     found = replace(
         robot, tree=new, bodies=bodies, model=model, damping=frozen(damping), friction=frozen(friction),
         armature=frozen(armature),
-        report=replace(report, provenance=told),
+        report=replace(report, provenance=provenance),
     )  # fmt: skip
     return replace(found, source=_update_document(found, inertials))
 

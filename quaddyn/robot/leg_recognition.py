@@ -429,14 +429,16 @@ def _rename_by_file_names(
     if best.kind not in ("quadruped", "hexapod", "biped"):
         return best, []
     places = {name: LEG_PLACES[name] for name in best.legs}
-    told = {name: position_from_names(collect_names(bodies, limb.indices)) for name, limb in best.legs.items()}
+    named_positions = {
+        name: position_from_names(collect_names(bodies, limb.indices)) for name, limb in best.legs.items()
+    }
     if best.kind == "biped":
-        told = {name: (0, aside) for name, (_, aside) in told.items()}
-    if sorted(told.values()) != sorted(places.values()) or told == places:
+        named_positions = {name: (0, aside) for name, (_, aside) in named_positions.items()}
+    if sorted(named_positions.values()) != sorted(places.values()) or named_positions == places:
         return best, []
     forward, _ = forward_and_left(best.legs)
     back = {place: name for name, place in places.items()}
-    turned = all(told[name] == (-x, -y) for name, (x, y) in places.items())
+    turned = all(named_positions[name] == (-x, -y) for name, (x, y) in places.items())
     if not turned:
         pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
         reason = f"the names of the legs contradict their positions; legs are named by position: {pairs}"

@@ -179,13 +179,13 @@ def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]
     )
 
 
-def _continue_to(assembly: LoopAnalysis, g: int, start: Array, wanted: Array, free: Mask) -> tuple[Array, float] | None:
+def _continue_to(assembly: LoopAnalysis, g: int, start: Array, target: Array, free: Mask) -> tuple[Array, float] | None:
     """Moves the joints that are not free to their target; the free joints keep the loop closed."""
     at, x, held = assembly.members(g), start.copy(), ~free
     residual = np.inf
     for k in range(1, N_CONTINUATION_STEPS + 1):
         before = x.copy()
-        x[at][held] = start[at][held] + k / N_CONTINUATION_STEPS * (wanted[at][held] - start[at][held])
+        x[at][held] = start[at][held] + k / N_CONTINUATION_STEPS * (target[at][held] - start[at][held])
         x, residual = assembly.solve(g, x, free)
         if residual > CLOSURE_TOLERANCE or np.abs(x[at] - before[at]).max() > 0.5:
             return None

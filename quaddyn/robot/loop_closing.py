@@ -52,24 +52,24 @@ def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: Arra
         _reject_unsupported_shape(model, cut, tree)
     found += mimic_constraints(model, tree.joints)
     assembly = LoopAnalysis(model, found, q_all, tree.joints_by_name, robot.actuated, _leg_joints(robot))
-    judged = validate_loops(assembly)
+    verdict = validate_loops(assembly)
     joints = {}
     for name, joint in tree.joints_by_name.items():
-        if name in judged.followers:
-            loop = judged.followers[name]
+        if name in verdict.followers:
+            loop = verdict.followers[name]
             if joint.damping or joint.friction:
                 reason = f"damping and friction of {name!r}, which loop {loop!r} moves, are ignored"
                 findings.append(Finding("warning", joint.where, reason, "assign them to the independent joints"))
-            at = float(judged.q_all[model.joints[model.getJointId(name)].idx_q])
+            at = float(verdict.q_all[model.joints[model.getJointId(name)].idx_q])
             joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)
         joints[name] = joint
-    order, numbers = make_closures(model, found, judged.q_all, judged.followers, joints)
-    coupling = LoopCoupling([cut.loop for cut in order], judged.followers, numbers)
-    q = judged.q_all[coupling.q_index]
+    order, numbers = make_closures(model, found, verdict.q_all, verdict.followers, joints)
+    coupling = LoopCoupling([cut.loop for cut in order], verdict.followers, numbers)
+    q = verdict.q_all[coupling.q_index]
     joints |= limit_to_closed_range(model, coupling, q, joints, findings)
     tree = replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
-    findings += _report_loops(tree, judged)
-    robot = _make_closed_robot(robot, tree, coupling, q, findings, judged, model)
+    findings += _report_loops(tree, verdict)
+    robot = _make_closed_robot(robot, tree, coupling, q, findings, verdict, model)
     return _with_legs_at_home(robot if q_home is None else _with_home(robot, q_home))
 
 
@@ -158,7 +158,7 @@ def _make_closed_robot(
     coupling: LoopCoupling,
     q: Array,
     findings: Sequence[Finding],
-    judged: LoopVerdict,
+    verdict: LoopVerdict,
     model: pin.Model,
 ) -> Robot:
     """Returns the robot of the closed tree."""
@@ -171,9 +171,9 @@ def _make_closed_robot(
         findings=tuple(sorted((*robot.report.findings, *findings), key=lambda f: f.where.line)),
         provenance={
             **robot.report.provenance,
-            **{f"{name}.range": "where its loops close" for group in judged.groups for name in group.independent},
+            **{f"{name}.range": "where its loops close" for group in verdict.groups for name in group.independent},
         },
-        check_results={**robot.report.check_results, "loop closure at home (m)": judged.residual},
+        check_results={**robot.report.check_results, "loop closure at home (m)": verdict.residual},
     )
     return replace(
         robot, tree=tree, bodies=merge_fixed_links(tree), model=model, actuated=actuated, q_home=frozen(q),
@@ -286,10 +286,10 @@ def _stack_limits(own: Sequence[Joint], q: Array, side: str) -> Array:
     return frozen([*[np.inf if side == "upper" else -np.inf] * root, *(x for each in values for x in each)])
 
 
-def _report_loops(tree: Tree, judged: LoopVerdict) -> list[Finding]:
+def _report_loops(tree: Tree, verdict: LoopVerdict) -> list[Finding]:
     """Returns notes on the dependent and independent joints of each loop."""
     out = []
-    for group in judged.groups:
+    for group in verdict.groups:
         for cut in group.cuts:
             loop = cut.loop
             if loop.kind == "gear":

@@ -48,38 +48,42 @@ def limit_to_closed_range(
             -1, 2
         )
         if len(leaders) == 1:
-            shares = np.array([[bounds.share(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]])
+            fractions = np.array(
+                [[bounds.feasible_fraction(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]]
+            )
         else:
-            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, _cube_surface(len(leaders))))
-        if bounds.jams and not shares.any():
+            fractions = np.full(
+                (len(leaders), 2), bounds.feasible_fraction(leaders, reach, _cube_surface(len(leaders)))
+            )
+        if bounds.jams and not fractions.any():
             loop = coupling.loops[c.loops[g]]
             raise ModelError(
                 f"{loop.where}: loop {loop.name!r} closes at home alone: as soon as "
                 f"{' or '.join(repr(joint.name) for _, joint in leaders)} moves it jams; correct the frames and axes "
                 "of its joints, or leave it open by loops=False"
             )
-        for (at, joint), (below, above), (left, right) in zip(leaders, reach, shares, strict=True):
-            told = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
+        for (at, joint), (below, above), (left, right) in zip(leaders, reach, fractions, strict=True):
+            range_text = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
             if not joint.limits.lower - LIMIT_TOLERANCE <= q[at] <= joint.limits.upper + LIMIT_TOLERANCE:
                 raise ModelError(
                     f"{joint.where}: joint {joint.name!r} has to be at {q[at]:.4g} for its loops to close, outside of "
-                    f"its range {told}; correct the range or the frames of the loops, or leave them open by loops=False"
+                    f"its range {range_text}; correct the range or the frames of the loops, or leave them open by "
+                    "loops=False"
                 )
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
             if max(left * below, right * above) < MIN_RANGE * (1.0 if joint.type != "prismatic" else c.size[g]):
                 lower = upper = float(q[at])
                 reason = (
-                    f"the range {told} of {joint.name!r} is reduced to its home position: its loops close nowhere "
-                    "else near "
-                    "home within the limits of all joints"
+                    f"the range {range_text} of {joint.name!r} is reduced to its home position: its loops close "
+                    "nowhere else near home within the limits of all joints"
                 )
                 fix = "correct the frames of the loops, or the ranges of the joints that follow"
                 findings.append(Finding("warning", joint.where, reason, fix))
             elif min(left, right) < 1.0:
                 reason = (
-                    f"the range {told} is reduced to [{lower:.4g}, {upper:.4g}], where its loop closes within all "
-                    "limits"
+                    f"the range {range_text} is reduced to [{lower:.4g}, {upper:.4g}], where its loop closes within "
+                    "all limits"
                 )
                 findings.append(Finding("note", joint.where, reason))
             out[joint.name] = replace(joint, limits=replace(joint.limits, lower=lower, upper=upper))
@@ -92,16 +96,16 @@ class _RangeSearch:
     def __init__(self, coupling: LoopCoupling, limits: list[tuple[int, Limits]], q: Array) -> None:
         home = coupling.configuration(q)
         self.coupling, self.q, self.jams = coupling, q, False
-        # What home breaks is no limit; the guard reports it.
+        # A limit that home violates is left out; validation reports it.
         self.limits = [
             (at, of) for at, of in limits if of.lower - LIMIT_TOLERANCE <= home[at] <= of.upper + LIMIT_TOLERANCE
         ]
 
-    def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
+    def feasible_fraction(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
         """Returns the fraction of the rays that is feasible; 0 if the loops jam immediately."""
         good, bad, jammed = 0.0, None, False
         for k in range(1, N_SAMPLES + 1):
-            state = self.judged(leaders, reach, rays, k / N_SAMPLES)
+            state = self.find_violation(leaders, reach, rays, k / N_SAMPLES)
             if state != "well":
                 bad, jammed = k / N_SAMPLES, state == "open"
                 break
@@ -110,7 +114,7 @@ class _RangeSearch:
             return 1.0
         for _ in range(N_HALVINGS):
             middle = 0.5 * (good + bad)
-            state = self.judged(leaders, reach, rays, middle)
+            state = self.find_violation(leaders, reach, rays, middle)
             if state == "well":
                 good = middle
             else:
@@ -118,12 +122,12 @@ class _RangeSearch:
         self.jams = self.jams or (jammed and good == 0.0)
         return good * (1.0 - RANGE_MARGIN) if jammed else good
 
-    def judged(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, share: float) -> str:
+    def find_violation(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, fraction: float) -> str:
         """Returns the first violation on the rays at a fraction, "open" or "outside", otherwise "well"."""
         for ray in rays:
             q = self.q.copy()
             for (at, _), (below, above), side in zip(leaders, reach, ray, strict=True):
-                q[at] += share * (above if side > 0.0 else below) * side
+                q[at] += fraction * (above if side > 0.0 else below) * side
             q_all = self.coupling.configuration(q)
             if not np.isfinite(q_all).all():
                 return "open"

@@ -71,5 +71,5 @@ def with_payload(
             f"mass: with {mass:g} kg at {at.tolist()} m, link {name!r} has an inertia that no body has; choose another "
             f"mass, position or diameter ({error})"
         ) from None
-    told = {**loaded.report.provenance, f"{name}.payload": f"argument: {mass:g} kg"}
-    return replace(loaded, report=replace(loaded.report, provenance=told))
+    provenance = {**loaded.report.provenance, f"{name}.payload": f"argument: {mass:g} kg"}
+    return replace(loaded, report=replace(loaded.report, provenance=provenance))

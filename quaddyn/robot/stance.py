@@ -236,8 +236,8 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
         for joint in leg.joints:
             robot.configuration_index(joint)  # a stance needs legs whose joints move on their own
     problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, make_limbs(robot))
-    wanted = {name: leg.knee_direction for name, leg in robot.legs.items()} | dict(knee_direction or {})
-    q, residual, _ = problem.solve(height=height, knee_direction=wanted)
+    knee_directions = {name: leg.knee_direction for name, leg in robot.legs.items()} | dict(knee_direction or {})
+    q, residual, _ = problem.solve(height=height, knee_direction=knee_directions)
     if residual > 1e-6:
         raise ArgumentError(
             f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)"

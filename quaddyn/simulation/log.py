@@ -222,7 +222,7 @@ def plot_panels(
         from matplotlib import colormaps
         from matplotlib.figure import Figure
     except ImportError:
-        raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
+        raise QuaddynError("matplotlib is not installed; install it with: pip install 'quaddyn[plot]'") from None
     panels = [panel for panel in panels if panel[2]]  # a free body has no joints
     figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
     for axes, (label, values, names) in zip(

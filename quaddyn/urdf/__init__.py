@@ -1,4 +1,4 @@
-"""Safe XML -> `Tree`: what a URDF file says, before anything is built from it."""
+"""Safe reader of URDF and MJCF files: returns their content as a `Tree`, from which robots are built."""
 
 from .meshes import MeshFinder
 from .reader import parse

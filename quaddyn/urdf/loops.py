@@ -1,8 +1,8 @@
-"""What closes kinematic loops in a URDF, beyond its specification: tags that other tools read and write.
+"""Reader of kinematic loops in a URDF: tags beyond its specification that other tools read and write.
 
 - ``<loop_joint name="..." type="spherical|revolute|fixed">`` with ``<link1 link="..." xyz="..." rpy="..."/>``,
-  ``<link2 .../>`` and, of a revolute joint, ``<axis xyz="..."/>`` in both frames alike (Isaac Sim, earlier Drake).  Our
-  own attribute ``dependent`` names the joints that shall follow.
+  ``<link2 .../>`` and, of a revolute joint, ``<axis xyz="..."/>`` in both frames alike (Isaac Sim, earlier Drake).  The
+  attribute ``dependent``, an extension of quaddyn, names the dependent joints.
 - ``<drake:ball_constraint>`` with bodies A and B and points of theirs (Drake).
 """
 
@@ -23,15 +23,15 @@ DRAKE_TAG = "drake:ball_constraint"
 
 
 def read_loops(reader: ElementReader, root: XmlElement, rotation: Callable[..., Array]) -> list[KinematicLoop]:
-    """The loops of a document, in its order.
+    """Returns the loops of a document, in its order.
 
     Args:
-        reader: collects the findings.
-        root: the <robot>.
-        rotation: of roll, pitch and yaw.
+        reader: reader that collects the findings.
+        root: the <robot> element.
+        rotation: function that returns the rotation matrix of roll, pitch and yaw.
 
     Raises:
-        ModelError: a tag that does not say what it closes.
+        ModelError: a tag does not name the links or the type of its loop.
     """
     out: list[KinematicLoop] = []
     for element in root:
@@ -46,12 +46,12 @@ def read_loops(reader: ElementReader, root: XmlElement, rotation: Callable[..., 
 
 def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Callable[..., Array]) -> KinematicLoop:
     reader.report_unknown(element)
-    name, told = reader.name(element), reader.text(element, "type")
-    if told not in KINDS:
-        raise reader.refuse(element, f"type={told!r} closes no loop", f"use one of {', '.join(KINDS)}")
+    name, loop_type = reader.name(element), reader.text(element, "type")
+    if loop_type not in KINDS:
+        raise reader.refuse(element, f"type={loop_type!r} closes no loop", f"use one of {', '.join(KINDS)}")
     turn = np.eye(3)
     axis = reader.find_unique(element, "axis")
-    if KINDS[told] == "revolute":
+    if KINDS[loop_type] == "revolute":
         xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.vector(axis, "xyz", 3, bound=1e3))
         if not np.linalg.norm(xyz) > 1e-3:
             raise reader.refuse(element, "an <axis> of length 0", "give a unit vector")
@@ -64,7 +64,7 @@ def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Calla
         ends.append((reader.text(end, "link"), Pose.of(rotation(*rpy) @ turn, xyz_here)))
     (link_a, at_a), (link_b, at_b) = ends
     dependent = tuple(element.attrib.get("dependent", "").split())
-    return KinematicLoop(name, KINDS[told], link_a, link_b, at_a, at_b, dependent, element.where)
+    return KinematicLoop(name, KINDS[loop_type], link_a, link_b, at_a, at_b, dependent, element.where)
 
 
 def _read_ball_constraint(reader: ElementReader, element: XmlElement, name: str) -> KinematicLoop:

@@ -57,7 +57,7 @@ class MeshFinder:
         return self._cache[uri]
 
     def advice(self, uri: str) -> str:
-        """What a caller can do about a `uri` that is not found: the folder to pass, and where was looked."""
+        """Returns a remedy for a `uri` that is not found: the folder to pass, and the folders that were searched."""
         uri = uri.replace("\\", "/")
         if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_SLASHES:
             return "correct the name"
@@ -70,13 +70,13 @@ class MeshFinder:
         scheme, inside = _split_scheme(uri)
         package, _, inner = inside.partition("/")
         if scheme in ("package", "model") and package and inner:
-            wanted = f"pass packages= with the folder {package!r} or the one that holds it"
+            advice = f"pass packages= with the folder {package!r} or the one that holds it"
         else:
-            wanted = "pass packages= with a folder that holds it"
+            advice = "pass packages= with a folder that holds it"
         if not self.roots:
-            return wanted
+            return advice
         tried = ", ".join(str(root) for root in self.roots[:MAX_LISTED_FOLDERS])
-        return f"{wanted} (looked in: {tried}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
+        return f"{advice} (looked in: {tried}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
 
     def package(self, name: str) -> Path | None:
         """Returns the folder of the ROS package of this name, or None.
@@ -132,7 +132,7 @@ class MeshFinder:
         return os.path.realpath(path) if Path(path).is_symlink() else path
 
     def _in_other_case(self, candidate: str, root: Path) -> Path | None:
-        """The file inside `root` whose name differs from `candidate` in case alone."""
+        """Returns the file inside `root` whose name differs from `candidate` in case alone; None if there is none."""
         start = f"{root}/"
         if not candidate.startswith(start):
             return None
@@ -150,7 +150,7 @@ class MeshFinder:
         return Path(real) if _is_inside(real, root) and Path(real).is_file() else None
 
     def _listed(self, folder: str) -> dict[str, str]:
-        """Names in a folder by their lower-case form, the first of several alike; none where it is no folder."""
+        """Returns the names in a folder by lower-case name, the first of equal ones; none if it is not a folder."""
         if folder not in self._listings:
             try:
                 names = sorted((entry.name for entry in os.scandir(folder)), reverse=True)

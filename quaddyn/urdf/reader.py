@@ -103,11 +103,11 @@ class _UrdfReader(ElementReader):
         ixx, ixy, ixz, iyy, iyz, izz = (self.number(tensor, k) for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
         about_com = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
         rotated = placement.rotation @ about_com @ placement.rotation.T
-        self.judge_link(element, mass, about_com)
+        self.check_link(element, mass, about_com)
         return Inertial(mass, placement.translation, frozen(0.5 * (rotated + rotated.T)))
 
-    def judge_link(self, element: XmlElement, mass: float, inertia: Array) -> None:
-        """Report what is odd about one link alone; only composite bodies are refused (see the guard)."""
+    def check_link(self, element: XmlElement, mass: float, inertia: Array) -> None:
+        """Reports implausible inertias of a single link; only composite bodies are rejected, by `robot.validation`."""
         moments = np.linalg.eigvalsh(inertia)
         scale = max(abs(moments[0]), abs(moments[2]))
         values = ", ".join(f"{m:.4g}" for m in moments)
@@ -415,7 +415,7 @@ class _UrdfReader(ElementReader):
     def connect(
         self, links: dict[str, tuple[Link, XmlElement]], joints: dict[str, tuple[Joint, XmlElement]]
     ) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
-        """Order links and joints depth first, children by joint name; refuse what is not one tree."""
+        """Orders links and joints depth first, children by joint name; rejects a graph that is not a single tree."""
         parent_of: dict[str, str] = {}
         below: dict[str, list[Joint]] = {name: [] for name in links}
         for joint, element in joints.values():
@@ -456,7 +456,7 @@ def _without_none(shapes: Iterable[Geometry | None]) -> tuple[Geometry, ...]:
 
 
 def _shape_sizes(shape: Shape) -> tuple[float, ...]:
-    """What must not be 0 of a shape with an extent."""
+    """Returns the sizes of a shape, which must not be 0."""
     match shape:
         case BoxShape(size):
             return size

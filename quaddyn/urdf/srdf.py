@@ -21,17 +21,17 @@ PAIRS = {
 def disabled_collisions(
     source: str | os.PathLike[str], links: Collection[str] = ()
 ) -> tuple[tuple[str, str, str], ...]:
-    """The pairs of links of which an SRDF file says that they need no check.
+    """Returns the pairs of links that an SRDF file excludes from collision checks.
 
-    These are those of ``<disable_collisions link1 link2 reason>``, and of ``<disable_default_collisions link>`` with
-    all other links, less those of ``<enable_collisions link1 link2>``.
+    These are the pairs of ``<disable_collisions link1 link2 reason>``, and of ``<disable_default_collisions link>``
+    with all other links, less those of ``<enable_collisions link1 link2>``.
 
     Args:
         source: path of the file, or its text if it begins with "<".
         links: all links of the robot.
 
     Returns:
-        (link, link, reason) each, the reason "" where the file gives none.
+        One (link, link, reason) per pair, the reason "" where the file gives none.
 
     Raises:
         ModelError: not an SRDF, an element without links, or one whose name is nearly that of one of these.

@@ -1,7 +1,7 @@
-"""``<transmission>``: which joints motors turn, and how many times as fast as the joints the motors turn.
+"""Reader of ``<transmission>`` elements: the joints that each motor turns, and the reductions.
 
-Read are those of a single joint and a single actuator (ROS's SimpleTransmission), with ``<mechanicalReduction>`` in
-either of them, 1 where it is missing; and those of two joints and two actuators that ROS has, each with its role:
+Two kinds are read.  One has a single joint and a single actuator (ROS's SimpleTransmission), with
+``<mechanicalReduction>`` in either of them; the default is 1.  The other has two joints and two actuators, with roles:
 DifferentialTransmission, and FourBarLinkageTransmission, whose second motor sits at the body before the first joint and
 drives the second one past it, as the belts of coupled hips and knees do.  With reductions n of the joints and m of the
 actuators the motors' speeds are (``transmission_interface``, differential_transmission.h and
@@ -9,7 +9,7 @@ four_bar_linkage_transmission.h)
 
     differential: m_1 (n_1 v_1 + n_2 v_2), m_2 (n_1 v_1 - n_2 v_2);    four-bar: m_1 n_1 v_1, m_2 (v_1 + n_2 v_2)
 
-Others are left out: nothing but `Robot.motors` needs them.
+Other kinds are ignored: only `Robot.motors` uses transmissions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIFFERENTIAL, FOUR_BAR = "DifferentialTransmission", "FourBarLinkageTransmission
 
 
 def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmission, ...]:
-    """The transmissions of a document, in its order."""
+    """Returns the transmissions of a document, in its order."""
     out: dict[str, Transmission] = {}
     for element in root.all("transmission"):
         kind = next((each.text for each in element.all("type")), "").strip().rpartition("/")[2]
@@ -48,7 +48,7 @@ def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmi
 
 
 def _read_single(reader: ElementReader, element: XmlElement) -> Transmission | None:
-    """Of one joint and one actuator at most."""
+    """Returns the transmission of one joint and at most one actuator; None if the element is not one."""
     joints, actuators = element.all("joint"), element.all("actuator")
     if len(joints) != 1 or len(actuators) > 1 or "name" not in joints[0].attrib:
         return None
@@ -57,7 +57,7 @@ def _read_single(reader: ElementReader, element: XmlElement) -> Transmission | N
 
 
 def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmission | None:
-    """Of two joints and two actuators, which their roles tell apart."""
+    """Returns the transmission of two joints and two actuators, which are identified by role; None if it is invalid."""
     joints, actuators = _parts_by_role(element, "joint"), _parts_by_role(element, "actuator")
     if joints is None or actuators is None or any("name" not in joint.attrib for joint in joints):
         roles = "joint1, joint2, actuator1 and actuator2"
@@ -74,23 +74,23 @@ def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmi
 
 
 def _parts_by_role(element: XmlElement, part: str) -> tuple[XmlElement, XmlElement] | None:
-    """Two joints or actuators, the first first."""
+    """Returns the two joints or actuators of an element in the order of their roles; None without two roles."""
     roles = {next((each.text.strip() for each in own.all("role")), ""): own for own in element.all(part)}
     first, second = roles.get(f"{part}1"), roles.get(f"{part}2")
     return None if first is None or second is None or len(element.all(part)) != 2 else (first, second)
 
 
 def _read_reduction(reader: ElementReader, parents: Sequence[XmlElement]) -> float | None:
-    """The first that is told, 1 where none is; None where it is no number."""
-    told = [each for parent in parents for each in parent.all(TAG)]
-    reduction = _nonzero_number(told[0].text) if told else 1.0
+    """Returns the first reduction in `parents`, 1 if there is none; None if it is not a number other than 0."""
+    found = [each for parent in parents for each in parent.all(TAG)]
+    reduction = _nonzero_number(found[0].text) if found else 1.0
     if reduction is None:
-        reader.warn(told[0], f"{told[0].text!r} is not a reduction and is ignored", "give a number other than 0")
+        reader.warn(found[0], f"{found[0].text!r} is not a reduction and is ignored", "give a number other than 0")
     return reduction
 
 
 def _nonzero_number(text: str) -> float | None:
-    """A finite number other than 0."""
+    """Returns the number that a text stands for; None if it is not finite or 0."""
     try:
         value = float(text)
     except ValueError:

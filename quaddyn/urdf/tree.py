@@ -1,8 +1,8 @@
-"""`Tree`: what a URDF file says, as plain frozen data with the provenance of every element.
+"""`Tree`: the content of a URDF file, as plain frozen data with the provenance of every element.
 
 Conventions are the file's own: SI units, radians, joint placements relative to the parent link, and
-``rpy`` already turned into rotation matrices.  Links and joints stand in the order that Pinocchio's
-importer gives them: depth first, the children of a link by joint name (bytewise).
+``rpy`` already turned into rotation matrices.  Links and joints are in the order of Pinocchio's
+importer: depth first, the children of a link by joint name (bytewise).
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One observation made while reading or judging a file.
+    """One observation made while a file is read or validated.
 
     Attributes:
         level: "warning" (an oddity; an error under ``strict=True``) or "note" (a decision worth knowing).
         where: file, line and element.
-        reason: what was found, with the value.
-        advice: what to do about it, possibly empty.
+        reason: description of the problem, with the value.
+        advice: remedy, possibly empty.
         cosmetic: whether it concerns only what is drawn; ``strict=True`` does not count such a warning.
     """
 
@@ -224,7 +224,7 @@ class Link:
     where: Where
 
 
-#: Defaults of `Limits`, objects of their own: fields that are these very objects were not given.
+#: Defaults of `Limits`.  They are separate objects, so that ``is`` shows whether the file gives a limit.
 _NO_LOWER, _NO_UPPER = float("-inf"), float("inf")
 
 
@@ -302,7 +302,7 @@ class Joint(FrozenArrays):
 
     @property
     def independent(self) -> bool:
-        """Whether it has coordinates of its own: it mimics no other joint, and no closed loop moves it."""
+        """Whether the joint has independent coordinates: it mimics no other joint, and no closed loop moves it."""
         return self.mimic is None and self.loop is None
 
     @property
@@ -318,14 +318,14 @@ class Joint(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KinematicLoop(FrozenArrays):
-    """What closes a kinematic loop of the tree: two frames that stay together.
+    """Closure of a kinematic loop of the tree: two frames that coincide.
 
     Attributes:
-        name: of the loop.
+        name: name of the loop.
         kind: "point" (origins coincide: a ball joint), "revolute" (z axes, too) or "weld" (the whole frames).
         link_a, link_b: the links that carry frames A and B.
-        placement_a, placement_b: the frames in them.
-        dependent: joints that its author names as dependent; empty to have them chosen.
+        placement_a, placement_b: placements of the frames in these links.
+        dependent: names of joints that the file declares as dependent; empty to have them selected automatically.
         where: file, line and element.
     """
 
@@ -341,11 +341,11 @@ class KinematicLoop(FrozenArrays):
 
 @dataclass(frozen=True, slots=True)
 class Transmission:
-    """Motors, one for each of the joints that they turn together.
+    """Transmission between joints and as many motors.
 
     Attributes:
-        joints: their names.
-        ratios: a row for each motor: how many times as fast as each joint it turns, the other way about where negative.
+        joints: names of the joints.
+        ratios: one row per motor: its speed as a linear combination of the joint speeds.
     """
 
     joints: tuple[str, ...]
@@ -356,8 +356,8 @@ class Transmission:
 class Tree:
     """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``.
 
-    `findings` are the oddities met while reading.  `loops` close what the joints leave open.
-    `transmissions` say where motors are.
+    `findings` are the problems found while reading.  `loops` are the closures of kinematic loops.
+    `transmissions` relate motors to joints.
     """
 
     name: str

@@ -52,7 +52,7 @@ class XmlElement:
         """File, line and the path of tags from the nearest named ancestor down to this element."""
         parts: list[str] = []
         node: XmlElement | None = self
-        while node is not None and node.parent is not None:  # <robot> itself says nothing
+        while node is not None and node.parent is not None:  # <robot> is the same for all
             name = node.attrib.get("name")
             parts.append(
                 f'<{shorten(node.tag)} name="{shorten(name)}">' if name is not None else f"<{shorten(node.tag)}>"
@@ -127,7 +127,7 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
     else:
         size = len(data)
     if size > MAX_BYTES:
-        raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; meshes belong into files of their own")
+        raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; move meshes into separate files")
     try:
         try:
             root = _parse_document(data, file)

@@ -292,7 +292,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if not isinstance(plant, Plant):
             raise ArgumentTypeError(f"plant: expected a Simulation or a MujocoPlant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
-            raise ArgumentError(f"plant: of {plant.robot.name!r}, but this viewer shows {self.robot.name!r}")
+            raise ArgumentError(
+                f"plant: expected a plant of robot {self.robot.name!r}, got one of {plant.robot.name!r}"
+            )
         self.show_terrain(plant.terrain)
         defaults: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
         self.show(plant.q, **(defaults | options))
@@ -352,7 +354,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if model is not None and not isinstance(model, CapsuleModel):
             raise ArgumentTypeError(f"model: expected a CapsuleModel, got {type(model).__name__}")
         if model is not None and model.robot is not self.robot:
-            raise ArgumentError(f"model: of {model.robot.name!r}, but this viewer shows {self.robot.name!r}")
+            raise ArgumentError(
+                f"model: expected a model of robot {self.robot.name!r}, got one of {model.robot.name!r}"
+            )
         self._drawing.capsules = None if model is None else (model, int(nearest))
 
     def show_soles(self, soles: Iterable[Contact]) -> None:
