@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -27,6 +28,7 @@ AMBIGUOUS_RANGE = (1e-12, 1e-3)
 PIVOT_FRACTION = 0.5
 
 
+@renamed_attributes(certain="is_unambiguous")
 @dataclass(frozen=True, slots=True, eq=False)
 class RankCertificate(FrozenArrays):
     """Evidence for the number of base parameters.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -26,6 +27,7 @@ DEFAULT_RANGE, DEFAULT_SPEED = np.pi, 3.0
 SAMPLES_PER_HARMONIC = 40
 
 
+@renamed_attributes(at="sample")
 @dataclass(frozen=True, slots=True, eq=False)
 class FourierTrajectory(FrozenArrays):
     """A periodic motion of all joints, ``q_j = c_j + sum_k (s_jk sin(k w t) + r_jk (cos(k w t) - 1))``.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
 from ..robot.arguments import check_number
 from ..robot.chain import Chain
@@ -30,6 +31,7 @@ MAX_INPUT = 1e8
 _REACH_TOLERANCE = 1e-13
 
 
+@renamed_fields(point="reached_position")
 @dataclass(frozen=True, slots=True, eq=False)
 class LegSolution:
     """Result of `LegKinematics.inverse`, for one target (3,) or for N targets (N, 3).

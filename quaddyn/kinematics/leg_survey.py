@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..deprecation import renamed_fields
 from ..errors import ArgumentError
 from ..robot.legs import make_limbs
 from ..robot.limbs import forward_and_left
@@ -48,6 +49,7 @@ class IkBranch:
         return f"knee {self.knee}" + (f", hip {self.hip}" if self.hip is not None else "")
 
 
+@renamed_fields(held="fixed_joints", reached="n_reached", error="max_error", seconds="seconds_per_target")
 @dataclass(frozen=True, slots=True, eq=False)
 class LegSurvey:
     """Result of `survey_leg`.

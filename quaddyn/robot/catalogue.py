@@ -7,6 +7,7 @@ import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..deprecation import renamed_names
 from ..errors import ModelError, UnknownNameError
 
 #: What pip installs; the files of the catalogue are the same in versions 5 and 6.
@@ -112,3 +113,14 @@ def own_robot_folder() -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "_robots"
     return installed if installed.is_dir() else package.parent / "robots"
+
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "Entry": "CatalogueEntry",
+        "example_robots": "example_robot_folder",
+        "find": "find_entry",
+        "own_robots": "own_robot_folder",
+    },
+)
