@@ -100,16 +100,18 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
 
         return BoundSpec(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
 
-    def push(angle: float) -> Callable[[float, np.random.Generator], Any]:
+    def make_push_draw(angle: float) -> Callable[[float, np.random.Generator], Any]:
         return lambda size, rng: disturbances.push(
             morphology, size, rng, direction=angle, speed=forward, after=TIME_AFTER_PUSH, late=EVALUATED_AFTER_PUSH
         )
 
-    def lasting(draw: disturbances.Draw, **more: Any) -> Callable[[float, np.random.Generator], Any]:
+    def with_lasting_disturbance(
+        draw: disturbances.Draw, **other_fields: Any
+    ) -> Callable[[float, np.random.Generator], Any]:
         return lambda size, rng: {
             **draw(morphology, size, rng),
             **run_time(morphology, RUN_TIME, EVALUATED_TIME, dt),
-            **more,
+            **other_fields,
         }
 
     def even_levels(step: float, count: int, first: float = 0.0) -> list[float]:
@@ -119,10 +121,24 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
     for k in range(directions):
         angle = 2.0 * math.pi * k / directions
         values = even_levels(morphology.speed_scale / 32.0, 33)
-        out.append(make_bound(f"push {round(math.degrees(angle))}", "largest push", "m/s", values, push(angle)))
+        out.append(
+            make_bound(f"push {round(math.degrees(angle))}", "largest push", "m/s", values, make_push_draw(angle))
+        )
     out += [
-        make_bound("friction", "lowest friction", "", even_levels(-0.02, 30, 0.6), lasting(disturbances.friction)),
-        make_bound("slope", "steepest slope", "rad", even_levels(math.radians(1.0), 46), lasting(disturbances.slope)),
+        make_bound(
+            "friction",
+            "lowest friction",
+            "",
+            even_levels(-0.02, 30, 0.6),
+            with_lasting_disturbance(disturbances.friction),
+        ),
+        make_bound(
+            "slope",
+            "steepest slope",
+            "rad",
+            even_levels(math.radians(1.0), 46),
+            with_lasting_disturbance(disturbances.slope),
+        ),
         make_bound(
             "step",
             "highest step",
@@ -130,12 +146,26 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
             even_levels(0.0125, 41),
             lambda size, rng: disturbances.step(morphology, size, rng),
         ),
-        make_bound("payload", "heaviest payload", "of the mass", even_levels(0.025, 41), lasting(disturbances.payload)),
         make_bound(
-            "delay", "longest delay", "s", even_levels(dt, 21), lasting(disturbances.delay, use_state_estimate=True)
+            "payload",
+            "heaviest payload",
+            "of the mass",
+            even_levels(0.025, 41),
+            with_lasting_disturbance(disturbances.payload),
         ),
         make_bound(
-            "strength", "weakest motors", "of the limits", even_levels(-0.025, 37, 1.0), lasting(disturbances.strength)
+            "delay",
+            "longest delay",
+            "s",
+            even_levels(dt, 21),
+            with_lasting_disturbance(disturbances.delay, use_state_estimate=True),
+        ),
+        make_bound(
+            "strength",
+            "weakest motors",
+            "of the limits",
+            even_levels(-0.025, 37, 1.0),
+            with_lasting_disturbance(disturbances.strength),
         ),
     ]
     for direction, heading in SLOPE_DIRECTIONS.items():
@@ -158,19 +188,21 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
             return {**fields, "options": FRICTION_OPTIONS["estimated"], "min_velocity_ratio": Trial.min_velocity_ratio}
 
         out.append(make_bound(name, title, "", even_levels(-0.02, 30, 0.6), draw_drop))
-    for name, title, kind in OBSTACLES:
+    for name, title, course in OBSTACLES:
 
-        def draw_obstacle(size: float, rng: np.random.Generator, kind: ObstacleCourse = kind) -> dict[str, Any]:
-            obstacle = replace(kind, size=math.copysign(size, kind.size))
-            felt = CONTACT_DETECTION_OPTIONS["estimated"]
-            return {"velocity": forward, "options": felt, **obstacle.fields(morphology.length, forward[0], dt)}
+        def draw_obstacle(size: float, rng: np.random.Generator, course: ObstacleCourse = course) -> dict[str, Any]:
+            obstacle = replace(course, size=math.copysign(size, course.size))
+            options = CONTACT_DETECTION_OPTIONS["estimated"]
+            return {"velocity": forward, "options": options, **obstacle.fields(morphology.length, forward[0], dt)}
 
         out.append(make_bound(name, title, "l", even_levels(0.0125, 41), draw_obstacle))
     for name, max_speed in top_speeds(source, dt).items():
         if max_speed > 0.0:
             values = [round(1.25 * max_speed * k / 32.0, CASE_DECIMALS) for k in range(1, 33)]
             out.append(
-                make_bound(f"speed {name}", f"largest speed, {name}", "m/s", values, at_speed(morphology, name, dt))
+                make_bound(
+                    f"speed {name}", f"largest speed, {name}", "m/s", values, make_speed_draw(morphology, name, dt)
+                )
             )
     return out
 
@@ -192,12 +224,12 @@ def top_speeds(source: str, dt: float) -> dict[str, float]:
 def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of a trial with numbers rounded to `CASE_DECIMALS` decimals."""
 
-    def rounded_value(value: Any) -> Any:
+    def round_value(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(rounded_value(each) for each in value)
+            return tuple(round_value(item) for item in value)
         return round(value, CASE_DECIMALS) if isinstance(value, float) else value
 
-    return {name: rounded_value(value) for name, value in fields.items()}
+    return {name: round_value(value) for name, value in fields.items()}
 
 
 def _small_push(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
@@ -209,21 +241,21 @@ def _small_push(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
     }
 
 
-def at_speed(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
+def make_speed_draw(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
     """Returns a function of a speed [m/s] and a random generator: the fields of a `Trial` that walks straight ahead.
 
     At least two gait cycles are evaluated.
     """
-    kind = GAITS[gait]
+    gait_definition = GAITS[gait]
     starts_as_trot = (
-        kind.footprint_scale != (1.0, 1.0) or not kind.vertical_force_profile.is_constant
+        gait_definition.footprint_scale != (1.0, 1.0) or not gait_definition.vertical_force_profile.is_constant
     )  # begins as a trot
-    settling_time = START_TIME + 3.0 + kind.period * (4.0 if starts_as_trot else 1.0)
-    cycles = max(2, math.ceil(EVALUATED_TIME / kind.period))
+    settling_time = START_TIME + 3.0 + gait_definition.period * (4.0 if starts_as_trot else 1.0)
+    cycles = max(2, math.ceil(EVALUATED_TIME / gait_definition.period))
 
     def draw(size: float, rng: np.random.Generator) -> dict[str, Any]:
         return {
-            **run_time(p, settling_time + cycles * kind.period, cycles * kind.period, dt),
+            **run_time(p, settling_time + cycles * gait_definition.period, cycles * gait_definition.period, dt),
             "gait": gait,
             "velocity": (size, 0.0, 0.0),
             "min_velocity_ratio": MIN_SPEED_RATIO,
@@ -246,7 +278,7 @@ def make_speed_trials(source: str, *, plant: str, dt: float, seed: int) -> dict[
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     out: dict[str, list[list[Trial]]] = {}
     for gait_index, (gait, max_speed) in enumerate(top_speeds(source, dt).items()):
-        draw = at_speed(morphology, gait, dt)
+        draw = make_speed_draw(morphology, gait, dt)
         if max_speed > 0.0:
             out[gait] = [
                 [

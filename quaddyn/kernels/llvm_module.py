@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .llvm_body import ProgramBodyWriter
-from .llvm_python_entry import call
+from .llvm_python_entry import write_python_call
 from .llvm_writer import BYTES, Target, VectorWriter
 from .program import Program
 
@@ -23,7 +23,7 @@ def batch_module(program: Program, target: Target) -> str:
     ]
     parts.append(_batch_function(program, target))
     if len(program.outputs) == 1:
-        parts.append(call(program, target))
+        parts.append(write_python_call(program, target))
     parts.append(_declarations(target))
     return "\n\n".join(parts) + "\n"
 

@@ -41,7 +41,11 @@ class StreamingBodyWriter(ProgramBodyWriter):
 
 def streaming_module(program: Program, target: Target) -> str:
     """Returns the module: functions ``one`` and ``call`` of a program with one output."""
-    parts = [StreamingBodyWriter(program, "one_body", target).functions(), _entry_point(program), call(program, target)]
+    parts = [
+        StreamingBodyWriter(program, "one_body", target).functions(),
+        _entry_point(program),
+        write_python_call(program, target),
+    ]
     return "\n\n".join([*parts, _declarations(target)]) + "\n"
 
 
@@ -50,14 +54,14 @@ def _entry_point(program: Program) -> str:
     parameters = ", ".join(f"ptr %x{k}" for k in range(len(program.inputs) + 1))
     lines = [
         f"define i64 @one({parameters}) nounwind {{",
-        f"  %bad = call i64 @one_body({parameters})",
-        "  ret i64 %bad",
+        f"  %status = call i64 @one_body({parameters})",
+        "  ret i64 %status",
         "}",
     ]
     return "\n".join(lines)
 
 
-def call(program: Program, target: Target) -> str:
+def write_python_call(program: Program, target: Target) -> str:
     """Writes ``call(self, args, nargs, kwnames)``: the fast path of ``f(inputs..., out)``.
 
     Other calls are forwarded to `self`.
@@ -74,9 +78,9 @@ def call(program: Program, target: Target) -> str:
         "entry:",
         f"  %ndarray = load ptr, ptr {_table_entry('ndarray')}, align 8",
         f"  %descr = load ptr, ptr {_table_entry('descr')}, align 8",
-        f"  %right = icmp eq i64 %nargs, {len(sizes)}",
-        "  %plain = icmp eq ptr %kwnames, null",
-        *_branch("%positional", ("%right", "%plain"), "a0"),
+        f"  %has_all_inputs = icmp eq i64 %nargs, {len(sizes)}",
+        "  %has_no_keywords = icmp eq ptr %kwnames, null",
+        *_branch("%positional", ("%has_all_inputs", "%has_no_keywords"), "a0"),
     ]
     for k, size in enumerate(sizes):
         x = f"%x{k}"
@@ -88,7 +92,7 @@ def call(program: Program, target: Target) -> str:
             f"  {x}.size = load i64, ptr {x}.dims, align 8",
             f"  {x}.fits = icmp eq i64 {x}.size, {size}",
             f"  {x}.end = add i64 {x}.start, {size * width}",
-            f"  br i1 {x}.fits, label %a{k + 1}, label %slow",
+            f"  br i1 {x}.fits, label %a{k + 1}, label %forward",
         ]
     lines.append(f"a{last + 1}:")
     for k in range(last):
@@ -100,17 +104,17 @@ def call(program: Program, target: Target) -> str:
     lines += [
         *_branch("%x.apart", [f"%x{k}.apart" for k in range(last)], "compute"),
         "compute:",
-        f"  %bad = call i64 @one_body({', '.join(f'ptr %x{k}.data' for k in range(last + 1))})",
-        "  %fine = icmp eq i64 %bad, 0",
-        "  br i1 %fine, label %done, label %slow",
+        f"  %status = call i64 @one_body({', '.join(f'ptr %x{k}.data' for k in range(last + 1))})",
+        "  %is_ok = icmp eq i64 %status, 0",
+        "  br i1 %is_ok, label %done, label %forward",
         "done:",
         f"  %incref = load ptr, ptr {_table_entry('Py_IncRef')}, align 8",
         f"  call void %incref(ptr %x{last})",
         f"  ret ptr %x{last}",
-        "slow:",
+        "forward:",
         f"  %vectorcall = load ptr, ptr {_table_entry('PyObject_Vectorcall')}, align 8",
-        "  %answer = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
-        "  ret ptr %answer",
+        "  %forwarded = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
+        "  ret ptr %forwarded",
         "}",
     ]
     return "\n".join(lines)
