@@ -145,7 +145,7 @@ def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, An
 
 
 def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Draws a run over one step up of `size` leg lengths, at a random distance ahead."""
+    """Draws a run up a stair step with a height of `size` leg lengths, at a random distance in front of the robot."""
     distance = float(p.nominal_stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
     # Distance until all feet are on the step, plus half a leg length, and the time for it at 70 % of the speed.
     path_length = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5

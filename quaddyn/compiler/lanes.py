@@ -75,9 +75,10 @@ def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -
 @compiled(inline=False)
 def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
     """Computes ``out[j, :m] = sum_c F[j, c] M[c, :m]`` for d rows of factors, over n columns."""
-    fours, twos = d - d % 4, d - d % 2  # four sums at a time: one alone waits for itself
+    # Four independent sums at a time hide the latency of the additions.
+    end_of_fours, end_of_twos = d - d % 4, d - d % 2
     for i in range(0, m, 8):
-        for j in range(0, fours, 4):
+        for j in range(0, end_of_fours, 4):
             s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
             for c in range(n):
                 x = load8(M, c, i)
@@ -89,7 +90,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
             store8(s1, out, j + 1, i)
             store8(s2, out, j + 2, i)
             store8(s3, out, j + 3, i)
-        for j in range(fours, twos, 2):
+        for j in range(end_of_fours, end_of_twos, 2):
             s0, s1 = broadcast8(0.0), broadcast8(0.0)
             for c in range(n):
                 x = load8(M, c, i)
@@ -97,7 +98,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
                 s1 += F[j + 1, c] * x
             store8(s0, out, j, i)
             store8(s1, out, j + 1, i)
-        for j in range(twos, d):
+        for j in range(end_of_twos, d):
             s = broadcast8(0.0)
             for c in range(n):
                 s += F[j, c] * load8(M, c, i)

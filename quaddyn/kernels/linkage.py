@@ -20,18 +20,20 @@ from .planar_vector import PlanarVector
 
 
 class Linkage:
-    """Planar loop at given angles of its independent joints.
+    """Closed-form kinematics of a planar loop at given angles of its independent joints.
+
+    The loop is a triangle: three dependent pivots are its corners, and the bars between them are rigid at given angles.
 
     Args:
-        graph: records the operations.
-        loop: the loop.
-        turned: for each independent pivot, a unit vector and a constant one, whose product is the rotation from home of
-            the bar behind the pivot relative to the bar before it.
+        graph: graph to which the operations are added.
+        loop: bars and pivots of the loop.
+        turned: for each independent pivot, the change since home of the angle between the bars before and behind it, as
+            the product of a unit vector of expressions and a constant one.
         onto: for each corner (0, 1, 2), a constant unit vector to be rotated.
 
     Attributes:
-        turns: for each corner, this vector rotated like the bar behind the corner relative to the bar before it.
-        ratios: for each independent pivot, the rates of the three corners at its unit rate.
+        turns: for each corner, the vector in `onto`, rotated by the change of the angle at the corner since home.
+        ratios: for each independent pivot, the rates of the corners when it rotates at 1 rad/s and the others rest.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Linkage:
         self.graph, self.loop = graph, loop
         one, self._count = PlanarVector.of(graph, 1.0), len(loop.joints)
         sides: list[PlanarVector] = []
-        last: list[tuple[PlanarVector, complex]] = []  # how the last bar of a side is turned against its first
+        last: list[tuple[PlanarVector, complex]] = []  # rotation of the last bar of a side relative to its first
         #: For each pivot: its side, its position on it, and the rotation of the bar behind it, in the side's axes.
         self._pivots: dict[int, tuple[int, PlanarVector, tuple[PlanarVector, complex]]] = {}
         for corner in range(3):
@@ -78,6 +80,7 @@ class Linkage:
         self.ratios = {k: self._ratio(k) for k in turned}
 
     def _ratio(self, k: int) -> tuple[Expr, Expr, Expr]:
+        """Returns the rates of the corners at the unit rate of pivot k: its negative barycentric coordinates."""
         side, at, _ = self._pivots[k]
         at = at if side == 0 else self._corners[side] + self._sides[side] * at
         _, U1, U2 = self._corners
@@ -91,22 +94,22 @@ class Linkage:
             rates: rate of each independent pivot.
         """
         graph, loop = self.graph, self.loop
-        of_corner = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
-        rate, pulled = graph.zero, PlanarVector.of(graph, 0.0)
+        corner_rates = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
+        rate, centripetal = graph.zero, PlanarVector.of(graph, 0.0)
         for corner in range(3):
             for position in loop.side(corner):
                 k = position % self._count
                 if k in rates:
                     rate = rate + rates[k]
-                elif corner > 0:  # all counts against the first bar of side 0
-                    rate = rate + of_corner[corner]
+                elif corner > 0:  # rates are relative to the first bar of side 0
+                    rate = rate + corner_rates[corner]
                 _, _, turn = self._pivots[k]
                 bar = self._sides[corner] * (turn[0] * (turn[1] * loop.bars[k]))
                 if len(loop.side(corner)) == 1:
                     bar = self._corners[(corner + 1) % 3] + -self._corners[corner]
-                pulled = pulled + bar.scaled(rate * rate)
+                centripetal = centripetal + bar.scaled(rate * rate)
         _, U1, U2 = self._corners
-        first, second = -pulled.dot(U2) * self._inverse, U1.dot(pulled) * self._inverse
+        first, second = -centripetal.dot(U2) * self._inverse, U1.dot(centripetal) * self._inverse
         return -(first + second), first, second
 
 

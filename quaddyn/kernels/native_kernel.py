@@ -92,15 +92,18 @@ def make_fast_entry(
 
 
 def _addresses(dtype: np.dtype[Any]) -> dict[str, int] | None:
-    """Returns the addresses that the fast entry needs; None where an array's memory layout is not as expected."""
+    """Returns the addresses of Python objects and C functions that the fast entry point uses, by name.
+
+    None if the memory layout of Python objects or NumPy arrays is not as expected.
+    """
     if not (has_expected_headers() and has_expected_array_layout(dtype)):
         return None
     api = _numpy_api()
     if api is None:
         return None
     functions = {n: function_address(n) for n in CONTEXT if n.startswith("Py") and n != "PyArray_New"}
-    words = {"ndarray": np.ndarray, "descr": np.dtype(dtype), "out": sys.intern("out")}
-    return {**{n: id(x) for n, x in words.items()}, "PyArray_New": api, **functions}
+    objects = {"ndarray": np.ndarray, "descr": np.dtype(dtype), "out": sys.intern("out")}
+    return {**{n: id(x) for n, x in objects.items()}, "PyArray_New": api, **functions}
 
 
 def _numpy_api() -> int | None:

@@ -135,6 +135,7 @@ def compare_kernels(fast: Kernels | PinocchioKernels, oracle: Oracle, at: Sample
 def _inverse_dynamics(
     out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
 ) -> None:
+    """Compares M, generalized forces, and joint friction."""
     q, v, a = at.q, at.v, at.a
     M, h, g = oracle.crba(q), oracle.nle(q, v), oracle.gravity(q)
     out.add("rnea", dynamics.rnea(q, v, a, fext=at.fext), oracle.rnea(q, v, a, fext=at.fext), sizes.force)
@@ -149,18 +150,20 @@ def _inverse_dynamics(
 
 
 def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales) -> None:
+    """Compares regressors, parameters, and their product."""
     q, v, a = at.q, at.v, at.a
     H, delta = oracle.regressor(q, v, a), oracle.parameters()
-    of_bodies = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
-    ours, own = dynamics.regressor(q, v, a), dynamics.parameters()
-    out.add("regressor", ours, H)
-    out.add("regressor", dynamics.regressor(q, v, a, inertial=True), of_bodies)
-    out.add("parameters", own, delta)
+    inertial_columns = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
+    computed_H, computed_delta = dynamics.regressor(q, v, a), dynamics.parameters()
+    out.add("regressor", computed_H, H)
+    out.add("regressor", dynamics.regressor(q, v, a, inertial=True), inertial_columns)
+    out.add("parameters", computed_delta, delta)
     out.add("parameters", dynamics.parameters(inertial=True), delta.reshape(-1, 13)[:, :10].ravel())
-    out.add("regressor @ parameters", ours @ own, H @ delta, sizes.force)
+    out.add("regressor @ parameters", computed_H @ computed_delta, H @ delta, sizes.force)
 
 
 def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample) -> None:
+    """Compares joint accelerations and the inverse of M."""
     a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
     out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
     if oracle.has_lie_group(at.q):
@@ -171,6 +174,7 @@ def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sampl
 def _whole_robot(
     out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
 ) -> None:
+    """Compares center of mass, centroidal momentum and energy."""
     q, v = at.q, at.v
     com, J, momentum = oracle.center_of_mass(q), oracle.com_jacobian(q), oracle.centroidal_momentum(q, v)
     out.add("center_of_mass", dynamics.center_of_mass(q), com, sizes.length)
@@ -189,6 +193,7 @@ def _whole_robot(
 def _frame(
     out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State, name: str
 ) -> None:
+    """Compares placement, Jacobian, velocity and drift of a frame."""
     q, v = at.q, at.v
     T = oracle.frame_placement(q, name)
     out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)

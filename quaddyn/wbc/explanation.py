@@ -195,7 +195,17 @@ def _find_cause(
 
 
 def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: bool) -> Iterator[Candidate]:
-    """Yields the candidates: each group alone, then the groups with active limits of one contact together."""
+    """Yields the groups of rows up to a level that can cause the deficit of a row.
+
+    Each group is a candidate alone.  With `limits`, these are the groups with active limits, and then all such groups
+    of one contact together; otherwise the groups with equalities.
+
+    Args:
+        details: the solved problem.
+        level: level of the row with the deficit.
+        index: index of its group in the level, which is no candidate itself.
+        limits: whether to yield limits or tasks.
+    """
     groups_by_contact: dict[str, Candidate] = {}
     for k in range(level + 1):
         for i, group in enumerate(details.problem.levels[k]):

@@ -282,15 +282,15 @@ class CApi:
         return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _describe_position(e: Task) -> str:
+def _describe_position(task: Task) -> str:
     """Returns a sentence about the form of a task's reference position; "" if it is a plain vector."""
-    if e.code == FRAME_ORIENTATION:
+    if task.code == FRAME_ORIENTATION:
         return "The position is a rotation matrix, row by row."
-    if e.code == FRAME_AXIS:
+    if task.code == FRAME_AXIS:
         return "The position is a direction of any length but zero."
-    if e.code in (FRAME, RELATIVE_FRAME):
+    if task.code in (FRAME, RELATIVE_FRAME):
         return "The position is the origin, then the rotation matrix row by row."
-    return "The position is a whole configuration." if e.size > 6 else ""
+    return "The position is a whole configuration." if task.size > 6 else ""
 
 
 def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:
