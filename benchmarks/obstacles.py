@@ -1,10 +1,10 @@
-"""Quadrupeds over obstacles in proportion to their legs: stairs up and down, boxes, relief; with a map and blind.
+"""Tests quadrupeds on obstacles scaled by leg length: stairs, boxes, rough ground; with a terrain map and blind.
 
-Cells of robot, plant and obstacle, some trials each (`quaddyn campaign obstacles`).  A trial succeeds if the robot
-passes the whole obstacle without a fall, at the commanded speed along the way give or take a fifth.  It ends as said if
-it succeeds, or stays on its feet and goes as fast as the controller said it would, give or take a fifth of the command:
-slower where steps ask for it, or not at all where they are too high.  ``--check`` exits with 1 where a cell misses the
-bar of its obstacle.
+A cell is a combination of robot, plant and obstacle, with some trials each (`quaddyn campaign obstacles`).  A trial
+succeeds if the robot passes the whole obstacle without a fall, with a speed error along the path below a fifth of the
+command.  It ends as predicted if it succeeds, or if the robot does not fall and its speed is that which the controller
+permitted, within a fifth of the command: slower where steps require it, or zero where they are too high.  ``--check``
+exits with 1 if the success rate of a cell is below that required for its obstacle.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def print_progress(progress: Progress) -> None:
 
 
 def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[str]:
-    """Every cell; which missed the bar of its obstacle."""
+    """Runs all cells, prints their results, and returns those below the required success rate."""
     found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     missed = []
     for name, plant, title in itertools.product(campaign.robot, campaign.plants, campaign.obstacles):
-        good, said, causes, speeds, flagged = 0, 0, [], [], []
+        n_success, n_slower, causes, speeds, flagged = 0, 0, [], [], []
         for number in range(campaign.trials):
             case = campaign.case(name, title, plant, number)
             record = found[case]
             if isinstance(record, Failure):
                 causes.append(record.error.splitlines()[0])
                 continue
-            good += bool(record["success"])
+            n_success += bool(record["success"])
             flagged.append(record["flagged"])
             where = f" at {(record['ahead'] - case.course_interval[0]) / robot_proportions(name).length:.1f} l"
             if record["vx"] is not None:
@@ -51,22 +51,23 @@ def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[s
                 slow = (record["allowed_fraction"] or 0.0) < 1.0 and abs(
                     speeds[-1] - record["allowed_fraction"]
                 ) < campaign.max_velocity_error
-                said += not record["success"] and slow
+                n_slower += not record["success"] and slow
             causes += [] if record["success"] else [f"{record['reason']}{where}"]
-        pace = f"{np.mean(speeds):.2f}" if speeds else "   -"
+        mean_speed = f"{np.mean(speeds):.2f}" if speeds else "   -"
+        n_as_predicted = n_success + n_slower
         print(
-            f"{name:9s} {plant:9s} {title:19s} {good:3d}/{campaign.trials:<3d} as said {good + said:3d} speed {pace} "
-            f"flagged {100.0 * np.mean(flagged or [0.0]):4.1f} %  {'; '.join(causes)}",
+            f"{name:9s} {plant:9s} {title:19s} {n_success:3d}/{campaign.trials:<3d} as predicted "
+            f"{n_as_predicted:3d} speed {mean_speed} flagged {100.0 * np.mean(flagged or [0.0]):4.1f} %  {'; '.join(causes)}",
             flush=True,
         )
-        missed += [f"{name} {plant} {title}"] if good < OBSTACLES[title].bar * campaign.trials else []
+        missed += [f"{name} {plant} {title}"] if n_success < OBSTACLES[title].bar * campaign.trials else []
     return missed
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--obstacles", default="", help="those whose name contains one of these words; all by default")
+    parser.add_argument("--obstacles", default="", help="parts of names of obstacles (default: all)")
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--gait", default="trot")

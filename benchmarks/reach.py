@@ -1,9 +1,10 @@
-"""What `LocomotionController.reach` accepts holds: random velocities within it, for twenty seconds each.
+"""Tests whether robots can track the velocities that `LocomotionController.clamp_velocity` permits.
 
-Robots, gaits and plants, some trials each (`quaddyn campaign reach`); forward, sideways and turning at random, between
-`SLOW` and all of what the controller calls possible.  A trial succeeds when the robot is upright in the end and misses
-no component of its velocity by more than a fifth of the speed of its fastest hip.  ``--check`` exits with 1 where,
-over all, fewer than `BAR` succeed.  Gaits that the controller refuses to a robot are told, and count as nothing.
+Random velocities (forward, sideways, turning) within the limits are commanded for twenty seconds each, some trials of
+each robot, gait and plant (`quaddyn campaign reach`).  A trial succeeds if the robot is upright at the end and the
+error of each velocity component is below a fifth of the speed of its fastest hip.  ``--check`` exits with 1 if the
+fraction of successes over all trials is below `MIN_SUCCESS`.  Gaits that the controller rejects for a robot are printed
+and skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign, gait_reject
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 GAITS = ("crawl", "walk", "trot", "pace", "bound")
-BAR = 0.99
+MIN_SUCCESS = 0.99
 
 
 def print_progress(progress: Progress) -> None:
@@ -28,14 +29,14 @@ def print_progress(progress: Progress) -> None:
 
 
 def cells(campaign: VelocityLimitCampaign, pool: object, store: str | None) -> list[str]:
-    """Every cell; what missed the bar."""
+    """Runs all cells, prints their results, and returns the missed requirement."""
     found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
     total = 0
     for name, plant, gait in itertools.product(campaign.robot, campaign.plants, campaign.gaits):
-        good, causes, why = 0, [], gait_rejection(name, gait)
-        if why:
-            print(f"{name:9s} {plant:9s} {gait:13s} refused: {why}", flush=True)
+        good, causes, rejection = 0, [], gait_rejection(name, gait)
+        if rejection:
+            print(f"{name:9s} {plant:9s} {gait:13s} rejected: {rejection}", flush=True)
             continue
         for number in range(campaign.trials):
             case = campaign.case(name, gait, plant, number)
@@ -45,14 +46,14 @@ def cells(campaign: VelocityLimitCampaign, pool: object, store: str | None) -> l
                 continue
             good += bool(record["success"])
             if not record["success"]:
-                wanted = ", ".join(f"{x:+.2f}" for x in case.velocity)
+                command = ", ".join(f"{x:+.2f}" for x in case.velocity)
                 after = "" if record["fell"] is None else f"after {record['fell']:.1f} s: "
-                causes.append(f"{number} ({wanted}) {after}{record['reason']}")
+                causes.append(f"{number} ({command}) {after}{record['reason']}")
         print(f"{name:9s} {plant:9s} {gait:13s} {good:3d}/{campaign.trials:<3d}  {'; '.join(causes)}", flush=True)
         total += good
     count = campaign.count()
     print(f"all: {total}/{count}, at least {lower_bound(total, count, 0.95):.1%} with 95 % confidence")
-    return [f"{total}/{count} < {BAR:.0%}"] if total < BAR * count else []
+    return [f"{total}/{count} < {MIN_SUCCESS:.0%}"] if total < MIN_SUCCESS * count else []
 
 
 def main() -> int:

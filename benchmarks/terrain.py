@@ -1,10 +1,10 @@
-"""Quadrupeds on slopes, in both plants: which angles they climb, descend and cross, and what they say beforehand.
+"""Tests quadrupeds on slopes: which angles they climb, descend and cross, and whether the controller predicts it.
 
-Cells of robot, plant, friction, angle and way, some trials each (`quaddyn campaign slopes`), beside what
-`LocomotionController.slope_limit` says of each trial before it begins.  There are two ways to be wrong: to say nothing,
-and fall or miss the commanded speed ("said go"), and to name a limit of a slope that the robot then walks
-("said no").  ``--check`` exits with 1 where nothing is said against a cell and less than 95 % of its trials succeed, or
-if fewer than 95 % of all trials go as was said.
+A cell is a combination of robot, plant, friction, angle and direction, with some trials each (`quaddyn campaign
+slopes`).  Before each trial `LocomotionController.slope_limit_reason` predicts whether it is feasible.  There are two
+kinds of wrong predictions: feasible, but the robot falls or misses the commanded speed, and infeasible, but the robot
+walks the slope.  ``--check`` exits with 1 if a cell is predicted feasible and less than 95 % of its trials succeed, or
+if less than 95 % of all predictions are n_right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quaddyn.campaigns.slopes import SLOPE_DIRECTIONS, SlopeCampaign
 from quaddyn.campaigns.trial import Trial
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
-BAR = 0.95
+MIN_SUCCESS = 0.95
 
 
 def print_progress(progress: Progress) -> None:
@@ -28,7 +28,7 @@ def print_progress(progress: Progress) -> None:
 
 
 def outcome(case: Trial, record: object) -> str:
-    """In words; "" of a success."""
+    """Returns the reason of a failure, "" for a success."""
     if isinstance(record, Failure):
         return record.error.splitlines()[0]
     if record["success"]:  # type: ignore[index]
@@ -40,14 +40,14 @@ def outcome(case: Trial, record: object) -> str:
 
 
 def slopes(campaign: SlopeCampaign, pool: object, store: str | None) -> list[str]:
-    """Every cell; what missed the bars."""
+    """Runs all cells, prints their results, and returns the missed requirements."""
     found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
-    missed, right, over, under, flagged = [], 0, 0, 0, 0.0
+    missed, n_right, n_false_feasible, n_false_infeasible, flagged = [], 0, 0, 0, 0.0
     for name, plant, friction, way, angle in itertools.product(
         campaign.robot, campaign.plants, campaign.friction, campaign.ways, campaign.angles
     ):
-        good, causes, said = 0, [], []
+        good, causes, predictions = 0, [], []
         for number in range(campaign.trials):
             case = campaign.case(name, angle, way, friction, plant, number)
             record = found[case]
@@ -56,23 +56,26 @@ def slopes(campaign: SlopeCampaign, pool: object, store: str | None) -> list[str
             causes += [why] if why else []
             if isinstance(record, Failure):
                 continue
-            said.append(str(record["predicted_slope_limit"]))
+            predictions.append(str(record["predicted_slope_limit"]))
             flagged = max(flagged, float(record["flagged"] or 0.0))
-            right += (not why) == (not said[-1])
-            over += bool(why) and not said[-1]
-            under += not why and bool(said[-1])
-        against = sorted({each for each in said if each})
+            n_right += (not why) == (not predictions[-1])
+            n_false_feasible += bool(why) and not predictions[-1]
+            n_false_infeasible += not why and bool(predictions[-1])
+        predicted_limits = sorted({each for each in predictions if each})
         print(
             f"{name:9s} {plant:9s} {friction:4.2f} {way:7s} {angle:4.0f} deg {good:3d}/{campaign.trials:<3d} "
-            f"said {', '.join(against) or 'go':28s} {'; '.join(causes)}",
+            f"predicted {', '.join(predicted_limits) or 'feasible':28s} {'; '.join(causes)}",
             flush=True,
         )
-        bad = not against and good < BAR * campaign.trials
+        bad = not predicted_limits and good < MIN_SUCCESS * campaign.trials
         missed += [f"{name} {plant} {friction:g} {way} {angle:g} deg"] if bad else []
     count = campaign.count()
-    print(f"went as was said: {right} of {count}; said go and failed: {over}; said no and went: {under}")
+    print(
+        f"right predictions: {n_right} of {count}; wrong: feasible, but failed: {n_false_feasible}; infeasible, but "
+        f"walked: {n_false_infeasible}"
+    )
     print(f"ticks without a certificate: at most {flagged:.2%} of a trial")
-    return missed + (["what was said"] if right < BAR * count else [])
+    return missed + (["predictions"] if n_right < MIN_SUCCESS * count else [])
 
 
 def main() -> int:
@@ -80,7 +83,7 @@ def main() -> int:
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--angles", default="10,15,20,25")
     parser.add_argument("--ways", default=",".join(SLOPE_DIRECTIONS))
-    parser.add_argument("--friction", default="0.8", help="of the ground; several between commas")
+    parser.add_argument("--friction", default="0.8", help="friction coefficients of the ground, separated by commas")
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--gait", default="trot")
