@@ -57,7 +57,8 @@ def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[s
         n_as_predicted = n_success + n_slower
         print(
             f"{name:9s} {plant:9s} {title:19s} {n_success:3d}/{campaign.trials:<3d} as predicted "
-            f"{n_as_predicted:3d} speed {mean_speed} flagged {100.0 * np.mean(flagged or [0.0]):4.1f} %  {'; '.join(causes)}",
+            f"{n_as_predicted:3d} speed {mean_speed} flagged {100.0 * np.mean(flagged or [0.0]):4.1f} %  "
+            f"{'; '.join(causes)}",
             flush=True,
         )
         missed += [f"{name} {plant} {title}"] if n_success < OBSTACLES[title].bar * campaign.trials else []
