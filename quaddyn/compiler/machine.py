@@ -69,7 +69,7 @@ def target_options() -> TargetOptions:
     """Reads ``QUADDYN_TARGET``: a processor, ``lanes=N`` and ``contract=on|off``, each optional, between commas.
 
     Raises:
-        ArgumentError: a word that is none of these.
+        ArgumentError: a word is not one of these.
     """
     return _target_options(os.environ.get("QUADDYN_TARGET", ""))
 
@@ -114,7 +114,9 @@ def llvm() -> Any:
     try:
         import llvmlite.binding as binding
     except ImportError as error:
-        raise UnsupportedMachineError(f"llvmlite cannot be imported: {error}") from None
+        raise UnsupportedMachineError(
+            f"llvmlite cannot be imported: {error}; install it with: pip install llvmlite"
+        ) from None
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding

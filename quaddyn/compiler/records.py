@@ -175,7 +175,7 @@ class Record(tuple[Any, ...]):
                 mine[...] = given
 
     def copy(self) -> Self:
-        """Returns a record with the same entries in memory of its own."""
+        """Returns a record with the same entries in separate memory."""
         out = self.allocate(**self._shapes())
         out.copy_from(self)
         return out
@@ -197,7 +197,7 @@ class Record(tuple[Any, ...]):
         }
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assigns a field; raises for names that are no field."""
+        """Assigns a field; raises for names that are not fields."""
         if name not in self._fields:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}; it has {', '.join(self._fields)}")
         super().__setattr__(name, value)

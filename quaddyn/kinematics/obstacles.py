@@ -15,7 +15,7 @@ from .capsules import cover_box
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Obstacle(FrozenArrays):
-    """Shape of an obstacle, in axes of its own, whose pose is set by `CollisionLimits.set_obstacle_pose`.
+    """Shape of an obstacle, in its own axes, whose pose is set by `CollisionLimits.set_obstacle_pose`.
 
     Created by `plane`, `box`, `sphere` and `capsule`.
 

@@ -236,7 +236,7 @@ def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
         end, radius = max(ends, key=lambda e: _reach_order(e[0], e[1], away))
         return FootSphere(link, end, end, radius, f"end of the last link's shape, {link.where}")
     end = 2.0 * np.asarray(body.inertial.com)
-    source = f"twice the way to the last link's centre of mass, {link.where}"
+    source = f"twice the distance to the last link's center of mass, {link.where}"
     why = _describe_unread_mesh([g for _, g in shapes]) or "no shape gives the end of the last link"
     return FootSphere(link, end, end, 0.0, source, f"{why}, so that it is a point twice as far as the center of mass")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
-from xml.etree import ElementTree  # to write; what is read has passed the guard's own reader
+from xml.etree import ElementTree  # for writing only; documents are read by `quaddyn.urdf`
 
 import defusedxml.ElementTree
 import numpy as np

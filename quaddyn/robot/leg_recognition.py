@@ -35,7 +35,7 @@ MAX_LENGTH_RATIO = 2.5
 MAX_LIMBS, MAX_HEXAPOD_LIMBS = 16, 9
 #: Lowest extension of a leg that bears, as a fraction of its length.
 MIN_EXTENSION = 0.3
-#: Factors of the score for a limb whose names do not tell what it is, and for one with the names of something else.
+#: Factors of the score for a limb whose names do not identify it, and for one with the names of another part.
 UNNAMED_FACTOR, MISNAMED_FACTOR = 0.95, 0.35
 #: Factors for another limb like the legs that is left out: as low as they are or named as a leg, and any other.
 OMITTED_LEG_FACTOR, OMITTED_LIMB_FACTOR = 0.3, 0.75

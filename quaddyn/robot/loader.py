@@ -148,7 +148,7 @@ def load(
     validation.validate_inertias(
         bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
     )
-    # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be judged.
+    # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be validated.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
     findings += validation.find_implausible_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]

@@ -21,11 +21,11 @@ Mask = NDArray[np.bool_]
 MAX_ITERATIONS, MAX_STEP, CLOSURE_TOLERANCE = 200, 0.3, 1e-13
 #: Residual at zero coordinates up to which a file was drawn with closed loops.
 ZERO_CLOSURE_TOLERANCE = 1e-6
-#: Steps from there to the wanted home.
+#: Number of steps from there to the requested home.
 N_CONTINUATION_STEPS = 60
-#: Singular values of K, as shares of the largest: those above count, those below do not, in between it is unclear.
+#: Singular values of K, as fractions of the largest: nonzero above the first, zero below the second, ambiguous between.
 MIN_NONZERO_SINGULAR_VALUE, MAX_ZERO_SINGULAR_VALUE = 1e-4, 1e-7
-#: A column of K is independent of others where more than this share of it is left besides them.
+#: A column of K is independent of others if more than this fraction of it is orthogonal to them.
 INDEPENDENCE_TOLERANCE = 1e-3
 #: Disturbances of home, and how many are tried.
 PERTURBATION, N_PERTURBATIONS = 0.05, 6
@@ -193,7 +193,7 @@ def _continue_to(assembly: LoopAnalysis, g: int, start: Array, target: Array, fr
 
 
 def _axes_are_aligned(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> bool:
-    """Returns whether axes that must be parallel point the same way; e vanishes for opposite axes, too."""
+    """Returns whether axes that must be parallel point in the same direction; e vanishes for opposite axes, too."""
     assembly.linear(g, x)
     poses, c = assembly.work.poses, assembly.numbers
     for k, cut in enumerate(cuts):

@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Joint, Limits
 from .loops import LoopCoupling
 
-#: Samples of the way from home to an end of a joint's range, and halvings where a loop stops closing.
+#: Number of samples between home and an end of a joint's range, and halvings where a loop stops closing.
 N_SAMPLES, N_HALVINGS = 24, 12
 #: Rays to each side of the box of several joints' ranges, about: it can be narrower anywhere, not at its corners alone.
 RAYS_PER_SIDE = 24.0
@@ -42,7 +42,7 @@ def limit_to_closed_range(
                 if c.own[i] < 0 and joints[names[int(c.q[i])]].mimic is None
             ],
             q,
-        )  # range of what it mimics
+        )  # the joint that it mimics has the range
         leaders = [(int(coupling.q_from[c.q[i]]), joints[names[int(c.q[i])]]) for i in group if c.own[i] >= 0]
         reach = np.array([_search_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(
             -1, 2

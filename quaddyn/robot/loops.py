@@ -250,8 +250,8 @@ def group_loops(model: pin.Model, found: Sequence[LoopCut]) -> list[tuple[list[L
     for cut in found:
         if shared := [model.names[joint] for joint in around[id(cut)] if members.count(joint) > 1]:
             raise ModelError(
-                f"{cut.loop.where}: joint {shared[0]!r} lies before two loops of which only one has to do with what it "
-                "mimics or what mimics it; load the robot with mimic=False, or leave loops open by loops=False"
+                f"{cut.loop.where}: joint {shared[0]!r} lies before two loops of which only one contains a joint that "
+                "it mimics or that mimics it; load the robot with mimic=False, or leave loops open by loops=False"
             )
     return out
 

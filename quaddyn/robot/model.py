@@ -139,7 +139,7 @@ def independent_joint_losses(
 
 def _to_pinocchio_inertia(inertial: Inertial | None) -> pin.Inertia:
     out = pin.Inertia.Zero()
-    if inertial is not None:  # field by field: the constructor judges single links, the guard judges bodies
+    if inertial is not None:  # set by field: the constructor would validate single links
         out.mass, out.lever, out.inertia = inertial.mass, inertial.com.copy(), inertial.inertia.copy()
     return out
 

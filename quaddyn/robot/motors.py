@@ -35,8 +35,8 @@ class Motors:
     Attributes:
         joints: (nu,) names of the joints that the motors turn.
         ratios: (nu, nu) N: how many times as fast as each of these joints a motor turns.
-        reductions: (nu,) its diagonal, negative where motor and joint turn opposite ways; 1 where the file says
-            nothing.
+        reductions: (nu,) its diagonal, negative if motor and joint turn in opposite directions; 1 without a value
+            in the file.
 
     Raises:
         ModelError: a motor on a linkage that also moves a joint without a motor, whose torque the motor would change.

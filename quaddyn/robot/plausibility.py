@@ -1,7 +1,7 @@
 """Plausibility: detects lengths, angles, masses and inertias that are probably not in SI units.
 
 Each quantity is examined over the whole robot and reported in one finding that names the likely unit, because an author
-who writes millimeters writes them everywhere.  The reader reports links that are implausible individually.
+a file in millimeters has them everywhere.  The reader reports links that are implausible individually.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..urdf.tree import (
 
 #: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.
 MAX_REVOLUTE_LIMIT = 4.0 * 2.0 * math.pi
-#: Up to this [degrees] a limit is an angle in degrees; one beyond says that the joint turns without an end.
+#: Up to this [degrees] a limit is an angle in degrees; beyond, the joint is unlimited.
 MAX_DEGREES = 1080.0
 #: Upper ends of symmetric ranges [rad] that mean "no limit".
 UNLIMITED_VALUES = (100.0, 1000.0)
@@ -41,11 +41,11 @@ MAX_MASS, MAX_DENSITY = 1e4, 3e3
 USUAL_RATIO = 3.0
 #: Distance from the root to the farthest link of most robots [m].
 USUAL_SIZE = 0.5
-#: Factors between the usual ratio and the median of a robot beyond which it is no accident: lengths in inches give 39,
+#: Factors between the usual ratio and the median of a robot that are taken for a unit error: lengths in inches give 39,
 #: inertias in g m^2 1/32.
 MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
-#: Radius of gyration of a single link that is no accident, as a fraction of the distance from the root to the farthest
-#: link; and the fraction of the robot's mass from which on a link counts.
+#: Radius of gyration of a single link above which a unit error is assumed, as a fraction of the distance from the root
+#: to the farthest link; and the fraction of the robot's mass from which on a link counts.
 MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
 #: Factor by which the usual ratio and the usual size may be wrong for a robot.
 USUAL_VALUE_UNCERTAINTY = 4.0

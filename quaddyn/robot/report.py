@@ -29,7 +29,7 @@ class ValidationReport:
     check_results: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        for name in ("provenance", "check_results"):  # read-only, whoever holds the report
+        for name in ("provenance", "check_results"):  # read-only
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -288,7 +288,7 @@ class Robot:
         if joints is not None:
             for name in self.coupling.followers if self.coupling is not None else ():
                 if isinstance(joints, Mapping) and name in joints:
-                    self._place(name)  # which says what it follows
+                    self._place(name)  # raises an error that names the joint it follows
             named = joint_values(joints, known, self.actuated if order is None else order)
             for name, value in named.items():
                 set_joint_value(q, self._place(name)[0], known[name], value)

@@ -56,7 +56,7 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     if not is_world:
         if root != "fixed" and above.name == WORLD and first:
             raise ModelError(
-                f"{above.where}: the world link carries {len(first)} joints or shapes of its own, so a moving root "
+                f"{above.where}: the world link carries {len(first)} joints or shapes, so a moving root "
                 "would carry the world along; pass root='fixed' or remove them"
             )
         return tree

@@ -82,7 +82,7 @@ def from_record(
             name: Foot(name, str(foot["frame"]), float(foot["radius"]), np.array(foot["offset"], dtype=np.float64))
             for name, foot in record["feet"].items()
         }
-        # What is not in the record has no limit, whatever the document says.
+        # A joint without a limit in the record has none, even if the document has one.
         unlimited = {k: getattr(Limits(), k) for k in LIMITS}
         limits = {
             name: Limits(**(unlimited | {k: float(x) for k, x in given.items()}))
@@ -102,7 +102,7 @@ def from_record(
         }
         urdf = str(record["urdf"])
         if not is_text(urdf):  # else a record could name any file
-            raise ArgumentError(f"robot: its urdf is no document but {urdf[:40]!r}")
+            raise ArgumentError(f"robot: its urdf must be a document, got {urdf[:40]!r}")
     except QuaddynError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -143,7 +143,7 @@ class _LegStance:
             return (s.knee_direction == knee_direction) + (not s.turned), -s.residual
 
         best: _Solution | None = None
-        # Where no sample bends that way, none of several starts will.
+        # If no sample has this knee direction, several starts do not help.
         for start in np.argsort(cost, kind="stable")[: 3 if good.any() else 1]:
             q = self._refine(self.samples[start].copy(), height, shift)
             found = self._solution(q, height, shift)
@@ -336,7 +336,7 @@ class StanceProblem:
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
-                # Rounding of a solution at 0 is no angle.
+                # A solution of 0 up to rounding is set to 0.
                 set_joint_value(q, places[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
         if self.root in ("free", "planar"):
             q[2 if self.root == "free" else 1] = -plane
@@ -361,7 +361,7 @@ class StanceProblem:
         if self.root != "fixed":
             return feet, com
         base, mass = self.bodies[0].inertial, sum(b.inertial.mass for b in self.bodies)
-        com = com + base.mass / mass * (base.com - com)  # Pinocchio leaves out what is bolted down
+        com = com + base.mass / mass * (base.com - com)  # Pinocchio leaves out links fixed to the world
         to_trunk = trunk_placement(self.bodies).inverse()
         return to_trunk.apply(feet), to_trunk.apply(com)
 

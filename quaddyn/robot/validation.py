@@ -1,7 +1,7 @@
 """Validation: rejects robots that are physically impossible or that the algorithms cannot simulate.
 
 Composite joint bodies are validated, not single links: 48 of 69 files in common use have a dummy link that violates a
-rule by itself and does no harm.
+rule and has no effect on the body's dynamics.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def validate_inertias(
     for body in bodies if free else bodies[1:]:
         inertial = body.inertial
         where = body.links[0][0].where
-        who = f"{where}: the body moved by {_describe_joint(body)} ({', '.join(x.name for x, _ in body.links[:4])})"
+        body_text = (
+            f"{where}: the body moved by {_describe_joint(body)} ({', '.join(x.name for x, _ in body.links[:4])})"
+        )
         if inertial.mass <= 0.0:
             allowed = body.joint is not None and (allow_massless or body.joint.name in in_loops)
             if allowed and not inertial.inertia.any():
@@ -72,12 +74,11 @@ def validate_inertias(
             advice = "give one of its links an <inertial>"
             if body.joint is not None:
                 advice += ", or pass allow_massless=True if bodies further out have mass"
-            raise ModelError(f"{who} has no mass; {advice}")
+            raise ModelError(f"{body_text} has no mass; {advice}")
         if np.trace(inertial.inertia) > 2.0 * inertial.mass * MAX_GYRATION**2:
             raise ModelError(
-                f"{who} has mass {inertial.mass:.3g} kg but the inertia of a body with a radius of gyration above "
-                f"{MAX_GYRATION:g} m; "
-                "correct <mass> or <inertia>"
+                f"{body_text} has mass {inertial.mass:.3g} kg but the inertia of a body with a radius of gyration "
+                f"above {MAX_GYRATION:g} m; correct <mass> or <inertia>"
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
         largest = max(abs(float(moments[0])), abs(float(moments[-1])))
@@ -85,7 +86,7 @@ def validate_inertias(
             principal = np.linalg.eigvalsh(inertial.inertia)
             values = ", ".join(f"{m:.4g}" for m in principal)
             raise ModelError(
-                f"{who} has principal moments of inertia ({values}) kg m^2, which is physically impossible "
+                f"{body_text} has principal moments of inertia ({values}) kg m^2, which is physically impossible "
                 f"(second moment {moments[0]:.3g} < 0); correct <inertia>, or pass repair=('inertia',)"
             )
 
@@ -217,7 +218,7 @@ def validate_model(
                 f"diagonal, mostly {_joint_of_velocity(model, int(index[j]))}), because a motion moves no mass; check "
                 "the masses of what this joint moves"
             )
-        # Torques of the size that gravity and unit accelerations need, so that small robots are judged alike.
+        # Torques of the size that gravity and unit accelerations need, so that the robot's size has no effect.
         tau = pinocchio.rnea(model, data, q, v, rng.standard_normal(nv))
         back = pinocchio.rnea(model, data, q, v, pinocchio.aba(model, data, q, v, tau))
         size = max(float(np.abs(tau).max()), float(np.abs(pinocchio.rnea(model, data, q, v, np.zeros(nv))).max()))
@@ -241,12 +242,12 @@ def sample_near_neutral(model: pin.Model, rng: np.random.Generator) -> Array:
 
 def _sample_near_home(model: pin.Model, pinocchio: Algorithms, home: Array, rng: np.random.Generator) -> Array:
     """Returns a random configuration near home in which all loops close."""
-    way = rng.uniform(-SAMPLING_RANGE, SAMPLING_RANGE, len(pinocchio.difference(model, home, home)))
+    displacement = rng.uniform(-SAMPLING_RANGE, SAMPLING_RANGE, len(pinocchio.difference(model, home, home)))
     for _ in range(MAX_HALVINGS):
-        q = np.asarray(pinocchio.integrate(model, home, way))
+        q = np.asarray(pinocchio.integrate(model, home, displacement))
         if pinocchio.isNormalized(model, q, 1e-6):
             return q
-        way *= 0.5
+        displacement *= 0.5
     return home
 
 

@@ -47,7 +47,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The next reading: 1, or 0 where the robot's process says nothing any more. */
+/* The next reading: 1, or 0 if the robot's process has stopped sending. */
 static int await(const UPPER_Memory *memory, uint64_t last, UPPER_Reading *reading)
 {
     const struct timespec pause = {0, 50000};

@@ -152,7 +152,7 @@ class RunLog:
             q = np.array(r["q"])
             lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_norm_slices]
             if any(abs(length - 1.0) > QUATERNION_TOLERANCE for length in lengths):
-                raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is no configuration of {robot.name}")
+                raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is not a configuration of {robot.name}")
             return q, np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
         return robot.configuration(joints=position), None

@@ -250,4 +250,6 @@ async def _record_by_browser(address: str, page: Path, path: Path, fps: float, s
                 if len(video) > MIN_VIDEO_BYTES:
                     path.write_bytes(video)
                     return
-    raise QuaddynError(f"this browser records no {path.suffix} and there is no ffmpeg; pip install 'quaddyn[video]'")
+    raise QuaddynError(
+        f"this browser cannot record {path.suffix}, and ffmpeg is not installed; pip install 'quaddyn[video]'"
+    )

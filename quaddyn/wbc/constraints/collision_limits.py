@@ -67,7 +67,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     **Rows of near pairs only.** A pair has no row while it could accelerate toward its limit by twice
     `max_acceleration`. The bound of a new row rises from far below that, within the remaining speed, so that torques do
-    not jump.  Each end of a capsule has a row of its own.  The row of points between the ends appears and disappears in
+    not jump.  Each end of a capsule has its own row.  The row of points between the ends appears and disappears in
     the same way, within ten periods of the points sliding to an end, as where segments rotate past each other in
     parallel.
 
