@@ -105,7 +105,7 @@ class PinocchioKernels:
         return PinocchioKernels, (self.robot, self.names, self.dtype, self.frames, self.forces)
 
     def __repr__(self) -> str:
-        return f"Interpreted({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
+        return f"PinocchioKernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
 
 
 class PinocchioOperation(Operation):
