@@ -1,6 +1,6 @@
 """Least squares over data of any length in constant memory: triangular factors that absorb rows (TSQR).
 
-Of the rows ``[H y]`` of one generalized force only the triangle R of their QR factorization is kept.  Stacking new rows
+Of the rows ``[H y]`` of one generalized force only the triangle R of a QR factorization is stored.  Stacking new rows
 under it and factorizing again loses nothing, and there are no normal equations, which would square the condition
 number.
 

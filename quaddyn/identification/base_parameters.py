@@ -23,8 +23,8 @@ from .stacked_regressor import StackedRegressor, parameter_names, random_states
 #: Singular values between these, relative to the largest, are neither clearly there nor clearly rounding.
 AMBIGUOUS_RANGE = (1e-12, 1e-3)
 
-#: A column is taken before others if what is new in it is at least this share of what is new in the best one: among
-#: equals the first in the robot's order wins, on every machine.
+#: A column is a pivot if its remainder is at least this fraction of the largest remainder.  Among these the first in
+#: the robot's order is used, so that the choice is the same on all machines.
 PIVOT_FRACTION = 0.5
 
 

@@ -207,7 +207,7 @@ class _TrajectorySearch:
             self._acceleration / np.maximum(np.abs(a).max(axis=0), tiny),
         )
         scale = np.minimum.reduce(factors)
-        # Small motions stay away from the stops, large ones fill the range: centred either way.
+        # Small motions stay away from the stops, large ones fill the range; both are centered.
         start = self._middle - scale * 0.5 * (y.max(axis=0) + y.min(axis=0))
         return start, sines * scale[:, None], cosines * scale[:, None]
 

@@ -41,7 +41,7 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
     spectrum = np.fft.rfft(mirrored, axis=0)
     f = np.fft.rfftfreq(len(mirrored), dt)
-    with np.errstate(over="ignore"):  # what is far above the cutoff is divided by infinity
+    with np.errstate(over="ignore"):  # frequencies far above the cutoff are divided by infinity
         share = 1.0 / (1.0 + (f / cutoff) ** (2 * order))
     passed = np.fft.irfft(spectrum * share[:, None], len(mirrored), axis=0)
     return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])

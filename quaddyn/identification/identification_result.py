@@ -57,7 +57,7 @@ class Identification(FrozenArrays):
     """Identified parameters of one robot, their uncertainty, and their predictions.
 
     Attributes:
-        base: the base parameters that can be told apart.
+        base: the identifiable base parameters.
         method: "least_squares", "weighted" or "consistent".
         beta: (r,) base parameters.
         covariance: (r, r) covariance of beta; inf on the diagonal for what the data do not determine.
@@ -229,10 +229,10 @@ class Identification(FrozenArrays):
         return np.asarray(np.sqrt(np.maximum(np.einsum("nij,jk,nik->ni", H, C, H, optimize=True), 0.0)))
 
     def parameter_band(self, deviations: float = 3.0) -> ParameterEllipsoid:
-        """Parameters within so many standard deviations, for `quaddyn.wbc.RobustLimits` of the identified robot.
+        """Returns the parameters within `deviations` standard deviations, for `quaddyn.wbc.RobustLimits`.
 
-        Any generalized force differs by at most `deviations` times its `band` within it.  Directions which the data do
-        not show count as kept from the prior, hence as certain.
+        Any generalized force differs by at most `deviations` times its `band` within it.  Directions that the
+        data do not determine keep the values of the prior and are treated as certain.
 
         Args:
             deviations: how many.

@@ -1,9 +1,9 @@
 """Joints that mimic others: their coordinates are those of the joints they follow.
 
 A joint with ``<mimic joint="j" multiplier="m" offset="o"/>`` is at ``m q_j + o``, so that it is not independent.  With
-the coordinates q of the independent joints, those of all joints are ``q_all = G q + g`` and their velocities ``v_all =
-G v`` with a constant matrix G, in which every row has one entry.  Then energy, d'Alembert's principle and the chain
-rule give the rest: ``M = G^T M_all G``, ``h = G^T h_all``, ``J = J_all G``, ``dJ/dt v = dJ_all/dt v_all``
+the coordinates q of the independent joints, those of all joints are ``q_all = G q + g`` and their velocities
+``v_all = G v`` with a constant matrix G, in which every row has one entry.  Then energy, d'Alembert's principle and
+the chain rule give the rest: ``M = G^T M_all G``, ``h = G^T h_all``, ``J = J_all G``, ``dJ/dt v = dJ_all/dt v_all``
 (Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 3.2: an explicit, constant constraint).
 """
 
