@@ -42,9 +42,9 @@ class RegressorColumns:
         frames = [model.frames[model.getFrameId(body.name, pin.FrameType.BODY)] for body in robot.bodies]
         joints = [int(frame.parentJoint) for frame in frames]
         self.bodies = len(joints)
-        own = independent_joints(robot.bodies)
+        independent = independent_joints(robot.bodies)
         self.axes: tuple[int, ...] = tuple(
-            robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in own else -1
+            robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in independent else -1
             for b in robot.bodies
         )
         loops = robot.coupling if isinstance(robot.coupling, LoopCoupling) else None
@@ -55,54 +55,58 @@ class RegressorColumns:
             for k, b in enumerate(robot.bodies)
             if b.joint is not None and b.joint.name in followers
         )
-        # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
-        self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
-        self._from = np.array([10 * (j - 1) + p for j in joints if j for p in PINOCCHIO_COLUMNS], dtype=np.intp)
-        # Where Pinocchio's joint frame is turned (`model.turned_frame`), its columns belong to turned parameters.
-        turns = [(k, frame.placement.rotation) for k, frame in enumerate(frames) if joints[k]]
-        self._turns = [(k, parameter_rotation(R)) for k, R in turns if not np.array_equal(R, np.eye(3))]
-        self._turned = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
+        # Pinocchio has no columns for a base that is fixed to the world (joint 0); its columns here are zero.
+        self._moving_bodies = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
+        self._pinocchio_columns = np.array(
+            [10 * (j - 1) + p for j in joints if j for p in PINOCCHIO_COLUMNS], dtype=np.intp
+        )
+        # For a rotated joint frame of Pinocchio (`model.turned_frame`), the columns refer to parameters in its axes.
+        rotations = [(k, frame.placement.rotation) for k, frame in enumerate(frames) if joints[k]]
+        self._parameter_rotations = [
+            (k, parameter_rotation(R)) for k, R in rotations if not np.array_equal(R, np.eye(3))
+        ]
+        self._bodies_with_axis = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
         self._axes = np.array([axis for axis in self.axes if axis >= 0], dtype=np.intp)
 
     def regressor(self, inertial: Array, q: Array, v: Array, a: Array, *, only_inertial: bool) -> Array:
-        """H in our column order, from Pinocchio's joint torque regressor.
+        """Returns the regressor H in the column order of this package, from Pinocchio's joint torque regressor.
 
         Args:
             inertial: (nv, 10 (njoints - 1)) Pinocchio's regressor at (q, v, a).
             q: (nq,) configuration.
             v: (nv,) velocity.
             a: (nv,) acceleration.
-            only_inertial: leave the friction and rotor columns out.
+            only_inertial: whether to leave the friction and rotor columns out.
 
         Returns:
             (nv, 10 nb) or (nv, 13 nb) for nb bodies.
         """
         nv, width = v.size, N_INERTIAL_COLUMNS if only_inertial else N_COLUMNS
         H = np.zeros((nv, self.bodies, width))
-        # Pinocchio's is a vector on a robot of one joint.
-        H[:, self._moved, :N_INERTIAL_COLUMNS] = inertial.reshape(nv, -1)[:, self._from].reshape(
+        # For a robot with one joint, Pinocchio returns a vector.
+        H[:, self._moving_bodies, :N_INERTIAL_COLUMNS] = inertial.reshape(nv, -1)[:, self._pinocchio_columns].reshape(
             nv, -1, N_INERTIAL_COLUMNS
         )
-        for k, turn in self._turns:
-            H[:, k, :N_INERTIAL_COLUMNS] = H[:, k, :N_INERTIAL_COLUMNS] @ turn
+        for k, rotation in self._parameter_rotations:
+            H[:, k, :N_INERTIAL_COLUMNS] = H[:, k, :N_INERTIAL_COLUMNS] @ rotation
         if not only_inertial:
-            own = v[self._axes], np.sign(v[self._axes]), a[self._axes]
-            H[self._axes, self._turned, N_INERTIAL_COLUMNS:] = np.stack(own, axis=-1)
+            joint_columns = v[self._axes], np.sign(v[self._axes]), a[self._axes]
+            H[self._axes, self._bodies_with_axis, N_INERTIAL_COLUMNS:] = np.stack(joint_columns, axis=-1)
             if self._loops is not None:
-                here = self._loops.at(q)
-                acceleration = here.acceleration(v, a)
+                tangent = self._loops.at(q)
+                acceleration = tangent.acceleration(v, a)
                 for k, rotor in self.rotors:
-                    H[:, k, N_COLUMNS - 1] = here.G[rotor] * acceleration[rotor]
+                    H[:, k, N_COLUMNS - 1] = tangent.G[rotor] * acceleration[rotor]
         return H.reshape(nv, -1)
 
     def parameters(self, robot: Robot, *, only_inertial: bool) -> Array:
-        """The vector delta, (10 nb,) or (13 nb,), of `robot` as loaded."""
+        """Returns the parameters delta, (10 nb,) or (13 nb,), of `robot`."""
         rows: list[NDArray[np.float64]] = []
-        moved = {k: float(robot.model.armature[rotor]) for k, rotor in self.rotors}
+        follower_armatures = {k: float(robot.model.armature[rotor]) for k, rotor in self.rotors}
         for k, (body, axis) in enumerate(zip(robot.bodies, self.axes, strict=True)):
             rows.append(inertial_parameters(body))
             if not only_inertial:
-                joint = (0.0, 0.0, moved.get(k, 0.0))
+                joint = (0.0, 0.0, follower_armatures.get(k, 0.0))
                 if axis >= 0:
                     joint = (float(robot.damping[axis]), float(robot.friction[axis]), float(robot.armature[axis]))
                 rows.append(np.array(joint))
@@ -110,14 +114,14 @@ class RegressorColumns:
 
 
 def inertial_parameters(body: CompositeBody) -> Array:
-    """(10,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` of a composite body about its joint frame."""
+    """Returns ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` (10,) of a composite body about its joint frame."""
     mass, com = body.inertial.mass, body.inertial.com
     about_joint = body.inertial.inertia + mass * point_mass_inertia(com)
     return np.array([*about_joint[np.triu_indices(3)], *(mass * com), mass])
 
 
 def parameter_rotation(R: Array) -> Array:
-    """(10, 10) map of `inertial_parameters` from the axes of a frame to those of another, ``x' = R x``."""
+    """Returns the matrix (10, 10) that rotates `inertial_parameters` to other axes, ``x' = R x``."""
     out = np.zeros((N_INERTIAL_COLUMNS, N_INERTIAL_COLUMNS))
     rows, columns = np.triu_indices(3)
     for j, (row, column) in enumerate(zip(rows, columns, strict=True)):

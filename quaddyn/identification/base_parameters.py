@@ -75,7 +75,10 @@ class RankCertificate(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseParameters(FrozenArrays):
-    """Base parameters ``beta = K delta``, with ``H delta = Hb beta`` and ``Hb = H[:, independent]`` in every state.
+    """Base parameters ``beta = K delta``: the combinations of the parameters delta that determine all torques.
+
+    With the regressor H of all parameters and its independent columns ``Hb = H[:, independent]``, the torques are
+    ``H delta = Hb beta`` in every state.
 
     With P the permutation that puts the independent columns first, ``P = [Pb Pd]``, ``Hd = Hb Kd`` and
     ``K = Pb^T + Kd Pd^T`` (source C, step 3).  Each base parameter is an independent parameter plus a combination of

@@ -126,8 +126,8 @@ def load(
     findings = [*document.findings, *tree.findings, *find_unit_errors(tree)]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge_fixed_links(tree)
-    wish, legs = parse_legs_argument(legs)
-    verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+    requested_kind, legs = parse_legs_argument(legs)
+    verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind)
     standing = max(len(verdict.best.legs), len(legs or ()))
     root = root or document.root or choose_root(tree, standing, findings)
     rooted = attach_root(tree, root, findings)
@@ -138,7 +138,7 @@ def load(
     resolved = (resolve_mimics if mimic else remove_mimics)(resolved, findings)
     if resolved is not tree:
         tree, bodies = resolved, merge_fixed_links(resolved)
-        verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, wish)
+        verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind)
     limbs = verdict.best.legs
     findings += verdict.findings if legs is None else ()
     if "inertia" in repair:
@@ -175,12 +175,12 @@ def load(
                 )
             )
     names = select_actuated_joints(bodies, actuated, findings)
-    wishes = requested_knee_directions(knee_direction, limbs)
+    requested_directions = requested_knee_directions(knee_direction, limbs)
     if q_home is not None and not ties:
         q = validate_home(model, pinocchio, bodies, root, q_home, findings)
     else:
-        q = compute_home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
-        if document.home is not None and base is None and not ties and not wishes:
+        q = compute_home(model, pinocchio, bodies, root, limbs, requested_directions, tree.file, findings)
+        if document.home is not None and base is None and not ties and not requested_directions:
             q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
     viscous, coulomb, rotors = independent_joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)

@@ -108,9 +108,9 @@ def _integrate_free(q: Vector, v: Vector, h: float, out: Vector) -> None:
     # sin(a / 2) / a = (1 - (a / 2)^2 (a / 2 - sin(a / 2)) / (a / 2)^3) / 2
     quarter = 0.25 * angle * angle
     _, half_sine = _compute_exponential_coefficients(0.5 * angle)
-    part, w = 0.5 * (1.0 - quarter * half_sine), math.cos(0.5 * angle)
+    vector_scale, w = 0.5 * (1.0 - quarter * half_sine), math.cos(0.5 * angle)
     i, j, k_, l_ = q[3], q[4], q[5], q[6]
-    a, b, c = part * a, part * b, part * c
+    a, b, c = vector_scale * a, vector_scale * b, vector_scale * c
     qx = w * i + l_ * a + j * c - k_ * b
     qy = w * j + l_ * b + k_ * a - i * c
     qz = w * k_ + l_ * c + i * b - j * a

@@ -368,6 +368,7 @@ class _UrdfReader(ElementReader):
 
     # -- the whole -------------------------------------------------------------------------------------------
     def tree(self, root: XmlElement) -> Tree:
+        """Returns the tree of a <robot> element with all findings, in the order of the file."""
         self.report_unknown(root)
         materials: dict[str, Color] = {}
         for element in root.all("material"):
