@@ -1,18 +1,18 @@
 """Closing kinematic loops: coordinates, velocities and accelerations of dependent joints from the independent ones.
 
-The tree is cut at one place of every loop.  There two frames, A and B, have to stay together: ``e = p_B - p_A = 0``,
-and, for directions u fixed to A and w fixed to B that stay perpendicular, ``u . w = 0``.  With the coordinates x of a
-loop's joints, y of them independent and z dependent, e(x) = 0 makes z a function of y, the one that leads continuously
-from home to y along a straight line:
+Every loop is cut at one point, where two frames, A and B, must coincide: ``e = p_B - p_A = 0``, and, for directions u
+fixed to A and w fixed to B that stay perpendicular, ``u . w = 0``.  Let x be the coordinates of a loop's joints, y the
+independent and z the dependent ones.  Then e(x) = 0 defines z as a function of y, on the branch that is continuous on
+the straight line from home to y:
 
     K = de/dx = [K_y K_z],   dz/dt = -K_z^+ K_y dy/dt,   d2z/dt2 = -K_z^+ (K_y d2y/dt2 + dK/dt dx/dt)
 
-K_z has full column rank and often more rows than columns (a planar loop in space), which agree with each other.
+K_z has full column rank and often more rows than columns (a planar loop in space); the equations are consistent.
 
-All of this is in the axes of the body that the loop's branches start from, as what moves that body moves the loop as a
-whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 3.2 and 8.2 to 8.4; the line from home to
-y is followed as in Allgower and Georg, *Numerical Continuation Methods*, 1990, chapter 2: along the tangent, then by
-Newton's method, in steps that are halved where it does not contract.
+All vectors are in the axes of the body at which the branches of the loop begin, since motion of this body moves the
+loop as a whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 3.2 and 8.2 to 8.4; the line
+from home to y is followed as in Allgower and Georg, *Numerical Continuation Methods*, 1990, chapter 2: along the
+tangent, then by Newton's method, in steps that are halved where it does not contract.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..compiler import Matrix, Vector, compiled, entry
 from .loop_arrays import Closures, ClosureWorkspace
 from .loop_geometry import constraint_drift, count_dependents, count_rows, linearize, place_joints
 
-#: Farthest that a joint moves in a step of the continuation [rad, or shares of the loop's size].
+#: Largest motion of a joint in a step of the continuation [rad; for prismatic joints divided by the size of the loop].
 MAX_STEP = 0.2
-#: Largest correction after a step that is taken for the same branch, in the same units.
+#: Largest correction after a step that stays on the same branch of solutions, in the same units.
 MAX_BRANCH_JUMP = 0.1
 #: Newton's method ends with a correction of less than this; it converges quadratically.
 NEWTON_TOLERANCE = 1e-8
-#: Residual of a closed loop, as a share of its size.
+#: Largest residual of a closed loop, divided by its size.
 CLOSURE_TOLERANCE = 1e-13
-#: A pivot of K_z below this share of the largest makes the loop singular.
+#: A loop is singular if a pivot of K_z, divided by the length of its column, is below this.
 SINGULARITY_TOLERANCE = 1e-7
-#: Corrections at a step, and steps, at most.
+#: Maximum number of corrections in a step, and of steps.
 MAX_CORRECTIONS, MAX_STEPS = 12, 4000
 
 
@@ -111,48 +111,48 @@ def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: 
 # -- continuation ----------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> bool:
-    """Moves a group from home to the independent coordinates in q_all; False, with NaN, if impossible."""
+    """Moves group g from home to the independent coordinates in q_all; returns False, with NaN in x, if impossible."""
     begin, end = closures.joints[g], closures.joints[g + 1]
-    x, done, share, steps = work.x, 0.0, 1.0, 0
+    x, progress, step_scale, steps = work.x, 0.0, 1.0, 0
     for i in range(begin, end):
         x[i] = closures.home[i]
     place_joints(closures, work, g, x)
     linearize(closures, work, g)
-    well = _factor(closures, work, g)
-    while well and done < 1.0:
-        fastest = _compute_rates(closures, work, g, q_all)
-        step = share * (MAX_STEP / fastest if fastest > MAX_STEP else 1.0)
-        if done + step > 1.0 - 1e-12:
-            step = 1.0 - done
+    is_regular = _factor(closures, work, g)
+    while is_regular and progress < 1.0:
+        max_rate = _compute_rates(closures, work, g, q_all)
+        step = step_scale * (MAX_STEP / max_rate if max_rate > MAX_STEP else 1.0)
+        if progress + step > 1.0 - 1e-12:
+            step = 1.0 - progress
         for i in range(begin, end):
             work.before[i] = x[i]
             x[i] += step * work.rate[i]
-            if closures.own[i] >= 0 and done + step >= 1.0:
-                x[i] = q_all[closures.q[i]]  # to the last bit
+            if closures.own[i] >= 0 and progress + step >= 1.0:
+                x[i] = q_all[closures.q[i]]  # exactly
         _store_columns(closures, work, g)
         if _correct_dependents(closures, work, g) and _is_same_branch(closures, work, g):
-            done += step
-            share = min(1.0, 2.0 * share)
+            progress += step
+            step_scale = min(1.0, 2.0 * step_scale)
         else:
-            share *= 0.5
+            step_scale *= 0.5
             for i in range(begin, end):
                 x[i] = work.before[i]
             place_joints(closures, work, g, x)
             linearize(closures, work, g)
-            well = _factor(closures, work, g) and share > 1e-5
+            is_regular = _factor(closures, work, g) and step_scale > 1e-5
         steps += 1
         if steps > MAX_STEPS:
-            well = False
-    if not well:
+            is_regular = False
+    if not is_regular:
         for i in range(begin, end):
             x[i] = math.nan
-    return well
+    return is_regular
 
 
 @compiled()
 def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vector) -> float:
     """Computes the joint rates of loop group g on the straight line from home to `q_all`; returns the largest one."""
-    begin, end, fastest = closures.joints[g], closures.joints[g + 1], 0.0
+    begin, end, max_rate = closures.joints[g], closures.joints[g + 1], 0.0
     rows = count_rows(closures, g)
     for r in range(rows):
         work.right[r] = 0.0
@@ -165,8 +165,8 @@ def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Ve
     for i in range(begin, end):
         if closures.own[i] < 0:
             work.rate[i] = -work.correction[closures.column[i]]
-        fastest = max(fastest, abs(work.rate[i]) * _angle_scale(closures, g, i))
-    return fastest
+        max_rate = max(max_rate, abs(work.rate[i]) * _angle_scale(closures, g, i))
+    return max_rate
 
 
 @compiled()
@@ -178,29 +178,34 @@ def _angle_scale(closures: Closures, g: int, i: int) -> float:
 @compiled(inline=False)
 def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """Applies Newton's method to the dependent joints; returns whether it converged close to its start."""
-    begin, end, before, ended = closures.joints[g], closures.joints[g + 1], 2.0 * MAX_BRANCH_JUMP, False
+    begin, end, previous_correction, has_converged = (
+        closures.joints[g],
+        closures.joints[g + 1],
+        2.0 * MAX_BRANCH_JUMP,
+        False,
+    )
     for _ in range(MAX_CORRECTIONS):
         place_joints(closures, work, g, work.x)
         rows = linearize(closures, work, g)
         if not _factor(closures, work, g):
             return False
-        worst = 0.0
+        max_residual = 0.0
         for r in range(rows):
             work.right[r] = work.e[r]
-            worst = max(worst, abs(work.e[r]))
-        if ended:
-            return worst <= CLOSURE_TOLERANCE
+            max_residual = max(max_residual, abs(work.e[r]))
+        if has_converged:
+            return max_residual <= CLOSURE_TOLERANCE
         _solve(closures, work, g)
         largest = 0.0
         for i in range(begin, end):
             if closures.own[i] < 0:
                 largest = max(largest, abs(work.correction[closures.column[i]]) * _angle_scale(closures, g, i))
-        if not largest <= 0.5 * before:
+        if not largest <= 0.5 * previous_correction:
             return False
         for i in range(begin, end):
             if closures.own[i] < 0:
                 work.x[i] -= work.correction[closures.column[i]]
-        before, ended = largest, largest <= NEWTON_TOLERANCE
+        previous_correction, has_converged = largest, largest <= NEWTON_TOLERANCE
     return False
 
 
@@ -216,24 +221,24 @@ def _store_columns(closures: Closures, work: ClosureWorkspace, g: int) -> None:
 def _is_same_branch(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """Returns whether ``det(K_z_before^T K_z) > 0``: the sign changes where K_z is singular and branches meet."""
     n, rows, sign = count_dependents(closures, g), count_rows(closures, g), 1.0
-    square = work.Q  # factored again before it is needed
+    square = work.Q  # scratch: Q is computed again below
     for a in range(n):
         for b in range(n):
-            total = 0.0
+            product = 0.0
             for r in range(rows):
-                total += work.last[r, a] * work.Kz[r, b]
-            work.correction[b] = total
+                product += work.last[r, a] * work.Kz[r, b]
+            work.correction[b] = product
         for b in range(n):
             square[a, b] = work.correction[b]
     for k in range(n):
-        best = k
+        pivot = k
         for a in range(k, n):
-            if abs(square[a, k]) > abs(square[best, k]):
-                best = a
-        if best != k:
+            if abs(square[a, k]) > abs(square[pivot, k]):
+                pivot = a
+        if pivot != k:
             sign = -sign
             for b in range(n):
-                square[k, b], square[best, b] = square[best, b], square[k, b]
+                square[k, b], square[pivot, b] = square[pivot, b], square[k, b]
         if square[k, k] < 0.0:
             sign = -sign
         for a in range(k + 1, n):
@@ -248,20 +253,23 @@ def _is_same_branch(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
 @compiled(inline=False)
 def _factor(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
     """Factors ``K_z = Q R`` by Householder reflections; returns whether its columns are independent."""
-    n, rows, Q, largest, least = count_dependents(closures, g), count_rows(closures, g), work.Q, 0.0, 1e300
+    n, rows, Q, largest, min_ratio = count_dependents(closures, g), count_rows(closures, g), work.Q, 0.0, 1e300
     for i in range(closures.joints[g], closures.joints[g + 1]):
         if closures.own[i] < 0:
             for r in range(rows):
                 work.Kz[r, closures.column[i]] = work.K[r, i]
                 Q[r, closures.column[i]] = work.K[r, i]
     for k in range(n):
-        whole, length = 0.0, 0.0
+        column_length, length = 0.0, 0.0
         for r in range(rows):
-            whole += work.Kz[r, k] * work.Kz[r, k]
+            column_length += work.Kz[r, k] * work.Kz[r, k]
         for r in range(k, rows):
             length += Q[r, k] * Q[r, k]
-        whole, length = math.sqrt(whole), math.sqrt(length)
-        largest, least = max(largest, length), min(least, length / whole if whole > 0.0 else 0.0)
+        column_length, length = math.sqrt(column_length), math.sqrt(length)
+        largest, min_ratio = (
+            max(largest, length),
+            min(min_ratio, length / column_length if column_length > 0.0 else 0.0),
+        )
         pivot = -length if Q[k, k] >= 0.0 else length
         work.pivots[k] = pivot
         Q[k, k] -= pivot
@@ -270,13 +278,13 @@ def _factor(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
             square += Q[r, k] * Q[r, k]
         if square > 0.0:
             for c in range(k + 1, n):
-                along = 0.0
+                projection = 0.0
                 for r in range(k, rows):
-                    along += Q[r, k] * Q[r, c]
-                along *= 2.0 / square
+                    projection += Q[r, k] * Q[r, c]
+                projection *= 2.0 / square
                 for r in range(k, rows):
-                    Q[r, c] -= along * Q[r, k]
-    return least > SINGULARITY_TOLERANCE
+                    Q[r, c] -= projection * Q[r, k]
+    return min_ratio > SINGULARITY_TOLERANCE
 
 
 @compiled(inline=False)

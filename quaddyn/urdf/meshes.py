@@ -1,4 +1,4 @@
-"""Where a mesh URI points, confined to package roots: nothing outside them is ever opened."""
+"""Finder of the files of mesh URIs within the package roots; no file outside them is opened."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import unquote
 
 from ..safe_files import read_regular_file
 
-#: Slashes of a URI at most.
+#: Maximum number of slashes of a URI.
 MAX_SLASHES = 64
-#: Folders above the file's own that are searched for a package.xml: files lie up to two deep inside ``urdf/``.
+#: Number of folders above that of the file that are searched for a package.xml; files are up to two below ``urdf/``.
 MAX_PARENT_FOLDERS = 3
-#: The name in a package.xml, and how many bytes of it are read.
+#: Pattern of the name in a package.xml, and maximum number of bytes that are read of it.
 PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
-#: Folders of meshes that lie beside the file's own, in packages without a package.xml.
+#: Names of mesh folders beside the folder of the file, in packages without a package.xml.
 MESH_FOLDERS = ("meshes", "assets")
-#: Folders that a message lists.
+#: Maximum number of folders in a message.
 MAX_LISTED_FOLDERS = 4
 
 
 class MeshFinder:
     """Resolves ``package://``, ``model://``, ``file://``, absolute and relative mesh URIs.
 
-    A backslash counts as a slash, ``%20`` as the character that it stands for where the file is found under no other
-    name, and a name is also found in other case.
+    A backslash is read as a slash.  A file that is not found is searched again with escapes such as ``%20`` decoded,
+    and then without regard to case.
 
     Args:
         folder: the folder of the URDF file, None for URDF text.  Relative names start there, and a
@@ -48,7 +48,7 @@ class MeshFinder:
         self._listings: dict[str, dict[str, str]] = {}
 
     def find(self, uri: str) -> tuple[Path | None, Path | None, str]:
-        """The file behind `uri` and the package root that holds it, or None, None and the reason."""
+        """Returns the file of `uri` and the package root that contains it, or None, None and the reason."""
         if uri not in self._cache:
             try:
                 self._cache[uri] = self._find(uri)
@@ -75,8 +75,8 @@ class MeshFinder:
             advice = "pass packages= with a folder that holds it"
         if not self.roots:
             return advice
-        tried = ", ".join(str(root) for root in self.roots[:MAX_LISTED_FOLDERS])
-        return f"{advice} (looked in: {tried}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
+        searched_folders = ", ".join(str(root) for root in self.roots[:MAX_LISTED_FOLDERS])
+        return f"{advice} (looked in: {searched_folders}{', ...' if len(self.roots) > MAX_LISTED_FOLDERS else ''})"
 
     def package(self, name: str) -> Path | None:
         """Returns the folder of the ROS package of this name, or None.
@@ -98,18 +98,20 @@ class MeshFinder:
         outside = False
         plain = uri.replace("\\", "/")
         unquoted = unquote(plain).replace("\0", "")
-        for form in dict.fromkeys((uri, plain, unquoted)):
-            for candidate, root in self._candidates(form):
+        for spelling in dict.fromkeys((uri, plain, unquoted)):
+            for candidate, root in self._candidates(spelling):
                 if not os.path.lexists(candidate):  # one system call; resolving links takes one per folder
                     continue
-                real = self._real(candidate)  # resolves links before the check
-                holder = next((each for each in (root, *self.roots) if _is_inside(real, each)), None)
-                if holder is None:
+                resolved = self._real(candidate)  # resolves links before the check
+                containing_root = next(
+                    (package_root for package_root in (root, *self.roots) if _is_inside(resolved, package_root)), None
+                )
+                if containing_root is None:
                     outside = True
-                elif Path(real).is_file():
-                    return Path(real), holder, ""
-        for form in dict.fromkeys((plain, unquoted)) if not outside else ():
-            for candidate, root in self._candidates(form):
+                elif Path(resolved).is_file():
+                    return Path(resolved), containing_root, ""
+        for spelling in dict.fromkeys((plain, unquoted)) if not outside else ():
+            for candidate, root in self._candidates(spelling):
                 path = self._in_other_case(candidate, root)
                 if path is not None:
                     return path, root, ""
@@ -122,7 +124,7 @@ class MeshFinder:
         )
 
     def _real(self, name: str) -> str:
-        """The path with links resolved; folders are resolved once, since meshes lie side by side."""
+        """Returns the path with links resolved; the result is cached for each folder."""
         folder, _, base = name.rpartition("/")
         if base in ("", ".", ".."):
             return os.path.realpath(name)
@@ -140,14 +142,14 @@ class MeshFinder:
         for part in candidate[len(start) :].split("/"):
             if part in ("", "."):
                 continue
-            below = f"{path}/{part}"
-            if part != ".." and not os.path.lexists(below):
-                below = f"{path}/{self._listed(path).get(part.lower(), '')}"
-            path = below
+            child_path = f"{path}/{part}"
+            if part != ".." and not os.path.lexists(child_path):
+                child_path = f"{path}/{self._listed(path).get(part.lower(), '')}"
+            path = child_path
             if path.endswith("/") or not _is_inside(os.path.normpath(path), root):
                 return None
-        real = os.path.realpath(path)
-        return Path(real) if _is_inside(real, root) and Path(real).is_file() else None
+        resolved = os.path.realpath(path)
+        return Path(resolved) if _is_inside(resolved, root) and Path(resolved).is_file() else None
 
     def _listed(self, folder: str) -> dict[str, str]:
         """Returns the names in a folder by lower-case name, the first of equal ones; none if it is not a folder."""
@@ -171,7 +173,7 @@ class MeshFinder:
                 if above.name == package:
                     yield f"{above}/{inner}", above
             for root in self.roots if package and inner else ():
-                if root in self._above:  # the file's own package, which was renamed, as downloaded folders are
+                if root in self._above:  # the package of the file under another folder name, as after a download
                     yield f"{root}/{inner}", root
         elif scheme in ("", "file"):
             for root in self.roots:
@@ -179,7 +181,7 @@ class MeshFinder:
 
 
 def _split_scheme(uri: str) -> tuple[str, str]:
-    """The scheme of a URI, "" without one, and the rest; ``file:/a`` and ``file:a`` are as ``file:///a`` and ``a``."""
+    """Returns the scheme of a URI, "" without one, and the rest; ``file:/a`` is read as ``file:///a``."""
     scheme, separator, rest = uri.partition("://")
     if separator:
         return scheme.lower(), rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
@@ -191,7 +193,7 @@ def _is_inside(path: str, root: Path) -> bool:
 
 
 def _package_of(folder: Path) -> tuple[Path, ...]:
-    """The package that a file in `folder` belongs to, besides `folder` itself."""
+    """Returns the package above `folder` that contains it, as a tuple; () if there is none."""
     for above in (folder, *folder.parents[:MAX_PARENT_FOLDERS]):
         if (above / "package.xml").is_file():
             return () if above == folder else (above,)
@@ -200,9 +202,9 @@ def _package_of(folder: Path) -> tuple[Path, ...]:
 
 
 def _manifest_name(root: Path) -> str | None:
-    """The name that the package.xml of a root gives it."""
+    """Returns the name in the package.xml of a root, or None."""
     try:
-        found = PACKAGE_NAME.search(read_regular_file(root / "package.xml", MAX_MANIFEST))
+        match = PACKAGE_NAME.search(read_regular_file(root / "package.xml", MAX_MANIFEST))
     except (OSError, ValueError):
         return None
-    return found.group(1).decode() if found else None
+    return match.group(1).decode() if match else None
