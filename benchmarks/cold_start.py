@@ -1,4 +1,4 @@
-"""What a new user waits for: processes that find nothing compiled, and what the next ones take.
+"""Measures the start-up time of processes with empty caches and of the processes after them.
 
     python benchmarks/cold_start.py --check
     python benchmarks/cold_start.py --checkout DIR    # of another checkout of this package
@@ -62,7 +62,7 @@ JOBS = {
 
 
 @dataclass(frozen=True)
-class Spent:
+class ProcessUsage:
     """Seconds of the processor and of the clock, most memory [MiB], and what was said."""
 
     cpu: float
@@ -75,7 +75,7 @@ class Spent:
         return f"{self.cpu:6.2f} CPU s  {self.wall:6.2f} s  {self.memory:4.0f} MiB"
 
 
-def spend(arguments: tuple[str, ...], env: dict[str, str], folder: Path) -> Spent:
+def run_process(arguments: tuple[str, ...], env: dict[str, str], folder: Path) -> ProcessUsage:
     """One process, run to its end.
 
     Raises:
@@ -89,10 +89,12 @@ def spend(arguments: tuple[str, ...], env: dict[str, str], folder: Path) -> Spen
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        spent = Spent(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024.0, out.read(), err.read())
+        run_usage = ProcessUsage(
+            usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024.0, out.read(), err.read()
+        )
     if process.returncode:
-        raise RuntimeError(f"{' '.join(arguments)}: exit code {process.returncode}: {spent.err[-400:]}")
-    return spent
+        raise RuntimeError(f"{' '.join(arguments)}: exit code {process.returncode}: {run_usage.err[-400:]}")
+    return run_usage
 
 
 def importing(listing: str) -> tuple[float, str]:
@@ -110,8 +112,8 @@ def importing(listing: str) -> tuple[float, str]:
     return total, ", ".join(f"{name} {seconds:.2f}" for name, seconds in first)
 
 
-def judge(job: Job, checkout: Path, repeats: int) -> list[str]:
-    """Print what a job takes; the bars that were missed."""
+def measure_job(job: Job, checkout: Path, repeats: int) -> list[str]:
+    """Measures and prints the times of a job; returns the limits that are exceeded."""
     missed = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -120,16 +122,18 @@ def judge(job: Job, checkout: Path, repeats: int) -> list[str]:
         for name in ("QUADDYN_CACHE", "NUMBA_CACHE_DIR"):
             (folder / name).mkdir(mode=0o700)
             env[name] = str(folder / name)
-        cold = spend(job.arguments, env, folder)
-        kept = min((spend(job.arguments, env, folder) for _ in range(repeats)), key=lambda spent: spent.cpu)
-        listed = spend(("-X", "importtime", *job.arguments), env, folder)
+        cold = run_process(job.arguments, env, folder)
+        kept = min(
+            (run_process(job.arguments, env, folder) for _ in range(repeats)), key=lambda run_usage: run_usage.cpu
+        )
+        listed = run_process(("-X", "importtime", *job.arguments), env, folder)
         size = sum(file.stat().st_size for name in ("QUADDYN_CACHE", "NUMBA_CACHE_DIR", "xdg")
                    for file in (folder / name).rglob("*") if file.is_file())  # fmt: skip
-    for title, spent, bar in (("nothing kept", cold, job.cold), ("after that", kept, job.warm)):
-        print(f"{job.title:26s} {title:14s} {spent}  (bar {bar:g} CPU s)")
-        if spent.cpu > bar:
-            missed.append(f"{job.title}, {title}: {spent.cpu:.2f} > {bar:g} CPU s")
-        if not json.loads(spent.out)["passed"]:
+    for title, run_usage, bar in (("nothing kept", cold, job.cold), ("after that", kept, job.warm)):
+        print(f"{job.title:26s} {title:14s} {run_usage}  (bar {bar:g} CPU s)")
+        if run_usage.cpu > bar:
+            missed.append(f"{job.title}, {title}: {run_usage.cpu:.2f} > {bar:g} CPU s")
+        if not json.loads(run_usage.out)["passed"]:
             missed.append(f"{job.title}, {title}: its own checks do not hold")
     total, first = importing(listed.err)
     line = f"{'':26s} imports {total:.2f} s ({first}); kept on disk {size / 2**20:.1f} MiB"
@@ -150,7 +154,7 @@ def main() -> int:
     print(f"{cpu()}; Python {platform.python_version()}")
     checkout = options.checkout.resolve()
     compileall.compile_dir(checkout / "quaddyn", quiet=2)
-    missed = [line for name in options.jobs for line in judge(JOBS[name], checkout, options.repeats)]
+    missed = [line for name in options.jobs for line in measure_job(JOBS[name], checkout, options.repeats)]
     for line in missed:
         print(f"MISSED {line}")
     return 1 if options.check and missed else 0

@@ -1,4 +1,4 @@
-"""Collision geometry against coal, and links kept apart under hostile references.
+"""Tests capsule distances against coal, and collision avoidance under references that lead through collisions.
 
     python benchmarks/collisions.py                                                # two minutes
     python benchmarks/collisions.py --parts distances --all --poses 3800 --jobs 2  # 1e5 poses, the whole catalogue
@@ -6,7 +6,7 @@
     python benchmarks/collisions.py --parts rows                                   # what rows cost
     python benchmarks/collisions.py --check                                    # exit code 1 if a requirement is not met
 
-With `--store FOLDER` what is done is kept there, and a run that was ended goes on.
+With `--store FOLDER` results are stored, and an interrupted run continues.
 
 Distances of `CapsuleModel` on random poses, pair of links by pair of links, against those of coal on the file's own
 shapes, which it finds to 1e-9 m: never larger, and smaller by the stated excess of the two at most, where capsules are
@@ -68,7 +68,7 @@ Run = Callable[[Any], list[tuple[Any, Record]]]
 
 
 def runner(jobs: int, store: str | None) -> Run:
-    """Runs a campaign, saying how far it is; the records in the order of the cases."""
+    """Returns a function that runs a campaign, prints its progress and returns the records by case."""
 
     def drive(campaign: Any) -> list[tuple[Any, Record]]:
         said = [time.monotonic()]
@@ -96,7 +96,7 @@ def runner(jobs: int, store: str | None) -> Run:
 
 
 def distances(names: tuple[str, ...], poses: int, seed: int, drive: Run) -> bool:
-    """Robots against coal; whether the bar is met."""
+    """Compares distances of robots with those of coal; returns whether the requirements are met."""
     results = drive(Distances(robot=names, poses=poses, seed=seed))
     for name in names:
         found = [record for case, record in results if case.robot == name]
@@ -123,7 +123,7 @@ def distances(names: tuple[str, ...], poses: int, seed: int, drive: Run) -> bool
 
 
 def hostile(names: tuple[str, ...], ticks: int, seed: int, drive: Run) -> bool:
-    """Robots with a fixed root under hostile references; whether the bars are met."""
+    """Runs robots with a fixed root under references through collisions; returns whether the requirements are met."""
     met = True
     for limited in (False, True):
         count = ticks if limited else min(ticks, UNLIMITED)
@@ -157,7 +157,7 @@ def hostile(names: tuple[str, ...], ticks: int, seed: int, drive: Run) -> bool:
 
 
 def swinging(name: str, tries: int, seed: int) -> bool:
-    """A quadruped on two feet, the others sent through the legs beside them; whether the bar is met."""
+    """Swings two feet of a quadruped through the legs beside them; returns whether the requirement is met."""
     robot, met = qd.load(name), True
     lower = {joint for leg in robot.legs.values() for joint in leg.joints[-2:]}
     bodies = [body for body in robot.bodies if body.joint is not None and body.joint.name in lower]
@@ -198,7 +198,7 @@ def swinging(name: str, tries: int, seed: int) -> bool:
 
 @entry("rows of pairs")
 def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
-    """Rows of `CollisionLimits` in a tick that is over, so many times; how many there are."""
+    """Writes the rows of `CollisionLimits` of the last tick a number of times; returns the number of rows."""
     table, item = data.model.items, 0
     for i in range(table.shape[0]):
         if table[i, CODE] == COLLISION_LIMITS:
@@ -214,7 +214,7 @@ def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
 
 
 def cost(name: str, seed: int, speed: float) -> None:
-    """What the rows cost, at rest or with joints at some speed [rad/s]."""
+    """Measures and prints the computing time of the rows at a joint speed [rad/s]."""
     robot = qd.load(name, root="fixed")
     model, dyn, rng = CapsuleModel(robot), qd.Dynamics(robot), np.random.default_rng(seed)
     found: list[tuple[int, int, float, float]] = []

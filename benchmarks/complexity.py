@@ -1,4 +1,4 @@
-"""How cost grows with the number of links: operations and times of the reference, times of Pinocchio.
+"""Measures how operations and computing times grow with the number of links, of the reference and of Pinocchio.
 
 Chains of 2 to 1,000 links for the reference, to 200 for Pinocchio, whose data grows with the cube of their number.
 The models are built directly, without a file.  Growth is fitted as a power of the number of links over each chain of

@@ -1,9 +1,9 @@
-"""Frictional contact: how many random problems each robot's solves prove solved, and in how long.
+"""Tests the frictional contact solver on random problems: fraction of solved problems and computing time.
 
     python benchmarks/contacts.py [--check] [--states 10000]
 
-Every answer is judged again from joint velocities, not by the solver's own residual.  With --check, a missed bar ends
-the program with status 1.
+Every solution is verified from joint velocities, independently of the solver's residual.  With --check the exit code is
+1 if a requirement is not met.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from quaddyn.contact.solvers import ContactProblem, FrictionalSolver, warmup
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from contact_states import KINDS, cases, violation
 
-#: Share of problems that must obey the laws to 1e-6, by kind.
+#: Required fraction of problems whose contact laws hold to `LAW_TOLERANCE`, by kind.
 BARS = {"four": 0.999, "straight": 0.99, "redundant": 0.95}
-LAW = 1e-6
+LAW_TOLERANCE = 1e-6
 
 
 def campaign(name: str, kind: str, count: int) -> bool:
-    """One robot, one kind; prints a line."""
+    """Solves problems of one robot and kind and prints a line; returns whether the requirements are met."""
     robot = qd.load(name)
     solver, core = FrictionalSolver(), FrictionalSolver(fallback=False)
     status: dict[str, int] = {}
-    obeyed = alone = silent = not_finite = 0
+    n_obeyed = alone = n_false_solved = not_finite = 0
     times = []
     for case in cases(robot, count, kind, seed=2024):
         problem = ContactProblem(case.G, case.g, case.friction)
@@ -40,17 +40,17 @@ def campaign(name: str, kind: str, count: int) -> bool:
         start = time.perf_counter()
         first = core.solve(problem)
         times.append(time.perf_counter() - start)
-        good = violation(case, solution.impulses) <= LAW
-        obeyed += good
+        good = violation(case, solution.impulses) <= LAW_TOLERANCE
+        n_obeyed += good
         alone += first.converged
         not_finite += not (np.isfinite(solution.impulses).all() and np.isfinite(solution.velocities).all())
-        silent += not good and solution.converged  # says solved, and is not
+        n_false_solved += not good and solution.converged  # reported as solved, but is not
         status[solution.status] = status.get(solution.status, 0) + 1
-    share = obeyed / count
-    met = share >= BARS[kind] and not not_finite and not silent
+    share = n_obeyed / count
+    met = share >= BARS[kind] and not not_finite and not n_false_solved
     print(
-        f"{name:9s} {kind:9s} {100 * share:7.3f} % obey the laws to {LAW:g} (bar {100 * BARS[kind]:g} %), "
-        f"{100 * alone / count:7.3f} % by the compiled core alone; status {status}; falsely solved: {silent}; "
+        f"{name:9s} {kind:9s} {100 * share:7.3f} % obey the laws to {LAW_TOLERANCE:g} (bar {100 * BARS[kind]:g} %), "
+        f"{100 * alone / count:7.3f} % by the compiled core alone; status {status}; falsely solved: {n_false_solved}; "
         f"not finite: {not_finite}; median {1e6 * np.median(times):.0f} us, p99 {1e6 * np.percentile(times, 99):.0f} us"
         f"{'' if met else '  MISSED'}",
         flush=True,
@@ -59,7 +59,7 @@ def campaign(name: str, kind: str, count: int) -> bool:
 
 
 def pile(points: int = 100) -> bool:
-    """A hundred points on one rigid body: whatever comes of it, the status must be honest."""
+    """Solves problems of a rigid body with many contact points; returns whether the reported status is right."""
     rng = np.random.default_rng(7)
     J = np.vstack([np.hstack((np.eye(3), -_skew(p))) for p in rng.uniform(-0.5, 0.5, (points, 3)) * (1.0, 1.0, 0.01)])
     G = J @ J.T
@@ -75,8 +75,10 @@ def pile(points: int = 100) -> bool:
         seconds = time.perf_counter() - start
         velocities = (G @ solution.impulses.ravel() + g).reshape(-1, 3)
         into = max(0.0, -float(velocities[:, 2].min()))
-        honest = solution.converged == (solution.status != "inaccurate") and (not solution.converged or into <= LAW)
-        met &= honest and bool(np.isfinite(solution.impulses).all())
+        status_is_right = solution.converged == (solution.status != "inaccurate") and (
+            not solution.converged or into <= LAW_TOLERANCE
+        )
+        met &= status_is_right and bool(np.isfinite(solution.impulses).all())
         print(
             f"pile of {points}: {solution.status}, residual {solution.residual:.2g} m/s, sinking at {into:.2g} m/s, "
             f"{1e3 * seconds:.0f} ms",
@@ -99,7 +101,7 @@ def cpu() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
-    parser.add_argument("--states", type=int, default=10_000, help="of each robot and kind")
+    parser.add_argument("--states", type=int, default=10_000, help="number of problems of each robot and kind")
     parser.add_argument("--robots", nargs="+", default=["go2", "solo12"])
     options = parser.parse_args()
     warmup()

@@ -1,4 +1,4 @@
-"""The base's state estimated from a vendor's sensors, against the truth of both plants: drift, errors, consistency.
+"""Compares estimated base states from noisy sensors with the true states of both plants: drift, errors, consistency.
 
     python benchmarks/estimation.py [--robot go2] [--seconds 6] [--seeds 3] [--grounds flat slope=10 ...] [--check]
 
@@ -9,15 +9,15 @@ by every seed.  Three estimates are made of the same readings: that of `BaseEsti
 odometry, the mean velocity of the standing feet, held while none stands.  A foot stands when it carries a twentieth of
 the weight.
 
-NEES is the squared error of attitude, velocity and position in the metric of the filter's own covariance, over its nine
-dimensions: 1 is what it promises, and 95 % of single errors of a filter that keeps its promises lie below 1.88.  It is
-given for the filter as it is by default, which counts on feet that creep and slip as they do on real ground, and, in
-the embedded plant, for one that is told what is true there: contacts are rigid, and feet that stand do not move
-(`RIGID`; not on stairs, on whose edges they roll otherwise than on a plane).  The last columns are velocities from
-readings that are 4 ms late, as they are and after `BaseEstimator.ahead`.
+NEES is the squared error of attitude, velocity and position in the metric of the filter's own
+covariance, over its nine dimensions: 1 is what it promises, and 95 % of single errors of a filter that keeps its
+promises lie below 1.88.  It is given for the filter as it is by default, which counts on feet that creep and slip as
+they do on real ground, and, in the embedded plant, for one with the true parameters of that plant: contacts are rigid,
+and feet that stand do not move (`RIGID`; not on stairs, on whose edges they roll otherwise than on a plane).  The last
+columns are velocities from readings that are 4 ms late, as they are and after `BaseEstimator.ahead`.
 
 With ``--check`` the exit code says whether the filter drifts less than 1 % of the way (2 mm/s where that is less);
-whether the mean NEES of every scene is within the 95 % bounds of one error, 0.30 and 2.11, for the filter that is told
+whether the mean NEES of every scene is within the 95 % bounds of one error, 0.30 and 2.11, for the filter with
 the plant's ground, and not above them for the cautious one; and whether no other estimate of the velocity is better.
 """
 
@@ -55,7 +55,7 @@ BOUNDS, UPPER = (2.700 / 9.0, 19.023 / 9.0), 16.919 / 9.0
 
 @dataclass(frozen=True)
 class Motion(Observable):
-    """What a robot did, tick by tick; sensors read tick `k` of it."""
+    """Recorded motion of a robot; simulated sensors read the tick `at[0]`."""
 
     robot: qd.Robot
     states: np.ndarray
@@ -96,8 +96,11 @@ class Motion(Observable):
         return float(np.linalg.norm(np.diff(self.states[:, :3], axis=0), axis=1).sum())
 
 
-def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) -> Motion | None:
-    """A motion on the true state; None where the robot falls.  On uneven ground it knows the heights and feels feet."""
+def simulate_motion(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) -> Motion | None:
+    """Simulates a motion controlled by the true state; None if the robot falls.
+
+    On uneven ground the controller has a terrain map and measured contacts.
+    """
     ground = None if where == "flat" else parse_terrain(where, robot)
     uneven = ground is not None and not where.startswith("slope")
     terrain = None if ground is None else ground.terrain
@@ -123,7 +126,7 @@ def moved(robot: qd.Robot, plant: str, gait: str, where: str, seconds: float) ->
 
 
 def read(motion: Motion, seed: int, delay: float = 0.0) -> Iterator[tuple[int, Measurement, list[str], Sensors]]:
-    """Readings of a motion, and which feet stand."""
+    """Yields tick, sensor readings, stance feet and sensors of a motion."""
     robot = motion.robot
     feet = FootSensors(noise=1e-3 * robot.mass * 9.81)
     rng = np.random.default_rng(seed)
@@ -223,15 +226,15 @@ class Odometry:
 
 @dataclass
 class Found:
-    """Of one estimate: rms of the velocity in base axes [m/s] and of roll and pitch [rad], and the end's error [m]."""
+    """Errors of an estimate: rms of velocity in base axes [m/s], rms of roll and pitch [rad], final position [m]."""
 
     velocity: float
     tilt: float
     end: float
 
 
-def judged(motion: Motion, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Found:
-    """Estimates (R, p, v) of the base against the truth."""
+def errors_of(motion: Motion, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Found:
+    """Returns the errors of estimates (R, p, v) of the base."""
     errors, tilts = [], []
     for (R, _, v), q, truth in zip(rows, motion.states, motion.velocities, strict=True):
         errors.append(R.T @ v - truth[:3])
@@ -242,8 +245,8 @@ def judged(motion: Motion, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
     return Found(rms, float(np.sqrt((np.array(tilts) ** 2).mean())), end)
 
 
-def squared(estimator: BaseEstimator, q: np.ndarray, v: np.ndarray) -> float:
-    """NEES at a true state (q, v)."""
+def normalized_squared_error(estimator: BaseEstimator, q: np.ndarray, v: np.ndarray) -> float:
+    """Returns the normalized squared estimation error (NEES) at a true state (q, v), per dimension."""
     f, P, lever = estimator._state, estimator.covariance[:9, :9], np.array(estimator._model.lever)
     R = pin.Quaternion(q[3:7].copy()).toRotationMatrix()
     turned = np.array(f.R) @ R.T
@@ -253,15 +256,15 @@ def squared(estimator: BaseEstimator, q: np.ndarray, v: np.ndarray) -> float:
 
 
 def estimates(motion: Motion, seed: int, *, rigid: bool) -> tuple[dict[str, Found], np.ndarray, np.ndarray]:
-    """All three estimates, and NEES of the first tick by tick: as it is, and told that the ground is `rigid`."""
+    """Returns the errors of all three estimates, and the NEES of the default and the rigid-contact filter by tick."""
     robot, q = motion.robot, motion.states[0]
     ours, plain, odometry = BaseEstimator(robot, dt=DT, noise=NOISE), PlainFilter(robot, q), Odometry(robot, q)
     ours.reset(q, motion.velocities[0])
     rows: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {"invariant": [], "plain": [], "odometry": []}
-    told = BaseEstimator(robot, dt=DT, noise=RIGID) if rigid else None
-    if told is not None:
-        told.reset(q, motion.velocities[0])
-    nees, nees_told = [], []
+    rigid_estimator = BaseEstimator(robot, dt=DT, noise=RIGID) if rigid else None
+    if rigid_estimator is not None:
+        rigid_estimator.reset(q, motion.velocities[0])
+    nees, nees_rigid = [], []
     for k, m, standing, _ in read(motion, seed):
         q, v = ours.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
         f = ours._memory
@@ -269,15 +272,15 @@ def estimates(motion: Motion, seed: int, *, rigid: bool) -> tuple[dict[str, Foun
         rows["plain"].append(tuple(x.copy() for x in plain.update(m, standing)))
         rows["odometry"].append(tuple(x.copy() for x in odometry.update(m, standing)))
         truth = motion.states[k], motion.velocities[k]
-        nees.append(squared(ours, *truth))
-        if told is not None:
-            told.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
-            nees_told.append(squared(told, *truth))
-    return {name: judged(motion, x) for name, x in rows.items()}, np.array(nees), np.array(nees_told)
+        nees.append(normalized_squared_error(ours, *truth))
+        if rigid_estimator is not None:
+            rigid_estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
+            nees_rigid.append(normalized_squared_error(rigid_estimator, *truth))
+    return {name: errors_of(motion, x) for name, x in rows.items()}, np.array(nees), np.array(nees_rigid)
 
 
-def late(motion: Motion, seed: int) -> tuple[float, float]:
-    """Rms of the base's velocity from late readings [m/s]: as it is, and predicted ahead."""
+def errors_with_delay(motion: Motion, seed: int) -> tuple[float, float]:
+    """Returns the rms velocity errors with delayed readings [m/s]: as estimated, and after prediction."""
     estimator, before, after = BaseEstimator(motion.robot, dt=DT, noise=NOISE), [], []
     estimator.reset(motion.states[0], motion.velocities[0])
     for k, m, standing, _ in read(motion, seed, LATE * DT):
@@ -303,15 +306,15 @@ def main() -> int:
     print(f"{robot.name}, {options.seconds:g} s, {options.seeds} seeds; velocity in mm/s, tilt in mrad")
     print(
         f"{'scene':<32}{'way':>6}{'drift':>13}{'velocity: invariant, plain, odometry':>38}{'tilt: the same':>20}"
-        f"{'NEES':>7}{'below 1.88':>12}{'told':>7}{'late, ahead':>14}"
+        f"{'NEES':>7}{'below 1.88':>12}{'rigid':>7}{'late, ahead':>14}"
     )
     for plant in options.plants:
         for gait in options.gaits:
             for where in options.grounds:
                 name = f"{plant} {gait} {where}"
-                # On the edges of stairs feet roll otherwise than on a plane: there only the cautious filter is judged.
+                # On the edges of stairs feet roll otherwise than on a plane: only the default filter is compared.
                 rigid = plant == "embedded" and not where.startswith("stairs")
-                motion = moved(robot, plant, gait, where, options.seconds)
+                motion = simulate_motion(robot, plant, gait, where, options.seconds)
                 if motion is None:
                     print(f"{name:<32}  the robot falls", flush=True)
                     continue
@@ -324,19 +327,19 @@ def main() -> int:
                     for part in ("velocity", "tilt", "end")
                 }
                 nees = np.array([x for _, x, _ in found])
-                told = float(np.mean([x for _, _, x in found])) if rigid else float(nees.mean())
+                mean_nees = float(np.mean([x for _, _, x in found])) if rigid else float(nees.mean())
                 drift, way = of["end"]["invariant"], motion.length
-                before, after = late(motion, 0)
+                before, after = errors_with_delay(motion, 0)
                 words = {part: "".join(f"{1e3 * x:>9.1f}" for x in of[part].values()) for part in ("velocity", "tilt")}
                 share = f"{1e3 * drift:.0f} mm{100.0 * drift / way:6.1f} %" if way > 0.1 else f"{1e3 * drift:.0f} mm"
                 print(
                     f"{name:<32}{way:>6.2f}{share:>13}{words['velocity']:>38}{words['tilt']:>27}{nees.mean():>7.2f}"
-                    f"{100.0 * (nees < UPPER).mean():>11.1f}%{told:>7.2f}{1e3 * before:>7.1f}{1e3 * after:>7.1f}",
+                    f"{100.0 * (nees < UPPER).mean():>11.1f}%{mean_nees:>7.2f}{1e3 * before:>7.1f}{1e3 * after:>7.1f}",
                     flush=True,
                 )
                 if drift > max(0.01 * way, 2e-3 * options.seconds):
                     missed.append(f"{name}: drift")
-                if not (BOUNDS[0] <= told <= BOUNDS[1] and nees.mean() <= BOUNDS[1]):
+                if not (BOUNDS[0] <= mean_nees <= BOUNDS[1] and nees.mean() <= BOUNDS[1]):
                     missed.append(f"{name}: NEES")
                 if min(of["velocity"].values()) < of["velocity"]["invariant"]:
                     missed.append(f"{name}: another is better")

@@ -1,4 +1,4 @@
-"""Humanoids on flat feet: standing, shifting their weight and squatting, in both plants.
+"""Tests whole-body control of humanoids on flat feet: standing, shifting weight and squatting, in both plants.
 
     python benchmarks/flat_feet.py                       # g1, talos, alexander
     python benchmarks/flat_feet.py --robots g1 --check
@@ -34,7 +34,12 @@ MOVING, RESTING = 700, 300
 
 
 def trial(robot: qd.Robot, kind: type[qd.Simulation | qd.MujocoPlant]) -> tuple[int, float, float, float]:
-    """Ticks unsolved, largest miss, least distance of pressure from an edge, largest difference of pressures [m]."""
+    """Runs a trial.
+
+    Returns:
+        Number of unsolved ticks; largest error of the center of mass, least distance of a center of pressure from the
+        edge of its sole, and largest difference of the ground's and the controller's centers of pressure [m].
+    """
     soles = [Contact.from_sole(robot, foot) for foot in robot.feet]
     plant, contacts = kind(robot, soles=soles), ContactSet(robot, soles)
     plant.reset(flat_foot_stance(robot, soles))

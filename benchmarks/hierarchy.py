@@ -1,4 +1,4 @@
-"""Strict hierarchies, random ones and those of whole-body ticks, against an independent interior-point solver.
+"""Verifies the hierarchical solver on random and recorded problems with an independent interior-point solver.
 
     python benchmarks/hierarchy.py --check
     python benchmarks/hierarchy.py --rivals --check    # the recorded ones, beside DAQP's hierarchical solver

@@ -1,4 +1,4 @@
-"""Identification at scale: ranks by two ways, streaming in bounded memory, prediction against the noise floor.
+"""Tests identification on large data: ranks by two methods, streaming with bounded memory, prediction errors.
 
 1. Base parameters of every catalogue robot by pivoted QR and by rule, and whether the two null spaces are one.
 2. Samples of a machine off the file, as many as asked for, in log files that the campaign "identification" reads piece

@@ -1,4 +1,4 @@
-"""Joint limits under hostile accelerations: does a joint that starts viable ever leave its limits?
+"""Tests joint limits under worst-case accelerations: a joint that starts in a viable state must not leave its limits.
 
     python benchmarks/joint_viability.py                  # 1e6 ticks of each form
     python benchmarks/joint_viability.py --ticks 10000000

@@ -1,11 +1,11 @@
-"""Single jumps: up, forward, over a gap, up a step, with a turn: what is reached of the plan, and where the feet land.
+"""Compares single jumps (up, forward, over a gap, onto a step, with a turn) with their plans: height, landing, heading.
 
     python benchmarks/jumps.py [--robots go2 hyq] [--plants mujoco] [--jumps up step] [--check]
 
-Each robot stands at home, and is asked for a jump without tuning: 0.3 l high; 0.6 l forward; as far, with its front
-feet across a gap of 0.3 l; onto a step of 0.1 l right before its feet; a quarter turn; and `most`, 2 l high, which is
-cut to what its legs can do.  It knows of gap and step.  A robot that refuses or cuts a jump says so before it begins;
-what it then does is judged by its plan.
+Each robot stands at home, and gets the command to jump, without tuning: 0.3 l high; 0.6 l forward; as far, with its
+front feet across a gap of 0.3 l; onto a step of 0.1 l right before its feet; a quarter turn; and `most`, 2 l high,
+which is cut to what its legs can do.  It knows of gap and step.  A robot that refuses or cuts a jump says so before it
+begins; what it then does is judged by its plan.
 
 The table has, in leg lengths l: the rise of the center of mass from where the last foot leaves the ground, as planned
 and as reached, and as a share of the ballistic limit that follows from torques and leg lengths alone
@@ -34,15 +34,21 @@ ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "b1", "hyq", "laikago")
 PLANTS: dict[str, type[Plant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 JUMPS = ("up", "forward", "gap", "step", "turn", "most")
 DT = 2e-3
-#: Friction of the ground, which the controller is told.
+#: Friction coefficient of the ground and of the controller.
 FRICTION = 0.8
-#: How long it stands, and how long it has for the jump and to stand again [sqrt(l / g)].
-BEFORE, AFTER = 1.0, 22.0
+#: Duration of standing before the jump, and of the jump with the time to stand again [sqrt(l / g)].
+STANDING_TIME, JUMP_TIME = 1.0, 22.0
 #: Heights and lengths [l], and the turn [rad].
 HIGH, FAR, GAP, STEP, AHEAD, BEYOND, TURN, TOO_HIGH = 0.3, 0.6, 0.3, 0.1, 0.04, 0.08, 0.5 * math.pi, 2.0
-#: What is asked with ``--check``: misses of the feet and of the rise [l], of the rise as a share, of the heading [rad],
-#: and the share of ticks without a certificate.
-LANDING, RISE, SHARE, HEADING, FLAGGED = 0.1, 0.02, 0.15, math.radians(5.0), 0.01
+#: Largest errors for ``--check``: landing and rise [l], rise relative to the plan, heading [rad], and the largest
+#: fraction of ticks without a certificate.
+MAX_LANDING_ERROR, MAX_RISE_ERROR, MAX_RELATIVE_RISE_ERROR, MAX_HEADING_ERROR, MAX_FLAGGED = (
+    0.1,
+    0.02,
+    0.15,
+    math.radians(5.0),
+    0.01,
+)
 
 
 @dataclass
@@ -72,13 +78,19 @@ class Outcome:
     fell: bool = False
 
     def good(self, length: float) -> bool:
-        """Whether it did what it had said, or had refused."""
+        """Returns whether the jump agrees with its plan, or was rejected."""
         if self.plan is None:
             return not self.fell
         planned = self.plan.height / length
-        rises = abs(self.rise - planned) <= max(RISE, SHARE * planned)
-        turns = abs(self.heading) <= HEADING
-        return rises and turns and self.landing <= LANDING and not self.fell and self.unsolved <= FLAGGED * self.ticks
+        rises = abs(self.rise - planned) <= max(MAX_RISE_ERROR, MAX_RELATIVE_RISE_ERROR * planned)
+        turns = abs(self.heading) <= MAX_HEADING_ERROR
+        return (
+            rises
+            and turns
+            and self.landing <= MAX_LANDING_ERROR
+            and not self.fell
+            and self.unsolved <= MAX_FLAGGED * self.ticks
+        )
 
 
 def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terrain:
@@ -104,7 +116,7 @@ def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terr
     return Terrain.from_surfaces([Plane.floor(-high), *banks])
 
 
-def asked(kind: str, controller: LocomotionController) -> dict[str, object]:
+def jump_arguments(kind: str, controller: LocomotionController) -> dict[str, object]:
     """Arguments of `LocomotionController.jump`."""
     p = controller.morphology
     onto = 2.0 * float(np.abs(p.nominal_stance[:, 0]).max()) + (AHEAD + BEYOND) * p.length
@@ -128,19 +140,21 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
         controller.terrain = terrain
     world, dynamics = PLANTS[plant](robot, dt=DT, friction=FRICTION, terrain=terrain), qd.Dynamics(robot)
     world.reset(robot.q_home, np.zeros(robot.nv))
-    for _ in range(round(BEFORE * p.time_scale / DT)):
+    for _ in range(round(STANDING_TIME * p.time_scale / DT)):
         world.step(controller.compute(dynamics.update(np.array(world.q), np.array(world.v))).tau)
     assert controller.ground is not None
     start, yaw = controller.ground.points.mean(axis=0), controller.path_reference.yaw
     try:
-        plan = controller.jump(**asked(kind, controller))  # type: ignore[arg-type]
+        plan = controller.jump(**jump_arguments(kind, controller))  # type: ignore[arg-type]
     except qd.ArgumentError as refusal:
         why = str(refusal).partition("cannot: ")[2]
-        return Outcome(None, why or str(refusal), fell=not why), p.length  # who no longer stands has failed before
+        return Outcome(
+            None, why or str(refusal), fell=not why
+        ), p.length  # without this reason the robot no longer stands
     out = Outcome(plan, plan.limit_reason)
     left: float | None = None
     top, flown = -math.inf, False
-    for _ in range(round(AFTER * p.time_scale / DT)):
+    for _ in range(round(JUMP_TIME * p.time_scale / DT)):
         state = dynamics.update(np.array(world.q), np.array(world.v))
         command = controller.compute(state)
         flies = command.mode in (LocomotionMode.JUMPING, LocomotionMode.AIRBORNE)
@@ -196,7 +210,9 @@ def main() -> int:
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))
     parser.add_argument("--jumps", nargs="*", default=JUMPS, choices=JUMPS)
-    parser.add_argument("--check", action="store_true", help="exit with 1 unless 95 %% of jumps do what they said")
+    parser.add_argument(
+        "--check", action="store_true", help="exit code 1 unless 95 %% of the jumps agree with their plans"
+    )
     given = parser.parse_args()
     heads = ("rise", "reached", "share", "dist.", "share", "turn", "miss", "foot", "deg", "bad")
     print(

@@ -1,4 +1,4 @@
-"""Calls of compiled kernels on arrays that end, or begin, at a page that nobody may touch: any overrun is a crash.
+"""Calls compiled kernels on arrays next to inaccessible memory pages, where any out-of-bounds access crashes.
 
     python benchmarks/kernel_stress.py                    # 1,000,000 mixed calls
     python benchmarks/kernel_stress.py --calls 20000

@@ -1,4 +1,4 @@
-"""Quadrupeds trot in both plants, and are pushed, loaded, put on ice, steps and slopes: how often does it end well?
+"""Tests trotting quadrupeds in both plants with pushes, payloads, ice, steps and slopes: rates of success.
 
 ``--fleet`` runs eight robots with forward, sideways and turning commands (`quaddyn campaign gaits`), at a trot or with
 ``--gait pronk``, which a robot may refuse as too weak or too slow; ``--trials N`` runs N seeded trials of each

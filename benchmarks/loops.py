@@ -1,4 +1,4 @@
-"""Closed loops: closure along a motion, agreement with the reference and MuJoCo, kernels, a trot on four-bar knees.
+"""Tests robots with closed loops: closure errors, agreement with the reference and MuJoCo, kernels, a trot.
 
 python benchmarks/loops.py            # figures
 python benchmarks/loops.py --check    # exit code 1 if a requirement is not met

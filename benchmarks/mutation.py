@@ -1,4 +1,4 @@
-"""How many one-line faults the tests notice: mutants of each room by cosmic-ray, in a copy of the checkout.
+"""Mutation tests: fraction of one-line faults by cosmic-ray that the tests of each subpackage detect.
 
     python benchmarks/mutation.py urdf robot --sample 30 --seed 0
     python benchmarks/mutation.py --list

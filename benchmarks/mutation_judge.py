@@ -1,4 +1,4 @@
-"""What tests say of a mutant: a copy of the checkout, the tests that reach each line, and a process for every mutant.
+"""Runs tests on mutants: in a copy of the checkout, tests that reach the line first, one process for every mutant.
 
 `benchmarks/mutation.py` draws the mutants.  The tests run once without a mutant, under coverage, which tells how long
 each takes and which lines it reaches.  A mutant is then judged in a fork of a process that has imported what others

@@ -1,4 +1,4 @@
-"""Torque and friction limits under payloads that the controller knows only a band of.
+"""Tests torque and friction limits with payloads of which the controller has only a range of parameters.
 
     python benchmarks/parameter_bands.py                      # go2, a1, anymal_c
     python benchmarks/parameter_bands.py --ticks 100000 --check

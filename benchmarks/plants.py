@@ -1,4 +1,4 @@
-"""The embedded plant beside MuJoCo: the same scenes, the cost of a step, standing for a minute.
+"""Compares the embedded plant with MuJoCo: motions of the same scenes, time of a step, standing for a minute.
 
 Both sides have feet of equal radius; MuJoCo's contacts are as hard as its step allows (solref 0.002 at 1 ms, impratio
 100).  Times are taken in alternation in one process.

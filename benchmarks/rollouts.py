@@ -1,4 +1,4 @@
-"""Many plants by `quaddyn.simulation.rollout`, beside MuJoCo's own `mujoco.rollout`, in robot-seconds per second.
+"""Compares the speed of `quaddyn.simulation.rollout` with that of `mujoco.rollout`, in robot-seconds per second.
 
     python benchmarks/rollouts.py                      # go2 on level ground, 1 kHz, sixteen robots, one and two threads
     python benchmarks/rollouts.py --robot solo12 --plants 64 --seconds 1

@@ -1,4 +1,4 @@
-"""The runtime at work: random fault schedules, and a robot that trots in another process in real time.
+"""Tests the runtime with random sequences of faults and with a robot that trots in another process in real time.
 
     python benchmarks/runtime.py [--parts NAME ...] [--minutes 0.3] [--schedules 100000] [--rate 500] [--check]
     python benchmarks/runtime.py --parts idle trot link kill c disk --minutes 10 --check  # on an idle machine, 26 min

@@ -1,4 +1,4 @@
-"""A million whole-body ticks in one process: memory stays flat, and nothing uncertified goes unflagged.
+"""Computes a million whole-body ticks in one process; checks memory growth and that wrong solutions are reported.
 
     python benchmarks/soak.py --ticks 1000000 --check
 

@@ -1,4 +1,4 @@
-"""The slowest ticks of many and their causes; ticks whose level 0 cannot be met.
+"""Measures the slowest of many whole-body ticks with their causes, and ticks whose level 0 is infeasible.
 
 **The tail** is measured over blocks of ticks, each from a controller's reset on, so that a block can be run again with
 the same answers; `WARM` of its ticks are done beforehand and not measured, as recording a block leaves cold caches

@@ -1,4 +1,4 @@
-"""Ticks of robots unlike Go2, slow ones, and ones that cannot be done: how long each takes, and why.
+"""Measures the time of whole-body ticks of robots with other structures than Go2, of the slowest and infeasible ticks.
 
     python benchmarks/ticks.py --robots slow --baseline DIR --check   # against another checkout of this package
     python benchmarks/ticks.py --tail 1000000 --check                 # the slowest of very many

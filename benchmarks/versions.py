@@ -1,4 +1,4 @@
-"""Install the declared minima, and the newest, of every dependency on every Python at hand, and do the main jobs there.
+"""Tests installations with the lowest and the newest versions of all dependencies on every available Python.
 
     python benchmarks/versions.py --check
     python benchmarks/versions.py --python 3.13 --resolution lowest-direct --tests tests/test_dynamics.py

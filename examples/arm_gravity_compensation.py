@@ -1,4 +1,4 @@
-"""An arm that weighs nothing.
+"""Gravity compensation of an arm.
 
 A UR5 whose motors carry its own weight is pushed at its hand and glides on; with joint damping it comes to
 rest where it was left. Without compensation it falls.
@@ -14,8 +14,8 @@ from quaddyn.control import gravity_compensation
 START = np.array([0.0, -1.2, 1.5, -0.3, 1.5, 0.0])
 
 
-def fall(robot: qd.Robot, share: float) -> np.ndarray:
-    """Heights of the hand over a second [m], with so much of the weight compensated."""
+def fall(robot: qd.Robot, fraction: float) -> np.ndarray:
+    """Simulates a second with a fraction of the weight compensated; returns the heights of the hand [m]."""
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     sim.reset(START)
     sim.push("tool0", np.array([0.0, 20.0, 0.0]), duration=0.2)  # [N]
@@ -23,12 +23,12 @@ def fall(robot: qd.Robot, share: float) -> np.ndarray:
     for _ in range(1000):
         s = dyn.update(sim.q, sim.v)
         heights.append(s.placement("tool0").translation[2])
-        sim.step(share * gravity_compensation(s).tau - 5.0 * sim.v)  # [N m s/rad]
+        sim.step(fraction * gravity_compensation(s).tau - 5.0 * sim.v)  # [N m s/rad]
     return np.array(heights)
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """How far the hand has fallen [m]."""
+    """Returns by how much the hand has fallen, with and without compensation [m]."""
     robot = qd.load("ur5")
     heights = {"weight compensated": fall(robot, 1.0), "without": fall(robot, 0.0)}
     drops = {name: float(z[0] - z[-1]) for name, z in heights.items()}

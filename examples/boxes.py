@@ -1,7 +1,7 @@
 """Trotting over boxes.
 
-The controller knows nothing of the ground ahead. Feet that feel it (`measured_contacts=`) end their swing where they
-land, and the next steps are counted from there.
+The controller has no terrain map. Swings end at measured contacts (`measured_contacts=`), and the next steps are
+planned from there.
 """
 
 import sys
@@ -25,12 +25,12 @@ def main(picture: str | None = None) -> dict[str, float | str]:
     dyn, walker = qd.Dynamics(robot), qd.LocomotionController(robot, dt=DT, gait="trot")
     log = []
     for tick in range(2500):
-        touching = [foot for foot in robot.feet if plant.contact_forces[foot][2] > 5.0]
+        contacts = [foot for foot in robot.feet if plant.contact_forces[foot][2] > 5.0]
         s = dyn.update(plant.q, plant.v)
-        command = walker.compute(s, (0.4 if tick > 200 else 0.0, 0.0, 0.0), measured_contacts=touching)
+        command = walker.compute(s, (0.4 if tick > 200 else 0.0, 0.0, 0.0), measured_contacts=contacts)
         log.append([plant.q[0], plant.q[2], *(s.placement(foot).translation[2] for foot in robot.feet)])
         plant.step(command.tau)
-    way = np.array(log)
+    positions = np.array(log)
     if picture:
         from matplotlib.figure import Figure
         from matplotlib.patches import Rectangle
@@ -39,11 +39,15 @@ def main(picture: str | None = None) -> dict[str, float | str]:
         for box in boxes:
             x, height = box.center[0] - box.size[0] / 2, box.size[2] / 2
             ax.add_patch(Rectangle((x, 0.0), box.size[0], height, color="0.8"))
-        ax.plot(way[:, 0], way[:, 1], label="trunk")
-        ax.plot(way[:, 0], way[:, 2:], lw=0.8)
+        ax.plot(positions[:, 0], positions[:, 1], label="trunk")
+        ax.plot(positions[:, 0], positions[:, 2:], lw=0.8)
         ax.set(xlabel="x of the trunk [m]", ylabel="height of trunk and feet [m]")
         figure.savefig(picture, dpi=100)
-    return {"distance": way[-1, 0], "ground": float(way[:, 2:].max(axis=1).max()), "mode": command.mode.value}
+    return {
+        "distance": positions[-1, 0],
+        "ground": float(positions[:, 2:].max(axis=1).max()),
+        "mode": command.mode.value,
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Why can it not?
+"""Explanation of infeasible commands.
 
-A stance on ice is asked for more than friction allows: as a wish, it is given up; on level 0, the tick is
-infeasible. Either way the command says what was lost to what.
+A robot that stands on ice gets a reference acceleration that friction does not permit. As a task it is not reached; as
+a constraint on level 0 it makes the tick infeasible. In both cases the command reports which limit is the cause.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""A limit of your own.
+"""A custom limit.
 
 The trunk may not come closer to a wall than 2 cm: a constraint of one row on level 0, in which the wall acts
-on the acceleration early enough to stop in time. The center of mass is told to go straight through.
+on the acceleration early enough to stop in time. The reference of the center of mass leads through the wall.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Identification from a CSV file.
 
 A motion that shows the parameters is recorded to CSV, with noise, by an arm whose joints have friction; the
-file is read again, fitted, and judged by the part of it that was kept back.
+file is read again, fitted to one part of the samples and validated on the rest.
 """
 
 import sys
@@ -25,7 +25,7 @@ VISCOUS = np.array([3.0, 2.0, 1.0, 0.3, 0.2, 0.1])  # [N m s/rad]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Largest error of the friction [N m s/rad] and of the torques that were kept back [N m]."""
+    """Largest error of the friction [N m s/rad] and of the torques of the validation samples [N m]."""
     robot = qd.load("ur5")
     base = base_parameters(robot)
     motion = exciting_trajectory(base, iterations=10)
@@ -37,7 +37,7 @@ def main(picture: str | None = None) -> dict[str, float]:
         file = Path(folder) / "motion.csv"
         save_samples(file, robot, Samples(q, v, a, tau))
         (samples,) = stream_samples(file, robot)  # one chunk: it is a short file
-    fit, judge = split_samples(samples, 0.2)
+    fit, validation = split_samples(samples, 0.2)
     found = identify(base, fit, torque_noise=0.05)
     friction = np.array([found.delta[base.names.index(f"fv {joint}")] for joint in robot.actuated])
     if picture:
@@ -45,12 +45,12 @@ def main(picture: str | None = None) -> dict[str, float]:
 
         axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots(2, 1, sharex=True)
         for i, ax in enumerate(axes):
-            ax.plot(judge.tau[:, i], label="measured, kept back")
-            ax.plot(found.predict(judge.q, judge.v, judge.a)[:, i], "--", label="predicted")
+            ax.plot(validation.tau[:, i], label="measured, validation")
+            ax.plot(found.predict(validation.q, validation.v, validation.a)[:, i], "--", label="predicted")
             ax.set(ylabel=f"{robot.actuated[i][:-6]} [N m]")
         axes[0].legend(frameon=False)
         figure.savefig(picture, dpi=100)
-    return {"friction": np.abs(friction - VISCOUS).max(), "torque": found.validate(judge).error.max()}
+    return {"friction": np.abs(friction - VISCOUS).max(), "torque": found.validate(validation).error.max()}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A jump onto a step.
 
-The controller is told of a step right before the robot's feet, and works the whole jump out before it begins: the
+The controller has a terrain map with a step right before the robot's feet, and plans the whole jump beforehand: the
 push, the parabola, how far feet are drawn up to pass over the edge, and where they land.
 """
 

@@ -1,4 +1,4 @@
-"""A task of your own.
+"""A custom task.
 
 How high one foot is above another, from two methods: its error and its Jacobian. On a controller that stands on three
 feet, it lifts the fourth.
@@ -17,14 +17,14 @@ class HeightBetween(CustomTask):
 
     def __init__(self, robot: qd.Robot, frame: str, other: str) -> None:
         super().__init__(robot, "height", rows=1, stiffness=100.0)
-        self.frames, self.wanted = (frame, other), 0.0
+        self.frames, self.desired_height = (frame, other), 0.0
 
     def height(self, s: qd.State) -> np.ndarray:
         high, low = (s.placement(frame).translation for frame in self.frames)
         return high[2:] - low[2:]
 
     def error(self, s: qd.State) -> np.ndarray:
-        return self.wanted - self.height(s)
+        return self.desired_height - self.height(s)
 
     def jacobian(self, s: qd.State) -> np.ndarray:
         high, low = (s.jacobian(frame) for frame in self.frames)
@@ -41,7 +41,7 @@ def main(picture: str | None = None) -> float:
     start, heights = dyn.center_of_mass(sim.q), []
     for tick in range(1500):
         wbc.tasks.com.reference(start + min(tick / 500, 1.0) * np.array([-0.06, -0.04, 0.0]))
-        own.wanted = 0.08 * min(max(tick / 500 - 1.2, 0.0), 1.0)
+        own.desired_height = 0.08 * min(max(tick / 500 - 1.2, 0.0), 1.0)
         s = dyn.update(sim.q, sim.v)
         heights.append(own.height(s)[0])
         sim.step(wbc.compute(s, robot.feet if tick < 600 else robot.feet[1:]).tau)

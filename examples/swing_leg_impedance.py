@@ -44,8 +44,8 @@ def main(picture: str | None = None) -> dict[str, float]:
         from matplotlib.figure import Figure
 
         ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
-        wanted, reached = (np.array([each[i] for each in way]) for i in (0, 1))
-        ax.plot(wanted[:, 0], wanted[:, 2], "--", label="target")
+        desired, reached = (np.array([each[i] for each in way]) for i in (0, 1))
+        ax.plot(desired[:, 0], desired[:, 2], "--", label="target")
         ax.plot(reached[:, 0], reached[:, 2], label="foot, hit once")
         ax.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
         ax.legend(frameon=False)

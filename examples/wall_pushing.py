@@ -22,14 +22,14 @@ def main(picture: str | None = None) -> dict[str, float]:
     foot = dyn.frame_placement(q, "FL").translation
     wall = CompliantPlane.wall(foot[0] + robot.legs["FL"].foot.radius, stiffness=1e5, damping=100.0)
     press = HybridControl(robot, "FL", force=("x",), bandwidth=8.0, dt=DT)
-    wanted = np.array([-30.0])  # [N] on the robot: the wall is in front of it
+    force_reference = np.array([-30.0])  # [N] on the robot: the wall is in front of it
     forces, off = [], []
     for tick in range(1500):
         s = dyn.update(q, v)
         f = foot_forces(s, wall, ("FL",))["FL"]
         line = foot + [0.0, 0.0, 0.03 * (1.0 - np.cos(2 * np.pi * tick * DT))]
         along = np.array([0.0, 0.0, 0.06 * np.pi * np.sin(2 * np.pi * tick * DT)])
-        tau = press.compute(s, line, wanted, measured=f[:1].copy(), velocity=along).tau
+        tau = press.compute(s, line, force_reference, measured=f[:1].copy(), velocity=along).tau
         forces.append(f[0])
         off.append(np.linalg.norm((s.placement("FL").translation - line)[1:]))
         v = v + DT * dyn.aba(q, v, robot.generalized_torques(tau), fext={"FL": f})
@@ -39,7 +39,7 @@ def main(picture: str | None = None) -> dict[str, float]:
 
         ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
         ax.plot(DT * np.arange(len(forces)), forces, label="force of the wall")
-        ax.axhline(wanted[0], ls="--", color="tab:red", label="wanted")
+        ax.axhline(force_reference[0], ls="--", color="tab:red", label="reference")
         ax.set(xlabel="t [s]", ylabel="normal force on the robot [N]")
         ax.legend(frameon=False)
         figure.savefig(picture, dpi=100)
