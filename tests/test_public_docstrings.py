@@ -30,6 +30,7 @@ PACKAGE = Path(quaddyn.__file__).parent
 COMPLETE = (
     "quaddyn.campaigns",
     "quaddyn.demo",
+    "quaddyn.dynamics",
     "quaddyn.runtime",
     "quaddyn.hierarchy",
     "quaddyn.wbc",
@@ -48,6 +49,7 @@ COMPLETE = (
     "quaddyn.planning",
     "quaddyn.reference",
     "quaddyn.simulation",
+    "quaddyn.urdf",
     "quaddyn.verification",
     "quaddyn.viewer",
 )

@@ -35,10 +35,19 @@ def compile(
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
 ) -> Kernels | PinocchioKernels:
-    """Compiles operations of a robot; for the arguments see `quaddyn.kernels.compile`.
+    """Compiles operations of a robot, as `quaddyn.kernels.compile`; falls back on Pinocchio.
 
     Where machine code cannot be made or run (no llvmlite, an unknown processor, no executable memory) a
     `RuntimeWarning` is issued once, and the same calls are computed by Pinocchio, state by state.
+
+    Args:
+        robot: a loaded robot.
+        operations: names of the operations to compile, such as "rnea".
+        dtype: number type of arguments and results: float64 or float32.
+        parameters: "folded" to compile the robot's parameters into the code, "runtime" to pass them in each call.
+        friction: whether the operations include joint friction.
+        frames: names of the frames of "frame_jacobian" and "frame_drift".
+        forces: names of the frames at which external forces act.
 
     Raises:
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
@@ -69,10 +78,10 @@ class PinocchioKernels:
 
     Attributes:
         robot: the robot.
-        names: the operations.
+        names: names of the operations.
         frames: names of the frames for which operations about a frame are available.
-        forces: frames at which external forces act.
-        operations: empty, since no code was made.
+        forces: names of the frames at which external forces act.
+        operations: operation counts of the generated code; empty, as there is none.
         dtype: type of results.
     """
 
@@ -109,7 +118,7 @@ class PinocchioKernels:
 
 
 class PinocchioOperation(Operation):
-    """One operation: arguments are checked as a kernel's are, and then given to `Dynamics`, state by state."""
+    """One operation: checks arguments as a kernel does, then calls `Dynamics` for one state at a time."""
 
     def __init__(
         self,

@@ -163,6 +163,12 @@ class State:
 
     Velocities of the root are those of Pinocchio: a free root's first six entries are linear and angular velocity
     in the base frame.  ``M a + h = S^T tau + sum_i J_i^T f_i``.
+
+    Args:
+        live: memory of the `Dynamics` that made this State.
+        tick: number of updates of that memory, this one included.
+        q: (nq,) configuration.
+        v: (nv,) velocity [rad/s, m/s].
     """
 
     __slots__ = ("_live", "_q", "_tick", "_v")

@@ -354,10 +354,16 @@ class Transmission:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``.
+    """Kinematic tree of a robot.
 
-    `findings` are the problems found while reading.  `loops` are the closures of kinematic loops.
-    `transmissions` relate motors to joints.
+    Args:
+        name: name of the robot.
+        file: path of the file, or "<text>".
+        links: links of the robot; the first one is the root.
+        joints: joints of the robot; ``joints[i].child`` is ``links[i + 1].name``.
+        findings: warnings and notes from reading.
+        loops: closures of kinematic loops.
+        transmissions: transmissions between motors and joints.
     """
 
     name: str
