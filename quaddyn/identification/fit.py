@@ -193,14 +193,14 @@ def _solve_least_squares(R: Array, start: Array, tolerance: float) -> tuple[Arra
     hidden = lengths <= tolerance * lengths.max(initial=0.0)
     scale = np.where(hidden, 1.0, lengths)
     U, sigma, Vt = np.linalg.svd(A / scale, full_matrices=False)
-    kept = sigma > tolerance * sigma.max(initial=0.0)
-    shown = int(kept.sum())
-    V = Vt[kept].T / scale[:, None]
-    beta = start + V @ ((U[:, kept].T @ (z - A @ start)) / sigma[kept])
-    half = V / sigma[kept]
+    significant = sigma > tolerance * sigma.max(initial=0.0)
+    shown = int(significant.sum())
+    V = Vt[significant].T / scale[:, None]
+    beta = start + V @ ((U[:, significant].T @ (z - A @ start)) / sigma[significant])
+    half = V / sigma[significant]
     covariance = half @ half.T
     if shown < A.shape[1]:
-        loose = np.linalg.norm(Vt[kept], axis=0) < 1.0 - 1e-9  # touched by a direction that was not shown
+        loose = np.linalg.norm(Vt[significant], axis=0) < 1.0 - 1e-9  # touched by a direction that was not shown
         covariance[loose, loose] = np.inf
     values = np.linalg.svd(A, compute_uv=False)
     condition = float(values[0] / values[-1]) if shown == A.shape[1] and values[-1] > 0.0 else np.inf

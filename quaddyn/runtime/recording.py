@@ -141,7 +141,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
 
     def record(self, tick: LoopTick) -> None:
         """Copies a tick into the ring."""
-        m, request, wanted, command, none = (
+        m, request, controller_command, command, none = (
             tick.measurement,
             tick.request,
             tick.controller_command,
@@ -160,11 +160,11 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
                 none["temperature"] if m.temperature is None else m.temperature,
                 request.velocity,
                 *(self._unknown if tick.estimated_state is None else tick.estimated_state),
-                wanted.tau,
-                wanted.position,
-                wanted.velocity,
-                wanted.stiffness,
-                wanted.damping,
+                controller_command.tau,
+                controller_command.position,
+                controller_command.velocity,
+                controller_command.stiffness,
+                controller_command.damping,
                 command.tau,
                 command.position,
                 command.velocity,

@@ -239,7 +239,7 @@ class RunLog:
         controller.warmup()
         ticks = n_different = 0
         largest, first = 0.0, None
-        wanted = [(name, r[f"wanted_{name}"]) for name in COMMAND_FIELDS]
+        columns = [(name, r[f"wanted_{name}"]) for name in COMMAND_FIELDS]
         stages, resets = r["stage"].tolist(), r["reset"].tolist()
         for i in range(int(begins[0]), len(stages)):
             stage = STAGES[stages[i]]
@@ -257,7 +257,7 @@ class RunLog:
             except Exception:  # the loop responds with damping
                 command = MotorCommand.from_damping(r["wanted_damping"][i])
             ticks += 1
-            if any([getattr(command, name).tobytes() != column[i].tobytes() for name, column in wanted]):
+            if any([getattr(command, name).tobytes() != column[i].tobytes() for name, column in columns]):
                 n_different += 1
                 first = i if first is None else first
                 largest = max(largest, float(np.abs(command.tau - r["wanted_tau"][i]).max()))
@@ -357,14 +357,14 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
     numbers = np.array(records["number"])
     whole = np.flatnonzero((numbers > 0) & (numbers == records["last"]))
     whole = whole[np.argsort(numbers[whole])]
-    kept = records[whole]
-    same = (kept["number"] == numbers[whole]) & (kept["last"] == numbers[whole])  # a loop may write meanwhile
-    kept = kept if same.all() else kept[same]
-    for name, wrong in _find_damage(kept):
+    complete = records[whole]
+    same = (complete["number"] == numbers[whole]) & (complete["last"] == numbers[whole])  # a loop may write meanwhile
+    complete = complete if same.all() else complete[same]
+    for name, wrong in _find_damage(complete):
         if wrong.any():
             tick = int(np.flatnonzero(wrong)[0])
-            raise ArgumentError(f"{path}: tick {tick} is damaged, its {name} is {kept[name][tick]!r}")
-    return RunLog(about, kept, str(path))
+            raise ArgumentError(f"{path}: tick {tick} is damaged, its {name} is {complete[name][tick]!r}")
+    return RunLog(about, complete, str(path))
 
 
 def _validate_metadata(about: Any) -> None:
