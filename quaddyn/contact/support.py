@@ -36,7 +36,7 @@ def support_polygon(points: Array) -> Array:
     def half_hull(line: Array) -> list[Array]:
         out: list[Array] = []
         for p in line:
-            while len(out) >= 2 and _turn(out[-2], out[-1], p) <= 0.0:
+            while len(out) >= 2 and _signed_area(out[-2], out[-1], p) <= 0.0:
                 out.pop()
             out.append(p)
         return out[:-1]
@@ -98,7 +98,7 @@ def _remove_rounded_corners(hull: Array, tolerance: float) -> Array:
     return hull
 
 
-def _turn(a: Array, b: Array, c: Array) -> float:
+def _signed_area(a: Array, b: Array, c: Array) -> float:
     """Returns twice the signed area of the triangle a, b, c: positive for a left turn, zero (to rounding) on a line."""
     ux, uy = b - a
     vx, vy = c - a

@@ -164,9 +164,8 @@ def survey_leg(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> Leg
 
 def home_knee(leg: LegKinematics) -> str:
     """Returns the side to which the knee bends at home: the default branch of `LegKinematics.inverse`."""
-    bent_position = leg.forward(leg.q_home) + 0.1 * (
-        leg.hip - leg.forward(leg.q_home)
-    )  # at home the knee may be straight, which is on both branches
+    # The foot is moved toward the hip, since a knee that is straight at home is on both branches.
+    bent_position = leg.forward(leg.q_home) + 0.1 * (leg.hip - leg.forward(leg.q_home))
     default = leg.inverse(bent_position).q
     q_by_knee = {knee: leg.inverse(bent_position, knee=knee).q for knee, _ in leg.branches}
     return min(q_by_knee, key=lambda knee: float(np.abs(q_by_knee[knee] - default).max()))

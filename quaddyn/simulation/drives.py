@@ -99,13 +99,13 @@ def make_drives(actuators: Actuators, dt: float) -> Drives:
     whole_steps = np.floor(steps + 1e-9)
     buffer_rows = int(whole_steps.max(initial=0.0)) + 2 if steps.any() else 0
     with_backlash = np.flatnonzero(actuators.backlash)
-    joint_values = []
-    for total, motor_value in (
+    joint_values = []  # losses and inertia at the joints, without those of motors behind backlash
+    for joint_total, motor_value in (
         (actuators.damping, actuators.viscous),
         (actuators.friction, actuators.coulomb),
         (actuators.armature, actuators.motor_side_inertia),
     ):
-        joint_value = total.copy()
+        joint_value = joint_total.copy()
         joint_value[index[with_backlash]] = np.maximum(
             joint_value[index[with_backlash]] - motor_value[with_backlash], 0.0
         )

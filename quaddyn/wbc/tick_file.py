@@ -308,7 +308,17 @@ def _make_command(
     remarks: Sequence[object],
     nonviable: Sequence[object],
 ) -> Command:
-    """Returns the command of a result."""
+    """Returns the command of a saved result.
+
+    Args:
+        start: inputs of the tick.
+        names: names of all contacts.
+        result: fields of the result, in the order of `RESULT_FIELDS` ("answer." in the file).
+        outcome: index of the outcome in `OUTCOMES`.
+        problem: the levels.
+        remarks: further sentences for explanations, such as about joint friction.
+        nonviable: names of joints and pairs outside their viable set.
+    """
     torque, acceleration, force, ranks, violation, kkt, friction = result[:7]
     model, contacts = start.model, start.contacts
     forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.activation[i] > 0.0}
