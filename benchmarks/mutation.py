@@ -3,8 +3,8 @@
     python benchmarks/mutation.py urdf robot --sample 30 --seed 0
     python benchmarks/mutation.py --list
 
-Of each room, a folder of the package, so many mutants are drawn, each with a seed that is printed: a line of the room
-first, so that long modules count for more, then a mutant of its module.  Each is judged by the room's own quick tests:
+Of each room (a subpackage) a number of mutants is drawn: a line of the subpackage first, so that long modules have more
+mutants, then a mutant of its module.  Each is tested by the subpackage's own quick tests:
 those that reach the changed line first, cheapest first, up to the first that fails (`mutation_judge.py`).  Prints each
 mutant with its place, what was changed and what noticed it, and the share that is killed.  Those that change nothing a
 user could see are left out: annotations, docstrings, and what `EQUIVALENT` lists with its reason.  Compiled functions
@@ -265,7 +265,7 @@ class Mutant(NamedTuple):
 
     @property
     def equivalent(self) -> str:
-        """Why nobody can tell; "" where that is not known."""
+        """Returns why the mutant is equivalent to the original; "" if that is not known."""
         for (file, old, new), reason in EQUIVALENT.items():
             was, now, old, new = ("".join(text.split()) for text in (self.old, self.new, old, new))
             if self.file.startswith(file) and old in was and new in now and was != now:

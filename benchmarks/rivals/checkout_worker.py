@@ -1,4 +1,4 @@
-"""Our own controller out of the checkout named on the command line: what two versions take is compared with this.
+"""Runs quaddyn's controller of the checkout named on the command line, to compare the times of two versions.
 
     python checkout_worker.py CHECKOUT RECORDINGS LABEL
 
@@ -25,12 +25,12 @@ def main() -> None:
     checkout, folder, label = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     found = Path(qd.__file__).resolve()
     if not found.is_relative_to(checkout):
-        sys.exit(f"quaddyn was to come out of {checkout}, but comes out of {found.parent}")
+        sys.exit(f"quaddyn is imported from {found.parent} instead of {checkout}")
     robots: dict[str, qd.Robot] = {}
     ours = []
     for path in sorted(folder.glob("[0-9]*.npz"), key=lambda path: int(path.name.split(".")[0])):
         if not path.stem.isdigit():
-            continue  # somebody's answer
+            continue  # the answer of a worker
         with np.load(path) as file:
             recording = {name: file[name] for name in file.files}
         source = str(recording["robot"])

@@ -1,4 +1,4 @@
-"""DAQP's hierarchical solver beside ours, cold, on the same hierarchies in one process.
+"""Compares DAQP's hierarchical solver with quaddyn's on the same hierarchies in one process, without warm start.
 
 DAQP divides each row by its length, which changes what a level that cannot be met comes to; so both get rows of unit
 length.  Equalities are rows whose bounds agree, a level's rows run from one break point to the next, and the quadratic
@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import hierarchy_problems as hp
 
-#: What its bounds mean by none.
-NONE = 1e30
+#: Absent bound of DAQP.
+NO_BOUND = 1e30
 
 
 def unit_rows(levels: list[Level]) -> list[Level]:
@@ -43,7 +43,7 @@ def unit_rows(levels: list[Level]) -> list[Level]:
 
 @dataclass
 class Tally:
-    """What was found of one kind of problem.
+    """Results for one kind of problem.
 
     Attributes:
         ours: least time of each problem [s].
@@ -107,8 +107,8 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
         solver = solvers.get(shapes) or solvers.setdefault(shapes, HierarchySolver(levels[0].n, shapes))
         solver.load(levels)
         A = np.ascontiguousarray(np.vstack([part for level in levels for part in (level.A, level.C)]))
-        upper = np.minimum(np.concatenate([part for level in levels for part in (level.b, level.upper)]), NONE)
-        lower = np.maximum(np.concatenate([part for level in levels for part in (level.b, level.lower)]), -NONE)
+        upper = np.minimum(np.concatenate([part for level in levels for part in (level.b, level.upper)]), NO_BOUND)
+        lower = np.maximum(np.concatenate([part for level in levels for part in (level.b, level.lower)]), -NO_BOUND)
         ends = np.cumsum([0, *(m + p for m, p in shapes)]).astype(np.intc)
         H, f, sense = np.eye(levels[0].n), np.zeros(levels[0].n), np.zeros(len(upper), dtype=np.intc)
         least = np.full(3, np.inf)
@@ -116,15 +116,15 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
             share_cpu(number + turn, ())
             solver.clear_warm_start()
             spent = [0.0, 0.0, 0.0]
-            # Who comes first on a processor finds its caches empty: each does so on every processor in turn.
+            # The first solver on a processor finds its caches empty: the order alternates on every processor.
             first = turn // len(CPUS) % 2
-            for who in (first, 1 - first):
+            for solver_index in (first, 1 - first):
                 start = clock()
-                if who == 0:
+                if solver_index == 0:
                     solver.run()
                 else:
                     x, _, flag, info = daqp.solve(H, f, A, upper, lower, sense, ends)
-                spent[who] = clock() - start
+                spent[solver_index] = clock() - start
             spent[2] = info["setup_time"] + info["solve_time"]
             if turn:  # the first one is for the caches
                 least = np.minimum(least, spent)

@@ -1,4 +1,4 @@
-"""Environments of whole-body controllers that cannot live beside today's Pinocchio, built from PyPI.
+"""Builds environments, from PyPI, of whole-body controllers that need other versions of Pinocchio.
 
 TSID 1.10.0 crashes in its RobotWrapper on pin 4.1; it runs on pin 4.0.0.  Its shared library is published for one
 Python version only, but does not depend on it: it is unpacked beside the bindings.  PlaCo 0.10.2 wants pin 3.8.  Hence

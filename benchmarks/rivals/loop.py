@@ -1,4 +1,4 @@
-"""The worker's side of the protocol of `rivals`: needs NumPy alone."""
+"""Worker process of the protocol of `rivals`; it needs only NumPy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 
 def urdf_file(recording: Any) -> str:
-    """A file with the recording's robot, for readers that want one."""
+    """Writes the robot of a recording to a URDF file and returns its path."""
     path = Path(tempfile.mkdtemp()) / "robot.urdf"
     path.write_text(str(recording["urdf"]), encoding="utf-8")
     return str(path)
 
 
 def serve(make: Any) -> None:
-    """Answer the parent until it says an empty line.
+    """Serves requests of the parent process until it sends an empty line.
 
     Args:
         make: called with the recording (a dict of arrays); what it returns has ``stand(mask)``,

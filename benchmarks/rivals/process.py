@@ -1,4 +1,4 @@
-"""The parent's side: write a recording, run rivals on it chunk by chunk, read their answers."""
+"""Parent process of the workers: writes recordings, runs workers on chunks of ticks, and reads their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plain_urdf(robot: qd.Robot) -> str:
     """The robot's URDF without geometry, and with one empty link `contact_<foot>` at each foot's center.
 
     Args:
-        robot: one with a free root and feet; its source was read and trusted by the package already.
+        robot: one with a free root and feet; its source was validated by the package.
     """
     document = ElementTree.fromstring(robot.source)
     for link in document.iter("link"):
@@ -44,7 +44,7 @@ def plain_urdf(robot: qd.Robot) -> str:
 
 
 def share_cpu(turn: int, workers: Iterable[Worker]) -> None:
-    """Put this process and the workers on one processor, another one each turn.
+    """Pins this process and the workers to one processor, a different one each turn.
 
     What is compared runs in turn, so one is enough; two may differ by half, for as long as something else keeps one
     busy.  The least time over several turns is then the least over all processors, for everyone.
@@ -57,10 +57,10 @@ def share_cpu(turn: int, workers: Iterable[Worker]) -> None:
 
 
 class Worker:
-    """A process that runs ticks when it is told to.
+    """A process that runs ticks on request.
 
     Args:
-        command: that starts it; it says "ready" when it is.
+        command: command of the process, which prints "ready" after its start.
         env: its environment.
 
     Raises:
@@ -128,7 +128,7 @@ class Rival(Worker):
 
 
 class Checkout(Worker):
-    """Our own controller out of some checkout of this package, on several recordings.
+    """Worker with the controller of another checkout of this package, on several recordings.
 
     Args:
         folder: top of the checkout, whose `quaddyn` is imported.
