@@ -33,6 +33,8 @@ COMPLETE = (
     "quaddyn.dynamics",
     "quaddyn.runtime",
     "quaddyn.hierarchy",
+    "quaddyn.identification",
+    "quaddyn.robot",
     "quaddyn.wbc",
     "quaddyn.wbc.constraints",
     "quaddyn.wbc.tasks",

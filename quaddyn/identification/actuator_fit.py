@@ -49,15 +49,15 @@ class ActuatorFit(FrozenArrays):
 
     Attributes:
         names: names of the joints.
-        delay: time from a commanded torque to the same torque at the motor [s]; NaN, too, where the noise leaves it
-            uncertain by more than a quarter of the range that was searched.
-        viscous: viscous friction [N m s/rad or N s/m].
-        coulomb: Coulomb friction [N m or N].
-        effort: largest torque [N m or N].
-        corner_speed: speed up to which that torque is available [rad/s or m/s].
-        no_load_speed: speed at which no driving torque is available [rad/s or m/s].
-        backlash: play between motor and joint, from stop to stop [rad or m].
-        noise: standard deviation of the residual of unsaturated torques [N m or N].
+        delay: (nu,) time from a commanded torque to the same torque at the motor [s]; also NaN where the noise leaves
+            it uncertain by more than a quarter of the range that was searched.
+        viscous: (nu,) viscous friction [N m s/rad or N s/m].
+        coulomb: (nu,) Coulomb friction [N m or N].
+        effort: (nu,) largest torque [N m or N].
+        corner_speed: (nu,) speed up to which that torque is available [rad/s or m/s].
+        no_load_speed: (nu,) speed at which no driving torque is available [rad/s or m/s].
+        backlash: (nu,) play between motor and joint, from stop to stop [rad or m].
+        noise: (nu,) standard deviation of the residual of unsaturated torques [N m or N].
     """
 
     names: tuple[str, ...]
@@ -159,8 +159,8 @@ def fit_actuators(
             `Dynamics.rnea` of a robot whose record has the rotors' inertia as armature; None if not known.
         backlash_offset: (N, nu) position of the motor times the gear ratio minus that of the joint [rad or m], where
             both are measured; determines the backlash.  None if not measured.
-        valid: (N,) bool, which samples enter the fit; the others, such as lost readings, only keep the time.  By
-            default all.
+        valid: (N,) mask of the samples that enter the fit; the others, such as lost readings, only count as elapsed
+            time.  None: all samples.
         max_delay: largest delay that is searched [s].
 
     Raises:

@@ -36,13 +36,14 @@ class RankCertificate(FrozenArrays):
     Attributes:
         rank: number of singular values above `tolerance`.
         columns: number of parameters.
-        singular_values: (columns,) of the stacked regressor with columns scaled to unit length, divided by the largest.
-        gap: smallest kept singular value divided by the largest dropped one; inf if none was dropped.
-        ambiguous: (k,) singular values within 1e-12 to 1e-3, and lengths of columns treated as zero that are above
-            1e-12 of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact
-            geometry.
+        singular_values: (columns,) singular values of the stacked regressor with columns scaled to unit length, divided
+            by the largest; dimensionless.
+        gap: ratio of the smallest singular value above `tolerance` to the largest below it; inf if none is below.
+        ambiguous: (k,) relative singular values within 1e-12 to 1e-3, and lengths of columns treated as zero that are
+            above 1e-12 of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on
+            exact geometry.
         residual: largest entry of the dependent columns minus their expression in the independent ones, divided by the
-            unit length of the columns: the check of ``tau = Hb K delta``.
+            unit length of the columns (dimensionless): the check of ``tau = Hb K delta``.
         samples: number of random states that were stacked.
         seed: seed of the states.
         tolerance: threshold of the singular values, relative to the largest.
@@ -91,7 +92,7 @@ class BaseParameters(FrozenArrays):
         independent: (r,) indices of the independent columns, ascending.
         dependent: (n - r,) indices of the others, ascending.
         Kd: (r, n - r) coefficients of the dependent parameters in each base parameter.
-        K: (r, n) map from parameters to base parameters.
+        K: (r, n) map from parameters to base parameters, each in its unit, see `names`.
         certificate: evidence for the rank r.
     """
 

@@ -20,11 +20,11 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     ``1 + (f / cutoff)^(2 order)``: a Butterworth filter of that order, run forwards and backwards.
 
     Args:
-        x: (N, n) signals, equally spaced in time, N of at least 5.
+        x: (N, n) signals in any unit, equally spaced in time, N of at least 5.
         dt: time between samples [s].
         cutoff: frequency at which half of the amplitude is left [Hz]; above that of the motion, below half of the
             sampling rate.
-        order: order of the filter, 1 to 50.
+        order: order of the filter, 1 to 50, dimensionless.
 
     Returns:
         (N, n) filtered signals.
@@ -53,12 +53,12 @@ def accelerations(v: Array, *, dt: float) -> Array:
     It also holds for a free root: Pinocchio's acceleration is the derivative of v by components.
 
     Args:
-        v: (N, nv) velocities, equally spaced in time; measured ones should be filtered by `low_pass` first.  N of at
-            least 5.
+        v: (N, nv) velocities [rad/s, m/s], equally spaced in time; measured ones should be filtered by `low_pass`
+            first.  N of at least 5.
         dt: time between samples [s].
 
     Returns:
-        (N, nv) accelerations.
+        (N, nv) accelerations [rad/s^2, m/s^2].
 
     Raises:
         ArgumentError: an argument of another shape, not finite, or out of range.

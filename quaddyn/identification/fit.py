@@ -48,10 +48,14 @@ def identify(
         robot: the robot, or its `base_parameters`.
         samples: the data, at once or in chunks.
         method: "least_squares", "weighted" or "consistent", see `fit_accumulated`.
-        torque_noise: (nu,) or one for all, standard deviation of the torques [N m, N], see `Accumulator`.
-        force_noise: standard deviation of contact forces [N, N m], see `Accumulator`.
-        root_noise: standard deviation of unmodelled forces on unactuated coordinates [N, N m], see `Accumulator`.
-        prior: (n,) parameters for what the data do not determine, see `fit_accumulated`.
+        torque_noise: (nu,) or one for all, standard deviation of the torques [N m, N].  None: unknown, and
+            estimated from the residuals where it is needed.
+        force_noise: standard deviation of contact forces [N, N m]; needs `torque_noise`.  None: forces count as
+            exact.
+        root_noise: standard deviation of unmodeled forces on unactuated coordinates [N, N m]; needs
+            `torque_noise`, whose mean is the value for None.
+        prior: (n,) parameters for what the data do not determine, each in its unit.  None: those of the robot's file,
+            see `fit_accumulated`.
         prior_weight: weight of the prior, dimensionless, see `fit_accumulated`.
         progress: called with the number of samples read so far; None for no reports.
 
@@ -83,8 +87,8 @@ def fit_accumulated(
     Args:
         accumulator: the data.
         method: one of the above.
-        prior: (n,) parameters for what the data do not determine; by default ``Dynamics(robot).parameters()``.  With
-            "consistent", moving bodies must have mass.
+        prior: (n,) parameters for what the data do not determine, each in its unit.  None:
+            ``Dynamics(robot).parameters()``.  With "consistent", moving bodies must have mass.
         prior_weight: weight of the divergence from the prior with "consistent", relative to half the sum of squared
             errors divided by their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6
             deviations off.  Where the noise is so small that the prior would be lost beside the data in double

@@ -28,7 +28,8 @@ class Grouping(FrozenArrays):
 
     Attributes:
         columns: number n of parameters.
-        null_space: (n, d) orthonormal parameter changes that leave the torques of every motion unchanged.
+        null_space: (n, d) orthonormal parameter changes that leave the torques of every motion unchanged; each row
+            in the unit of its parameter.
         by_body: number of these changes that are due to the joint of each body, by body name.
     """
 

@@ -59,10 +59,11 @@ class Identification(FrozenArrays):
     Attributes:
         base: the identifiable base parameters.
         method: "least_squares", "weighted" or "consistent".
-        beta: (r,) base parameters.
-        covariance: (r, r) covariance of beta; inf on the diagonal for what the data do not determine.
-        delta: (n,) all parameters with ``base.project(delta) = beta``: with the method "consistent" those of a physical
-            robot, with the others the nearest to the prior.
+        beta: (r,) base parameters, each in its unit.
+        covariance: (r, r) covariance of beta, in products of its units; inf on the diagonal for what the data do not
+            determine.
+        delta: (n,) all parameters, each in its unit, with ``base.project(delta) = beta``: with the method "consistent"
+            those of a physical robot, with the others the nearest to the prior.
         noise: (nv,) root mean square of the residual of each generalized force [N m, N].
         samples: number of fitted samples.
         n_identifiable: how many of the r base parameters the data determine; the others are those of the prior.

@@ -81,7 +81,8 @@ def load(
             opened only in them, in the folder of the file and in the package around it (a folder with a
             ``package.xml``, or one with a folder ``meshes`` or ``assets`` next to the folder of the file).
             ``$(find ...)`` of a xacro file and ``<include>`` of an MJCF are resolved in them as well.
-        arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name.
+        arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name, in any unit.  None: the file's
+            defaults.
         actuated: names of the actuated 1-dof joints in torque order.  None: all, in model order, except those whose
             effort limit is 0.
         legs: kind of robot ("quadruped", "hexapod", "biped", "leg", or "none" for a robot without legs), or joint names
@@ -92,7 +93,8 @@ def load(
             which the knees are in `q_home`.  None: backward where the joint limits permit it, otherwise forward.
         q_home: (nq,) home configuration [m, rad].  None: the computed stance.
         limits: by joint name, `Limits` or a mapping with any of lower, upper [rad or m], velocity [rad/s or m/s] and
-            effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.
+            effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.  None:
+            the values of the file.
         damping: viscous friction [N m s/rad], one value for all joints or by joint name.  None: the values of the file.
         friction: Coulomb friction [N m], one value or by joint name.  None: the values of the file.
         armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.  None: the values of the file.

@@ -21,7 +21,7 @@ class ValidationReport:
         findings: every warning and note, in file order.
         provenance: for each resolved quantity, such as ``"FL_calf_joint.effort"`` or ``"FL.radius"``, where its value
             comes from, as text (file and line, argument, default, geometry).
-        check_results: measured values of the checks, such as the smallest eigenvalue of M(q).
+        check_results: measured values of the checks by name, each in its unit, such as the smallest eigenvalue of M(q).
     """
 
     findings: tuple[Finding, ...]

@@ -62,7 +62,8 @@ class Leg:
         side: "left", "right" or "center".
         foot: contact sphere of the leg.
         knee: name of the knee joint; None for a leg with one joint.
-        knee_sign: sign (+1 or -1) of the change of the knee coordinate that bends the leg further from `q_home`.
+        knee_sign: sign (+1 or -1, dimensionless) of the change of the knee coordinate that bends the leg further from
+            `q_home`.
         knee_direction: side of the line from hip to foot on which the knee is in `q_home`: "forward", "backward" or
             "straight"; for a leg that bends sideways, "forward" means outward.
     """
