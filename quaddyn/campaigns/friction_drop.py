@@ -79,8 +79,8 @@ class FrictionDropCampaign(TrialCampaign):
 
     A run succeeds if the robot is upright at the end and no component of its velocity differs from the command by more
     than `max_velocity_error` times the commanded speed (for the yaw rate: in rad/s per unit).  On ice the
-    robot only has to stay upright.  The record entry "peak_motor_power" is the largest power of the motors, see
-    `run_trial`.
+    robot only has to stay upright.  The record entry "peak_motor_power" is the largest power of one motor after the
+    drop, see `run_trial`.
     """
 
     name: ClassVar[str] = "friction-drop"
