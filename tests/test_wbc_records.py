@@ -256,7 +256,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
     again = replay(written(code="of last year"))
     assert again.identical and not again.record.is_same_version
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
-    assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
+    assert shown.exit_code == 0 and "another version of the package" in " ".join(shown.stdout.split())
     with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format: expected 9 or 10, got 4"):
         replay(written(format=4))
 
