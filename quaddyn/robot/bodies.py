@@ -76,36 +76,36 @@ def joints_in_loops(tree: Tree, loops: Iterable[KinematicLoop]) -> frozenset[str
 
 def joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
     """Returns, by name of independent moving joint, the indices in q and in v of its first coordinate."""
-    places = {}
+    first_indices = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
         assert body.joint is not None
         if body.joint.independent:
-            places[body.joint.name] = (q, v)
+            first_indices[body.joint.name] = (q, v)
             q, v = q + body.joint.nq, v + body.joint.nv
-    return places
+    return first_indices
 
 
 def all_joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
     """Returns, by name of moving joint, the indices in q_all and v_all of its first coordinate."""
-    places = {}
+    first_indices = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
         assert body.joint is not None
-        places[body.joint.name] = (q, v)
+        first_indices[body.joint.name] = (q, v)
         q, v = q + body.joint.nq, v + body.joint.nv
-    return places
+    return first_indices
 
 
 def combine_inertials(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
     """Returns mass, center of mass and inertia about it of rigidly joined `parts`, in the frame of their poses."""
-    placed = [(i.mass, p.apply(i.com), p.rotation @ i.inertia @ p.rotation.T) for i, p in parts if i is not None]
-    mass = float(sum(m for m, _, _ in placed))
+    transformed = [(i.mass, p.apply(i.com), p.rotation @ i.inertia @ p.rotation.T) for i, p in parts if i is not None]
+    mass = float(sum(m for m, _, _ in transformed))
     com = np.zeros(3)
     if mass:
-        com = sum((m * c for m, c, _ in placed), np.zeros(3)) / mass
+        com = sum((m * c for m, c, _ in transformed), np.zeros(3)) / mass
     # About the common com directly: going through the origin would cancel digits, and point masses would not be points.
-    inertia = sum((about + m * point_mass_inertia(c - com) for m, c, about in placed), np.zeros((3, 3)))
+    inertia = sum((about + m * point_mass_inertia(c - com) for m, c, about in transformed), np.zeros((3, 3)))
     return Inertial(mass, frozen(com), frozen(0.5 * (inertia + inertia.T)))
 
 

@@ -142,12 +142,14 @@ def set_base(q: Array, root: str, position: ArrayLike | None, orientation: objec
         return
     flat = root == "planar"
     if position is not None:
-        place = check_vector("position", position, (2,) if flat and np.shape(position) == (2,) else (3,), "of the base")
-        if flat and len(place) == 3:
-            if place[1] != 0.0:
-                raise ArgumentError(f"position: a planar base moves along x and z, got y = {place[1]}")
-            place = place[[0, 2]]
-        q[: len(place)] = place
+        base_position = check_vector(
+            "position", position, (2,) if flat and np.shape(position) == (2,) else (3,), "of the base"
+        )
+        if flat and len(base_position) == 3:
+            if base_position[1] != 0.0:
+                raise ArgumentError(f"position: a planar base moves along x and z, got y = {base_position[1]}")
+            base_position = base_position[[0, 2]]
+        q[: len(base_position)] = base_position
     if orientation is None:
         return
     if not flat:
@@ -196,10 +198,10 @@ def base_pose(q: Array, root: str) -> tuple[Array | None, Array | None]:
 
 
 def decompose_configuration(
-    q: Array, root: str, places: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]
+    q: Array, root: str, first_indices: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]
 ) -> Configuration:
-    """Returns a configuration in parts."""
-    values = {name: joint_value(q, places[name][0], joint) for name, joint in joints.items()}
+    """Returns the base pose and the value of each joint in a configuration (nq,)."""
+    values = {name: joint_value(q, first_indices[name][0], joint) for name, joint in joints.items()}
     return Configuration(*base_pose(q, root), values)
 
 

@@ -26,7 +26,7 @@ from ..urdf.tree import (
 from .bodies import CompositeBody
 from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
 
-#: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
+#: A fixed link counts as the foot when it lies at least this fraction of the body's extent away from the joint.
 MIN_FOOT_LINK_FRACTION = 0.5
 #: Square of a wheel's distance of the centre of mass from its axis, as a fraction of its inertia per mass.
 WHEEL_BALANCE = 1e-4

@@ -103,8 +103,8 @@ def _set_attributes(joint: Any, tag: str, values: Mapping[str, float]) -> None:
 def _inertial_element(inertial: Inertial) -> ElementTree.Element:
     """Returns the <inertial> element of an inertia."""
     out = ElementTree.Element("inertial")
-    place = " ".join(repr(x) for x in np.asarray(inertial.com).tolist())
-    ElementTree.SubElement(out, "origin", {"xyz": place, "rpy": "0 0 0"})
+    com_text = " ".join(repr(x) for x in np.asarray(inertial.com).tolist())
+    ElementTree.SubElement(out, "origin", {"xyz": com_text, "rpy": "0 0 0"})
     ElementTree.SubElement(out, "mass", {"value": repr(float(inertial.mass))})
     I = inertial.inertia  # noqa: E741  # as every textbook calls it
     axes = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}

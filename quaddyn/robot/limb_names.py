@@ -42,7 +42,7 @@ def collect_names(bodies: Sequence[CompositeBody], indices: Iterable[int]) -> li
 
 
 def classify_names(names: Iterable[str]) -> int:
-    """Returns 1 if the names are those of a leg, -1 if they are those of another limb, 0 if they do not tell."""
+    """Returns 1 if the names are those of a leg, -1 if they are those of another limb, 0 if they show neither."""
     other = False
     for name in names:
         words = [word.lower() for word in _TOKEN.findall(name)]

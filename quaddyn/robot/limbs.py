@@ -22,7 +22,7 @@ MAX_SPINE = 3
 PARALLEL_COSINE, NEARLY_PARALLEL_COSINE = 0.999, 0.85
 #: The bending hip and the knee move the foot by levers of at least this fraction of the longest ones of the limb.
 MIN_LEVER_FRACTION = 0.3
-#: A body that reaches less than this share of its length beyond where it closes a loop has no foot.
+#: A body that reaches less than this fraction of its length beyond where it closes a loop has no foot.
 MIN_FREE_END_FRACTION = 0.3
 SIDES = {"L": "left", "R": "right"}
 #: Where legs of these names are: ahead (1) or behind (-1), and to the left (1) or to the right (-1).

@@ -221,10 +221,10 @@ def load(
 
 def _stack_position_limits(bodies: Sequence[CompositeBody], root: str) -> tuple[Array, Array]:
     """Returns the lower and upper position limits (nq,), finite only for 1-dof joints with a range."""
-    places = joint_indices(bodies, root)
+    first_indices = joint_indices(bodies, root)
     nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.independent)
     lower, upper = np.full(nq, -np.inf), np.full(nq, np.inf)
     for name, joint in independent_joints(bodies).items():
         if joint.nq == 1:
-            lower[places[name][0]], upper[places[name][0]] = joint.limits.lower, joint.limits.upper
+            lower[first_indices[name][0]], upper[first_indices[name][0]] = joint.limits.lower, joint.limits.upper
     return lower, upper

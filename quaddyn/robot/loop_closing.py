@@ -26,7 +26,7 @@ from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .robot import Robot
 from .source import insert_element
 
-#: What the file calls each kind of loop.
+#: Name of each kind of loop in the file.
 JOINT_TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "weld": "fixed"})
 
 

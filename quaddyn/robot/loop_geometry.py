@@ -117,9 +117,9 @@ def _joint_axis(closures: Closures, work: ClosureWorkspace, i: int, out: Vector)
 def _linearize_gear(closures: Closures, work: ClosureWorkspace, loop: int, row: int, scale: float) -> None:
     """Writes K and e of a mimic joint: ``x_B - (multiplier x_A + offset)``."""
     a, b, z = closures.sides[loop, 0], closures.sides[loop, 1], closures.frames[2 * loop]
-    share = scale if closures.slides[b] == 1 else 1.0
-    work.K[row, b], work.K[row, a] = share, -share * z[0]
-    work.e[row] = share * (work.at[b] - (z[0] * work.at[a] + z[1]))
+    row_scale = scale if closures.slides[b] == 1 else 1.0
+    work.K[row, b], work.K[row, a] = row_scale, -row_scale * z[0]
+    work.e[row] = row_scale * (work.at[b] - (z[0] * work.at[a] + z[1]))
 
 
 @compiled(inline=False)

@@ -16,7 +16,7 @@ from .loops import LoopCoupling
 N_SAMPLES, N_HALVINGS = 24, 12
 #: Rays to each side of the box of several joints' ranges, about: it can be narrower anywhere, not at its corners alone.
 RAYS_PER_SIDE = 24.0
-#: Share of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
+#: Fraction of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
 RANGE_MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
 UNBOUNDED_JOINT_RANGE = 2.0 * np.pi

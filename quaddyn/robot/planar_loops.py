@@ -18,7 +18,7 @@ from ..urdf.tree import Array
 from .loop_arrays import Closures, make_closure_workspace
 from .loop_solver import loop_residual
 
-#: How parallel axes are that count as parallel [rad]; how long a bar must be, as a share of the loop's size.
+#: Largest angle between axes that count as parallel [rad]; least length of a bar, as a fraction of the loop's size.
 PARALLEL_TOLERANCE, MIN_BAR_LENGTH = 1e-10, 1e-7
 #: How near to flat a loop that can turn all around may come (a cosine): a parallelogram is flat up to rounding.
 FLATNESS_TOLERANCE = 1e-9
@@ -108,8 +108,8 @@ def _flat_positions(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
     """Returns `PlanarLoop.ends`: the squared side with the pivot, ``A + B cos(t)``, is bounded by the other sides."""
     if loop.independent < 0:
         return -math.inf, math.inf
-    places = [k % len(loop.joints) for k in loop.side(0)]
-    a, b = (loop.bars[k] for k in places)
+    bar_indices = [k % len(loop.joints) for k in loop.side(0)]
+    a, b = (loop.bars[k] for k in bar_indices)
     others = [abs(loop.bars[loop.corners[k]]) for k in (1, 2)]
     A, B = abs(a) ** 2 + abs(b) ** 2, 2.0 * abs(a) * abs(b)
     if B == 0.0:
@@ -128,7 +128,7 @@ def _flat_positions(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
         low, high = near, (2.0 * math.pi - near if far is None else far)
         if home < 0.0:
             low, high = -high, -low
-    sense = loop.senses[places[1]]
+    sense = loop.senses[bar_indices[1]]
     ends = sorted(float(c.home[loop.independent]) + sense * (t - home) for t in (low, high))
     return ends[0], ends[1]
 

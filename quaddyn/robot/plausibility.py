@@ -142,8 +142,8 @@ def _median_ratio(tree: Tree) -> float | None:
     if not ratios:
         return None
     order = np.argsort(ratios)
-    share = np.cumsum(np.array(weights)[order])
-    return float(np.array(ratios)[order][np.searchsorted(share, 0.5 * share[-1])])
+    cumulative_mass = np.cumsum(np.array(weights)[order])
+    return float(np.array(ratios)[order][np.searchsorted(cumulative_mass, 0.5 * cumulative_mass[-1])])
 
 
 def _radius_of_gyration(link: Link) -> float:

@@ -140,7 +140,7 @@ class Robot:
     coupling: MimicCoupling | LoopCoupling | None = field(init=False, repr=False)
     algorithms: Algorithms = field(init=False, repr=False)
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
-    _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
+    _first_indices: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
     _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
 
     # -- sizes -----------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Robot:
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the independent moving joints of the file in model order, without the joints of the root."""
-        return tuple(self._places)
+        return tuple(self._first_indices)
 
     @property
     def feet(self) -> tuple[str, ...]:
@@ -238,11 +238,11 @@ class Robot:
 
     def _place(self, joint: str) -> tuple[int, int]:
         try:
-            return self._places[joint]
+            return self._first_indices[joint]
         except (KeyError, TypeError):
             why = None if self.coupling is None else self.coupling.followers.get(str(joint))
             kind = "joint" if why is None else f"independent joint (it {why})"
-            raise UnknownNameError(kind, joint, self._places) from None
+            raise UnknownNameError(kind, joint, self._first_indices) from None
 
     # -- configurations --------------------------------------------------------------------------------------
     @property
@@ -304,7 +304,7 @@ class Robot:
         Raises:
             ArgumentError: `q` has another shape, or an entry that is not finite.
         """
-        return decompose_configuration(self._q("q", q), self.root, self._places, independent_joints(self.bodies))
+        return decompose_configuration(self._q("q", q), self.root, self._first_indices, independent_joints(self.bodies))
 
     @property
     def neutral(self) -> Array:
@@ -362,15 +362,15 @@ class Robot:
             seed: seed of the random numbers, or a generator.
         """
         rng = np.random.default_rng(seed)
-        place: Array | None = None
-        turn: object = None
+        position: Array | None = None
+        orientation: object = None
         if self.root == "planar":
-            place, turn = self.q_home[:2] + rng.uniform(-1.0, 1.0, 2), float(rng.uniform(-np.pi, np.pi))
+            position, orientation = self.q_home[:2] + rng.uniform(-1.0, 1.0, 2), float(rng.uniform(-np.pi, np.pi))
         elif self.root == "free":
-            place, four = self.q_home[:3] + rng.uniform(-1.0, 1.0, 3), rng.standard_normal(4)
-            turn = {"xyzw": four / np.linalg.norm(four)}
+            position, quaternion = self.q_home[:3] + rng.uniform(-1.0, 1.0, 3), rng.standard_normal(4)
+            orientation = {"xyzw": quaternion / np.linalg.norm(quaternion)}
         joints = random_joint_values(rng, independent_joints(self.bodies))
-        return self.configuration(position=place, orientation=turn, joints=joints)
+        return self.configuration(position=position, orientation=orientation, joints=joints)
 
     def _q(self, name: str, value: ArrayLike) -> Array:
         return check_vector(name, value, (self.nq,), f"nq of {self.name}")
@@ -548,17 +548,17 @@ class Robot:
             ArgumentError: a joint is missing or named twice.
         """
         names = check_sequence("names", names, "joint names")
-        place = {n: i for i, n in enumerate(self.actuated)}
+        index_by_name = {n: i for i, n in enumerate(self.actuated)}
         for n in names:
-            if n not in place:
+            if n not in index_by_name:
                 raise UnknownNameError("actuated joint", n, self.actuated)
         missing = [n for n in self.actuated if n not in names]
         twice = sorted({n for n in names if names.count(n) > 1})
         if missing or twice:
             raise ArgumentError(f"names: every actuated joint once; missing {missing}, twice {twice}")
-        return np.array([place[n] for n in names], dtype=np.intp)
+        return np.array([index_by_name[n] for n in names], dtype=np.intp)
 
-    # -- life ------------------------------------------------------------------------------------------------
+    # -- construction and pickling ---------------------------------------------------------------------------
     def __post_init__(self) -> None:
         self._seal()
 
@@ -576,13 +576,13 @@ class Robot:
             found.setdefault(frame.type, {}).setdefault(frame.name, i)
         kinds = pin.FrameType
         ids: dict[str, int] = {}
-        for kind in (kinds.FIXED_JOINT, kinds.JOINT, kinds.BODY, kinds.OP_FRAME):  # the later, the stronger
+        for kind in (kinds.FIXED_JOINT, kinds.JOINT, kinds.BODY, kinds.OP_FRAME):  # later kinds replace earlier ones
             ids.update(found.get(kind, {}))
         ids.pop("universe", None)
         object.__setattr__(self, "_frame_ids", ids)
-        places = joint_indices(self.bodies, self.root)
-        object.__setattr__(self, "_places", places)
-        index = np.array([places[n][1] for n in self.actuated], dtype=np.intp)
+        first_indices = joint_indices(self.bodies, self.root)
+        object.__setattr__(self, "_first_indices", first_indices)
+        index = np.array([first_indices[n][1] for n in self.actuated], dtype=np.intp)
         index.flags.writeable = False
         object.__setattr__(self, "_actuated_index", index)
 

@@ -20,7 +20,7 @@ from .legs import make_limbs
 from .limbs import Limb, forward_and_left, leg_forward_and_left, trunk_placement
 from .robot import Robot
 
-#: Extension of a standing leg, as a share of its stretched length, in order of preference.
+#: Extension of a standing leg, as a fraction of its stretched length, in order of preference.
 EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
 RANGE_MARGIN = 0.02
@@ -284,28 +284,29 @@ class StanceProblem:
 
         A leg without an entry in `knee_direction` bends backward if its limits permit it, else forward.
         """
-        wishes = dict(knee_direction or {})
-        q, residual, knee_directions = self._attempt(height, 0.0, wishes)
+        requested_directions = dict(knee_direction or {})
+        q, residual, knee_directions = self._solve_feet(height, 0.0, requested_directions)
         offset = self._imbalance(q)
-        if abs(offset) > 0.1 * self._wheelbase(q):  # the feet go where the weight is
-            moved = self._attempt(height, offset, wishes)
+        if abs(offset) > 0.1 * self._wheelbase(q):  # the feet move below the center of mass
+            moved = self._solve_feet(height, offset, requested_directions)
             if moved[1] <= max(residual, 1e-9):
                 q, residual, knee_directions = moved
         return q, residual, knee_directions
 
-    def _attempt(
-        self, height: float | None, shift: float, wishes: Mapping[str, str]
+    def _solve_feet(
+        self, height: float | None, shift: float, requested_directions: Mapping[str, str]
     ) -> tuple[Array, float, dict[str, str]]:
+        """Returns the stance at the first extension that all feet reach, or else the one of least foot error."""
         best: tuple[Array, float, dict[str, str]] | None = None
-        for share in EXTENSIONS if height is None else EXTENSIONS[:1]:
-            plane = self._plane(share) if height is None else -height
+        for extension in EXTENSIONS if height is None else EXTENSIONS[:1]:
+            plane = self._ground_height(extension) if height is None else -height
             values: dict[str, Array] = {}
             knee_directions: dict[str, str] = {}
             worst = 0.0
             for name, leg in self.legs.items():
                 target = plane + self.limbs[name].contact.radius
-                found = [leg.solve(target, shift, wishes.get(name, "backward"), tuple(values.values()))]
-                if found[0].residual > _MAX_RESIDUAL and name not in wishes:
+                found = [leg.solve(target, shift, requested_directions.get(name, "backward"), tuple(values.values()))]
+                if found[0].residual > _MAX_RESIDUAL and name not in requested_directions:
                     found.append(leg.solve(target, shift, "forward"))
                 chosen = min(found, key=lambda s: s.residual)
                 values[name], knee_directions[name] = chosen.q, chosen.knee_direction
@@ -317,19 +318,19 @@ class StanceProblem:
         assert best is not None
         return best
 
-    def _plane(self, share: float) -> float:
-        """Returns the height of the ground in the base frame [m] for this fraction of the leg length."""
-        wishes, lows, highs = [], [], []
+    def _ground_height(self, extension: float) -> float:
+        """Returns the height of the ground in the base frame [m] for legs extended to this fraction of their length."""
+        ground_heights, lows, highs = [], [], []
         for name, leg in self.legs.items():
             hip, radius = leg.hip_height(), self.limbs[name].contact.radius
             near, far = leg.extension_range()
-            wishes.append(hip - float(np.clip(share * self.limbs[name].reach, near, far)) - radius)
+            ground_heights.append(hip - float(np.clip(extension * self.limbs[name].reach, near, far)) - radius)
             lows.append(hip - far - radius)
             highs.append(hip - near - radius)
-        return float(np.clip(np.mean(wishes), max(lows), max(max(lows), min(highs))))
+        return float(np.clip(np.mean(ground_heights), max(lows), max(max(lows), min(highs))))
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
-        q, places = (
+        q, first_indices = (
             mid_range_configuration(self.model, self.pinocchio, self.bodies, self.root),
             joint_indices(self.bodies, self.root),
         )
@@ -337,7 +338,7 @@ class StanceProblem:
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
                 # A solution of 0 up to rounding is set to 0.
-                set_joint_value(q, places[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
+                set_joint_value(q, first_indices[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
         if self.root in ("free", "planar"):
             q[2 if self.root == "free" else 1] = -plane
         return q
@@ -348,10 +349,12 @@ class StanceProblem:
         return float((com - feet.mean(axis=0)) @ self.forward)
 
     def _wheelbase(self, q: Array) -> float:
+        """Returns the distance between the foremost and the rearmost foot [m], at least 1 mm."""
         feet, _ = self._feet_and_com(q)
         return max(float(np.ptp(feet @ self.forward)), 1e-3)
 
     def _feet_and_com(self, q: Array) -> tuple[Array, Array]:
+        """Returns the feet (n, 3) and the center of mass (3,) [m]; with a fixed root in the trunk's frame."""
         model = self.model
         data = model.createData()
         self.pinocchio.framesForwardKinematics(model, data, q)
@@ -370,11 +373,11 @@ def mid_range_configuration(
     model: pin.Model, pinocchio: Algorithms, bodies: Sequence[CompositeBody], root: str
 ) -> Array:
     """Returns the configuration (nq,) with every 1-dof joint in the middle of its range (0 if unbounded)."""
-    q, places = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
+    q, first_indices = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
     for joint in independent_joints(bodies).values():
         if joint.nq != 1:
             continue
         low, high = joint.limits.lower, joint.limits.upper
         bounded = np.isfinite(low) and np.isfinite(high)
-        q[places[joint.name][0]] = 0.5 * (low + high) if bounded else np.clip(0.0, low, high)
+        q[first_indices[joint.name][0]] = 0.5 * (low + high) if bounded else np.clip(0.0, low, high)
     return q

@@ -27,12 +27,12 @@ PSD_TOLERANCE = 1e-9
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
 MIN_EIGENVALUE = 1e-12
-#: Smallest diagonal entry of M, as a share of the largest: below it ordinary torques overflow.
+#: Smallest diagonal entry of M, as a fraction of the largest: below it ordinary torques overflow.
 MIN_DIAGONAL_RATIO = 1e-14
 #: Largest relative error of RNEA(ABA(tau)) = tau.
 MAX_ROUND_TRIP_ERROR = 1e-6
 N_SAMPLES = 3
-#: What a repair raises a negative second moment to, as a share of the largest.
+#: Value to which a repair raises a negative second moment, as a fraction of the largest.
 REPAIRED_MOMENT_FRACTION = 1e-4
 #: Joints that one finding lists.
 MAX_LISTED_JOINTS = 4
