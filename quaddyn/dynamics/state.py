@@ -27,25 +27,25 @@ class StateMemory:
 
     __slots__ = (
         "M",
-        "accelerated",
+        "all_terms_tick",
         "at_rest",
-        "centred",
         "centroidal_momentum",
         "checked",
         "com",
         "com_jacobian",
+        "com_jacobian_tick",
         "data",
+        "drift_tick",
+        "dynamics_tick",
         "gravity",
         "h",
         "kinematics",
         "kinetic",
-        "known",
         "local_jacobian",
         "memory",
-        "outermost",
         "robot",
+        "root_joints",
         "tick",
-        "whole",
     )
 
     def __init__(self, robot: Robot, checked: bool) -> None:
@@ -56,12 +56,12 @@ class StateMemory:
         self.checked = checked
         self.robot, self.data, self.tick = robot, data, 0
         #: The updates of which kinematics, M and h are computed, and of which everything is.
-        self.known = self.whole = 0
-        #: The updates of which the Jacobian of the centre of mass, and accelerations at ``a = 0``, are computed.
-        self.centred = self.accelerated = 0
+        self.dynamics_tick = self.all_terms_tick = 0
+        #: The updates of which the Jacobian of the center of mass, and accelerations at ``a = 0``, are computed.
+        self.com_jacobian_tick = self.drift_tick = 0
         self.at_rest = np.zeros(robot.nv)
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
-        self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
+        self.root_joints = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _read_only_view(data.M), _read_only_view(data.nle), _read_only_view(data.g)
         self.com, self.com_jacobian = _read_only_view(data.com[0]), _read_only_view(data.Jcom.reshape(3, -1))
@@ -69,37 +69,37 @@ class StateMemory:
         placements = _view_placements(data)
         self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
 
-    def rates(self, v: Array) -> Array:
+    def all_velocities(self, v: Array) -> Array:
         """Returns the velocities (nv_all,) of all joints at v (nv,) and the present configuration."""
         return v
 
     def compute(self, q: Array, v: Array) -> None:
-        """Computes placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
+        """Computes placements, velocities, M, h, joint Jacobians and the center of mass at (q, v)."""
         _crba(self.robot.model, self.data, q, _WORLD)
         _nle(self.robot.model, self.data, q, v)
-        self.known = self.tick
+        self.dynamics_tick = self.tick
 
-    def centre(self) -> None:
-        """The Jacobian of the centre of mass, which itself would come out otherwise in its last bit, and is kept."""
+    def compute_com_jacobian(self) -> None:
+        """Computes the Jacobian of the center of mass, whose position keeps its bits: it is restored afterwards."""
         place, com = self.data.com[0], self.com.copy()
         _com_jacobian(self.robot.model, self.data, False)
         place[:] = com
-        self.centred = self.tick
+        self.com_jacobian_tick = self.tick
 
-    def complete(self, q: Array, v: Array) -> None:
-        """The rest of what belongs to (q, v).
+    def compute_all(self, q: Array, v: Array) -> None:
+        """Computes all remaining terms at (q, v).
 
-        M, placements and Jacobians come out the same to the last bit; h and the Jacobian of the centre of mass would
-        not, and are kept.
+        M, placements and Jacobians are recomputed with the same bits; h and the Jacobian of the center of mass would
+        change in their last bits, so their earlier values are restored.
         """
-        if self.known != self.tick:
+        if self.dynamics_tick != self.tick:
             self.compute(q, v)
-        if self.centred != self.tick:
-            self.centre()
+        if self.com_jacobian_tick != self.tick:
+            self.compute_com_jacobian()
         h, J = self.h.copy(), self.com_jacobian.copy()
         pin.computeAllTerms(self.robot.model, self.data, q, v)
         self.data.nle, self.data.Jcom = h, J
-        self.whole = self.centred = self.accelerated = self.tick
+        self.all_terms_tick = self.com_jacobian_tick = self.drift_tick = self.tick
 
 
 class CoupledStateMemory(StateMemory):
@@ -122,37 +122,38 @@ class CoupledStateMemory(StateMemory):
     def _jacobian(self, model: pin.Model, data: pin.Data, frame: int, reference: pin.ReferenceFrame) -> Array:
         return self.here.columns(pin.getFrameJacobian(model, data, frame, reference))
 
-    def rates(self, v: Array) -> Array:
-        """As of `StateMemory`."""
+    def all_velocities(self, v: Array) -> Array:
+        """Does the same as in `StateMemory`, for independent joints."""
         return self.here.velocity(v)
 
     def compute(self, q: Array, v: Array) -> None:
-        """As of `StateMemory`."""
+        """Does the same as in `StateMemory`, for independent joints."""
         self.here = self.coupling.at(q)
         self.own[0][:] = self.here.inertia(_crba(self.robot.model, self.data, self.here.q, _WORLD))
         self._bias(v)
-        self.known = self.tick
+        self.dynamics_tick = self.tick
 
     def _bias(self, v: Array) -> None:
         """h, and forces and accelerations of all bodies at ``a = 0``, where dependent joints accelerate."""
         here = self.here
         self.own[1][:] = here.force(pin.rnea(self.robot.model, self.data, here.q, here.velocity(v), here.drift(v)))
 
-    def centre(self) -> None:
-        """As of `StateMemory`."""
-        super().centre()
+    def compute_com_jacobian(self) -> None:
+        """Does the same as in `StateMemory`, for independent joints."""
+        super().compute_com_jacobian()
         self.own[3][:] = self.here.columns(self.data.Jcom)
 
-    def complete(self, q: Array, v: Array) -> None:
-        """As of `StateMemory`."""
-        if self.known != self.tick:
+    def compute_all(self, q: Array, v: Array) -> None:
+        """Does the same as in `StateMemory`, for independent joints."""
+        if self.dynamics_tick != self.tick:
             self.compute(q, v)
-        if self.centred != self.tick:
-            self.centre()
+        if self.com_jacobian_tick != self.tick:
+            self.compute_com_jacobian()
         pin.computeAllTerms(self.robot.model, self.data, self.here.q, self.here.velocity(v))
         self.own[2][:] = self.here.force(self.data.g)
         self._bias(v)
-        self.whole, self.accelerated = self.tick, 0  # all terms were those of dependent joints without acceleration
+        # Accelerations: those of dependent joints at zero own acceleration, so that they are computed again.
+        self.all_terms_tick, self.drift_tick = self.tick, 0
 
 
 class State:
@@ -180,7 +181,8 @@ class State:
         self._q = q
         self._v = v
 
-    def _fresh(self) -> StateMemory:
+    def _fresh_memory(self) -> StateMemory:
+        """Returns the memory; raises a `StaleStateError` if a later update has overwritten it."""
         live = self._live
         if live.tick != self._tick:
             raise StaleStateError(
@@ -189,35 +191,39 @@ class State:
             )
         return live
 
-    def _read(self) -> StateMemory:
-        live = self._fresh()
-        if live.known != live.tick:
+    def _memory_with_dynamics(self) -> StateMemory:
+        """Returns the memory after computing kinematics, M and h."""
+        live = self._fresh_memory()
+        if live.dynamics_tick != live.tick:
             live.compute(self._q, self._v)
         return live
 
-    def _centred(self) -> StateMemory:
-        live = self._read()
-        if live.centred != live.tick:
-            live.centre()
+    def _memory_with_com_jacobian(self) -> StateMemory:
+        """Returns the memory after computing the Jacobian of the center of mass."""
+        live = self._memory_with_dynamics()
+        if live.com_jacobian_tick != live.tick:
+            live.compute_com_jacobian()
         return live
 
-    def _accelerated(self) -> StateMemory:
-        live = self._read()
-        if live.accelerated != live.tick:
+    def _memory_with_drift(self) -> StateMemory:
+        """Returns the memory after computing the accelerations at ``a = 0``."""
+        live = self._memory_with_dynamics()
+        if live.drift_tick != live.tick:
             live.kinematics(live.robot.model, live.data, self._q, self._v, live.at_rest)
-            live.accelerated = live.tick
+            live.drift_tick = live.tick
         return live
 
-    def _whole(self) -> StateMemory:
-        live = self._fresh()
-        if live.whole != live.tick:
-            live.complete(self._q, self._v)
+    def _memory_with_all_terms(self) -> StateMemory:
+        """Returns the memory after computing all terms."""
+        live = self._fresh_memory()
+        if live.all_terms_tick != live.tick:
+            live.compute_all(self._q, self._v)
         return live
 
     # -- where it is -----------------------------------------------------------------------------------------
     @property
     def robot(self) -> Robot:
-        """The robot (never stale)."""
+        """Robot of this state; readable even if the state is stale."""
         return self._live.robot
 
     @property
@@ -228,95 +234,95 @@ class State:
     @property
     def q(self) -> Array:
         """(nq,) configuration."""
-        self._fresh()
+        self._fresh_memory()
         return _read_only_view(self._q)
 
     @property
     def v(self) -> Array:
         """(nv,) velocity."""
-        self._fresh()
+        self._fresh_memory()
         return _read_only_view(self._v)
 
     # -- joint space -----------------------------------------------------------------------------------------
     @property
     def M(self) -> Array:
         """(nv, nv) joint-space inertia, symmetric positive definite, armature included (Featherstone 2008, ch. 6)."""
-        return self._read().M
+        return self._memory_with_dynamics().M
 
     @property
     def h(self) -> Array:
         """(nv,) Coriolis, centrifugal and gravity terms: ``h = C v + g`` = ``rnea(q, v, 0)``; no joint friction."""
-        return self._read().h
+        return self._memory_with_dynamics().h
 
     @property
     def gravity(self) -> Array:
         """(nv,) the gravity part of h: ``rnea(q, 0, 0)``."""
-        return self._whole().gravity
+        return self._memory_with_all_terms().gravity
 
     @property
     def energy(self) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
-        whole = self._whole()
-        return Energy(whole.kinetic.of(whole.data, whole.rates(self._v)), whole.data.potential_energy)
+        whole = self._memory_with_all_terms()
+        return Energy(whole.kinetic.of(whole.data, whole.all_velocities(self._v)), whole.data.potential_energy)
 
-    # -- centre of mass --------------------------------------------------------------------------------------
+    # -- center of mass --------------------------------------------------------------------------------------
     @property
     def com(self) -> Array:
         """Centre of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out."""
-        return self._read().com
+        return self._memory_with_dynamics().com
 
     @property
     def com_velocity(self) -> Array:
-        """(3,) velocity of the centre of mass, world axes [m/s]: ``com_jacobian @ v``."""
-        return _read_only(self._centred().com_jacobian @ self._v)
+        """(3,) velocity of the center of mass, world axes [m/s]: ``com_jacobian @ v``."""
+        return _read_only(self._memory_with_com_jacobian().com_jacobian @ self._v)
 
     @property
     def com_jacobian(self) -> Array:
-        """(3, nv) Jacobian of the centre of mass, world axes."""
-        return self._centred().com_jacobian
+        """(3, nv) Jacobian of the center of mass, world axes."""
+        return self._memory_with_com_jacobian().com_jacobian
 
     @property
     def com_drift(self) -> Array:
-        """(3,) acceleration of the centre of mass at ``a = 0``, world axes [m/s^2]: ``d/dt com_jacobian @ v``.
+        """(3,) acceleration of the center of mass at ``a = 0``, world axes [m/s^2]: ``d/dt com_jacobian @ v``.
 
         The forces that hold the motion at ``a = 0`` are the total change of momentum less gravity (Orin, Goswami,
         Lee 2013, section 3); the backward pass of `update` has summed them in the joints next to the world.
         """
-        live = self._read()
+        live = self._memory_with_dynamics()
         data = live.data
-        force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.outermost), np.zeros(3))
+        force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.root_joints), np.zeros(3))
         return _read_only(force / data.mass[0] + live.robot.model.gravity.linear)
 
     @property
     def centroidal_momentum(self) -> Array:
-        """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes."""
-        return self._whole().centroidal_momentum
+        """(6,) linear [kg m/s] and, about the center of mass, angular momentum [kg m^2/s], world axes."""
+        return self._memory_with_all_terms().centroidal_momentum
 
     # -- for compiled code -----------------------------------------------------------------------------------
     def writable_coordinates(self) -> tuple[Array, Array]:
-        """The state itself, (q, v): writable, as compiled code takes it faster, but not to be written to.
+        """Returns (q, v) as writable arrays, which compiled code accepts faster; they must not be written to.
 
         Raises:
             ArgumentError: they are not finite, which only a `Dynamics` that does not validate lets pass.
             StaleStateError: the Dynamics was updated again.
         """
-        live, q, v = self._fresh(), self._q, self._v
+        live, q, v = self._fresh_memory(), self._q, self._v
         if not live.checked and not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
         return q, v
 
     def kinematic_arrays(self) -> tuple[Array, Array]:
-        """Where joints are and how they move their bodies, without what else follows from the state.
+        """Returns joint Jacobians and placements, without computing any other term of the state.
 
         Contiguous arrays that the Dynamics owns, writable, as compiled code takes them faster, but not to be written
         to: the columns of the world Jacobian, one a row (nv, 6), linear before angular; of every joint, the world
         first, the columns of its rotation and then its origin (joints, 4, 3), world axes.
         """
-        live = self._fresh()
+        live = self._fresh_memory()
         if live.robot.coupling is not None:
             names = ", ".join(live.robot.coupling.followers)
             raise ArgumentError(f"state: one column a joint, but {names} move along with others")
-        if live.known != live.tick:
+        if live.dynamics_tick != live.tick:
             _jacobians(live.robot.model, live.data, self._q)
         if live.memory is not None:
             return live.memory
@@ -335,7 +341,7 @@ class State:
             UnknownNameError: no such frame.
             StaleStateError: the Dynamics was updated again.
         """
-        live = self._read()
+        live = self._memory_with_dynamics()
         placed = _frame_placement(live.robot.model, live.data, live.robot.frame_id(name))
         return Pose.of(placed.rotation, placed.translation)
 
@@ -349,7 +355,7 @@ class State:
             UnknownNameError: no such frame.
             StaleStateError: the Dynamics was updated again.
         """
-        live = self._read()
+        live = self._memory_with_dynamics()
         model, data, out = live.robot.model, live.data, np.empty((len(names), 3))
         for row, name in zip(out, names, strict=True):
             row[:] = _frame_placement(model, data, live.robot.frame_id(name)).translation
@@ -367,7 +373,7 @@ class State:
             ArgumentError: no such reference.
             StaleStateError: the Dynamics was updated again.
         """
-        live = self._read()
+        live = self._memory_with_dynamics()
         J: Array = live.local_jacobian(
             live.robot.model, live.data, live.robot.frame_id(name), frames.resolve_reference(reference)
         )
@@ -375,7 +381,7 @@ class State:
 
     def velocity(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""
-        live = self._read()
+        live = self._memory_with_dynamics()
         return _read_only(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def drift(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
@@ -385,7 +391,7 @@ class State:
         ``a = 0`` in "local_world_aligned", the spatial one in "local" and "world" (see
         `quaddyn.dynamics.frames`).  Arguments and errors are those of `jacobian`.
         """
-        live = self._accelerated()
+        live = self._memory_with_drift()
         return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
@@ -411,7 +417,7 @@ def _view_placements(data: pin.Data) -> Array | None:
 
 
 def _read_only_view(array: Array) -> Array:
-    """A read-only view."""
+    """Returns a read-only view of an array."""
     return _read_only(array.view())
 
 
