@@ -52,13 +52,13 @@ class ArgumentChecker:
         return out
 
     def refuse(self, what: str, result: Array, **arguments: Array) -> None:
-        """After a quick look has failed: raise for a bad argument, or for a `result` that is not finite."""
+        """Repeats a failed quick check exactly; raises for an invalid argument or a `result` that is not finite."""
         self.examine(**arguments)
         if not np.isfinite(result).all():
             raise overflow_error(what, arguments)
 
     def finite(self, what: str, result: Array, **arguments: Array) -> Array:
-        """`result`, which must be finite."""
+        """Returns `result`; raises an `ArgumentError` if it is not finite."""
         # Eigen is quicker on short vectors, numpy on matrices.
         if self._validate and not (is_approx(result, result) if result.ndim == 1 else np.isfinite(result).all()):
             raise overflow_error(what, arguments)

@@ -152,7 +152,7 @@ class CoupledStateMemory(StateMemory):
         pin.computeAllTerms(self.robot.model, self.data, self.here.q, self.here.velocity(v))
         self.own[2][:] = self.here.force(self.data.g)
         self._bias(v)
-        # Accelerations: those of dependent joints at zero own acceleration, so that they are computed again.
+        # computeAllTerms leaves accelerations with zero for dependent joints: drift_tick = 0 has them recomputed.
         self.all_terms_tick, self.drift_tick = self.tick, 0
 
 

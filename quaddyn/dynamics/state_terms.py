@@ -82,6 +82,6 @@ AnyTerms = TickTerms | StateTerms
 
 
 def make_tick_terms(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
-    """The terms of a tick: a kernel, or, with loops that do not close in closed form, a `State`'s."""
+    """Returns a kernel of the terms of a tick; `StateTerms` for loops without a closed-form solution."""
     spatial = isinstance(robot.coupling, LoopCoupling) and robot.coupling.spatial is not None
     return StateTerms(robot, frames, momentum) if spatial else TickTerms(robot, frames, momentum)

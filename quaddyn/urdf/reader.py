@@ -83,6 +83,7 @@ class _UrdfReader(ElementReader):
 
     # -- elements --------------------------------------------------------------------------------------------
     def origin(self, element: XmlElement) -> Pose:
+        """Returns the placement of an element; the identity without an <origin>."""
         origin = self.find_unique(element, "origin")
         if origin is None:
             return Pose.identity()
@@ -93,6 +94,7 @@ class _UrdfReader(ElementReader):
         return Pose.of(rotation_from_rpy(*rpy), xyz)
 
     def inertial(self, link: XmlElement) -> Inertial | None:
+        """Returns the mass properties of a link; None without an <inertial>."""
         element = self.find_unique(link, "inertial")
         if element is None:
             return None
@@ -126,6 +128,7 @@ class _UrdfReader(ElementReader):
             self.warn(element, f"the inertia violates the triangle inequality (principal moments {values})")
 
     def link(self, element: XmlElement, materials: dict[str, Color]) -> Link:
+        """Reads a <link>; materials: colors of the file by name."""
         self.report_unknown(element)
         name = self.name(element)
         inertial = self.inertial(element)
@@ -137,7 +140,7 @@ class _UrdfReader(ElementReader):
         return Link(name, inertial, _without_none(visuals), _without_none(collisions), element.where)
 
     def geometry(self, element: XmlElement, materials: dict[str, Color]) -> Geometry | None:
-        """A <visual> or <collision>; None where there is nothing in it, or nothing of any size."""
+        """Reads a <visual> or <collision>; returns None for one without a shape or with a shape of size 0."""
         self.report_unknown(element)
         placement = self.origin(element)
         holder = self.find_unique(element, "geometry")
@@ -176,27 +179,33 @@ class _UrdfReader(ElementReader):
         return Geometry(shape, placement, self.color(element, materials), element.where)
 
     def size(self, element: XmlElement, attribute: str) -> float:
+        """Returns a length of a shape [m], which must not be negative."""
         value = self.number(element, attribute, bound=1e3)
         if value < 0.0:
             raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
         return value
 
     def _box(self, element: XmlElement) -> BoxShape:
+        """Reads a <box>."""
         x, y, z = self.vector(element, "size", 3)
         if min(x, y, z) < 0.0:
             raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
         return BoxShape((x, y, z))
 
     def _sphere(self, element: XmlElement) -> SphereShape:
+        """Reads a <sphere>."""
         return SphereShape(self.size(element, "radius"))
 
     def _cylinder(self, element: XmlElement) -> CylinderShape:
+        """Reads a <cylinder>."""
         return CylinderShape(self.size(element, "radius"), self.size(element, "length"))
 
     def _capsule(self, element: XmlElement) -> CapsuleShape:
+        """Reads a <capsule>."""
         return CapsuleShape(self.size(element, "radius"), self.size(element, "length"))
 
     def _mesh(self, element: XmlElement) -> MeshShape:
+        """Reads a <mesh>; a file that is not found is noted in `missing`."""
         uri = self.text(element, "filename")
         if not uri.strip():
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
@@ -212,6 +221,7 @@ class _UrdfReader(ElementReader):
         return MeshShape(uri, path, (x, y, z), root)
 
     def color(self, element: XmlElement, materials: dict[str, Color]) -> Color | None:
+        """Returns the color of a <visual>; None without a known material, and for a <collision>."""
         found = element.all("material")
         if not found or element.tag == "collision":
             return None
@@ -221,13 +231,14 @@ class _UrdfReader(ElementReader):
         return materials.get(found[0].attrib.get("name", ""))
 
     def rgba(self, element: XmlElement) -> Color:
-        """The colour that an element gives; grey where it gives none that can be read."""
+        """Returns the color of a <color>; gray if it cannot be read."""
         color = DEFAULT_COLOR
         with self.read_as_cosmetic("the color is gray"):
             color = self._rgba(element)
         return color
 
     def _rgba(self, element: XmlElement) -> Color:
+        """Returns the attribute rgba; three numbers or commas are accepted with a warning."""
         text = element.attrib.get("rgba")
         if text is None:
             return DEFAULT_COLOR
@@ -241,6 +252,7 @@ class _UrdfReader(ElementReader):
         return (r, g, b, a)
 
     def joint(self, element: XmlElement) -> Joint:
+        """Reads a <joint>."""
         self.report_unknown(element)
         name = self.name(element)
         kind = self.text(element, "type")
@@ -266,10 +278,12 @@ class _UrdfReader(ElementReader):
         return Joint(name, kind, parent, child, placement, axis, limits, damping, friction, armature, mimic, where)
 
     def loss(self, element: XmlElement, attribute: str) -> float:
+        """Returns a damping, friction or armature, which must not be negative; 0 if it is missing."""
         value = self.number(element, attribute, default=0.0)
         return self.magnitude(element, attribute, value, "a negative value would create energy")
 
     def axis(self, joint: XmlElement) -> Array:
+        """Returns the unit vector of a joint's axis; x without an <axis>."""
         element = self.find_unique(joint, "axis")
         if element is None:
             return frozen((1.0, 0.0, 0.0))  # the specification's default
@@ -288,6 +302,7 @@ class _UrdfReader(ElementReader):
         return frozen(xyz / norm if norm != 1.0 else xyz)
 
     def limits(self, joint: XmlElement, kind: str) -> Limits:
+        """Returns the limits of a joint of type `kind`; missing ones are infinite."""
         element = self.find_unique(joint, "limit")
         if element is None:
             if kind in ("revolute", "prismatic"):
@@ -346,7 +361,7 @@ class _UrdfReader(ElementReader):
         )
 
     def bound(self, element: XmlElement, attribute: str) -> float:
-        """A velocity or effort limit; inf where missing or absurdly large."""
+        """Returns a velocity or effort limit; inf if it is missing or at least `NO_LIMIT`."""
         if attribute not in element.attrib:
             self.warn(
                 element, f"no {attribute} limit is given; it is assumed to be unlimited", "give it, or pass limits="
@@ -357,6 +372,7 @@ class _UrdfReader(ElementReader):
         return value if value < NO_LIMIT else np.inf
 
     def mimic(self, joint: XmlElement) -> Mimic | None:
+        """Returns the <mimic> of a joint; None without one."""
         element = self.find_unique(joint, "mimic")
         if element is None:
             return None
@@ -366,7 +382,7 @@ class _UrdfReader(ElementReader):
             self.number(element, "offset", default=0.0),
         )
 
-    # -- the whole -------------------------------------------------------------------------------------------
+    # -- document -------------------------------------------------------------------------------------------
     def tree(self, root: XmlElement) -> Tree:
         """Returns the tree of a <robot> element with all findings, in the order of the file."""
         self.report_unknown(root)
@@ -405,6 +421,7 @@ class _UrdfReader(ElementReader):
         return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops), transmissions)
 
     def unique(self, items: Iterable[tuple[T, XmlElement]], kind: str) -> dict[str, tuple[T, XmlElement]]:
+        """Returns items and their elements by name; rejects a repeated name."""
         out: dict[str, tuple[T, XmlElement]] = {}
         for item, element in items:
             if item.name in out:

@@ -27,7 +27,7 @@ JOINT_NV = MappingProxyType({"revolute": 1, "continuous": 1, "prismatic": 1, "fi
 
 
 def frozen(array: object) -> Array:
-    """A read-only float64 copy of `array`."""
+    """Returns a read-only float64 copy of `array`."""
     out = np.array(array, dtype=np.float64)
     out.flags.writeable = False
     return out
@@ -120,12 +120,12 @@ class Pose(FrozenArrays):
 
     @staticmethod
     def identity() -> Pose:
-        """The placement that moves nothing."""
+        """Returns the identity placement."""
         return _IDENTITY
 
     @staticmethod
     def of(rotation: object, translation: object) -> Pose:
-        """A Pose from anything array-like (copied, frozen)."""
+        """Returns a Pose of copies of a rotation (3, 3) and a translation (3,) [m]."""
         return Pose(frozen(rotation), frozen(translation))
 
     def __matmul__(self, other: Pose) -> Pose:
@@ -142,7 +142,7 @@ class Pose(FrozenArrays):
 
     @property
     def homogeneous(self) -> Array:
-        """The (4, 4) matrix of this placement."""
+        """Homogeneous transformation matrix (4, 4) of this placement."""
         out = np.eye(4)
         out[:3, :3], out[:3, 3] = self.rotation, self.translation
         return out
@@ -376,7 +376,7 @@ class Tree:
 
     @property
     def root(self) -> Link:
-        """The link without a parent."""
+        """Root link, which has no parent joint."""
         return self.links[0]
 
     @functools.cached_property
@@ -391,12 +391,12 @@ class Tree:
 
     @functools.cached_property
     def parent_joint(self) -> Mapping[str, Joint]:
-        """The joint above each link (the root has none)."""
+        """Parent joint of each link but the root, by link name."""
         return {x.child: x for x in self.joints}
 
     @functools.cached_property
     def children(self) -> Mapping[str, tuple[Joint, ...]]:
-        """The joints below each link, in tree order."""
+        """Child joints of each link, by link name, in the order of `joints`."""
         out: dict[str, list[Joint]] = {x.name: [] for x in self.links}
         for joint in self.joints:
             out[joint.parent].append(joint)

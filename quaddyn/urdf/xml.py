@@ -31,7 +31,7 @@ def shorten(words: str, most: int = MAX_MESSAGE_LENGTH) -> str:
 
 
 class XmlElement:
-    """One XML element: `tag`, `attrib`, `children`, the `line` it starts on, `where`, and how its `text` begins."""
+    """XML element with its `line` in the file; `text` holds about the first `MAX_TEXT` characters of its text."""
 
     __slots__ = ("attrib", "children", "file", "line", "parent", "tag", "text")
 
@@ -44,7 +44,7 @@ class XmlElement:
         return iter(self.children)
 
     def all(self, tag: str) -> list[XmlElement]:
-        """Direct children with this tag."""
+        """Returns the direct children with this tag."""
         return [c for c in self.children if c.tag == tag]
 
     @property
@@ -63,7 +63,7 @@ class XmlElement:
         return Where(self.file, self.line, "".join(reversed(parts)) or f"<{shorten(self.tag)}>")
 
     def same(self, other: XmlElement) -> bool:
-        """Equal in tag, attributes and content (comments, text and order of attributes aside)."""
+        """Returns whether tags, attributes and children are equal; text is not compared."""
         return (
             self.tag == other.tag
             and self.attrib == other.attrib
@@ -108,7 +108,7 @@ class _Builder:
 
 
 def read_xml(data: bytes | str, file: str) -> XmlElement:
-    """Parse XML safely.
+    """Parses XML without document types, entities or external references.
 
     Args:
         data: the document, at most 16 MB.
@@ -151,7 +151,7 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
 
 
 def _parse_document(data: bytes | str, file: str) -> XmlElement | None:
-    """The root element of a document."""
+    """Parses a document and returns its root element."""
     builder = _Builder(file)
     parser: Any = defusedxml.ElementTree.DefusedXMLParser(target=builder, forbid_dtd=True)
     builder.expat = parser.parser
@@ -168,7 +168,7 @@ _BLANK = re.compile("[\\s\ufeff\u00ef\u00bb\u00bf]*")  # with the three bytes of
 
 
 def _declare_prefixes(data: bytes | str) -> bytes | str:
-    """The document with a namespace for every prefix that its first tag does not declare; no line changes its number.
+    """Adds a namespace declaration to the first tag for every undeclared prefix; line numbers do not change.
 
     A document whose encoding does not contain ASCII stays as it is.
     """
