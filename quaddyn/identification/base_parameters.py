@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that motion and torque can tell apart.
+"""Base parameters: the combinations of parameters that motion and torque determine.
 
 `base_parameters` computes them for any robot, with a certificate of their number.
 
@@ -181,7 +181,7 @@ def base_parameters(
         ArgumentError: fewer rows than columns, or a tolerance outside (0, 1).
     """
     if not 0.0 < check_number("tolerance", tolerance) < 1.0:
-        raise ArgumentError(f"tolerance: expected a share in (0, 1), got {tolerance}")
+        raise ArgumentError(f"tolerance: expected a fraction in (0, 1), got {tolerance}")
     stacked = StackedRegressor(robot, inertial=inertial)
     names = parameter_names(robot, inertial=inertial)
     n = len(names)

@@ -22,7 +22,7 @@ from .base_parameters import BaseParameters, base_parameters
 #: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
 DEFAULT_RANGE, DEFAULT_SPEED = np.pi, 3.0
 
-#: Instants per period of the highest harmonic at which limits are checked; the share by which extrema between them
+#: Instants per period of the highest harmonic at which limits are checked; the fraction by which extrema between them
 #: could exceed a limit, (pi / 40)^2 / 2, is kept free.
 SAMPLES_PER_HARMONIC = 40
 
@@ -124,7 +124,7 @@ def exciting_trajectory(
         if not 0.0 < check_number(name, value) < np.inf:
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
     if not 0.0 <= check_number("margin", margin) < 1.0:
-        raise ArgumentError(f"margin: expected a share in [0, 1), got {margin}")
+        raise ArgumentError(f"margin: expected a fraction in [0, 1), got {margin}")
     search = _TrajectorySearch(base, period, harmonics, samples, margin, acceleration)
     rng = np.random.default_rng(seed)
     shape = (2, machine.nv, harmonics)
@@ -171,14 +171,14 @@ class _TrajectorySearch:
                     lower[i] = low if np.isfinite(low) else high - 2.0 * DEFAULT_RANGE
                     upper[i] = high if np.isfinite(high) else low + 2.0 * DEFAULT_RANGE
         # what lies between the instants looked at
-        share = (1.0 - margin) / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2)
-        self._middle, self._reach = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
+        usable_fraction = (1.0 - margin) / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2)
+        self._middle, self._reach = 0.5 * (lower + upper), 0.5 * usable_fraction * (upper - lower)
         speeds = np.full(robot.nv, DEFAULT_SPEED)
         speeds[robot.actuated_index] = np.where(
             np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED
         )
         self._speed, self._acceleration = (
-            share * speeds,
+            usable_fraction * speeds,
             acceleration / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2),
         )
         if not (self._reach > 0.0).all() or not (self._speed > 0.0).all():

@@ -42,8 +42,8 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     spectrum = np.fft.rfft(mirrored, axis=0)
     f = np.fft.rfftfreq(len(mirrored), dt)
     with np.errstate(over="ignore"):  # frequencies far above the cutoff are divided by infinity
-        share = 1.0 / (1.0 + (f / cutoff) ** (2 * order))
-    passed = np.fft.irfft(spectrum * share[:, None], len(mirrored), axis=0)
+        gain = 1.0 / (1.0 + (f / cutoff) ** (2 * order))
+    passed = np.fft.irfft(spectrum * gain[:, None], len(mirrored), axis=0)
     return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])
 
 
@@ -70,7 +70,7 @@ def accelerations(v: Array, *, dt: float) -> Array:
 
 
 def _check(x: Array, dt: float) -> None:
-    """Raises unless x is an array of finite samples and dt a positive time."""
+    """Raises an error unless x is a float64 array (N, n) of finite samples and dt is positive [s]."""
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
         raise ArgumentTypeError(f"expected a float64 array of shape (N, n), got {type(x).__name__}")
     if x.ndim != 2 or len(x) < 5:

@@ -20,8 +20,8 @@ from .samples import MAX_MAGNITUDE, Samples, iterate_samples
 
 #: Rounds of estimating the noise of each torque from its residual and weighting by it.
 N_REWEIGHTINGS = 5
-#: No estimated noise is smaller than this share of the largest force: samples without noise, such as one posture over
-#: and over, would else count for infinitely much.
+#: No estimated noise is smaller than this fraction of the largest force: samples without noise, such as a repeated
+#: posture, would otherwise have infinite weight.
 MIN_NOISE_FRACTION = 1e-7
 
 #: Least weights of the prior over the squared length of the data, tried in turn: doubles lose less beside the data.
@@ -135,12 +135,12 @@ def fit_accumulated(
         length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
         for weight in MIN_PRIOR_WEIGHTS:
             # of the two, the data give way: the unit of a prior of zero is what they could just see
-            share = min(1.0, float(np.sqrt(prior_weight / (weight * length)))) if length > 0.0 else 1.0
-            found = fit_consistent(share * A, share * z, before, width=width, weight=prior_weight)
+            data_scale = min(1.0, float(np.sqrt(prior_weight / (weight * length)))) if length > 0.0 else 1.0
+            found = fit_consistent(data_scale * A, data_scale * z, before, width=width, weight=prior_weight)
             if found.converged:
                 break
         delta, beta = found.phi, base.project(found.phi)
-        half = share * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
+        half = data_scale * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
         covariance = half.T @ half
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
@@ -204,7 +204,7 @@ def _solve_least_squares(R: Array, start: Array, tolerance: float) -> tuple[Arra
     half = V / sigma[significant]
     covariance = half @ half.T
     if shown < A.shape[1]:
-        loose = np.linalg.norm(Vt[significant], axis=0) < 1.0 - 1e-9  # touched by a direction that was not shown
+        loose = np.linalg.norm(Vt[significant], axis=0) < 1.0 - 1e-9  # parameters with a component in the null space
         covariance[loose, loose] = np.inf
     values = np.linalg.svd(A, compute_uv=False)
     condition = float(values[0] / values[-1]) if shown == A.shape[1] and values[-1] > 0.0 else np.inf

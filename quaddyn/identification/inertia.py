@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..robot.bodies import point_mass_inertia
 from ..urdf.tree import Array, Inertial, frozen
 
-#: Places of log-Cholesky coordinates in the upper triangle U: the diagonal first.
+#: Positions of log-Cholesky coordinates in the upper triangle U: the diagonal first.
 CHOLESKY_ROWS, CHOLESKY_COLUMNS = np.array([0, 1, 2, 3, 0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 1, 2, 3, 2, 3, 3])
 
 

@@ -122,7 +122,7 @@ class MotionRange:
         robot: the robot of the samples.
     """
 
-    #: A joint may be beyond its limits by this share of its range, speeds and torques by this factor.
+    #: A joint may be beyond its limits by this fraction of its range, speeds and torques by this factor.
     MARGIN, FACTOR = 0.25, 3.0
 
     def __init__(self, robot: Robot) -> None:

@@ -91,7 +91,7 @@ def parse_legs_argument(
 
 
 def recognize_legs(
-    bodies: Sequence[CompositeBody], limbs: Sequence[Limb], file: str, wish: str | None = None
+    bodies: Sequence[CompositeBody], limbs: Sequence[Limb], file: str, requested_kind: str | None = None
 ) -> LegRecognition:
     """Returns the most likely legs among `limbs`.
 
@@ -99,13 +99,14 @@ def recognize_legs(
         bodies: composite bodies of the robot.
         limbs: limbs as returned by `find_limbs`.
         file: name of the file, for findings.
-        wish: kind of robot whose best hypothesis is returned, whatever its score; None for the best of all kinds.
+        requested_kind: kind of robot whose best hypothesis is returned, whatever its score.  None: the best of all
+            kinds.
     """
     candidates = [_make_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
     ranked = _rank_hypotheses(bodies, candidates)
-    if wish is not None:
+    if requested_kind is not None:
         best, _ = _rename_by_file_names(
-            bodies, next((x for x in ranked if x.kind == wish), NO_LEGS), Where(file, 0, "legs")
+            bodies, next((x for x in ranked if x.kind == requested_kind), NO_LEGS), Where(file, 0, "legs")
         )
         return LegRecognition(best)
     best = ranked[0]
@@ -247,7 +248,7 @@ def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str,
     middle, width = sum(across) / len(across), max(across) - min(across)
     order = sorted(range(len(chosen)), key=lambda i: -along[i])
     length = max(along) - min(along)
-    named, places = {}, []
+    named, row_positions = {}, []
     for k, row in enumerate(rows):
         left, right = sorted(order[2 * k : 2 * k + 2], key=lambda i: -across[i])
         if not across[left] > middle > across[right]:
@@ -258,8 +259,9 @@ def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str,
         if abs(along[left] - along[right]) > 0.25 * length or across[left] - across[right] < 0.02 * length:
             return None
         named[row + "L"], named[row + "R"] = a, b
-        places.append(0.5 * (along[left] + along[right]))
-    if min(a - b for a, b in itertools.pairwise(places)) <= 0.2 * width:  # arms above legs stand in one row
+        row_positions.append(0.5 * (along[left] + along[right]))
+    # Arms above legs are in the same row as the legs.
+    if min(a - b for a, b in itertools.pairwise(row_positions)) <= 0.2 * width:
         return None
     return named
 
@@ -269,18 +271,21 @@ def _name_plus(chosen: Sequence[_Candidate]) -> dict[str, _Candidate] | None:
     if not _have_same_build(chosen):
         return None
     x, y = (sum(each.hip[k] for each in chosen) / len(chosen) for k in (0, 1))
-    places = [(each.hip[0] - x, each.hip[1] - y) for each in chosen]
-    far = [math.hypot(*place) for place in places]
+    positions = [(each.hip[0] - x, each.hip[1] - y) for each in chosen]
+    distances = [math.hypot(*position) for position in positions]
     heights = [each.hip[2] for each in chosen]
-    if min(far) < 0.5 * max(far) or max(heights) - min(heights) > 0.5 * chosen[0].reach:
+    if min(distances) < 0.5 * max(distances) or max(heights) - min(heights) > 0.5 * chosen[0].reach:
         return None
     named: dict[str, _Candidate] = {}
     for name in PLUS:
         ahead, aside = LEG_PLACES[name]
-        for each, (px, py), length in zip(chosen, places, far, strict=True):
+        for each, (px, py), distance in zip(chosen, positions, distances, strict=True):
             axis = each.limb.bending_axis
             # A leg bends in the upright plane through its hip and the middle.
-            if px * ahead + py * aside > 0.9 * length and abs(float(axis[0]) * px + float(axis[1]) * py) < 0.3 * length:
+            if (
+                px * ahead + py * aside > 0.9 * distance
+                and abs(float(axis[0]) * px + float(axis[1]) * py) < 0.3 * distance
+            ):
                 named[name] = each
     return named if len({id(each) for each in named.values()}) == len(PLUS) else None
 
@@ -428,22 +433,22 @@ def _rename_by_file_names(
     """Renames the legs by the positions in the names of the file, if these are consistent for all legs."""
     if best.kind not in ("quadruped", "hexapod", "biped"):
         return best, []
-    places = {name: LEG_PLACES[name] for name in best.legs}
+    positions = {name: LEG_PLACES[name] for name in best.legs}
     named_positions = {
         name: position_from_names(collect_names(bodies, limb.indices)) for name, limb in best.legs.items()
     }
     if best.kind == "biped":
         named_positions = {name: (0, aside) for name, (_, aside) in named_positions.items()}
-    if sorted(named_positions.values()) != sorted(places.values()) or named_positions == places:
+    if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
         return best, []
     forward, _ = forward_and_left(best.legs)
-    back = {place: name for name, place in places.items()}
-    turned = all(named_positions[name] == (-x, -y) for name, (x, y) in places.items())
-    if not turned:
+    name_by_position = {position: name for name, position in positions.items()}
+    is_reversed = all(named_positions[name] == (-x, -y) for name, (x, y) in positions.items())
+    if not is_reversed:
         pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
         reason = f"the names of the legs contradict their positions; legs are named by position: {pairs}"
         return best, [Finding("warning", where, reason, "correct the names or the placements, or pass legs=")]
-    legs = {name: best.legs[back[(-x, -y)]] for name, (x, y) in places.items()}
+    legs = {name: best.legs[name_by_position[(-x, -y)]] for name, (x, y) in positions.items()}
     axis = "-x" if forward[0] > 0.5 else "-y"
     ahead, left = 0.0 - forward, np.cross([0.0, 0.0, 1.0], 0.0 - forward)
     rotation = np.array([ahead, left, [0.0, 0.0, 1.0]])
