@@ -188,7 +188,7 @@ class Identification(FrozenArrays):
             lines.append(f"and {len(moving) - MAX_PRINTED_BODIES} more bodies, see .inertials")
         if self.unidentifiable:
             lines.append(
-                f"kept from the file, not shown by the data: {len(self.unidentifiable)} parameters, see .hidden"
+                f"kept from the file, not shown by the data: {len(self.unidentifiable)} parameters, see .unidentifiable"
             )
         return "\n".join(line.rstrip() for line in lines)
 
