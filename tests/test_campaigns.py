@@ -185,7 +185,7 @@ def test_a_store_of_another_version_is_rejected_unless_ignored(tmp_path: Path, m
 def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 100, encoding="utf-8")
-    with pytest.raises(StoreError, match="no store of a campaign"):
+    with pytest.raises(StoreError, match="not a store of a campaign"):
         run(Throws(3), store=text)
     with pytest.raises(StoreError, match="no such file"):
         Store.read(tmp_path / "none.db", Throws)

@@ -188,7 +188,7 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
             cut = dataclasses.replace(one, requests=(asked,))  # type: ignore[type-var]
             patch.setattr(demo, name, lambda *a, cut=cut, **k: cut)
         found = runner.invoke(app, arguments)
-        assert found.exit_code == 3 and "less was done than was asked for: jump forward" in found.stdout
+        assert found.exit_code == 3 and "limits reduced the request: jump forward" in found.stdout
         shown = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
         assert shown["passed"] is True and shown["requests"][0]["is_reduced"] is True
     assert not asked._replace(planned=4.6).is_reduced, "a tenth is let pass"

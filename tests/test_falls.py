@@ -308,7 +308,7 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
         calls.append(side)
         numbers = np.zeros(rolling.n_parameters)
         if side == "right":
-            np.testing.assert_array_equal(options["first"], rolling.mirror(numbers))
+            np.testing.assert_array_equal(options["first_parameters"], rolling.mirror(numbers))
         return SearchResult(
             rolling.make_motion(numbers) if side != "back" else None, numbers, "too heavy" if side == "back" else ""
         )

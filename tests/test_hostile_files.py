@@ -375,7 +375,7 @@ def test_nothing_is_no_robot(source: str) -> None:
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e999", "NaN"])
 def test_numbers_beyond_floats_in_a_frame_are_no_axes(number: str) -> None:
     axes = json.loads(f"[{number}, 0, 0]")
-    assert server._axes(axes) == (0.0, 0.0, 0.0) and not server._finite(axes[0])
+    assert server._parse_axes(axes) == (0.0, 0.0, 0.0) and not server._is_finite_number(axes[0])
 
 
 def test_dumps_and_logs_with_a_damaged_member_raise_nothing_foreign(arm: qd.Robot, tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ def test_rows_of_ones_own_that_are_no_rows_are_refused_by_name() -> None:
         ("torque", np.full((1, robot.nu), np.inf)),
     ):
         said = {what: value}
-        with pytest.raises(qd.ArgumentError, match=f"own: {what} of its rows"):
+        with pytest.raises(qd.ArgumentError, match=f"own.rows: {what}"):
             tick(wbc, dyn, 1)
     said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists do
     np.testing.assert_allclose(tick(wbc, dyn, 0).tau, want, atol=1e-9)
