@@ -232,7 +232,7 @@ def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: Sh
             server.tick()
             silent.append(server.periods_since_command)
         assert number == 0 or silent.count(0) == 1, silent  # before the first one there is no silence
-    assert server._down.repeated >= 5
+    assert server._command_channel.repeated >= 5
 
 
 def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:

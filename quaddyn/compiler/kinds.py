@@ -189,7 +189,7 @@ def record_kind(cls: type) -> RecordKind | None:
     if cls not in _records:
         fields: list[tuple[str, Kind]] = []
         for name in cls._fields:  # type: ignore[attr-defined]
-            kind = kind_of(_annotation(cls, name), vars(sys.modules[cls.__module__]))
+            kind = kind_of(_annotation(cls, name), _namespace(cls))
             if kind is None or kind == NOTHING:
                 _records[cls] = None
                 return None
@@ -207,8 +207,14 @@ def enumeration(cls: type, field: str) -> type[enum.IntEnum] | None:
     """Returns the enumeration that a field of a record is annotated with, or None for other annotations."""
     annotation = _annotation(cls, field)
     if isinstance(annotation, str):
-        annotation = eval(annotation, vars(sys.modules[cls.__module__]))
+        annotation = eval(annotation, _namespace(cls))
     return annotation if isinstance(annotation, type) and issubclass(annotation, enum.IntEnum) else None
+
+
+def _namespace(cls: type) -> dict[str, Any]:
+    """Returns the names with which annotations of a class are evaluated: those of its module."""
+    found: dict[str, Any] = getattr(cls, "_namespace", None) or vars(sys.modules[cls.__module__])
+    return found
 
 
 def _annotation(cls: type, field: str) -> Any:

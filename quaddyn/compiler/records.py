@@ -18,6 +18,7 @@ a copy of the block.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -50,11 +51,14 @@ class Record(tuple[Any, ...]):
 
     #: Names of the fields, in order.
     _fields: ClassVar[tuple[str, ...]] = ()
+    #: Global names where the class is defined, with which its annotations are evaluated.
+    _namespace: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         """Adds a property for each annotated field."""
         if cls.__mro__[1] is not Record:
             raise TypeError(f"{cls.__name__}: derive it from Record directly; fields are not inherited")
+        cls._namespace = sys._getframe(1).f_globals  # also of programs that are not modules, such as notebooks
         cls._fields = tuple(name for name, note in cls.__annotations__.items() if not _is_class_variable(note))
         for index, name in enumerate(cls._fields):
             if name.startswith("_") or name in vars(Record):
