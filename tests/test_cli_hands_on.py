@@ -216,7 +216,10 @@ def test_the_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any])
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: expected swing for two_link_leg with root='fixed', got squat"
-    together = "--velocity, --terrain, --push, --jump, --teleop, --plant: only accepted for locomotion of a quadruped; remove them, or pass --gait"
+    together = (
+        "--velocity, --terrain, --push, --jump, --teleop, --plant: only accepted for locomotion of a quadruped; "
+        "remove them, or pass --gait"
+    )
     for words in (
         ("--velocity", "0,0,0"),
         ("--terrain", "slope=1"),

@@ -79,7 +79,7 @@ def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyCon
     wbc.compute(at_home(robot, dyn))
     good = wbc.parameter_vector.copy()
     spoil(wbc)
-    with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): expected gains, references and limits without NaN"):
+    with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): expected gains, .* without NaN"):
         wbc.compute(at_home(robot, dyn))
     wbc.parameter_vector[:] = good
     assert wbc.compute(at_home(robot, dyn)).status.ok
@@ -247,7 +247,8 @@ class Lift(FramePositionTask):
 def test_mistakes_of_own_elements_are_named() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
-    for mistake, words in (("rows", "3 rows"), ("nan", "acceleration: expected finite"), ("inf", "expected finite"), ("", "")):
+    mistakes = (("rows", "3 rows"), ("nan", "acceleration: expected finite"), ("inf", "expected finite"), ("", ""))
+    for mistake, words in mistakes:
         wbc = WholeBodyController(robot, tasks=[Lift(robot, mistake)])
         if not mistake:
             assert wbc.compute(at_home(robot, dyn)).status.ok
