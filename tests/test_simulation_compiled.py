@@ -29,9 +29,9 @@ from quaddyn.simulation import (
     integrator,
     kinematic_tree,
     motions,
-    step_memory,
     terms,
 )
+from quaddyn.simulation.step_memory import StepResult
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a share of the largest number of an array, or of 1.
@@ -199,7 +199,7 @@ def test_steps(name: str) -> None:
     for lift, speed in ((-0.01, 0.0), (0.0, 0.3), (0.3, 2.0)):
         shake(sim, rng, lift=lift, speed=speed)
         said = agree(integrator.run_steps, *call(sim))
-        assert said == (step_memory.NEEDS_CONTACT_SOLVER if name == "rigid" and lift <= 0.0 else step_memory.DONE)
+        assert said == (StepResult.NEEDS_CONTACT_SOLVER if name == "rigid" and lift <= 0.0 else StepResult.DONE)
         assert said == integrator.run_steps(*call(sim))  # the real ones
         touched += sim._n_contacts > 0
     assert touched >= 2 or name == "a leg"
@@ -210,8 +210,8 @@ def test_steps_into_a_joint_stop() -> None:
     robot, held = sim.robot, 0
     for speed in (0.0, 1.0, 30.0):
         sim.reset(robot.upper - 5e-3, np.full(robot.nv, speed))
-        assert agree(integrator.run_steps, *call(sim)) == step_memory.DONE
-        assert integrator.run_steps(*call(sim)) == step_memory.DONE
+        assert agree(integrator.run_steps, *call(sim)) == StepResult.DONE
+        assert integrator.run_steps(*call(sim)) == StepResult.DONE
         held += bool(sim._contacts.impulses[: 3 * sim._n_contacts].any())
     assert held
 
@@ -223,7 +223,7 @@ def test_steps_of_late_and_loose_motors() -> None:
     for _ in range(4):
         sim.reset(leg.q_home, rng.normal(size=2))
         arguments = (*call(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
-        assert agree(integrator.run_steps, *arguments) == step_memory.DONE
+        assert agree(integrator.run_steps, *arguments) == StepResult.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
         agree(
             drives.start_step, motors.torque_speed_limits, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2)
@@ -235,7 +235,7 @@ def test_a_step_without_room_says_so() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
     shake(sim, rng, lift=-0.01, speed=0.0)
     sim._contacts, sim._accumulated = sim._make_buffers(2)
-    assert agree(integrator.run_steps, *call(sim)) == step_memory.NEEDS_CAPACITY
+    assert agree(integrator.run_steps, *call(sim)) == StepResult.NEEDS_CAPACITY
     roomy = Simulation(qd.load("go2"))
     for each in (sim, roomy):
         each.reset()

@@ -10,53 +10,21 @@ import math
 
 from ..compiler import Vector, compiled
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
-from .contact_step import (
-    CORRECTED,
-    REBOUND,
-    RESIDUAL,
-    SPEED,
-    TOLERANCE,
-    complete_step,
-    compute_position_correction,
-    solve_contact_step,
-)
+from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
 from .energy_balance import (
-    CORRECTION_POWER,
     FLIGHT_RISE_SPEED,
     GROUND_RISE_SPEED,
-    KINETIC,
     KINETIC_ERROR_FRACTION,
-    POTENTIAL,
-    RISE_POWER,
+    Energies,
     compute_mechanical_energy,
 )
 from .kinematic_tree import KinematicTree, PointForces
 from .motions import integrate_configuration
 from .step_memory import (
-    ACTUATORS,
-    CONTACTS,
-    CORRECTIONS,
-    DONE,
-    ENERGY_ERROR,
-    ENERGY_GAIN,
-    FREE,
-    GROUND,
-    HELP_GIVEN,
-    ITERATION,
-    JOINTS,
-    MAX_RESIDUAL,
-    MAX_SPEED,
-    NEEDS_CAPACITY,
-    NEEDS_CONTACT_SOLVER,
-    NEEDS_RK4_STEP,
-    PASSIVE,
-    PUSHES,
-    REQUIRED_CAPACITY,
-    RETRIED,
-    RK4_STEP_DONE,
-    SOLVED,
-    STATUS,
+    ContactStatus,
     StepMemory,
+    StepResult,
+    clear_totals,
 )
 from .terms import StepTerms, compute_bias, compute_inertia, compute_push_forces, place_joints
 
@@ -64,16 +32,9 @@ from .terms import StepTerms, compute_bias, compute_inertia, compute_push_forces
 MAX_MIDPOINT_ITERATIONS, MIDPOINT_TOLERANCE = 4, 1e-7
 
 
-@compiled()
-def fill_zeros(out: Vector) -> None:
-    """Sets all entries of a vector to zero."""
-    for i in range(len(out)):
-        out[i] = 0.0
-
-
 @compiled(inline=False)
 def evaluate_dynamics(
-    bodies: KinematicTree, q: Vector, v: Vector, terms: StepTerms, motion: StepDynamics, energies: Vector
+    bodies: KinematicTree, q: Vector, v: Vector, terms: StepTerms, motion: StepDynamics, energies: Energies
 ) -> None:
     """Computes poses, Jacobian and inertia at a configuration, and the energies there at velocity v."""
     place_joints(bodies, q, terms)
@@ -96,9 +57,9 @@ def scale_contact_law(law: ContactLaw, h: float) -> ContactLaw:
 @compiled()
 def compute_energy_tolerance(model: StepModel, memory: StepMemory) -> float:
     """Returns the energy error of the last substep above which it is refined [J]."""
-    rise = GROUND_RISE_SPEED if memory.progress[CONTACTS] > 0 else FLIGHT_RISE_SPEED
+    rise = GROUND_RISE_SPEED if memory.progress.n_contacts > 0 else FLIGHT_RISE_SPEED
     allowed: float = model.law.dt * (
-        KINETIC_ERROR_FRACTION * max(memory.at_start[KINETIC], memory.at_end[KINETIC]) + rise * model.weight
+        KINETIC_ERROR_FRACTION * max(memory.at_start.kinetic, memory.at_end.kinetic) + rise * model.weight
     )
     return allowed
 
@@ -131,45 +92,51 @@ def integrate_substep(
         max_iterations: maximum number of midpoint iterations, 0 for a full step.
 
     Returns:
-        `DONE`, or the help that is needed: `NEEDS_CAPACITY`, `NEEDS_CONTACT_SOLVER` or `NEEDS_RK4_STEP`.
+        `StepResult.DONE`, or the help that is needed.
     """
     progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
     law = scale_contact_law(model.law, h) if max_iterations > 0 else model.law
     q = memory.q_middle if max_iterations > 0 else memory.q_start
     state = StepState(q, v, memory.v_mirrored, memory.tau, memory.external, memory.drives)
     while True:
-        if progress[HELP_GIVEN] == 0:
-            if progress[ITERATION] == 0:
+        if not progress.has_help:
+            if progress.iteration == 0:
                 begin_substep(model, pushes, terms, memory, closing_time, max_iterations > 0)
             compute_bias(model.bodies, memory.v_middle, terms)
             n_contacts: int = solve_contact_step(model, law, terms, state, motion, contacts, memory.v_end)
             if n_contacts < 0:
-                progress[REQUIRED_CAPACITY] = -n_contacts
-                return NEEDS_CAPACITY
-            progress[CONTACTS] = n_contacts
-            progress[STATUS] = FREE if n_contacts == 0 else PASSIVE if report[REBOUND] > 0.0 else SOLVED
-            if n_contacts > 0 and not report[RESIDUAL] <= law.tolerance:
-                return NEEDS_CONTACT_SOLVER
+                progress.required_capacity = -n_contacts
+                return StepResult.NEEDS_CAPACITY
+            progress.n_contacts = n_contacts
+            progress.status = (
+                ContactStatus.FREE
+                if n_contacts == 0
+                else ContactStatus.PASSIVE
+                if report.has_rebound
+                else ContactStatus.SOLVED
+            )
+            if n_contacts > 0 and not report.residual <= law.tolerance:
+                return StepResult.NEEDS_CONTACT_SOLVER
         else:
-            progress[HELP_GIVEN] = 0
-            report[CORRECTED] = compute_position_correction(progress[CONTACTS], model, TOLERANCE, motion, contacts)
-            report[SPEED] = complete_step(progress[CONTACTS], model, h, state, motion, contacts, memory.v_end)
+            progress.has_help = False
+            compute_position_correction(progress.n_contacts, model, TOLERANCE, motion, contacts)
+            report.max_speed = complete_step(progress.n_contacts, model, h, state, motion, contacts, memory.v_end)
         if (
-            progress[ITERATION] >= max_iterations - 1
-            or progress[STATUS] >= RETRIED
-            or has_converged(memory, report[SPEED])
+            progress.iteration >= max_iterations - 1
+            or progress.status >= ContactStatus.RETRIED
+            or has_converged(memory, report.max_speed)
         ):
             break
         for j in range(len(v)):
             memory.v_middle[j] = 0.5 * (v[j] + memory.v_end[j])
             memory.v_mirrored[j] = 2.0 * v[j] - memory.v_end[j]
             memory.v_last_iteration[j] = memory.v_end[j]
-        progress[ITERATION] += 1
-    progress[ITERATION] = 0
-    in_free_fall = model.has_free_root and progress[CONTACTS] == 0
-    if progress[RK4_STEP_DONE] == 0:
-        if model.rk4_in_flight and progress[CONTACTS] == 0:
-            return NEEDS_RK4_STEP
+        progress.iteration += 1
+    progress.iteration = 0
+    in_free_fall = model.has_free_root and progress.n_contacts == 0
+    if not progress.has_rk4_step:
+        if model.rk4_in_flight and progress.n_contacts == 0:
+            return StepResult.NEEDS_RK4_STEP
         advance_time = closing_time if max_iterations > 0 else h
         for j in range(len(v)):
             memory.displacement[j] = advance_time * memory.v_end[j] + h * motion.correction[j]
@@ -177,10 +144,10 @@ def integrate_substep(
             correct_free_fall(model.bodies, terms.poses[1], h, memory.displacement)
         integrate_configuration(model.bodies, q, memory.displacement, 1.0, memory.q_end)
     update_energy_balance(
-        model, terms, memory, motion, h, max_iterations == 0 and progress[RK4_STEP_DONE] == 0 and not in_free_fall
+        model, terms, memory, motion, h, max_iterations == 0 and not progress.has_rk4_step and not in_free_fall
     )
-    progress[RK4_STEP_DONE] = 0
-    return DONE
+    progress.has_rk4_step = False
+    return StepResult.DONE
 
 
 @compiled()
@@ -227,22 +194,25 @@ def update_energy_balance(
     With `is_staggered` (a full step, velocities first) the positions are half a step ahead of the velocities, as in the
     leapfrog method. The energy therefore oscillates without growing, and this oscillation is subtracted from the error.
     """
-    substep, at_start, at_end, work, v, v_end = (
-        memory.substep, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,
+    substep, done, at_start, at_end, work, v, v_end = (
+        memory.substep, memory.substep.work, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,
     )  # fmt: skip
-    fill_zeros(substep)
-    substep[MAX_SPEED], substep[MAX_RESIDUAL] = motion.report[SPEED], motion.report[RESIDUAL]
-    if not substep[MAX_SPEED] < model.divergence_speed:  # true also for NaN
-        substep[ENERGY_ERROR], at_end[KINETIC] = math.inf, math.inf
+    clear_totals(substep)
+    substep.max_speed, substep.residual = motion.report.max_speed, motion.report.residual
+    if not substep.max_speed < model.divergence_speed:  # also true of NaN
+        substep.energy_error, at_end.kinetic = math.inf, math.inf
         return
     evaluate_dynamics(model.bodies, memory.q_end, v_end, terms, motion, at_end)
     for j in range(len(v)):
-        substep[PUSHES] += 0.5 * h * memory.external[j] * (v[j] + v_end[j])
-    substep[ACTUATORS], substep[JOINTS], substep[GROUND] = work[0], work[1], work[2]
-    substep[CORRECTIONS] = h * at_end[CORRECTION_POWER]
-    energy_gain = at_end[KINETIC] + at_end[POTENTIAL] - at_start[KINETIC] - at_start[POTENTIAL]
-    for slot in range(ACTUATORS, ENERGY_GAIN):
-        energy_gain -= substep[slot]
-    substep[ENERGY_GAIN], substep[ENERGY_ERROR] = energy_gain, energy_gain
+        done.pushes += 0.5 * h * memory.external[j] * (v[j] + v_end[j])
+    done.actuators, done.joints, done.contacts = work[0], work[1], work[2]
+    done.corrections = h * at_end.correction_power
+    energy_gain = at_end.kinetic + at_end.potential - at_start.kinetic - at_start.potential
+    energy_gain -= done.actuators
+    energy_gain -= done.joints
+    energy_gain -= done.contacts
+    energy_gain -= done.pushes
+    energy_gain -= done.corrections
+    done.energy_gain, substep.energy_error = energy_gain, energy_gain
     if is_staggered:
-        substep[ENERGY_ERROR] = energy_gain - 0.5 * h * (at_end[RISE_POWER] - at_start[RISE_POWER])
+        substep.energy_error = energy_gain - 0.5 * h * (at_end.rise_power - at_start.rise_power)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler import ByteVector, IntVector, Matrix, Vector
+from ..compiler import ByteVector, IntVector, Matrix, Record, Vector
 from ..contact.solvers.frictional_core import ContactWorkspace as SolverWorkspace
 from ..contact.solvers.frictional_core import make_contact_workspace as solver_workspace
 from .collisions import CollisionBuffer, TerrainArrays
@@ -110,6 +110,14 @@ class StepState(NamedTuple):
     drives: Drives
 
 
+class StepReport(Record):
+    """Results of a step besides its velocity."""
+
+    max_speed: float  # largest velocity of a joint [rad/s or m/s]
+    residual: float  # of the contact law [m/s]
+    has_rebound: bool  # whether a contact was solved as rebounding
+
+
 class StepDynamics(NamedTuple):
     """Dynamics of a step apart from the velocity at its end.
 
@@ -119,7 +127,7 @@ class StepDynamics(NamedTuple):
         free_velocity: (nv,) velocity at the end of the step without contacts.
         correction: (nv,) velocity that moves positions out of the ground.
         work: (3,) work of actuators, joints and contacts [J].
-        report: (4,) speed, residual and flags by slot, see `SPEED` in `contact_step`.
+        report: speed, residual and flags.
     """
 
     f: Vector
@@ -127,7 +135,7 @@ class StepDynamics(NamedTuple):
     free_velocity: Vector
     correction: Vector
     work: Vector
-    report: Vector
+    report: StepReport
 
 
 class SphereContacts(NamedTuple):
@@ -191,7 +199,9 @@ def make_contact_buffers(n: int, spheres: int, nv: int) -> SphereContacts:
 
 def make_step_dynamics(nv: int) -> StepDynamics:
     """Returns the dynamics of a robot at rest."""
-    return StepDynamics(np.zeros(nv), np.zeros((nv, nv)), np.zeros(nv), np.zeros(nv), np.zeros(3), np.zeros(4))
+    return StepDynamics(
+        np.zeros(nv), np.zeros((nv, nv)), np.zeros(nv), np.zeros(nv), np.zeros(3), StepReport.allocate()
+    )
 
 
 def persistent_arrays(contacts: SphereContacts) -> tuple[NDArray[Any], ...]:

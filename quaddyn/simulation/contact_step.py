@@ -30,9 +30,6 @@ MAX_FRICTION_ITERATIONS, FRICTION_EXCESS_RATIO = 10, 1.05
 NEW_PENETRATION_FRACTION = 1e-3
 #: Residual of the contact law up to which a solution is accepted [m/s].
 TOLERANCE = 1e-8
-#: Slots of the report of a step: largest speed, residual, whether a contact was solved as rebounding, and whether
-#: positions are corrected.
-SPEED, RESIDUAL, REBOUND, CORRECTED = range(4)
 
 
 @compiled()
@@ -420,10 +417,10 @@ def solve_contact_step(
         The number of contacts, negative if the buffers are too small.
     """
     report = motion.report
-    report[SPEED], report[RESIDUAL], report[REBOUND], report[CORRECTED] = math.nan, math.nan, 0.0, 0.0
+    report.max_speed, report.residual, report.has_rebound = math.nan, math.nan, False
     if not compute_free_velocity(model, law.dt, terms, state, 0, motion):
         return 0
-    report[SPEED], report[RESIDUAL] = 0.0, 0.0
+    report.max_speed, report.residual = 0.0, 0.0
     k: int = set_up_contacts(model, law, terms, state, motion, contacts)
     if k < 0:
         return k
@@ -431,12 +428,12 @@ def solve_contact_step(
         compute_free_velocity(model, law.dt, terms, state, MAX_FRICTION_ITERATIONS, motion)
     else:
         if law.tolerance < 0.0:
-            report[RESIDUAL] = math.inf
+            report.residual = math.inf
             return k
         residual, rebound = solve_passive(k, 1e-2 * law.tolerance, law.allowed_work, contacts)
-        report[RESIDUAL], report[REBOUND] = residual, rebound
+        report.residual, report.has_rebound = residual, rebound
         if not residual <= law.tolerance:
             return k
-    report[CORRECTED] = compute_position_correction(k, model, law.tolerance, motion, contacts)
-    report[SPEED] = complete_step(k, model, law.dt, state, motion, contacts, after)
+    compute_position_correction(k, model, law.tolerance, motion, contacts)
+    report.max_speed = complete_step(k, model, law.dt, state, motion, contacts, after)
     return k

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compiler import Vector, compiled
+from ..compiler import Record, Vector, compiled
 from .kinematic_tree import KinematicTree
 from .terms import StepTerms
 
@@ -12,25 +12,37 @@ KINETIC_ERROR_FRACTION, FLIGHT_RISE_SPEED, GROUND_RISE_SPEED = 5e-3, 1e-4, 3e-3
 #: Energy error above which a refined step is inaccurate: a fraction of the kinetic energy plus the energy of a height
 #: [m].
 INACCURATE_KINETIC_FRACTION, INACCURATE_HEIGHT = 5e-3, 1e-3
-#: Slots of the energies: kinetic and potential energy [J], and the rates at which the potential energy grows with the
-#: velocity and with the velocity that corrects positions [W].
-KINETIC, POTENTIAL, RISE_POWER, CORRECTION_POWER = range(4)
+
+
+class Energies(Record):
+    """Mechanical energy of the robot, and the power against gravity."""
+
+    kinetic: float  # [J]
+    potential: float  # zero with the center of mass at the world's origin [J]
+    rise_power: float  # rate at which the potential energy grows with the velocity [W]
+    correction_power: float  # the same with the velocity that corrects positions [W]
+
+
+@compiled()
+def copy_energies(energies: Energies, out: Energies) -> None:
+    """Copies all values: ``out = energies``."""
+    out.kinetic, out.potential, out.rise_power, out.correction_power = (
+        energies.kinetic, energies.potential, energies.rise_power, energies.correction_power,
+    )  # fmt: skip
 
 
 @compiled(inline=False)
 def compute_mechanical_energy(
-    bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Vector
+    bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Energies
 ) -> None:
-    """Computes kinetic and potential energy, and powers against gravity, into `energies` (4,).
-
-    The potential energy is zero with the center of mass at the world's origin.
+    """Computes kinetic and potential energy, and powers against gravity, into `energies`.
 
     Args:
         bodies: kinematic tree of the robot.
         terms: its inertia, Jacobian and composite bodies.
         v: (nv,) velocity.
         correction: (nv,) velocity that corrects positions alone.
-        energies: receives the energies [J] and powers [W] by slot, see `KINETIC`.
+        energies: receives the result.
     """
     gravity, M, J, composite, origin, parent_dof = (
         bodies.gravity,
@@ -62,7 +74,7 @@ def compute_mechanical_energy(
             correction_power -= correction[bodies.row_dof[i]] * weight
     for a in range(3):
         potential -= gravity[a] * (composite[0, 1 + a] + composite[0, 0] * origin[a])
-    energies[KINETIC], energies[POTENTIAL], energies[RISE_POWER], energies[CORRECTION_POWER] = (
+    energies.kinetic, energies.potential, energies.rise_power, energies.correction_power = (
         kinetic,
         potential,
         rise_power,

@@ -15,42 +15,20 @@ from .adaptive_step import (
     MAX_MIDPOINT_ITERATIONS,
     compute_energy_tolerance,
     evaluate_dynamics,
-    fill_zeros,
     integrate_substep,
 )
 from .contact_data import SphereContacts, StepDynamics, StepModel
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
-from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, KINETIC
+from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, copy_energies
 from .kinematic_tree import KinematicTree, PointForces
 from .step_memory import (
-    CONTACTS,
-    DIVERGED,
-    DONE,
-    ENERGY_ERROR,
-    EVALUATED,
-    FLIGHT_STEP,
-    FREE,
-    FULL_STEP,
-    HELP_GIVEN,
-    IN_FLIGHT,
-    INACCURATE,
-    ITERATION,
-    MAX_RESIDUAL,
-    MAX_SPEED,
-    N_INACCURATE,
-    N_PENDING,
-    N_STEPS,
-    N_TAKEN,
-    N_TRIED,
-    NEEDS_CAPACITY,
-    NOT_STARTED,
-    PHASE,
-    REQUIRED_CAPACITY,
-    RK4_STEP_DONE,
-    STATUS,
-    SUBSTEPS,
-    UNCOLLECTED,
+    ContactStatus,
     StepMemory,
+    StepPhase,
+    StepResult,
+    add_work,
+    clear_totals,
+    copy_totals,
 )
 from .substeps import SubstepContacts, accumulate_contacts, publish_step
 from .terms import StepTerms, compute_push_forces, place_joints
@@ -72,7 +50,7 @@ def begin_step(memory: StepMemory) -> None:
     _copy(memory.q, memory.q_start)
     _copy(memory.v, memory.v_start)
     _copy(memory.v_previous, memory.v_previous_substep)
-    _copy(memory.step_start, memory.at_start)
+    copy_energies(memory.step_start, memory.at_start)
     begin_motor_step(memory.drives)
 
 
@@ -89,45 +67,45 @@ def step_in_substeps(
     """Takes the step by the midpoint rule, and halves each substep whose energy balance does not hold.
 
     Returns:
-        `DONE`, or the help that is needed.
+        `StepResult.DONE`, or the help that is needed.
     """
     progress, substep, total, lengths = memory.progress, memory.substep, memory.total, memory.pending_lengths
-    while progress[N_PENDING] > 0:
-        last = progress[N_PENDING] - 1
+    while progress.n_pending > 0:
+        last = progress.n_pending - 1
         h = lengths[last]
-        if progress[UNCOLLECTED] == 0:
+        if not progress.has_pending_contacts:
             result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, h, MAX_MIDPOINT_ITERATIONS)
-            if result != DONE:
+            if result != StepResult.DONE:
                 return result
-            progress[N_TRIED] += 1
+            progress.n_tried += 1
             is_inaccurate = (
-                not abs(substep[ENERGY_ERROR]) <= compute_energy_tolerance(model, memory)
-                and progress[STATUS] != INACCURATE
+                not abs(substep.energy_error) <= compute_energy_tolerance(model, memory)
+                and progress.status != ContactStatus.INACCURATE
             )
-            if is_inaccurate and h > MIN_SUBSTEP_FRACTION * model.law.dt and progress[N_TRIED] < MAX_SUBSTEP_TRIALS:
+            if is_inaccurate and h > MIN_SUBSTEP_FRACTION * model.law.dt and progress.n_tried < MAX_SUBSTEP_TRIALS:
                 lengths[last], lengths[last + 1] = 0.5 * h, 0.5 * h
-                progress[N_PENDING] += 1
+                progress.n_pending += 1
                 continue
-            for slot in range(MAX_RESIDUAL):
-                total[slot] += substep[slot]
-            total[MAX_RESIDUAL], total[MAX_SPEED] = max(total[MAX_RESIDUAL], substep[MAX_RESIDUAL]), substep[MAX_SPEED]
-            if not substep[MAX_SPEED] < model.divergence_speed:
-                return DONE
-            progress[UNCOLLECTED] = 1
-        if not accumulate_contacts(progress[CONTACTS], progress[STATUS], contacts, accumulated):
-            progress[REQUIRED_CAPACITY] = len(accumulated.keys)
-            return NEEDS_CAPACITY
-        progress[UNCOLLECTED], progress[N_PENDING], progress[N_TAKEN] = 0, last, progress[N_TAKEN] + 1
+            add_work(total.work, substep.work)
+            total.energy_error += substep.energy_error
+            total.residual, total.max_speed = max(total.residual, substep.residual), substep.max_speed
+            if not substep.max_speed < model.divergence_speed:
+                return StepResult.DONE
+            progress.has_pending_contacts = True
+        if not accumulate_contacts(progress.n_contacts, progress.status, contacts, accumulated):
+            progress.required_capacity = len(accumulated.keys)
+            return StepResult.NEEDS_CAPACITY
+        progress.has_pending_contacts, progress.n_pending, progress.n_taken = False, last, progress.n_taken + 1
         length_ratio = 1.0 if last == 0 else lengths[last - 1] / h
         for j in range(len(memory.v)):
             memory.v_previous_substep[j] = memory.v_end[j] - length_ratio * (memory.v_end[j] - memory.v_start[j])
         _copy(memory.v_end, memory.v_start)
         _copy(memory.q_end, memory.q_start)
-        _copy(memory.at_end, memory.at_start)
+        copy_energies(memory.at_end, memory.at_start)
         advance_motors(memory.drives, memory.v_start, h)
-    if progress[N_TAKEN] > 1:
-        progress[CONTACTS], progress[STATUS] = publish_step(accumulated, contacts)
-    return DONE
+    if progress.n_taken > 1:
+        progress.n_contacts, progress.status = publish_step(accumulated, contacts)
+    return StepResult.DONE
 
 
 @compiled(inline=False)
@@ -143,65 +121,59 @@ def advance_step(
     """Takes one step, or continues one that needed help.
 
     Returns:
-        `DONE`, `DIVERGED`, or the help that is needed.
+        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
     """
     progress, total, dt = memory.progress, memory.total, model.law.dt
-    if progress[PHASE] == NOT_STARTED:
-        if progress[EVALUATED] == 0:
+    if progress.phase == StepPhase.NOT_STARTED:
+        if not progress.terms_are_current:
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
         else:
-            _copy(memory.at_end, memory.step_start)
-        progress[EVALUATED] = 0  # until the step is taken
+            copy_energies(memory.at_end, memory.step_start)
+        progress.terms_are_current = False  # until the step is taken
         begin_step(memory)
-        progress[PHASE] = FLIGHT_STEP if model.is_adaptive and progress[IN_FLIGHT] == 1 else FULL_STEP
-    if progress[PHASE] == FLIGHT_STEP:
+        progress.phase = StepPhase.FLIGHT_STEP if model.is_adaptive and progress.was_in_flight else StepPhase.FULL_STEP
+    if progress.phase == StepPhase.FLIGHT_STEP:
         result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 1)
-        if result == NEEDS_CAPACITY:
+        if result == StepResult.NEEDS_CAPACITY:
             return result
-        if progress[CONTACTS] > 0:
-            progress[ITERATION] = 0
+        if progress.n_contacts > 0:
+            progress.iteration = 0
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
-            progress[PHASE] = FULL_STEP
-    if progress[PHASE] == FULL_STEP:
+            progress.phase = StepPhase.FULL_STEP
+    if progress.phase == StepPhase.FULL_STEP:
         result = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 0)
-        if result != DONE:
+        if result != StepResult.DONE:
             return result
-    if progress[PHASE] != SUBSTEPS:
-        if model.is_adaptive and not abs(memory.substep[ENERGY_ERROR]) <= compute_energy_tolerance(model, memory):
+    if progress.phase != StepPhase.SUBSTEPS:
+        if model.is_adaptive and not abs(memory.substep.energy_error) <= compute_energy_tolerance(model, memory):
             begin_step(memory)
-            progress[PHASE], progress[N_PENDING], progress[N_TRIED], progress[N_TAKEN], progress[IN_FLIGHT] = (
-                SUBSTEPS,
-                1,
-                0,
-                0,
-                1,
-            )
+            progress.phase, progress.was_in_flight = StepPhase.SUBSTEPS, True
+            progress.n_pending, progress.n_tried, progress.n_taken = 1, 0, 0
             memory.pending_lengths[0] = dt
-            accumulated.n_stored[0], accumulated.worst_status[0] = 0, FREE
-            fill_zeros(total)
+            accumulated.n_stored[0], accumulated.worst_status[0] = 0, ContactStatus.FREE
+            clear_totals(total)
         else:
-            _copy(memory.substep, total)
+            copy_totals(memory.substep, total)
             advance_motors(memory.drives, memory.v_end, dt)
-    if progress[PHASE] == SUBSTEPS:
+    if progress.phase == StepPhase.SUBSTEPS:
         result = step_in_substeps(model, pushes, terms, memory, motion, contacts, accumulated)
-        if result != DONE:
+        if result != StepResult.DONE:
             return result
-    progress[PHASE] = NOT_STARTED
-    if not total[MAX_SPEED] < model.divergence_speed:  # also true of NaN
-        return DIVERGED
-    kinetic = max(memory.step_start[KINETIC], memory.at_end[KINETIC])
-    if abs(total[ENERGY_ERROR]) > INACCURATE_KINETIC_FRACTION * kinetic + INACCURATE_HEIGHT * model.weight:
-        progress[STATUS] = INACCURATE
-    if progress[CONTACTS] > 0:
-        progress[IN_FLIGHT] = 0
-    for slot in range(len(memory.work)):
-        memory.work[slot] += total[slot]
+    progress.phase = StepPhase.NOT_STARTED
+    if not total.max_speed < model.divergence_speed:  # also true of NaN
+        return StepResult.DIVERGED
+    kinetic = max(memory.step_start.kinetic, memory.at_end.kinetic)
+    if abs(total.energy_error) > INACCURATE_KINETIC_FRACTION * kinetic + INACCURATE_HEIGHT * model.weight:
+        progress.status = ContactStatus.INACCURATE
+    if progress.n_contacts > 0:
+        progress.was_in_flight = False
+    add_work(memory.work, total.work)
     _copy(memory.v, memory.v_previous)
     _copy(memory.v_end, memory.v)
     _copy(memory.q_end, memory.q)
     finish_motor_step(memory.drives, memory.tau)
-    progress[EVALUATED] = 1
-    return DONE
+    progress.terms_are_current = True
+    return StepResult.DONE
 
 
 @entry("the contact simulation", release=True)
@@ -234,45 +206,31 @@ def run_steps(
         resume: whether to continue where the last call needed help.
 
     Returns:
-        `DONE`, `DIVERGED`, or the help that is needed.
+        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
     """
     progress = memory.progress
     if not resume:
-        if progress[PHASE] != NOT_STARTED:
-            progress[EVALUATED] = 0
-        (
-            progress[PHASE],
-            progress[ITERATION],
-            progress[HELP_GIVEN],
-            progress[RK4_STEP_DONE],
-            progress[UNCOLLECTED],
-            progress[N_STEPS],
-            progress[N_INACCURATE],
-        ) = (
-            NOT_STARTED,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        )
+        if progress.phase != StepPhase.NOT_STARTED:
+            progress.terms_are_current = False
+        progress.phase, progress.iteration = StepPhase.NOT_STARTED, 0
+        progress.has_help, progress.has_rk4_step, progress.has_pending_contacts = False, False, False
+        progress.n_steps, progress.n_inaccurate = 0, 0
     nq = len(memory.q)
-    while progress[N_STEPS] < len(torques):
-        if progress[PHASE] == NOT_STARTED:
-            write_motor_torques(motors, memory.drives, torques[progress[N_STEPS]], memory.v, memory.tau)
+    while progress.n_steps < len(torques):
+        if progress.phase == StepPhase.NOT_STARTED:
+            write_motor_torques(motors, memory.drives, torques[progress.n_steps], memory.v, memory.tau)
         result: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
-        if result != DONE:
+        if result != StepResult.DONE:
             return result
-        if progress[STATUS] == INACCURATE:
-            progress[N_INACCURATE] += 1
+        if progress.status == ContactStatus.INACCURATE:
+            progress.n_inaccurate += 1
         if len(states) > 0:
             for i in range(nq):
-                states[progress[N_STEPS], i] = memory.q[i]
+                states[progress.n_steps, i] = memory.q[i]
             for i in range(len(memory.v)):
-                states[progress[N_STEPS], nq + i] = memory.v[i]
-        progress[N_STEPS] += 1
-    return DONE
+                states[progress.n_steps, nq + i] = memory.v[i]
+        progress.n_steps += 1
+    return StepResult.DONE
 
 
 @entry("the contact simulation", release=True)

@@ -21,7 +21,6 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_data, integrator
 from .actuators import Actuators
-from .contact_step import RESIDUAL
 from .fallback_contacts import FallbackContactSolver
 from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
@@ -31,20 +30,9 @@ from .records import ContactPoint, Work
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
 from .step_memory import (
-    CONTACTS,
-    DIVERGED,
-    DONE,
-    HELP_GIVEN,
-    IN_FLIGHT,
-    MAX_RESIDUAL,
-    N_INACCURATE,
-    N_STEPS,
-    NEEDS_CONTACT_SOLVER,
-    NEEDS_RK4_STEP,
-    REQUIRED_CAPACITY,
-    RK4_STEP_DONE,
-    STATUS,
-    STATUSES,
+    ContactStatus,
+    StepResult,
+    StepWork,
     make_step_memory,
 )  # fmt: skip
 from .step_model import make_contact_law, make_step_model
@@ -212,7 +200,7 @@ class Simulation(Plant):
     @property
     def residual(self) -> float:
         """Largest violation of the contact law in the last step, as a velocity [m/s]."""
-        return float(self._memory.total[MAX_RESIDUAL])
+        return float(self._memory.total.residual)
 
     @property
     def status(self) -> str:
@@ -223,12 +211,12 @@ class Simulation(Plant):
         solver met the tolerance of the contact law. "inaccurate": no solver met it and the best solution was used, or
         the energy balance does not hold (see `Work.integration_error`).
         """
-        return STATUSES[self._memory.progress[STATUS]]
+        return self._memory.progress.status.name.lower()
 
     @property
     def work(self) -> Work:
         """Work done on the robot since the last reset."""
-        return Work(*self._memory.work.tolist())
+        return Work(*np.array(self._memory.work).tolist())
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compiles all functions now, so that no step is delayed by it.
@@ -253,23 +241,24 @@ class Simulation(Plant):
     # -- time ------------------------------------------------------------------------------------------------
     def _reset_internal_state(self) -> None:
         memory = self._memory
-        memory.q[:], memory.v[:], memory.v_previous[:], memory.work[:] = self._q, self._v, self._v, 0.0
+        memory.q[:], memory.v[:], memory.v_previous[:], memory.work.block[:] = self._q, self._v, self._v, 0
         self._clear_contacts()
 
     def _clear_contacts(self) -> None:
         """Removes the contacts and the status of the last step."""
-        self._memory.progress[:], self._memory.total[:], self._contacts.n_stored[0] = 0, 0.0, 0
+        self._memory.progress.block[:], self._memory.total.block[:], self._contacts.n_stored[0] = 0, 0, 0
 
     @property
     def _n_contacts(self) -> int:
         """Number of contacts in the last step."""
-        return int(self._memory.progress[CONTACTS])
+        return self._memory.progress.n_contacts
 
     def _copy_internal_state(self) -> tuple[Any, ...]:
         memory = self._memory
-        outcome = tuple(memory.progress[[CONTACTS, STATUS, IN_FLIGHT]].tolist()), float(memory.total[MAX_RESIDUAL])
+        progress = memory.progress
+        outcome = (progress.n_contacts, int(progress.status), int(progress.was_in_flight)), memory.total.residual
         contacts = tuple(array.copy() for array in contact_data.persistent_arrays(self._contacts))
-        return memory.v_previous.copy(), memory.work.copy(), outcome, contacts
+        return memory.v_previous.copy(), np.array(memory.work), outcome, contacts
 
     def _describe_state_difference(self, inner: tuple[Any, ...]) -> str:
         if len(inner) != 4 or len(inner[2]) != 2 or np.shape(inner[2][0]) != (3,):
@@ -295,9 +284,12 @@ class Simulation(Plant):
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
         v_previous, work, (counts, residual), contacts = inner
         memory = self._memory
-        memory.q[:], memory.v[:], memory.v_previous[:], memory.work[:] = self._q, self._v, v_previous, work
-        memory.progress[:], memory.total[:] = 0, 0.0
-        memory.progress[[CONTACTS, STATUS, IN_FLIGHT]], memory.total[MAX_RESIDUAL] = counts, residual
+        progress = memory.progress
+        memory.q[:], memory.v[:], memory.v_previous[:] = self._q, self._v, v_previous
+        memory.work.copy_from(StepWork.from_values(**dict(zip(StepWork._fields, work, strict=True))))
+        progress.block[:], memory.total.block[:] = 0, 0
+        progress.n_contacts, progress.status, progress.was_in_flight = counts
+        memory.total.residual = residual
         capacity = len(contacts[0])
         if capacity != len(self._contacts.keys):
             self._contacts, self._accumulated = self._make_buffers(capacity)
@@ -332,10 +324,10 @@ class Simulation(Plant):
             rows = slice(n_taken, int(end))
             is_finite = self._run_compiled_steps(torques[rows], states[rows])
             progress = self._memory.progress
-            n_steps = int(progress[N_STEPS])
+            n_steps = progress.n_steps
             n_taken, n_inaccurate, self._steps = (
                 n_taken + n_steps,
-                n_inaccurate + int(progress[N_INACCURATE]),
+                n_inaccurate + progress.n_inaccurate,
                 self._steps + n_steps,
             )
             self._read_state()
@@ -369,16 +361,17 @@ class Simulation(Plant):
                 self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
                 self._motion, self._contacts, self._accumulated, torques, states, resume,
             )  # fmt: skip
-            if result in (DONE, DIVERGED):
-                return bool(result == DONE)
-            if result == NEEDS_CONTACT_SOLVER:
+            if result in (StepResult.DONE, StepResult.DIVERGED):
+                return bool(result == StepResult.DONE)
+            if result == StepResult.NEEDS_CONTACT_SOLVER:
                 residual, status = self._fallback_solver.solve(self._contacts, self._n_contacts)
-                self._motion.report[RESIDUAL] = residual
-                self._memory.progress[[HELP_GIVEN, STATUS]] = 1, STATUSES.index(status)
-            elif result == NEEDS_RK4_STEP:
+                self._motion.report.residual = residual
+                self._memory.progress.has_help = True
+                self._memory.progress.status = ContactStatus[status.upper()]
+            elif result == StepResult.NEEDS_RK4_STEP:
                 self._step_rk4()
             else:
-                self._enlarge_buffers(int(self._memory.progress[REQUIRED_CAPACITY]))
+                self._enlarge_buffers(self._memory.progress.required_capacity)
             resume = True
 
     # -- Runge-Kutta steps and point forces --------------------------------------------------------------------
@@ -400,7 +393,7 @@ class Simulation(Plant):
                 free_velocity = free_velocity - self._compute_friction_velocity_change(data, q, free_velocity)
         memory.q_end[:] = q
         self._motion.free_velocity[:] = free_velocity if np.isfinite(q).all() else np.nan
-        memory.progress[[HELP_GIVEN, RK4_STEP_DONE]] = 1
+        memory.progress.has_help, memory.progress.has_rk4_step = True, True
 
     def _compute_friction_velocity_change(self, data: pin.Data, q: Array, v: Array) -> Array:
         """Returns ``(M + dt f)^-1 dt f v``, the change of the velocity v by joint friction in a step (nv,)."""

@@ -2,33 +2,113 @@
 
 from __future__ import annotations
 
+import enum
 from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Vector
+from ..compiler import Record, Vector, compiled
 from .drives import Drives
+from .energy_balance import Energies
 
-#: Results of `run_steps`: all steps taken; impulses of `CONTACTS` contacts needed; buffers for `REQUIRED_CAPACITY`
-#: contacts needed; result of a Runge-Kutta step needed; the motion diverged.
-DONE, NEEDS_CONTACT_SOLVER, NEEDS_CAPACITY, NEEDS_RK4_STEP, DIVERGED = range(5)
-#: Status of a contact solve, from best to worst.
-STATUSES = ("free", "solved", "passive", "retried", "inaccurate")
-FREE, SOLVED, PASSIVE, RETRIED, INACCURATE = range(5)
-#: Phases of a step: not started; in flight, first by the midpoint rule; full step, velocities first; substeps.
-NOT_STARTED, FLIGHT_STEP, FULL_STEP, SUBSTEPS = range(4)
-#: Slots of `StepMemory.progress`: phase; whether the terms are those of the present state; whether the last step was in
-#: flight; midpoint iteration; whether the requested help is available, and whether it is the result of a Runge-Kutta
-#: step; number of contacts and status of the substep, at the end of the step those of the step; number of substeps
-#: pending, tried and taken; whether contacts of a substep are not accumulated yet; required capacity of the contact
-#: buffers; number of steps taken, and how many of them were inaccurate.
-(
-    PHASE, EVALUATED, IN_FLIGHT, ITERATION, HELP_GIVEN, RK4_STEP_DONE, CONTACTS, STATUS, N_PENDING, N_TRIED, N_TAKEN,
-    UNCOLLECTED, REQUIRED_CAPACITY, N_STEPS, N_INACCURATE,
-) = range(15)  # fmt: skip
-#: Slots of the results of a substep or step: work of actuators, joints, contacts, pushes and position corrections, and
-#: the unexplained gain of energy [J]; the part of it that is an error [J]; residual and largest speed.
-ACTUATORS, JOINTS, GROUND, PUSHES, CORRECTIONS, ENERGY_GAIN, ENERGY_ERROR, MAX_RESIDUAL, MAX_SPEED = range(9)
+
+class StepResult(enum.IntEnum):
+    """Result of `run_steps`: all steps are taken, the motion diverged, or help is needed."""
+
+    DONE = 0
+    NEEDS_CONTACT_SOLVER = 1  # impulses of `StepProgress.n_contacts` contacts
+    NEEDS_CAPACITY = 2  # buffers for `StepProgress.required_capacity` contacts
+    NEEDS_RK4_STEP = 3  # result of a Runge-Kutta step
+    DIVERGED = 4
+
+
+class ContactStatus(enum.IntEnum):
+    """Status of a contact solve, from best to worst; see `Simulation.status`."""
+
+    FREE = 0
+    SOLVED = 1
+    PASSIVE = 2
+    RETRIED = 3
+    INACCURATE = 4
+
+
+class StepPhase(enum.IntEnum):
+    """Phase of a step."""
+
+    NOT_STARTED = 0
+    FLIGHT_STEP = 1  # in flight: by the midpoint rule first
+    FULL_STEP = 2  # velocities first
+    SUBSTEPS = 3
+
+
+class StepProgress(Record):
+    """Progress of a step, so that it can be continued after help."""
+
+    phase: StepPhase
+    terms_are_current: bool  # whether the rigid-body terms are those of the present state
+    was_in_flight: bool  # whether the last step was in flight
+    iteration: int  # midpoint iteration
+    has_help: bool  # whether the requested help is available
+    has_rk4_step: bool  # whether it is the result of a Runge-Kutta step
+    n_contacts: int  # contacts of the substep, at the end of the step those of the step
+    status: ContactStatus  # likewise
+    n_pending: int  # substeps pending
+    n_tried: int  # substeps tried
+    n_taken: int  # substeps taken
+    has_pending_contacts: bool  # whether contacts of a substep are not accumulated yet
+    required_capacity: int  # required capacity of the contact buffers
+    n_steps: int  # steps taken
+    n_inaccurate: int  # inaccurate steps among them
+
+
+class StepWork(Record):
+    """Work [J], of a substep, a step, or all steps since the last reset."""
+
+    actuators: float
+    joints: float
+    contacts: float
+    pushes: float
+    corrections: float  # of penetrations
+    energy_gain: float  # gain of mechanical energy that no work explains
+
+
+class StepTotals(Record):
+    """Results of a substep or step."""
+
+    work: StepWork
+    energy_error: float  # part of the unexplained energy gain that is an error [J]
+    residual: float  # largest violation of the contact law [m/s]
+    max_speed: float  # largest velocity of a joint [rad/s or m/s]
+
+
+@compiled()
+def add_work(total: StepWork, part: StepWork) -> None:
+    """Adds the work of a part of the time to a total."""
+    total.actuators += part.actuators
+    total.joints += part.joints
+    total.contacts += part.contacts
+    total.pushes += part.pushes
+    total.corrections += part.corrections
+    total.energy_gain += part.energy_gain
+
+
+@compiled()
+def clear_totals(totals: StepTotals) -> None:
+    """Sets all results to zero."""
+    work = totals.work
+    work.actuators, work.joints, work.contacts, work.pushes, work.corrections, work.energy_gain = (
+        0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
+    )  # fmt: skip
+    totals.energy_error, totals.residual, totals.max_speed = 0.0, 0.0, 0.0
+
+
+@compiled()
+def copy_totals(totals: StepTotals, out: StepTotals) -> None:
+    """Copies all results: ``out = totals``."""
+    work, out_work = totals.work, out.work
+    out_work.actuators, out_work.joints, out_work.contacts = work.actuators, work.joints, work.contacts
+    out_work.pushes, out_work.corrections, out_work.energy_gain = work.pushes, work.corrections, work.energy_gain
+    out.energy_error, out.residual, out.max_speed = totals.energy_error, totals.residual, totals.max_speed
 
 
 class StepMemory(NamedTuple):
@@ -40,15 +120,15 @@ class StepMemory(NamedTuple):
         q: (nq,) configuration at the start of the step.
         v: (nv,) velocity there.
         v_previous: (nv,) velocity one step earlier.
-        work: (6,) work since the last reset by slot, from `ACTUATORS` to `ENERGY_GAIN` [J].
-        progress: (15,) progress of the step by slot, see `PHASE`.
+        work: work since the last reset.
+        progress: progress of the step.
         tau: (nu,) motor torques of the step [N m or N].
         external: (nv,) generalized forces of pushes.
-        step_start: (4,) energies and powers at the start of the step, see `energy_balance`.
-        at_start: (4,) the same at the start of the substep.
-        at_end: (4,) the same at its end.
-        substep: (9,) work, energy error, residual and speed of the substep by slot, see `ACTUATORS`.
-        total: (9,) the same of the step.
+        step_start: energies and powers at the start of the step.
+        at_start: energies and powers at the start of the substep.
+        at_end: energies and powers at its end.
+        substep: work, energy error, residual and speed of the substep.
+        total: work, energy error, residual and speed of the step.
         pending_lengths: (16,) lengths of the substeps still to be taken, the next one last [s].
         q_start: (nq,) configuration at the start.
         v_start: (nv,) velocity at the start.
@@ -67,15 +147,15 @@ class StepMemory(NamedTuple):
     q: Vector
     v: Vector
     v_previous: Vector
-    work: Vector
-    progress: IntVector
+    work: StepWork
+    progress: StepProgress
     tau: Vector
     external: Vector
-    step_start: Vector
-    at_start: Vector
-    at_end: Vector
-    substep: Vector
-    total: Vector
+    step_start: Energies
+    at_start: Energies
+    at_end: Energies
+    substep: StepTotals
+    total: StepTotals
     pending_lengths: Vector
     q_start: Vector
     v_start: Vector
@@ -94,7 +174,8 @@ def make_step_memory(nq: int, nv: int, drives: Drives) -> StepMemory:
     """Returns the memory for a robot with nq, nv and these motors."""
     zeros = np.zeros
     return StepMemory(
-        zeros(nq), zeros(nv), zeros(nv), zeros(6), zeros(15, dtype=np.int64), zeros(len(drives.actuated)), zeros(nv),
-        zeros(4), zeros(4), zeros(4), zeros(9), zeros(9), zeros(16), zeros(nq), zeros(nv), zeros(nv), zeros(nq),
-        zeros(nv), zeros(nv), zeros(nv), zeros(nv), zeros(nq), zeros(nv), drives,
+        zeros(nq), zeros(nv), zeros(nv), StepWork.allocate(), StepProgress.allocate(), zeros(len(drives.actuated)),
+        zeros(nv), Energies.allocate(), Energies.allocate(), Energies.allocate(), StepTotals.allocate(),
+        StepTotals.allocate(), zeros(16), zeros(nq), zeros(nv), zeros(nv), zeros(nq), zeros(nv), zeros(nv), zeros(nv),
+        zeros(nv), zeros(nq), zeros(nv), drives,
     )  # fmt: skip
