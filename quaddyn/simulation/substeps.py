@@ -9,6 +9,7 @@ import numpy as np
 from ..compiler import IntVector, Matrix, Vector, compiled
 from .collisions import CollisionBuffer
 from .contact_data import SphereContacts, make_collision_buffer
+from .step_memory import ContactStatus
 
 
 class SubstepContacts(NamedTuple):
@@ -89,7 +90,7 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
 
 
 @compiled(inline=False)
-def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, int]:
+def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, ContactStatus]:
     """Copies the accumulated contacts to `contacts`; returns their number and the worst solver status."""
     count = accumulated.n_stored[0]
     for p in range(count):
