@@ -436,7 +436,7 @@ def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(dogs: C
     for leg in robot.legs.values():
         assert leg.foot.radius == 0.0
         assert 0.05 < -leg.foot.offset[2] < 0.2
-        assert "centre of mass" in robot.report.provenance[f"{leg.name}.radius"]
+        assert "center of mass" in robot.report.provenance[f"{leg.name}.radius"]
 
 
 def mesh_file(kind: str, corners: np.ndarray) -> bytes:

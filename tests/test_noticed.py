@@ -17,7 +17,7 @@ from quaddyn.contact.solvers import ContactProblem, ImpactSolver
 from quaddyn.demo import locomotion_run, run_locomotion_demo, run_squat_demo
 from quaddyn.kernels.derivatives import differentiate
 from quaddyn.kernels.graph import Expr, Graph
-from quaddyn.kernels.kernel_cache import robot_key
+from quaddyn.kernels.kernel_cache import hash_robot_properties
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.centroidal_state import CentroidalState
@@ -219,7 +219,7 @@ def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
 # -- kernels -------------------------------------------------------------------------------------------------------
 def test_the_key_of_a_kernel_depends_on_every_number_of_the_robot() -> None:
     keys = [
-        robot_key(qd.load("two_link_leg", **options))
+        hash_robot_properties(qd.load("two_link_leg", **options))
         for options in (
             {"damping": 0.5, "friction": 0.5, "armature": 0.5},
             {"damping": 0.6, "friction": 0.5, "armature": 0.5},

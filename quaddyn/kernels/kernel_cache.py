@@ -47,7 +47,7 @@ def _sources() -> str:
     return fingerprint(*sorted(Path(__file__).parent.glob("*.py")))
 
 
-def robot_key(robot: Robot) -> str:
+def hash_robot_properties(robot: Robot) -> str:
     """Returns the hash of all properties of a robot on which a kernel may depend: root, tree and numbers."""
     parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
     parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
@@ -73,6 +73,17 @@ def robot_key(robot: Robot) -> str:
     return object_cache.hash_parts(*parts)
 
 
+def kernel_cache_key(robot: Robot, element: str, what: Sequence[object], processor: machine.Machine) -> str:
+    """Returns the name under which a kernel is stored: a hash of all that its machine code depends on.
+
+    These are the sources that generate it, the compiler, the processor, the robot, and the arguments of
+    `load_or_compile`.
+    """
+    target = (machine.llvm_version(), processor.cpu, processor.features, processor.bits)
+    parts = (_sources(), *target, hash_robot_properties(robot), element, *what)
+    return f"{CACHE_KIND}-{object_cache.hash_parts(*parts)}"
+
+
 def load_or_compile(
     robot: Robot,
     element: str,
@@ -93,8 +104,7 @@ def load_or_compile(
         UnsupportedMachineError: machine code cannot be made or run here.
     """
     here = machine.kernel_machine()
-    follows = (machine.llvm_version(), here.cpu, here.features, here.bits, robot_key(robot), element, *what)
-    key = f"{CACHE_KIND}-{object_cache.hash_parts(_sources(), *follows)}"
+    key = kernel_cache_key(robot, element, what, here)
     cached = object_cache.load_object(key)
     if cached is not None:
         head, code = _split_kernel_file(cached)

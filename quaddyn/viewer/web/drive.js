@@ -16,7 +16,7 @@ class Drive {
       if (!this.held.has(event.code)) { this.held.add(event.code); this.tell(); }
     });
     addEventListener("keyup", event => { if (this.held.delete(event.code)) this.tell(); });
-    addEventListener("blur", () => this.release());  // who looks elsewhere holds none
+    addEventListener("blur", () => this.release());  // keys are released when the page loses the focus
     document.addEventListener("visibilitychange", () => this.release());
     setInterval(() => { if (!document.hidden) this.tell(); }, BEAT);
     setInterval(() => this.poll(), 50);
