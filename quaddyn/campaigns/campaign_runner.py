@@ -118,7 +118,10 @@ def run(
     if isinstance(store, Store):
         open_store, owns_store = store, False
         if store.campaign != campaign:
-            raise ArgumentError(f"store: {store.path} was opened for another campaign or other options")
+            raise ArgumentError(
+                f"store: {store.path} was opened for another campaign or other options; open a new store, or pass the "
+                "same campaign and options"
+            )
     else:
         open_store, owns_store = (
             Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch),

@@ -30,7 +30,9 @@ def encode(value: object) -> str:
         ArgumentTypeError: a field holds another type; the message names it.
     """
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        raise ArgumentTypeError(f"{type(value).__qualname__}: expected a dataclass of plain values")
+        raise ArgumentTypeError(
+            f"{type(value).__qualname__}: expected a dataclass whose fields are numbers, texts, None, or tuples of them"
+        )
     kind = type(value).__qualname__
     return _to_json(
         {f.name: _to_json_value(getattr(value, f.name), f"{kind}.{f.name}") for f in dataclasses.fields(value)}

@@ -85,7 +85,8 @@ class Contact(FrozenArrays):
             object.__setattr__(self, "half_size", 0.5 * np.ptp(self.polygon, axis=0))
         if (self.half_size is None) != (self.kind == "point"):
             raise ArgumentError(
-                f"half_size: expected one for a surface and None for a point, got {self.half_size} for {self.name!r}"
+                f"half_size: expected two half lengths for a surface, or None for a point, got {self.half_size} for "
+                f"{self.name!r}"
             )
         for name, size in (("offset", 3), ("normal", 3), ("half_size", 2)):
             value = getattr(self, name)

@@ -120,7 +120,7 @@ class Dynamics(StrictAttributes):
             if not math.hypot(*q) < MAX_CONFIGURATION_NORM:
                 raise ArgumentError(
                     f"q: the norm {math.hypot(*q):.3g} exceeds {MAX_CONFIGURATION_NORM:g}; the terms of a State are "
-                    "computed about the world's origin and would lose their digits there; move the origin to the robot"
+                    "computed about the world's origin and lose precision there; choose an origin near the robot"
                 )
             energy = self._algorithms.computeKineticEnergy(self._model, self._scratch, q, v)
             if not energy < MAX_KINETIC_ENERGY:

@@ -170,7 +170,7 @@ def fit_actuators(
     dt, max_delay, shape = check_number("dt", dt), check_number("max_delay", max_delay), np.shape(commanded)
     if not (0.0 < dt < np.inf and 0.0 <= max_delay < np.inf):
         raise ArgumentError(
-            f"dt, max_delay: expected a positive time and one that is not negative, got {dt}, {max_delay}"
+            f"dt: expected a time above 0, and max_delay: 0 or more [s], got dt={dt}, max_delay={max_delay}"
         )
     if motor_torque is None and joint_torque is None:
         raise ArgumentError(

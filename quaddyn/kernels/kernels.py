@@ -167,7 +167,7 @@ class Operation:
             results.append(x if direct else np.empty(shape, dtype=self.dtype))
         direct_pairs = itertools.combinations([x for x, y in zip(results, given, strict=True) if x is y], 2)
         if any(np.may_share_memory(x, y) for x, y in direct_pairs):
-            raise ArgumentError("out: two of the arrays share memory")
+            raise ArgumentError("out: two of the arrays share memory; pass separate arrays")
         return results, list(given)
 
     # -- running ---------------------------------------------------------------------------------------------

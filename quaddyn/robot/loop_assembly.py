@@ -229,7 +229,8 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
     if rank < max(ranks):
         raise ModelError(
             f"{loop.where}: loop {loop.name!r} is singular at home: its constraints have rank {rank} there and "
-            f"{max(ranks)} near by, so that more than one motion leads on; pass another q_home="
+            f"{max(ranks)} at neighboring configurations, so that its motion from home is ambiguous; pass another "
+            "q_home="
         )
     unclear = here[(here > MAX_ZERO_SINGULAR_VALUE) & (here <= MIN_NONZERO_SINGULAR_VALUE)]
     if len(unclear):

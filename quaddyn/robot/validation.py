@@ -236,7 +236,7 @@ def validate_model(
 
 
 def sample_near_neutral(model: pin.Model, rng: np.random.Generator) -> Array:
-    """Returns a random configuration near the neutral one, displaced by up to 1 rad or 0.1 m; limits are ignored."""
+    """Returns a random configuration near the neutral one, displaced by up to 1 rad or 1 m; limits are ignored."""
     return np.asarray(pin.integrate(model, pin.neutral(model), rng.uniform(-1.0, 1.0, model.nv)))
 
 

@@ -130,7 +130,7 @@ def place_spheres(
         if not isinstance(sphere, ContactSphere):
             raise ArgumentTypeError(f"spheres[{name!r}]: expected a ContactSphere, got {type(sphere).__name__}")
         if not (isinstance(name, str) and name):
-            raise ArgumentTypeError(f"spheres: expected names, got {name!r}")
+            raise ArgumentTypeError(f"spheres: expected a str as the name of each sphere, got {name!r}")
         if name in used_names:
             raise ArgumentError(f"spheres: {name!r} is the name of a foot")
         named[name] = sphere

@@ -219,7 +219,7 @@ class ContactSettings(StrictAttributes):
         )
 
     def cone_face_rows(self, faces: int, rotation: Array) -> Array:
-        """Returns the rows of the friction cone without the row of the normal force; see `quaddyn.contact.pyramid`.
+        """Returns the rows of the friction cone without the row of the normal force; see `friction_pyramid`.
 
         Args:
             faces: number of faces of the friction pyramid of a point; surfaces have four.

@@ -64,7 +64,7 @@ class Rows:
         """Validates rows that an element computed in Python.
 
         Raises:
-            ArgumentError: shapes do not fit, or an entry is NaN or infinite.
+            ArgumentError: shapes do not fit, or an entry is NaN or infinite; `lower` may be -inf and `upper` inf.
         """
         m = len(self.names)
         parts = (("lower", self.lower, (m,)), ("upper", self.upper, (m,)), ("weights", self.weights, (m,)))

@@ -218,7 +218,10 @@ def _read(file: IO[bytes]) -> TickRecord:
             f"format: expected 9 or {FORMAT_VERSION}, got {meta['format']}; use the quaddyn version that saved it"
         )
     if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
-        raise ArgumentError("digest: does not match the contents; the file was changed after it was saved")
+        raise ArgumentError(
+            "digest: does not match the contents; the file was changed or damaged after it was saved; save the tick "
+            "again"
+        )
     if meta["format"] == 9:
         arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
