@@ -79,13 +79,12 @@ class TriangularFactor:
 class Accumulator:
     """Accumulated samples for a fit, in memory that does not grow with their number.
 
-    It holds one triangular factor per generalized force, in the base parameters that it depends on: the torque of a
-        leg's
-    joint depends on its leg alone, so that this costs a fraction of one dense factorization, and rows can be weighted
-    afterwards.  With `force_noise` one more factor holds the rows of each sample whitened together, since the noise of
-    one contact force enters many rows.
+    It stores one triangular factor per generalized force, in the base parameters that the force depends on.  The torque
+    of a joint of a leg depends on this leg alone, so that this costs a fraction of one dense factorization, and rows can
+    be weighted afterwards.  With `force_noise` one more factor stores the rows of each sample whitened together, since
+    the noise of one contact force enters many rows.
 
-    Owns mutable memory: one per thread or process; `merge` combines several.
+    An accumulator is not safe for concurrent use: make one per thread or process, and combine them by `merge`.
 
     Args:
         base: a robot, or its `base_parameters`.
