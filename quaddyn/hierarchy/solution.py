@@ -61,8 +61,8 @@ class HierarchySolution:
         iterations: number of changes of the active set, over all levels.
         solver_path: "equalities" if no inequality became active, "warm" if the given active set was optimal, otherwise
             "active set".
-        working_sets: per level, and for the final minimization of ``|x|``, the side (-1, 0, 1) of every inequality of all
-            levels in its working set; a warm start uses them.
+        working_sets: per level, and for the final minimization of ``|x|``, the side (-1, 0, 1) of every inequality of
+            all levels in its working set; a warm start uses them.
     """
 
     x: Array
