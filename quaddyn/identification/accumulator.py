@@ -81,8 +81,8 @@ class Accumulator:
 
     It stores one triangular factor per generalized force, in the base parameters that the force depends on.  The torque
     of a joint of a leg depends on this leg alone, so that this costs a fraction of one dense factorization, and rows
-    can be weighted afterwards.  With `force_noise` one more factor stores the rows of each sample whitened together, since
-    the noise of one contact force enters many rows.
+    can be weighted afterwards.  With `force_noise` one more factor stores the rows of each sample whitened together,
+    since the noise of one contact force enters many rows.
 
     An accumulator is not safe for concurrent use: make one per thread or process, and combine them by `merge`.
 
