@@ -163,7 +163,7 @@ def test_a_controller_has_a_terrain_map_if_the_case_requests_it(go2: qd.Robot) -
 
 
 @pytest.mark.parametrize(
-    ("change", "feels", "told"),
+    ("change", "has_foot_sensors", "uses_sensors"),
     [
         ({}, False, False),
         ({"use_state_estimate": True}, False, True),
@@ -177,10 +177,11 @@ def test_a_controller_has_a_terrain_map_if_the_case_requests_it(go2: qd.Robot) -
     ],
 )
 def test_trial_setups_have_the_objects_that_their_cases_need(
-    change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot
+    change: dict[str, Any], has_foot_sensors: bool, uses_sensors: bool, go2: qd.Robot
 ) -> None:
     made = make_trial_setup(Trial(robot="go2", dt=4e-3, **change), go2, case_rng(0))
-    assert made.has_foot_sensors is feels and (made.sensors is not None) is told is (made.estimator is not None)
+    assert made.has_foot_sensors is has_foot_sensors and (made.sensors is not None) is uses_sensors
+    assert (made.estimator is not None) is uses_sensors
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
 
 

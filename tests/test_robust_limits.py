@@ -54,7 +54,7 @@ def excess(
     worst = float((np.abs(torque) / robot.effort_limits).max()) - 1.0
     for foot, more in zip(stance, change, strict=True):
         contact = wbc.contacts[foot].contact
-        cone = friction_pyramid(contact)  # the ground's, of which the controller counts on a share
+        cone = friction_pyramid(contact)  # of the ground; the controller uses a fraction of its friction coefficient
         cone[:-1] += (1.0 - FRICTION) * (cone[:-1] @ contact.normal)[:, None] * -contact.normal
         worst = max(worst, float((cone @ (command.forces[foot] + more)).max()) / (9.81 * robot.mass))
     return worst

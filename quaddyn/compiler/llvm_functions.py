@@ -61,7 +61,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
             self.allocations.append(f"  {base}.{k} = alloca {t}, align 8")
 
     def assign_variable(self, name: str, kind: Kind, values: Values) -> None:
-        """Writes the stores of a value to a variable; a name in `aliases` has no storage of its own."""
+        """Writes the store instructions that assign a value to a variable; names in `aliases` have no memory."""
         if name in self.aliases:
             return
         if isinstance(kind, RecordKind):

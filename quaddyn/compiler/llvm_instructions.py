@@ -114,7 +114,7 @@ class InstructionWriter:
         )
 
     def write_record(self, base: str, at: int, kind: Kind, values: Values) -> None:
-        """Writes the stores of a value to a record from a word on."""
+        """Writes the store instructions that put a value into a record, beginning with a given word."""
         for t, x in zip(register_types(kind), values, strict=True):
             word = f"i64 {self.instruction(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
             self.line(f"store {word}, ptr {self.word_address(base, at)}, align 8, !tbaa !8")

@@ -8,8 +8,8 @@ are solved for them beforehand, so that no tick can violate them:
   friction, if an element compensates it, is part of h here.
 - A closed contact has a prescribed acceleration, ``J a + drift = desired``.  If a limb moves this contact alone and its
   Jacobian is well conditioned, the accelerations of its joints follow from those of the root,
-  ``a_l = J_l^-1 (desired - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds as many
-  unknowns of its own.  The equations that limbs with too few joints cannot satisfy, and those of contacts without
+  ``a_l = J_l^-1 (desired - drift - J_u a_u)``, and are no longer unknowns; a limb with redundant joints adds one
+  unknown for each of them.  The equations that limbs with too few joints cannot satisfy, and those of contacts without
   an eliminated limb, remain as equations over the unknowns, solved by orthogonal factorization (`factor_null_space`).
 """
 

@@ -167,7 +167,7 @@ class ContactProblem:
 
     @property
     def apparent_masses(self) -> Array:
-        """(k,) smallest apparent mass of each contact, 1 / its largest diagonal entry of G [kg]; 1 where that is 0."""
+        """(k,) smallest apparent mass of each contact: the inverse of its largest diagonal entry of G [kg], or 1."""
         largest = self.G.diagonal().reshape(-1, 3).max(axis=1, initial=0.0)
         return np.where(largest > TINY, 1.0 / np.maximum(largest, TINY), 1.0)
 

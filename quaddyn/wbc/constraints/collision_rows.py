@@ -19,7 +19,7 @@ the margin of their distance; and let ``h >= 0`` and ``phi >= 0`` for all of the
    segments that rotate past each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may
    replace phi: rows keep ``(d phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized,
    d phi is quadratic in the two positions, and a few iterations find its slope (`critical_points`).  The minimum is
-   between the ends, with a row of its own, or at one of the ends, each of which has a row (`pair_motion`).
+   between the ends, which gives one more row, or at an end; both ends always have a row (`pair_motion`).
 7. A row contains only the joints that move one of the two bodies alone: no distance between them depends on the others.
 
 Eight pairs or points are processed at a time.  A test of the midpoints of all capsules excludes most pairs
