@@ -4,8 +4,8 @@
 
 Each robot stands at home, and gets the command to jump, without tuning: 0.3 l high; 0.6 l forward; as far, with its
 front feet across a gap of 0.3 l; onto a step of 0.1 l right before its feet; a quarter turn; and `most`, 2 l high,
-which is limited to what its legs can do.  It has a terrain map with gap and step.  A robot that rejects or limits a jump
-reports it before the jump begins; the motion is then compared with its plan.
+which is limited to what its legs can do.  It has a terrain map with gap and step.  A robot that rejects or limits a
+jump reports it before the jump begins; the motion is then compared with its plan.
 
 The table has, in leg lengths l: the rise of the center of mass from where the last foot leaves the ground, as planned
 and as reached, and as a share of the ballistic limit that follows from torques and leg lengths alone

@@ -600,6 +600,16 @@ def field_of_a_plain_record(r: Record) -> None:
 
 
 @compiled()
+def copies_arrays(s: State, other: State) -> None:
+    s.copy_from(other)  #! copy_from copies no arrays: State.x
+
+
+@compiled()
+def copies_another_class(s: State, r: Record) -> None:
+    s.copy_from(r)  #! copy_from copies a mutable record to one of its class, got Record to State
+
+
+@compiled()
 def no_such_member(s: State) -> bool:
     return s.side == Side.MIDDLE  #! 'Side.MIDDLE' is not known
 

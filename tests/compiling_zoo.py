@@ -678,6 +678,7 @@ def records_in_records(walk: Walk, dt: float, leg: int) -> int:
     heavy = heavier_leg(walk)
     heavy.foot = heavy.foot * 2.0
     heavy.phase = Phase.SWING
+    walk.right.copy_from(walk.left)
     if lift_off(heavy, -dt):
         return 7
     return 100 * heavy.phase + 10 * int(moved) + walk.left.phase

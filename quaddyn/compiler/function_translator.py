@@ -34,6 +34,7 @@ from .typed_tree import (
     Convert,
     Evaluate,
     Expression,
+    Field,
     For,
     Function,
     If,
@@ -178,6 +179,10 @@ class _FunctionTranslator:
                     return [Continue(line)], True
                 self.defined_at_breaks.append(set(e.defined))
                 return [Break(line)], True
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=target, attr="copy_from"), args=[source], keywords=[])
+            ):
+                return self.copy_record(node, e.read(target), e.read(source)), False
             case ast.Expr(value=ast.Call()):
                 value = e.read(node.value)
                 if not isinstance(value, Call | Intrinsic):
@@ -300,6 +305,30 @@ class _FunctionTranslator:
         if kind == BOOL != single_target.kind:  # a bool of a mutable record, which is an int in memory
             value = self.expressions.convert(value, INT)
         return [Assign(line, single_target, value)]
+
+    def copy_record(self, node: ast.stmt, target: Expression, source: Expression) -> list[Statement]:
+        """Returns the statements of ``record.copy_from(other)`` of mutable records, one for each number."""
+        kind = target.kind
+        if not isinstance(kind, RecordKind) or not kind.values or source.kind != kind:
+            self.fail(node, f"copy_from copies a mutable record to one of its class, got {source.kind} to {kind}")
+        if target.contains_call or source.contains_call:
+            self.fail(node, "give the records names first: their fields are copied one by one")
+        out: list[Statement] = []
+        for k, (name, stored) in enumerate(kind.fields):
+            field, given = Field(stored, target, k), Field(stored, source, k)
+            shown = kind.values[k]
+            if isinstance(stored, RecordKind):
+                out += self.copy_record(node, field, given)
+            elif isinstance(shown, SmallArrayKind):
+                places = [(Constant(INT, i),) for i in range(len(shown.items))]
+                out += [Assign(node.lineno, Subscript(FLOAT, field, i), Subscript(FLOAT, given, i)) for i in places]
+            elif shown is not None:
+                assert isinstance(stored, ArrayKind)
+                number = Subscript(stored.element, given, ())
+                out.append(Assign(node.lineno, Subscript(stored.element, field, ()), number))
+            else:
+                self.fail(node, f"copy_from copies no arrays: {kind.name}.{name}; copy its entries in a loop")
+        return out
 
     def assign_small_array(
         self, target: ast.Subscript | ast.Attribute, value: Expression, line: int

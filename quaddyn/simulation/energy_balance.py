@@ -23,14 +23,6 @@ class Energies(Record):
     correction_power: float  # the same with the velocity that corrects positions [W]
 
 
-@compiled()
-def copy_energies(energies: Energies, out: Energies) -> None:
-    """Copies all values: ``out = energies``."""
-    out.kinetic, out.potential, out.rise_power, out.correction_power = (
-        energies.kinetic, energies.potential, energies.rise_power, energies.correction_power,
-    )  # fmt: skip
-
-
 @compiled(inline=False)
 def compute_mechanical_energy(
     bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Energies

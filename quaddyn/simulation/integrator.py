@@ -19,7 +19,7 @@ from .adaptive_step import (
 )
 from .contact_data import SphereContacts, StepDynamics, StepModel
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
-from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, copy_energies
+from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION
 from .kinematic_tree import KinematicTree, PointForces
 from .step_memory import (
     ContactStatus,
@@ -28,7 +28,6 @@ from .step_memory import (
     StepResult,
     add_work,
     clear_totals,
-    copy_totals,
 )
 from .substeps import SubstepContacts, accumulate_contacts, publish_step
 from .terms import StepTerms, compute_push_forces, place_joints
@@ -50,7 +49,7 @@ def begin_step(memory: StepMemory) -> None:
     _copy(memory.q, memory.q_start)
     _copy(memory.v, memory.v_start)
     _copy(memory.v_previous, memory.v_previous_substep)
-    copy_energies(memory.step_start, memory.at_start)
+    memory.at_start.copy_from(memory.step_start)
     begin_motor_step(memory.drives)
 
 
@@ -101,7 +100,7 @@ def step_in_substeps(
             memory.v_previous_substep[j] = memory.v_end[j] - length_ratio * (memory.v_end[j] - memory.v_start[j])
         _copy(memory.v_end, memory.v_start)
         _copy(memory.q_end, memory.q_start)
-        copy_energies(memory.at_end, memory.at_start)
+        memory.at_start.copy_from(memory.at_end)
         advance_motors(memory.drives, memory.v_start, h)
     if progress.n_taken > 1:
         progress.n_contacts, progress.status = publish_step(accumulated, contacts)
@@ -128,7 +127,7 @@ def advance_step(
         if not progress.terms_are_current:
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
         else:
-            copy_energies(memory.at_end, memory.step_start)
+            memory.step_start.copy_from(memory.at_end)
         progress.terms_are_current = False  # until the step is taken
         begin_step(memory)
         progress.phase = StepPhase.FLIGHT_STEP if model.is_adaptive and progress.was_in_flight else StepPhase.FULL_STEP
@@ -153,7 +152,7 @@ def advance_step(
             accumulated.n_stored[0], accumulated.worst_status[0] = 0, ContactStatus.FREE
             clear_totals(total)
         else:
-            copy_totals(memory.substep, total)
+            total.copy_from(memory.substep)
             advance_motors(memory.drives, memory.v_end, dt)
     if progress.phase == StepPhase.SUBSTEPS:
         result = step_in_substeps(model, pushes, terms, memory, motion, contacts, accumulated)

@@ -102,15 +102,6 @@ def clear_totals(totals: StepTotals) -> None:
     totals.energy_error, totals.residual, totals.max_speed = 0.0, 0.0, 0.0
 
 
-@compiled()
-def copy_totals(totals: StepTotals, out: StepTotals) -> None:
-    """Copies all results: ``out = totals``."""
-    work, out_work = totals.work, out.work
-    out_work.actuators, out_work.joints, out_work.contacts = work.actuators, work.joints, work.contacts
-    out_work.pushes, out_work.corrections, out_work.energy_gain = work.pushes, work.corrections, work.energy_gain
-    out.energy_error, out.residual, out.max_speed = totals.energy_error, totals.residual, totals.max_speed
-
-
 class StepMemory(NamedTuple):
     """State of a plant, and of a step in progress.
 
