@@ -11,10 +11,10 @@ the weight.
 
 NEES is the squared error of attitude, velocity and position in the metric of the filter's own
 covariance, divided by its nine dimensions: its mean is 1 for a consistent filter, and 95 % of its values lie below
-1.88.  It is printed for the default filter, which assumes that feet creep and slip as on real ground, and, in the embedded
-plant, for a filter with the true parameters of that plant: contacts are rigid, and stance feet do not move (`RIGID`;
-not on stairs, where feet roll on edges and not on a plane).  The last columns are velocities from readings that are 4 ms
-late, without and with `BaseEstimator.predict`.
+1.88.  It is printed for the default filter, which assumes that feet creep and slip as on real ground, and, in the
+embedded plant, for a filter with the true parameters of that plant: contacts are rigid, and stance feet do not move
+(`RIGID`; not on stairs, where feet roll on edges and not on a plane).  The last columns are velocities from readings
+that are 4 ms late, without and with `BaseEstimator.predict`.
 
 With ``--check`` the exit code says whether the filter drifts less than 1 % of the way (2 mm/s where that is less);
 whether the mean NEES of every scene is within the 95 % bounds of one error, 0.30 and 2.11, for the filter with
