@@ -56,7 +56,7 @@ def test_names_tell_modules_of_equal_name_apart():
     from quaddyn.compiler.call_graph import symbol_name
     from quaddyn.hierarchy import level_solver, problem
 
-    assert symbol_name(problem.has_converged) == "hierarchy.problem.has_converged"
+    assert symbol_name(problem.is_verified) == "hierarchy.problem.is_verified"
     assert symbol_name(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 

@@ -13,7 +13,6 @@ from quaddyn.hierarchy.problem import (
     HierarchyProblem,
     SolutionBuffers,
     SolverSettings,
-    is_infeasible,
     is_verified,
     make_solution_buffers,
 )
@@ -115,17 +114,17 @@ def test_level_0_that_cannot_be_met_ends_the_solve_if_asked_to() -> None:
     below = Level(np.eye(3), [0.0, 0.0, 9.0])
     ask = SolverSettings(feasible_only=True)
     stopped = core(stacked([box, below]), ask)
-    assert is_infeasible(stopped) and stopped.ranks[1] == 0.0 and is_verified(stopped, 3)
+    assert stopped.summary.is_infeasible and stopped.ranks[1] == 0.0 and is_verified(stopped, 3)
     np.testing.assert_allclose(stopped.x[:2], [2.0, 2.0], atol=1e-12)  # sum 4: the least squares of level 0
     whole = core(stacked([box, below]))
-    assert not is_infeasible(whole) and whole.x[2] == pytest.approx(1.0)
-    assert not is_infeasible(core(stacked([box, below]), ask._replace(infeasibility_tolerance=1.1)))
+    assert not whole.summary.is_infeasible and whole.x[2] == pytest.approx(1.0)
+    assert not core(stacked([box, below]), ask._replace(infeasibility_tolerance=1.1)).summary.is_infeasible
     met = [Level([[1.0, 1.0, 0.0]], [1.5], C=box.C, lower=box.lower, upper=box.upper), below]
     kept = core(stacked(met), ask)
-    assert not is_infeasible(kept) and kept.x[2] == pytest.approx(1.0)
-    assert not is_infeasible(core(stacked(met), ask, guess=kept.working_sets.copy()))
+    assert not kept.summary.is_infeasible and kept.x[2] == pytest.approx(1.0)
+    assert not core(stacked(met), ask, guess=kept.working_sets.copy()).summary.is_infeasible
     contradiction = [Level([[1.0], [1.0]], [0.0, 1.0]), Level([[1.0]], [9.0])]
-    assert is_infeasible(core(stacked(contradiction), ask))
+    assert core(stacked(contradiction), ask).summary.is_infeasible
 
 
 def test_verified_answers_are_given_back_and_others_kept_as_they_are() -> None:

@@ -13,7 +13,6 @@ from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_
 from ..compiler.linalg import column_reflector
 from .dual_active_set import find_minimum_norm_point
 from .equalities import move_along_basis
-from .problem import ITERATIONS
 from .workspace import ROLE_FIXED, ROLE_LIMIT, ROLE_LOWER_LEVEL, Hierarchy
 
 #: Weight of a level relative to the level above it; small enough for the residual of a level to be 1e5 times that of
@@ -164,7 +163,7 @@ def predict_active_set(h: Hierarchy, x_norm: float) -> int:
         for i in range(C_start[0], C_start[first + 1]):
             role[i] = ROLE_FIXED if h.work.is_equality[i] != 0 else ROLE_LIMIT
         is_found, changes = find_minimum_norm_point(h, h.work.prediction, q, x_norm)
-        h.solution.summary[ITERATIONS] += changes
+        h.solution.summary.iterations += changes
         if is_found:
             move_to_prediction(h, first, q)
             return first

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiler import LANE_WIDTH, ByteMatrix, Vector, compiled, entry
+from ..compiler import LANE_WIDTH, ByteMatrix, compiled, entry
 from ..compiler.language import load8, store8
 from ..compiler.linalg import norm
 from .active_set_prediction import predict_active_set
@@ -58,23 +58,14 @@ from .least_violation import (
 )
 from .level_solver import flag_infeasible, restart_cold, solve_remaining_levels
 from .problem import (
-    CONVERGED,
-    EQUALITIES_NORM,
-    INFEASIBLE,
-    ITERATIONS,
-    PATH_ACTIVE_SET,
-    PATH_EQUALITIES,
-    SOLVER_PATH,
-    WORST_KKT,
     HierarchyProblem,
     LevelBuffers,
     SolutionBuffers,
+    SolutionSummary,
+    SolverPath,
     SolverSettings,
-    has_converged,
     is_finite,
-    is_infeasible,
     is_verified,
-    iteration_count,
     max_level_0_violation,
 )
 from .warm_start import try_warm_start
@@ -101,11 +92,11 @@ def clear_solution(h: Hierarchy) -> None:
 def initialize_solve(h: Hierarchy) -> None:
     """Resets the summary of the solution and loads the bounds."""
     summary = h.solution.summary
-    summary[CONVERGED] = 1.0
-    summary[SOLVER_PATH] = PATH_EQUALITIES
-    summary[ITERATIONS] = 0.0
-    summary[WORST_KKT] = 0.0
-    summary[INFEASIBLE] = 0.0
+    summary.has_converged = True
+    summary.path = SolverPath.EQUALITIES
+    summary.iterations = 0
+    summary.max_kkt = 0.0
+    summary.is_infeasible = False
     load_bounds(h)
 
 
@@ -117,7 +108,7 @@ def store_equality_solution(h: Hierarchy) -> float:
     for i in range(h.p):
         h.work.role[i] = ROLE_LOWER_LEVEL
     x_norm = norm(h.solution.x, h.n)
-    h.solution.summary[EQUALITIES_NORM] = x_norm
+    h.solution.summary.equalities_norm = x_norm
     return x_norm
 
 
@@ -132,8 +123,8 @@ def stop_if_infeasible(h: Hierarchy) -> bool:
     if max_level_0_violation(h.problem, h.solution.x) <= 2.0 * h.settings.infeasibility_tolerance:
         return False
     summary, sides = h.solution.summary, h.work.prediction.sides
-    summary[SOLVER_PATH] = PATH_ACTIVE_SET
-    summary[INFEASIBLE] = 1.0
+    summary.path = SolverPath.ACTIVE_SET
+    summary.is_infeasible = True
     for i in range(h.p):
         h.solution.working_sets[0, i] = sides[i]
     for k in range(h.levels + 1):
@@ -214,22 +205,22 @@ def solve_and_refine(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool)
     solution, summary = h.solution, h.solution.summary
     solve_levels(h, warm_start, has_warm_start, False)
     for _ in range(MAX_REFINEMENTS):
-        is_much_shorter = 0.0 < MAX_SOLUTION_NORM_RATIO * norm(solution.x, h.n) < summary[EQUALITIES_NORM]
+        is_much_shorter = 0.0 < MAX_SOLUTION_NORM_RATIO * norm(solution.x, h.n) < summary.equalities_norm
         if (
-            summary[SOLVER_PATH] == PATH_EQUALITIES
-            or is_infeasible(solution)
-            or not has_converged(solution)
+            summary.path == SolverPath.EQUALITIES
+            or summary.is_infeasible
+            or not summary.has_converged
             or not is_much_shorter
         ):
             return
         save_solution(h, h.work.saved_solution)
-        path, changes = summary[SOLVER_PATH], summary[ITERATIONS]
+        path, changes = summary.path, summary.iterations
         solve_levels(h, solution.working_sets, True, True)
-        if not has_converged(solution):
+        if not solution.summary.has_converged:
             restore_solution(h, h.work.saved_solution)
             return
-        summary[SOLVER_PATH] = path
-        summary[ITERATIONS] += changes
+        summary.path = path
+        summary.iterations += changes
 
 
 @compiled(inline=False)
@@ -285,7 +276,7 @@ def solve_until_verified(
     if is_verified(solution, n):
         return True
     scaled = Hierarchy(problem, settings, solution, work, n, p, levels, 0.0)
-    summary, changes, has_finite = solution.summary, iteration_count(solution), is_finite(solution, n)
+    summary, changes, has_finite = solution.summary, solution.summary.iterations, is_finite(solution, n)
     save_solution(h, work.best_solution)
     for attempt in range(0 if has_warm_start else 1, 2 + MAX_REFINEMENTS):
         if attempt == 0:
@@ -297,23 +288,23 @@ def solve_until_verified(
             solve_levels(h, warm_start, False, True)
         else:
             break
-        changes += iteration_count(solution)
+        changes += solution.summary.iterations
         if is_finite(solution, n) and (is_better_solution(summary, work.best_solution.summary) or not has_finite):
             save_solution(h, work.best_solution)
             has_finite = True
         if is_verified(solution, n):
             break
     restore_solution(h, work.best_solution)
-    solution.summary[ITERATIONS] = changes
+    solution.summary.iterations = changes
     return is_verified(solution, n)
 
 
 @compiled()
-def is_better_solution(a: Vector, b: Vector) -> bool:
+def is_better_solution(a: SolutionSummary, b: SolutionSummary) -> bool:
     """Returns whether solution `a` is better than `b` by their summaries: convergence first, then the KKT residual."""
-    if a[CONVERGED] != b[CONVERGED]:
-        return float(a[CONVERGED]) == 1.0
-    return float(a[WORST_KKT]) < float(b[WORST_KKT])
+    if a.has_converged != b.has_converged:
+        return a.has_converged
+    return a.max_kkt < b.max_kkt
 
 
 @entry("the hierarchy solver")
@@ -350,4 +341,4 @@ def solve_weighted_levels(
     for i in range(rows.C.shape[0]):
         problem.C_norms[i] = norm(rows.C[i], n)
     solve_until_verified(problem, settings, warm_start, has_warm_start, solution, work)
-    return has_converged(solution)
+    return solution.summary.has_converged

@@ -20,7 +20,6 @@ from ..compiler.linalg import (
     norm,
     undo_reflectors,
 )
-from .problem import WORST_KKT
 from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy
 
 #: A bound of at least this size counts as infinite.
@@ -261,7 +260,7 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
         if q == n:
             break
         r = solve_equality_level(h, k, q)
-        summary[WORST_KKT] = max(summary[WORST_KKT], kkt[k])
+        summary.max_kkt = max(summary.max_kkt, kkt[k])
         ranks[k] = r
         q += r
     ranks[h.levels] = n - q

@@ -16,7 +16,6 @@ from ..compiler.lanes import axpy, clear, dot, gemv, gemv_transposed
 from ..compiler.language import load8, store8
 from ..compiler.linalg import cholesky, norm
 from .equalities import load_level
-from .problem import ITERATIONS
 from .workspace import FEASIBILITY_TOLERANCE, ROLE_LOWER_LEVEL, Hierarchy, PredictionWorkspace
 
 #: Added to the diagonal of the normal equations, as a fraction of their largest diagonal entry.
@@ -358,7 +357,7 @@ def find_least_violation(h: Hierarchy, warm_start: ByteMatrix, is_started: bool,
         if not has_violation_above(h, m, STATIONARY_STEP_RATIO):
             return False
         changes = update_violated_rows(h, warm_start, False)
-        h.solution.summary[ITERATIONS] += changes
+        h.solution.summary.iterations += changes
         if changes == 0 and (step_length == 1.0 or norm(step, n) <= STATIONARY_STEP_RATIO * norm(x, n)):
             return True
         if changes == 0 and step_length * norm(step, n) <= MIN_STEP_RATIO * norm(

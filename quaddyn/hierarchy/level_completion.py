@@ -12,7 +12,7 @@ from ..compiler import Vector, compiled
 from ..compiler.lanes import copy_columns, gemv_add, gemv_transposed
 from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
 from .equalities import move_along_basis
-from .problem import EQUALITIES_NORM, KKT_TOLERANCE, WORST_KKT
+from .problem import KKT_TOLERANCE
 from .working_set_changes import MULTIPLIER_SIGN_TOLERANCE, active_bound, gradient_scale
 from .workspace import (
     KKT_SCALE_FLOOR,
@@ -312,11 +312,11 @@ def finish_level(h: Hierarchy, k: int, q: int, rank: int, solved: Subproblem, le
     """
     x, z, summary = h.solution.x, h.work.z, h.solution.summary
     move_along_basis(h, q, solved.d, z)
-    x_norm = max(summary[EQUALITIES_NORM], norm(x, h.n))
+    x_norm = max(summary.equalities_norm, norm(x, h.n))
     scale = gradient_scale(solved, x_norm)
     kkt = compute_kkt_residual(solved, h.work, rank, x_norm, scale)
     h.solution.kkt[k] = kkt
-    summary[WORST_KKT] = max(summary[WORST_KKT], kkt)
+    summary.max_kkt = max(summary.max_kkt, kkt)
     if scaled:
         gemv_add(h.work.C_at_next, level.C_at_start, z, level.C_z, level.d, level.p)
     if scaled or level.damping_rows > 0:

@@ -9,17 +9,7 @@ from ..compiler.lanes import gemv_add
 from ..compiler.linalg import norm
 from .equalities import compute_residual, load_level, project_rows, reset_basis
 from .level_completion import finish_level
-from .problem import (
-    CONVERGED,
-    EQUALITIES_NORM,
-    INFEASIBLE,
-    ITERATIONS,
-    PATH_ACTIVE_SET,
-    PATH_WARM_START,
-    SOLVER_PATH,
-    WORST_KKT,
-    max_level_0_violation,
-)
+from .problem import SolverPath, max_level_0_violation
 from .working_set_changes import find_optimal_working_set, verify_working_set
 from .workspace import (
     FEASIBILITY_TOLERANCE,
@@ -228,7 +218,7 @@ def solve_level(
         k: the level.
         q: first row of the basis that spans the null space of the levels above.
         has_prediction: whether `predict_active_set` has a working set; if the iterations from it do not converge,
-            CONVERGED is 0 in the summary and the level is left unfinished.
+            `SolutionSummary.has_converged` is False and the level is left unfinished.
         is_projected: whether `C_z` holds the projected inequalities already.
         max_multiplier: largest predicted multiplier, see `propose_working_set`; negative to keep all predicted rows.
         warm_start: (levels + 1, p) previous working sets.
@@ -237,7 +227,7 @@ def solve_level(
     """
     n, p, summary, sides = h.n, h.p, h.solution.summary, h.solution.working_sets[k]
     damping = h.settings.damping if k < h.levels else 0.0
-    x_norm = max(summary[EQUALITIES_NORM], norm(h.solution.x, n))
+    x_norm = max(summary.equalities_norm, norm(h.solution.x, n))
     m = project_level(h, k, q, damping, is_projected)
     level = make_subproblem(h, k, n - q, m, n if damping > 0.0 else 0, x_norm)
     scaled = make_unit_row_subproblem(h, level)
@@ -253,19 +243,19 @@ def solve_level(
         propose_working_set(h, warm_start[k], -1.0, sides)
         converged, rank = verify_working_set(level, h.work)
     if not converged:
-        summary[SOLVER_PATH] = PATH_ACTIVE_SET
+        summary.path = SolverPath.ACTIVE_SET
         select_reached_limits(h, k, level, has_prediction)
         if damping == 0.0 and row_norms_differ(level, h.row_scaling_ratio):
             converged, changes, rank = solve_with_unit_rows(level, scaled, h.work, h.settings.max_iterations)
-            summary[ITERATIONS] += changes
+            summary.iterations += changes
             rows_scaled = converged
             if not converged:
                 project_objective(h, k, q, 0.0)
     if not converged:
         converged, changes, rank = find_optimal_working_set(level, h.work, max_changes)
-        summary[ITERATIONS] += changes
+        summary.iterations += changes
         if not converged:
-            summary[CONVERGED] = 0.0
+            summary.has_converged = False
             if has_prediction:
                 return 0
     return finish_level(h, k, q, rank, scaled if rows_scaled else level, level, rows_scaled)
@@ -301,8 +291,8 @@ def solve_remaining_levels(
     """
     ranks, summary, n, max_changes = h.solution.ranks, h.solution.summary, h.n, h.settings.max_iterations
     multipliers, norms = h.work.prediction.multipliers, h.problem.C_norms
-    summary[CONVERGED] = 1.0
-    summary[SOLVER_PATH] = PATH_WARM_START if has_warm_start and not has_prediction else PATH_ACTIVE_SET
+    summary.has_converged = True
+    summary.path = SolverPath.WARM_START if has_warm_start and not has_prediction else SolverPath.ACTIVE_SET
     allowed_changes = min(max_changes, 2 * n + 10) if has_prediction else max_changes
     max_multiplier = 0.0
     for i in range(h.p if has_prediction else 0):
@@ -331,7 +321,7 @@ def solve_remaining_levels(
             has_warm_start,
             allowed_changes,
         )
-        if has_prediction and summary[CONVERGED] == 0.0:
+        if has_prediction and not summary.has_converged:
             return False
         ranks[k] = r
         q += r
@@ -350,7 +340,7 @@ def flag_infeasible(h: Hierarchy) -> bool:
         return False
     if max_level_0_violation(h.problem, h.solution.x) <= h.settings.infeasibility_tolerance:
         return False
-    h.solution.summary[INFEASIBLE] = 1.0
+    h.solution.summary.is_infeasible = True
     return True
 
 
@@ -358,7 +348,7 @@ def flag_infeasible(h: Hierarchy) -> bool:
 def restart_cold(h: Hierarchy) -> None:
     """Resets x to that of the equalities alone and the bounds to the given ones."""
     role, work_lower, work_upper = h.work.role, h.work.lower, h.work.upper
-    h.solution.summary[WORST_KKT] = 0.0
+    h.solution.summary.max_kkt = 0.0
     for i in range(h.n):
         h.solution.x[i] = h.work.x_equalities[i]
     for i in range(h.p):

@@ -7,24 +7,36 @@ may be longer than needed, and the workspace may have been made for a larger pro
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import ByteMatrix, IntVector, Matrix, Vector, compiled
+from ..compiler import ByteMatrix, IntVector, Matrix, Record, Vector, compiled
 from ..compiler.lanes import dot
 
 #: Largest residual of the optimality conditions of a verified solution, relative to the size of their terms.
 KKT_TOLERANCE = 1e-9
 
-# Entries of `SolutionBuffers.summary`: whether all active sets were found within the allowed iterations; solver path
-# (below); number of changes of active sets; largest KKT residual; |x| of the equalities alone, which scales the
-# rounding tolerances; whether level 0 is infeasible (only with `SolverSettings.feasible_only`).
-CONVERGED, SOLVER_PATH, ITERATIONS, WORST_KKT, EQUALITIES_NORM, INFEASIBLE, SUMMARY_SIZE = range(7)
 
-# Values of SOLVER_PATH: no inequality is active; the warm start is optimal; active-set iterations.
-PATH_EQUALITIES, PATH_WARM_START, PATH_ACTIVE_SET = 0.0, 1.0, 2.0
+class SolverPath(enum.IntEnum):
+    """How a solution was found."""
+
+    EQUALITIES = 0  # no inequality is active
+    WARM_START = 1  # the working sets of the warm start are optimal
+    ACTIVE_SET = 2  # by changes of the working sets
+
+
+class SolutionSummary(Record):
+    """Outcome of a solve, over all levels."""
+
+    has_converged: bool  # whether every level's active set was found within the allowed iterations
+    path: SolverPath
+    iterations: int  # changes of active sets, summed over all levels
+    max_kkt: float  # largest residual of a level's optimality conditions
+    equalities_norm: float  # |x| of the equalities alone, which scales the rounding tolerances
+    is_infeasible: bool  # whether level 0 is infeasible, with `feasible_only`; lower levels may then be unsolved
 
 
 class HierarchyProblem(NamedTuple):
@@ -65,7 +77,7 @@ class SolutionBuffers(NamedTuple):
     multipliers: Matrix  # (levels + 1, p) multipliers of limits; slacks of the level's own inequalities
     ranks: Vector  # (levels + 1,) number of directions that each level determines
     kkt: Vector  # (levels + 1,) residual of each level's optimality conditions
-    summary: Vector  # (SUMMARY_SIZE,) entries CONVERGED to INFEASIBLE, read by the functions below
+    summary: SolutionSummary
 
 
 class LevelBuffers(NamedTuple):
@@ -92,31 +104,7 @@ def make_solution_buffers(n: int, limits: int, levels: int) -> SolutionBuffers:
     """Allocates the output arrays of a problem with n unknowns."""
     sides = np.zeros((levels + 1, limits), dtype=np.int8)
     ranks, kkt = np.zeros(levels + 1), np.zeros(levels + 1)
-    return SolutionBuffers(np.zeros(n), sides, np.zeros((levels + 1, limits)), ranks, kkt, np.zeros(SUMMARY_SIZE))
-
-
-@compiled()
-def has_converged(solution: SolutionBuffers) -> bool:
-    """Returns whether every level's active set was found within the allowed iterations."""
-    return float(solution.summary[CONVERGED]) == 1.0
-
-
-@compiled()
-def max_kkt(solution: SolutionBuffers) -> float:
-    """Returns the largest residual of a level's optimality conditions."""
-    return float(solution.summary[WORST_KKT])
-
-
-@compiled()
-def iteration_count(solution: SolutionBuffers) -> int:
-    """Returns the number of changes of active sets, summed over all levels."""
-    return int(solution.summary[ITERATIONS])
-
-
-@compiled()
-def is_infeasible(solution: SolutionBuffers) -> bool:
-    """Returns whether level 0 is infeasible (only with `feasible_only`); lower levels may then be unsolved."""
-    return float(solution.summary[INFEASIBLE]) == 1.0
+    return SolutionBuffers(np.zeros(n), sides, np.zeros((levels + 1, limits)), ranks, kkt, SolutionSummary.allocate())
 
 
 @compiled()
@@ -131,7 +119,7 @@ def is_finite(solution: SolutionBuffers, n: int) -> bool:
 @compiled()
 def is_verified(solution: SolutionBuffers, n: int) -> bool:
     """Returns whether x is finite and the optimality conditions of every level hold."""
-    return has_converged(solution) and is_finite(solution, n) and max_kkt(solution) <= KKT_TOLERANCE
+    return solution.summary.has_converged and is_finite(solution, n) and solution.summary.max_kkt <= KKT_TOLERANCE
 
 
 @compiled(inline=False)

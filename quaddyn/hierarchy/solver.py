@@ -14,16 +14,11 @@ from .core import solve_weighted_levels
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .problem import (
-    EQUALITIES_NORM,
-    SOLVER_PATH,
     HierarchyProblem,
     LevelBuffers,
     SolutionBuffers,
     SolverSettings,
-    has_converged,
-    iteration_count,
     make_solution_buffers,
-    max_kkt,
 )
 from .solution import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
 from .workspace import VIOLATION_TOLERANCE, make_workspace
@@ -158,12 +153,12 @@ class HierarchySolver:
     @property
     def converged(self) -> bool:
         """Whether the last run converged within the allowed iterations."""
-        return bool(has_converged(self._solution))
+        return self._solution.summary.has_converged
 
     @property
     def kkt(self) -> float:
         """Largest residual of the optimality conditions in the last run, relative to the size of their terms."""
-        return float(max_kkt(self._solution))
+        return self._solution.summary.max_kkt
 
     @property
     def ranks(self) -> Array:
@@ -235,7 +230,7 @@ class HierarchySolver:
             len(self.levels),
             self._solution.working_sets.copy(),
         )
-        x_scale = max(float(np.linalg.norm(x)), float(solution.summary[EQUALITIES_NORM]))
+        x_scale = max(float(np.linalg.norm(x)), solution.summary.equalities_norm)
         level_solutions = []
         for k, level in enumerate(self.levels):
             rows = slice(starts[k], starts[k + 1])
@@ -267,7 +262,7 @@ class HierarchySolver:
         status = "optimal" if level_solutions[0].feasible else "infeasible"
         if not self.converged or not np.isfinite(x).all():
             status = "inaccurate"
-        path = ("equalities", "warm", "active set")[int(solution.summary[SOLVER_PATH])]
+        path = ("equalities", "warm", "active set")[solution.summary.path]
         if (
             path == "active set"
             and was_warm_started
@@ -275,7 +270,7 @@ class HierarchySolver:
         ):
             path = "warm"  # the active-set method ended at the given working sets: they were optimal
         return HierarchySolution(
-            x, tuple(level_solutions), status, self.kkt, int(iteration_count(solution)), path, tuple(working_sets)
+            x, tuple(level_solutions), status, self.kkt, solution.summary.iterations, path, tuple(working_sets)
         )
 
 

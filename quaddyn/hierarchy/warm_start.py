@@ -8,7 +8,7 @@ from ..compiler.linalg import norm
 from .equalities import reset_basis
 from .level_completion import finish_level
 from .level_solver import flag_infeasible, project_level, propose_working_set, skip_if_determined
-from .problem import EQUALITIES_NORM, PATH_WARM_START, SOLVER_PATH
+from .problem import SolverPath
 from .working_set_changes import verify_working_set
 from .workspace import (
     FEASIBILITY_TOLERANCE,
@@ -58,7 +58,7 @@ def try_warm_start_level(h: Hierarchy, k: int, q: int, warm_start: ByteMatrix) -
             role[i] = ROLE_FIXED
         else:
             role[i] = ROLE_LIMIT if sides[i] != 0 else ROLE_LOWER_LEVEL
-    x_norm = max(h.solution.summary[EQUALITIES_NORM], norm(h.solution.x, h.n))
+    x_norm = max(h.solution.summary.equalities_norm, norm(h.solution.x, h.n))
     m = project_level(h, k, q, 0.0, False)
     propose_working_set(h, sides, -1.0, h.solution.working_sets[k])
     level = make_subproblem(h, k, h.n - q, m, 0, x_norm)
@@ -81,7 +81,7 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
         warm_start: (levels + 1, p) working sets of the previous problem.
     """
     n, x, ranks, summary, Q = h.n, h.solution.x, h.solution.ranks, h.solution.summary, h.work.basis
-    saved_basis, role, equalities_norm = h.work.saved_basis, h.work.role, h.solution.summary[EQUALITIES_NORM]
+    saved_basis, role, equalities_norm = h.work.saved_basis, h.work.role, h.solution.summary.equalities_norm
     gemv_add(h.work.C_at_next, h.work.zeros, x, h.work.C, n, h.p)
     if not is_warm_start_plausible(h, warm_start, equalities_norm):
         return False
@@ -113,7 +113,7 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
         if role[i] != ROLE_FIXED and violated_side(h, i, x_norm) != 0:
             is_optimal = False
     if is_optimal:
-        summary[SOLVER_PATH] = PATH_WARM_START
+        summary.path = SolverPath.WARM_START
         flag_infeasible(h)
         return True
     restore_solution(h, h.work.saved_solution)

@@ -14,7 +14,7 @@ import numpy as np
 from ..compiler import ByteVector, IntVector, Matrix, Tensor, Vector, compiled
 from ..compiler.kinds import LANE_WIDTH
 from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
-from .problem import SUMMARY_SIZE, HierarchyProblem, SolutionBuffers, SolverSettings, make_solution_buffers
+from .problem import HierarchyProblem, SolutionBuffers, SolverSettings, make_solution_buffers
 
 # Role of an inequality for the level being solved: of a level below; a limit, that is, a constraint by a level above;
 # the level's own, with least violation; an equality or fixed by a level above.
@@ -323,7 +323,7 @@ def copy_solution(h: Hierarchy, target: SolutionBuffers, source: SolutionBuffers
     copy_vector(target.x, source.x, h.n)
     copy_vector(target.ranks, source.ranks, h.levels + 1)
     copy_vector(target.kkt, source.kkt, h.levels + 1)
-    copy_vector(target.summary, source.summary, SUMMARY_SIZE)
+    target.summary.copy_from(source.summary)
     for k in range(h.levels + 1):
         copy_vector(target.multipliers[k], source.multipliers[k], h.p)
         for i in range(h.p):

@@ -16,14 +16,10 @@ import math
 from ..compiler import IntVector, Matrix, Vector, compiled, entry, matrix
 from ..compiler.lanes import clear, gemv_transposed
 from ..hierarchy.core import solve_until_verified
-from ..hierarchy.problem import INFEASIBLE as SUMMARY_INFEASIBLE
 from ..hierarchy.problem import (
-    WORST_KKT,
     HierarchyProblem,
     SolutionBuffers,
     SolverSettings,
-    has_converged,
-    is_infeasible,
 )
 from .contact_points import locate_contacts
 from .contact_ramps import ContactRamps, advance_contacts
@@ -178,7 +174,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
                 d = factor_null_space(r, n, model.rank_tolerance, work)
                 project_problem(data, n, d)
         verified = solve_levels(data, d, contacts_as_rows)
-        if work.summary[SUMMARY_INFEASIBLE] != 0.0:
+        if work.summary.is_infeasible:
             return INFEASIBLE
         if memory.needs_min_norm[0] != 0 or work.ranks[model.levels] == 0.0:
             break
@@ -191,7 +187,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
     violation = recover_result(data, result, n)
     violation = max(violation, row_violation(data, d))
     result.violation[0] = violation
-    result.kkt[0] = work.summary[WORST_KKT]
+    result.kkt[0] = work.summary.max_kkt
     for k in range(model.levels):
         result.ranks[k] = work.ranks[k]
     if not contacts_as_rows:
@@ -258,9 +254,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
     if has_warm_start:
         for i in range((model.levels + 2) * p):
             previous_sets[i] = current_sets[i]
-    elimination_failed = (
-        model.has_strict_contacts and memory.was_warm_started[2] == 0 and work.summary[SUMMARY_INFEASIBLE] != 0.0
-    )
+    elimination_failed = model.has_strict_contacts and memory.was_warm_started[2] == 0 and work.summary.is_infeasible
     if contacts_as_rows and elimination_failed and memory.limit_starts[0, K] == p:
         has_warm_start = True  # rows that were violated with eliminated contacts are likely to be violated now, too
         for i in range((K + 1) * p):
@@ -284,7 +278,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
         problem, settings, matrix(previous_sets, 0, K + 1, p), has_warm_start, solution, work.solver
     )
     memory.was_warm_started[formulation] = 1 if has_warm_start else 0
-    memory.is_valid[formulation] = 1 if has_converged(solution) and not is_infeasible(solution) else 0
+    memory.is_valid[formulation] = 1 if work.summary.has_converged and not work.summary.is_infeasible else 0
     return verified
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
+from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import HierarchyWorkspace
 
 #: Roles of a contact, see `quaddyn.wbc.ContactSettings`.
@@ -194,7 +195,7 @@ class TickScratch(NamedTuple):
     row_values: Vector
     ranks: Vector
     kkt: Vector
-    summary: Vector
+    summary: SolutionSummary
     multipliers: Vector
     solver: HierarchyWorkspace
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..compiler import LANE_WIDTH
 from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
-from ..hierarchy.problem import SUMMARY_SIZE
+from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import make_workspace
 from ..urdf.tree import Array
 from .constraints.capsule_segments import N_MIDPOINT_ROWS
@@ -142,7 +142,7 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
         row_values=np.zeros(max(m, p)),
         ranks=np.zeros(K + 1),
         kkt=np.zeros(K + 1),
-        summary=np.zeros(SUMMARY_SIZE),
+        summary=SolutionSummary.allocate(),
         multipliers=np.zeros((K + 1) * p),
         solver=make_workspace(n, m, p, K),
     )
