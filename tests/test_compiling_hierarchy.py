@@ -66,7 +66,8 @@ def answers(function, arguments):
     """What a solve says: whether it is verified, x, working sets, multipliers and the rest."""
     given = tuple(map(c.copied, arguments))
     verified = function(*given)
-    return [np.array(verified), *next(x for x in given if isinstance(x, SolutionBuffers))]
+    *arrays, summary = next(x for x in given if isinstance(x, SolutionBuffers))
+    return [np.array(verified), *arrays, *map(np.asarray, tuple(summary))]
 
 
 def same(found, expected):

@@ -50,6 +50,8 @@ def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
     controller.compute(state, ("FL",))
 
 
+# An exception in a finalizer of another package cannot leave it: Python prints it, and pytest warns.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["call", "controller", "plant"])
 def test_no_interrupt_leaves_a_lock_behind(standing, kind: str) -> None:
     """Signals whose handler raises at random moments; 10^5 of them: benchmarks/under_fire.py."""

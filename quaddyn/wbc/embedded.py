@@ -26,7 +26,7 @@ from .problem_rows import CODE, FIRST, SIZE, START
 from .tasks.frame_axis import direction_length
 from .tasks.motion_parameters import motion_parameters
 from .tasks.single_frame_task import is_rotation
-from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, tick
+from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, clear_working_sets, tick
 from .tick_data import BILATERAL, TickData, TickResult, result_views
 
 #: Outcome after those of `tick`: q is not a configuration, or q or v is out of bounds.
@@ -198,8 +198,7 @@ def reset(e: EmbeddedController) -> None:
     e.has_request[0] = 0
     e.ticks[0] = 0
     e.data.inputs.has_previous_tick[0] = 0
-    for formulation in range(2):
-        e.data.memory.is_valid[formulation] = 0
+    clear_working_sets(e.data.memory)
 
 
 @compiled(inline=False)

@@ -162,10 +162,10 @@ def write_custom_element_rows(item: Item, t: TickContext) -> None:
             continue
         rows, row, n = t.rows, int(z[5]), t.maps.n
         if z[1] == z[2]:
-            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.A[rows.count[0]])
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.A[rows.n_equalities])
             finish_equality(rows, n, z[1], length, z[3], item.element_index, row)
         else:
-            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.C[rows.count[1]])
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.C[rows.n_limits])
             finish_limit(rows, n, z[1], z[2], length, z[3], item.element_index, row)
 
 
@@ -199,19 +199,19 @@ def write_all_rows(t: TickContext, contacts_as_rows: bool, add_min_norm_level: b
         add_min_norm_level: whether to add a level with the minimum-norm rows.
     """
     rows, table, contact_motion = t.rows, t.model.items, find_contact_motion(t.model)
-    rows.count[0] = 0
-    rows.count[1] = 0
+    rows.n_equalities = 0
+    rows.n_limits = 0
     for level in range(t.model.levels):
-        rows.A_start[level] = rows.count[0]
-        rows.C_start[level] = rows.count[1]
+        rows.A_start[level] = rows.n_equalities
+        rows.C_start[level] = rows.n_limits
         for i in range(table.shape[0]):
             if table[i, LEVEL] == level:
                 write_element_rows(table[i, CODE], get_item(t, i), t, contacts_as_rows)
         if contact_motion >= 0:
             write_ramped_contact_rows(get_item(t, contact_motion), t, level)
-    rows.A_start[t.model.levels] = rows.count[0]
-    rows.C_start[t.model.levels] = rows.count[1]
+    rows.A_start[t.model.levels] = rows.n_equalities
+    rows.C_start[t.model.levels] = rows.n_limits
     if add_min_norm_level:
         write_min_norm_rows(t)
-    rows.A_start[t.model.levels + 1] = rows.count[0]
-    rows.C_start[t.model.levels + 1] = rows.count[1]
+    rows.A_start[t.model.levels + 1] = rows.n_equalities
+    rows.C_start[t.model.levels + 1] = rows.n_limits

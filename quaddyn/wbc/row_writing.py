@@ -27,7 +27,7 @@ class Item(NamedTuple):
 @compiled()
 def row_weight(rows: RowBuffer, weight: float) -> float:
     """Returns the factor of a row: its weight, or 1 if rows are written without weights."""
-    return weight if rows.weighted[0] != 0 else 1.0
+    return weight if rows.applies_weights else 1.0
 
 
 @compiled()
@@ -35,7 +35,7 @@ def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weigh
     """Completes the row in A, whose last entry is its constant, as an equality ``row u = target``.
 
     Args:
-        rows: the rows; the new one is at ``rows.A[rows.count[0]]``.
+        rows: the rows; the new one is at ``rows.A[rows.n_equalities]``.
         n: number of unknowns.
         target: right-hand side.
         length: scale of the row before elimination; a row that is far shorter now is rounding error.
@@ -43,7 +43,7 @@ def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weigh
         item: index of the element, -1 for none.
         row: index of the row within the element.
     """
-    m, w = rows.count[0], row_weight(rows, weight)
+    m, w = rows.n_equalities, row_weight(rows, weight)
     A = rows.A[m]
     if w != 1.0:
         scale(A, A, w, n + 1)
@@ -53,7 +53,7 @@ def finish_equality(rows: RowBuffer, n: int, target: float, length: float, weigh
     rows.A_source[m, 0] = item
     rows.A_source[m, 1] = -1
     rows.A_source[m, 2] = row
-    rows.count[0] = m + 1
+    rows.n_equalities = m + 1
 
 
 @compiled()
@@ -63,7 +63,7 @@ def finish_limit(
     """Completes the row in C, whose last entry is its constant, as a limit ``lower <= row u <= upper``.
 
     Args:
-        rows: the rows; the new one is at ``rows.C[rows.count[1]]``.
+        rows: the rows; the new one is at ``rows.C[rows.n_limits]``.
         n: number of unknowns.
         lower: lower bound, may be infinite.
         upper: upper bound, may be infinite.
@@ -72,7 +72,7 @@ def finish_limit(
         item: index of the element, -1 for none.
         row: index of the row within the element.
     """
-    p, w = rows.count[1], row_weight(rows, weight)
+    p, w = rows.n_limits, row_weight(rows, weight)
     C = rows.C[p]
     if w != 1.0:
         scale(C, C, w, n + 1)
@@ -83,19 +83,19 @@ def finish_limit(
     rows.C_source[p, 0] = item
     rows.C_source[p, 1] = -1
     rows.C_source[p, 2] = row
-    rows.count[1] = p + 1
+    rows.n_limits = p + 1
 
 
 @compiled()
 def tag_equality_contact(rows: RowBuffer, contact: int) -> None:
     """Stores which contact the last equality belongs to."""
-    rows.A_source[rows.count[0] - 1, 1] = contact
+    rows.A_source[rows.n_equalities - 1, 1] = contact
 
 
 @compiled()
 def tag_limit_contact(rows: RowBuffer, contact: int) -> None:
     """Stores which contact the last limit belongs to."""
-    rows.C_source[rows.count[1] - 1, 1] = contact
+    rows.C_source[rows.n_limits - 1, 1] = contact
 
 
 @compiled()
@@ -120,7 +120,7 @@ def add_motion_equality(
     t: TickContext, J: Vector, chain: IntVector, target: float, weight: float, item: int, row: int
 ) -> None:
     """Appends ``J a = target``, J over the velocities of a chain."""
-    length = project_motion_row(t, t.rows.A[t.rows.count[0]], J, chain)
+    length = project_motion_row(t, t.rows.A[t.rows.n_equalities], J, chain)
     finish_equality(t.rows, t.maps.n, target, length, weight, item, row)
 
 
@@ -129,7 +129,7 @@ def add_motion_bounds(
     t: TickContext, J: Vector, chain: IntVector, lower: float, upper: float, weight: float, item: int, row: int
 ) -> None:
     """Appends ``lower <= J a <= upper``, J over the velocities of a chain."""
-    length = project_motion_row(t, t.rows.C[t.rows.count[1]], J, chain)
+    length = project_motion_row(t, t.rows.C[t.rows.n_limits], J, chain)
     finish_limit(t.rows, t.maps.n, lower, upper, length, weight, item, row)
 
 
@@ -137,7 +137,7 @@ def add_motion_bounds(
 def add_joint_equality(t: TickContext, j: int, target: float, weight: float, item: int, row: int) -> None:
     """Appends ``a_j = target``."""
     maps, rows = t.maps, t.rows
-    scale(rows.A[rows.count[0]], maps.acceleration[j], 1.0, maps.n + 1)
+    scale(rows.A[rows.n_equalities], maps.acceleration[j], 1.0, maps.n + 1)
     finish_equality(rows, maps.n, target, maps.acceleration_length[j], weight, item, row)
 
 
@@ -145,7 +145,7 @@ def add_joint_equality(t: TickContext, j: int, target: float, weight: float, ite
 def add_joint_bounds(t: TickContext, j: int, lower: float, upper: float, weight: float, item: int, row: int) -> None:
     """Appends ``lower <= a_j <= upper``."""
     maps, rows = t.maps, t.rows
-    scale(rows.C[rows.count[1]], maps.acceleration[j], 1.0, maps.n + 1)
+    scale(rows.C[rows.n_limits], maps.acceleration[j], 1.0, maps.n + 1)
     finish_limit(rows, maps.n, lower, upper, maps.acceleration_length[j], weight, item, row)
 
 
@@ -153,7 +153,7 @@ def add_joint_bounds(t: TickContext, j: int, lower: float, upper: float, weight:
 def add_torque_bounds(t: TickContext, i: int, lower: float, upper: float, weight: float, item: int, row: int) -> None:
     """Appends ``lower <= tau_i <= upper``."""
     maps, rows = t.maps, t.rows
-    scale(rows.C[rows.count[1]], maps.torque[i], 1.0, maps.n + 1)
+    scale(rows.C[rows.n_limits], maps.torque[i], 1.0, maps.n + 1)
     finish_limit(rows, maps.n, lower, upper, maps.torque_length[i], weight, item, row)
 
 
@@ -161,7 +161,7 @@ def add_torque_bounds(t: TickContext, i: int, lower: float, upper: float, weight
 def add_force_equality(t: TickContext, contact: int, i: int, target: float, weight: float, item: int, row: int) -> None:
     """Appends ``f_i = target`` [N] for component i of a contact force."""
     maps, rows = t.maps, t.rows
-    A = rows.A[rows.count[0]]
+    A = rows.A[rows.n_equalities]
     clear(A, maps.n + 1)
     A[maps.force[contact] + i] = t.model.mass
     finish_equality(rows, maps.n, target, t.model.mass, weight, item, row)
@@ -174,7 +174,7 @@ def add_force_bounds(
 ) -> None:
     """Appends ``lower <= direction . f <= upper`` [N] for a contact force."""
     maps, rows, mass = t.maps, t.rows, t.model.mass
-    C = rows.C[rows.count[1]]
+    C = rows.C[rows.n_limits]
     clear(C, maps.n + 1)
     first, square = maps.force[contact], 0.0
     for i in range(t.contacts.size[contact]):

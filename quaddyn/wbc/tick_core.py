@@ -31,7 +31,17 @@ from .reduction import (
     project_rows,
     solve_by_elimination,
 )
-from .tick_data import FORCE, MOTION, AffineMaps, ContactStateData, TickContext, TickData, TickResult, result_views
+from .tick_data import (
+    FORCE,
+    MOTION,
+    AffineMaps,
+    ContactStateData,
+    TickContext,
+    TickData,
+    TickResult,
+    WorkingSetMemory,
+    result_views,
+)
 
 # Outcomes of a tick: see `quaddyn.wbc.certificate.Status`; then those of inputs that cannot be solved.
 SOLVED, INFEASIBLE, INACCURATE, FALLBACK, OVERFLOW, NOT_A_NUMBER = range(6)
@@ -80,12 +90,12 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         j = model.actuated[i]
         result.friction[i] = data.work.bias[j] - data.terms.h[j]
     outcome = INFEASIBLE
-    memory.was_warm_started[2] = 1 if not model.has_strict_contacts or memory.is_valid[1] == 2 else 0
-    if memory.was_warm_started[2] == 0:
+    memory.skipped_elimination = memory.skips_elimination or not model.has_strict_contacts
+    if not memory.skipped_elimination:
         outcome = solve_formulation(q, v, data, result, False)
     if outcome != SOLVED:
         outcome = solve_formulation(q, v, data, result, True)
-        memory.is_valid[1] = 1 if outcome == SOLVED or not model.has_strict_contacts else 2
+        memory.skips_elimination = outcome != SOLVED and model.has_strict_contacts
     if outcome == FALLBACK:
         write_fallback_result(data, result)
     predict_velocities(t, result.acceleration)
@@ -125,8 +135,15 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
     result.kkt[0] = math.inf
     for k in range(len(result.ranks)):
         result.ranks[k] = 0.0
-    data.memory.is_valid[0] = 0
-    data.memory.is_valid[1] = 0
+    clear_working_sets(data.memory)
+
+
+@compiled()
+def clear_working_sets(memory: WorkingSetMemory) -> None:
+    """Makes the next tick start without working sets, as a first one."""
+    memory.eliminated.has_solution = False
+    memory.as_rows.has_solution = False
+    memory.skips_elimination = False
 
 
 @compiled(inline=False)
@@ -165,8 +182,8 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
         return FALLBACK
     verified, d = False, n
     for _ in range(2):
-        data.rows.weighted[0] = 1
-        write_all_rows(make_tick_context(q, v, data, n), contacts_as_rows, memory.needs_min_norm[0] != 0)
+        data.rows.applies_weights = True
+        write_all_rows(make_tick_context(q, v, data, n), contacts_as_rows, memory.needs_min_norm)
         d = n
         if not contacts_as_rows:
             r = collect_leftover_equations(model, data.contacts, points, work, n)
@@ -176,9 +193,9 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
         verified = solve_levels(data, d, contacts_as_rows)
         if work.summary.is_infeasible:
             return INFEASIBLE
-        if memory.needs_min_norm[0] != 0 or work.ranks[model.levels] == 0.0:
+        if memory.needs_min_norm or work.ranks[model.levels] == 0.0:
             break
-        memory.needs_min_norm[0] = 1  # once more, with a minimum-norm level for the freedom that remains
+        memory.needs_min_norm = True  # once more, with a minimum-norm level for the freedom that remains
     u = work.full_unknowns
     for j in range(n):
         u[j] = work.unknowns[j]
@@ -215,7 +232,7 @@ def count_unknowns(data: TickData) -> int:
 def project_problem(data: TickData, n: int, d: int) -> None:
     """Projects all rows to the d directions of the null space of strict contacts."""
     rows, scratch, X = data.rows, data.work.scratch_rows, data.work.null_space_map
-    m, p = rows.count[0], rows.count[1]
+    m, p = rows.n_equalities, rows.n_limits
     project_rows(rows.A, m, n, d, X, scratch)
     project_rows(rows.C, p, n, d, X, scratch)
     for i in range(m):
@@ -242,23 +259,20 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
     If contacts are eliminated, the solver stops after an infeasible level 0.
     """
     model, memory, work, rows = data.model, data.memory, data.work, data.rows
-    formulation = 1 if contacts_as_rows else 0
-    K, p = model.levels + memory.needs_min_norm[0], rows.count[1]
-    has_warm_start = memory.is_valid[formulation] != 0
+    own = memory.as_rows if contacts_as_rows else memory.eliminated
+    K, p = model.levels + int(memory.needs_min_norm), rows.n_limits
+    has_warm_start = own.has_solution
     for k in range(model.levels + 2):
-        has_warm_start = has_warm_start and memory.limit_starts[formulation, k] == rows.C_start[k]
-        memory.limit_starts[formulation, k] = rows.C_start[k]
-    previous_sets, current_sets = memory.previous, memory.current
-    if contacts_as_rows:
-        previous_sets, current_sets = memory.previous_full, memory.current_full
+        has_warm_start = has_warm_start and own.limit_starts[k] == rows.C_start[k]
+        own.limit_starts[k] = rows.C_start[k]
     if has_warm_start:
         for i in range((model.levels + 2) * p):
-            previous_sets[i] = current_sets[i]
-    elimination_failed = model.has_strict_contacts and memory.was_warm_started[2] == 0 and work.summary.is_infeasible
-    if contacts_as_rows and elimination_failed and memory.limit_starts[0, K] == p:
+            own.previous[i] = own.current[i]
+    was_infeasible = model.has_strict_contacts and not memory.skipped_elimination and work.summary.is_infeasible
+    if contacts_as_rows and was_infeasible and memory.eliminated.limit_starts[K] == p:
         has_warm_start = True  # rows that were violated with eliminated contacts are likely to be violated now, too
         for i in range((K + 1) * p):
-            previous_sets[i] = memory.current[i] if i < p else 0
+            own.previous[i] = memory.eliminated.current[i] if i < p else 0
     problem = HierarchyProblem(
         d, rows.A, rows.b, rows.A_length, rows.C, rows.lower, rows.upper, rows.C_length, rows.A_start[: K + 1],
         rows.C_start[: K + 1],
@@ -271,14 +285,14 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
         CONTACT_VIOLATION_TOLERANCE,
     )
     solution = SolutionBuffers(
-        work.unknowns, matrix(current_sets, 0, K + 1, p), matrix(work.multipliers, 0, K + 1, p), work.ranks, work.kkt,
+        work.unknowns, matrix(own.current, 0, K + 1, p), matrix(work.multipliers, 0, K + 1, p), work.ranks, work.kkt,
         work.summary,
     )  # fmt: skip
     verified = solve_until_verified(
-        problem, settings, matrix(previous_sets, 0, K + 1, p), has_warm_start, solution, work.solver
+        problem, settings, matrix(own.previous, 0, K + 1, p), has_warm_start, solution, work.solver
     )
-    memory.was_warm_started[formulation] = 1 if has_warm_start else 0
-    memory.is_valid[formulation] = 1 if work.summary.has_converged and not work.summary.is_infeasible else 0
+    own.was_warm_started = has_warm_start
+    own.has_solution = work.summary.has_converged and not work.summary.is_infeasible
     return verified
 
 
@@ -368,6 +382,6 @@ def write_unweighted_rows(q: Vector, v: Vector, data: TickData) -> int:
     locate_contacts(data.model, data.terms, data.contacts, data.points, data.inputs, data.work)
     write_bias_forces(make_tick_context(q, v, data, 0))
     n = eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, True)
-    data.rows.weighted[0] = 0
+    data.rows.applies_weights = False
     write_all_rows(make_tick_context(q, v, data, n), True, False)
     return n

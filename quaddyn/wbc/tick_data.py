@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, matrix
+from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled, matrix
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import HierarchyWorkspace
 
@@ -131,7 +131,7 @@ class AffineMaps(NamedTuple):
     joint_unknown: IntVector  # (nv,) index of the unknown that is this acceleration, or -1
 
 
-class RowBuffer(NamedTuple):
+class RowBuffer(Record):
     """Rows of the levels as they are written: ``A u = b`` and ``lower <= C u <= upper``."""
 
     A: Matrix  # (capacity, ...)
@@ -145,10 +145,11 @@ class RowBuffer(NamedTuple):
     C_length: Vector
     C_weight: Vector
     C_source: IntMatrix
-    count: IntVector  # type: ignore[assignment]  # not the method of tuples: (2,) numbers of equalities and limits
+    n_equalities: int  # number of equalities that are written
+    n_limits: int  # number of limits that are written
     A_start: IntVector  # (levels + 2,) first row of each level
     C_start: IntVector
-    weighted: IntVector  # (1,) whether rows are multiplied by their weights, as the solver requires
+    applies_weights: bool  # whether rows are multiplied by their weights, as the solver requires
 
 
 class TickScratch(NamedTuple):
@@ -200,23 +201,29 @@ class TickScratch(NamedTuple):
     solver: HierarchyWorkspace
 
 
-class WorkingSetMemory(NamedTuple):
-    """Working sets that one tick passes to the next, with contacts eliminated (index 0) and with contacts as rows (1).
+class FormulationMemory(Record):
+    """Working sets of one formulation of the tick.
 
     A working set states for each limit whether its bound is active: -1 the lower one, 1 the upper one, 0 none.
     `current` takes those of the tick that is being solved; at its beginning they are still those of the tick before,
-    and are moved to `previous`, from which the solver starts.  The fields ``..._full`` belong to problems with contacts
-    as rows.
+    and are moved to `previous`, from which the solver starts.
     """
 
-    is_valid: IntVector  # (2,) whether the working sets led to a solution, so that the next tick may start from them
-    was_warm_started: IntVector  # (3,) whether each solve was warm started; whether contacts were rows from the start
-    needs_min_norm: IntVector  # (1,) whether the levels leave freedom, which a minimum-norm level resolves
-    limit_starts: IntMatrix  # (2, levels + 2) first limit of each level; if it changed, the working sets do not fit
+    has_solution: bool  # whether `current` led to a solution, so that the next tick may start from it
+    was_warm_started: bool  # whether the last solve started from `previous`
+    limit_starts: IntVector  # (levels + 2,) first limit of each level; if it changed, the working sets do not fit
     previous: ByteVector  # (levels + 1, limits), flat
     current: ByteVector
-    previous_full: ByteVector
-    current_full: ByteVector
+
+
+class WorkingSetMemory(Record):
+    """Working sets and decisions that one tick passes to the next."""
+
+    eliminated: FormulationMemory  # closed contacts are eliminated beforehand
+    as_rows: FormulationMemory  # closed contacts are rows of level 0
+    needs_min_norm: bool  # whether the levels leave freedom, which a minimum-norm level resolves
+    skips_elimination: bool  # whether the next tick does not try elimination, since the last one found no solution
+    skipped_elimination: bool  # whether the last tick did not try elimination
 
 
 class TickContext(NamedTuple):

@@ -34,15 +34,15 @@ from .tick_replay import flatten_fields, make_tick_start, read_array, rerun_tick
 from .tick_solver import Resolve
 from .tick_validation import TickStart, reject, validate_tick
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 
 #: Largest size of the arrays of a file [bytes].
 MAX_FILE_BYTES = 1 << 26
 #: Largest difference of two commands that are equal up to rounding, relative to 1 plus the largest number.
 ROUNDING_TOLERANCE = 1e-6
 
-#: Field names in files of format 9, which are still read, and the current names.
-FORMAT_9_NAMES = {
+#: Field names in files of formats 9 and 10, which are still read, and the current names.
+OLD_NAMES = {
     "contacts.share": "contacts.activation",
     "contacts.least": "contacts.min_force",
     "contacts.largest": "contacts.max_force",
@@ -62,8 +62,10 @@ FORMAT_9_NAMES = {
     "memory.good": "memory.is_valid",
     "memory.free": "memory.needs_min_norm",
     "memory.starts": "memory.limit_starts",
-    "memory.now": "memory.current",
-    "memory.now_full": "memory.current_full",
+    "memory.now": "memory.eliminated",
+    "memory.now_full": "memory.as_rows",
+    "memory.current": "memory.eliminated",
+    "memory.current_full": "memory.as_rows",
 }
 
 RESULT_FIELDS = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
@@ -213,17 +215,21 @@ def _read(file: IO[bytes]) -> TickRecord:
     """Reads a saved tick from an open file; errors do not name the file."""
     arrays = read_arrays(file, MAX_FILE_BYTES)
     saved_digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
-    if meta["format"] not in (9, FORMAT_VERSION):
+    if meta["format"] not in (9, 10, FORMAT_VERSION):
         raise ArgumentError(
-            f"format: expected 9 or {FORMAT_VERSION}, got {meta['format']}; use the quaddyn version that saved it"
+            f"format: expected 9 to {FORMAT_VERSION}, got {meta['format']}; use the quaddyn version that saved it"
         )
     if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
         raise ArgumentError(
             "digest: does not match the contents; the file was changed or damaged after it was saved; save the tick "
             "again"
         )
+    if meta["format"] < FORMAT_VERSION:
+        arrays = {OLD_NAMES.get(name, name): array for name, array in arrays.items()}
+        # The second entry was 2 after a tick without a solution; the first was redundant.
+        arrays["memory.skips_elimination"] = arrays.pop("memory.is_valid")[1] == 2
+        arrays["memory.needs_min_norm"] = arrays["memory.needs_min_norm"][0] == 1
     if meta["format"] == 9:
-        arrays = {FORMAT_9_NAMES.get(name, name): array for name, array in arrays.items()}
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
     return _make_record(meta, arrays)
 

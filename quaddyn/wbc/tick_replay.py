@@ -23,20 +23,13 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
 
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
-    is_valid, limit_starts, working_sets = (
-        np.zeros(2, dtype=np.int64),
-        np.full_like(memory.limit_starts, -1),
-        list[Any](),
-    )
-    for formulation, previous in enumerate((memory.previous, memory.previous_full)):
-        was_warm_started = bool(memory.was_warm_started[formulation])
-        if was_warm_started:
-            limit_starts[formulation] = memory.limit_starts[formulation]
-        is_valid[formulation] = was_warm_started
-        working_sets.append(previous[: memory.limit_starts.shape[1] * max(int(limit_starts[formulation, -1]), 0)])
-    if strict and memory.was_warm_started[2] == 1:
-        is_valid[1] = 2  # only contacts as rows were tried
-    return WorkingSetArrays(is_valid, memory.needs_min_norm.copy(), limit_starts, *working_sets)
+    formulations = memory.eliminated, memory.as_rows
+    limit_starts = np.array([m.limit_starts if m.was_warm_started else 0 * m.limit_starts - 1 for m in formulations])
+    working_sets = [
+        m.previous[: len(starts) * max(int(starts[-1]), 0)]
+        for m, starts in zip(formulations, limit_starts, strict=True)
+    ]
+    return WorkingSetArrays(memory.needs_min_norm, strict and memory.skipped_elimination, limit_starts, *working_sets)
 
 
 def flatten_fields(record: Any, prefix: str = "") -> dict[str, Any]:
@@ -94,10 +87,12 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     inputs = start.inputs._replace(parameters=np.append(start.inputs.parameters, np.zeros(LANE_WIDTH))[:-LANE_WIDTH])
     data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
     memory = data.memory
-    for name in ("is_valid", "needs_min_norm", "limit_starts"):
-        getattr(memory, name)[:] = getattr(start.memory, name)
-    for buffer, sides in ((memory.current, start.memory.current), (memory.current_full, start.memory.current_full)):
-        buffer[: len(sides)] = sides
+    memory.needs_min_norm, memory.skips_elimination = start.memory.needs_min_norm, start.memory.skips_elimination
+    saved_sets = start.memory.eliminated, start.memory.as_rows
+    for own, sides, starts in zip(
+        (memory.eliminated, memory.as_rows), saved_sets, start.memory.limit_starts, strict=True
+    ):
+        own.has_solution, own.limit_starts[:], own.current[: len(sides)] = bool(starts[-1] >= 0), starts, sides
     size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.parameters)
     values = np.zeros(size + LANE_WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)

@@ -152,7 +152,7 @@ class TickSolver:
 
     def clear_warm_start(self) -> None:
         """Makes the next tick start without working sets."""
-        self.data.memory.is_valid[:] = 0
+        tick_core.clear_working_sets(self.data.memory)
 
     def bind_machine_code(self) -> None:
         """Compiles or loads the machine code, and binds it to the data."""

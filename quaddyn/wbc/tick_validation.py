@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..compiler import ByteVector, IntMatrix, IntVector, Vector
+from ..compiler import ByteVector, IntMatrix, Vector
 from ..errors import ArgumentError
 from . import constraints, tasks
 from .constraints.collision_pairs import has_invalid_run_ends
@@ -36,13 +36,13 @@ KINDS: dict[int, type[Element]] = {
 
 
 class WorkingSetArrays(NamedTuple):
-    """Working sets at the start of a tick: the fields of `quaddyn.wbc.tick_data.WorkingSetMemory` that it reads."""
+    """Working sets at the start of a tick: what it reads of `quaddyn.wbc.tick_data.WorkingSetMemory`."""
 
-    is_valid: IntVector  # (2,) see `WorkingSetMemory`
-    needs_min_norm: IntVector  # (1,) see `WorkingSetMemory`
-    limit_starts: IntMatrix  # (2, levels + 2) see `WorkingSetMemory`; -1 without a working set
-    current: ByteVector  # (levels + 2) working sets of all limits, flat
-    current_full: ByteVector
+    needs_min_norm: bool  # see `WorkingSetMemory`
+    skips_elimination: bool  # whether only contacts as rows are tried
+    limit_starts: IntMatrix  # (2, levels + 2) of both formulations, see `FormulationMemory`; -1 without a working set
+    eliminated: ByteVector  # (levels + 2) working sets of all limits, flat, with contacts eliminated
+    as_rows: ByteVector  # the same with contacts as rows
 
 
 class TickStart(NamedTuple):
@@ -141,7 +141,7 @@ def _validate_shapes(t: TickStart) -> None:
         "inputs.has_previous_tick": (1,), "inputs.previous_torque": (nu,),
         "inputs.force_references": (len(inputs.force_references), nc, 8),
         "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_ROW_HEADER_SIZE + nv + 6 * nc + nu),
-        "memory.is_valid": (2,), "memory.needs_min_norm": (1,), "memory.limit_starts": (2, m.levels + 2),
+        "memory.limit_starts": (2, m.levels + 2),
     }  # fmt: skip
     shapes |= {
         f"contacts.{name}": (nc,) for name in c._fields if name not in ("normal", "offset", "surface_normal", "cone")
@@ -161,7 +161,7 @@ def _validate_ranges(t: TickStart) -> None:
         "model.period": POSITIVE, "model.faces": (0, MAX_COUNT), "model.rank_tolerance": (0.0, np.nextafter(1.0, 0.0)),
         "model.damping": (0.0, LARGEST_FLOAT), "model.contact_motion_start": (-1, numbers - 1), "model.gravity": FINITE,
         "model.passive": (0, nv - 1), "model.actuated": (0, nv - 1), "model.chains": (0, nv), "model.limbs": (0, nv),
-        "model.couplings": (0, nv), "memory.needs_min_norm": (0, 1),
+        "model.couplings": (0, nv),
         "contacts.activation": (0.0, 1.0), "contacts.cap": (0.0, np.inf), "contacts.role": (0, 3),
         "contacts.frame": (0, frames - 1), "contacts.foot_task": (-1, len(m.items) - 1),
         "contacts.is_unilateral": (0, 1),
@@ -172,8 +172,8 @@ def _validate_ranges(t: TickStart) -> None:
         "contacts.normal": FINITE,
         "contacts.offset": FINITE, "contacts.surface_normal": FINITE, "contacts.cone": FINITE,
         "inputs.parameters": NOT_NAN, "inputs.has_previous_tick": (0, 1),
-        "inputs.previous_torque": NOT_NAN, "inputs.force_references": FINITE, "memory.is_valid": (0, 2),
-        "memory.current": (-1, 1), "memory.current_full": (-1, 1),
+        "inputs.previous_torque": NOT_NAN, "inputs.force_references": FINITE,
+        "memory.eliminated": (-1, 1), "memory.as_rows": (-1, 1),
     }  # fmt: skip
     for field, (low, high) in ranges.items():
         value = np.asarray(_get_field(t, field))
@@ -315,7 +315,7 @@ def _validate_custom_rows(t: TickStart) -> None:
 def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -> None:
     """Validates the sizes of working sets."""
     for field, sets, end in zip(
-        ("current", "current_full"), memory[3:], memory.limit_starts[:, -1].tolist(), strict=True
+        ("eliminated", "as_rows"), memory[3:], memory.limit_starts[:, -1].tolist(), strict=True
     ):
         if not -1 <= end <= limits:
             reject("memory.limit_starts", f"up to {limits} limits", end)

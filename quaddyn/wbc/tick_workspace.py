@@ -93,10 +93,9 @@ def make_rows(tables: ControllerTables, n: int, custom: int) -> RowBuffer:
     """Returns row buffers for up to n unknowns."""
     m, p, row_length = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, padded_length(n + 1)
     K = tables.model.levels
-    return RowBuffer(
-        aligned(m, row_length), np.zeros(m), np.zeros(m), np.zeros(m), _int_zeros(m, 3), aligned(p, row_length),
-        np.zeros(p), np.zeros(p), np.zeros(p), np.zeros(p), _int_zeros(p, 3), _int_zeros(2), _int_zeros(K + 2),
-        _int_zeros(K + 2), _int_zeros(1),
+    return RowBuffer.allocate(
+        A=(m, row_length), b=m, A_length=m, A_weight=m, A_source=(m, 3),
+        C=(p, row_length), lower=p, upper=p, C_length=p, C_weight=p, C_source=(p, 3), A_start=K + 2, C_start=K + 2,
     )  # fmt: skip
 
 
@@ -150,9 +149,10 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
 
 def make_memory(tables: ControllerTables, custom: int) -> WorkingSetMemory:
     """Returns the working sets of a first tick."""
-    K = tables.model.levels + 1
-    sets = [np.zeros((K + 1) * (tables.max_limit_rows + custom + 1), dtype=np.int8) for _ in range(4)]
-    return WorkingSetMemory(_int_zeros(2), _int_zeros(3), _int_zeros(1), _int_zeros(2, K + 1), *sets)
+    K = tables.model.levels + 2
+    size = K * (tables.max_limit_rows + custom + 1)
+    shapes = {"limit_starts": K, "previous": size, "current": size}
+    return WorkingSetMemory.allocate(eliminated=shapes, as_rows=shapes)
 
 
 def make_data(

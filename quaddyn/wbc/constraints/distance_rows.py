@@ -84,7 +84,7 @@ def write_distance_rows(item: Item, t: TickContext, points: PointBlock, count: i
         if not z[8 * ROW_NEED] >= 0.0:
             continue
         px, py, pz = points.M[8 * POINT + lane], points.M[8 * POINT + 8 + lane], points.M[8 * POINT + 16 + lane]
-        common, length, jerk, row = entry[4], 0.0, broadcast8(0.0), rows.C[rows.count[1]]
+        common, length, jerk, row = entry[4], 0.0, broadcast8(0.0), rows.C[rows.n_limits]
         clear(row, n + 1)
         for side in range(2):
             i, k, end, start = entry[2 + side], common, 0, 0.0

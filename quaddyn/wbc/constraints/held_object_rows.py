@@ -101,7 +101,7 @@ def write_object_rows(item: Item, t: TickContext, activation: float) -> None:
             else:
                 inertia_row = inertia[i - 3]
                 row[k] = activation * (inertia_row[0] * J[3, k] + inertia_row[1] * J[4, k] + inertia_row[2] * J[5, k])
-        A = t.rows.A[t.rows.count[0]]
+        A = t.rows.A[t.rows.n_equalities]
         length = project_motion_row(t, A, row, chain)
         for h in range(item.size):
             c = t.model.index[item.second + 2 * h]

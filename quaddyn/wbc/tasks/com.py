@@ -112,7 +112,7 @@ def write_com_rows(item: Item, t: TickContext) -> None:
                 i,
             )
             continue
-        A, scale, count = rows.A[rows.count[0]], t.model.mass / t.model.total_mass, 0
+        A, scale, count = rows.A[rows.n_equalities], t.model.mass / t.model.total_mass, 0
         clear(A, t.maps.n + 1)
         for c in range(len(t.contacts.size)):
             if t.maps.force[c] >= 0:
