@@ -411,9 +411,42 @@ def two_ways(a: float) -> float:
 @compiled()
 def over_an_array(x: Vector) -> float:
     s = 0.0
-    for a in x:  #! a loop must be 'for name in range(...)', without else
+    for a in x:  #! a loop must be 'for name in range(...)' or over a global tuple, without else
         s += a
     return s
+
+
+CONSTANTS = 1.0, 2.0
+
+
+@compiled()
+def break_of_an_unrolled_loop(x: float) -> float:
+    for a in CONSTANTS:
+        if x > a:
+            break  #! there is no loop over a range and no 'while' here
+    return x
+
+
+@compiled()
+def constant_and_variable(x: float) -> float:
+    a = x
+    for a in CONSTANTS:  #! 'a' is a variable already; use two names
+        x += a
+    return x
+
+
+@compiled()
+def after_an_unrolled_loop(x: float) -> float:
+    for a in CONSTANTS:
+        x += a
+    return a  #! 'a' has no value yet
+
+
+@compiled()
+def attribute_of_a_constant(x: float) -> float:
+    for a in CONSTANTS:
+        x += a.gain  #! 'a.gain' is not known
+    return x
 
 
 @compiled()

@@ -599,6 +599,49 @@ def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
     return sum8(s)
 
 
+# -- loops over constant tuples --------------------------------------------------------------------------------------
+@compiled(inline=False)
+def spring(x: float, k: float) -> float:
+    return -k * x
+
+
+@compiled()
+def cubic(x: float, k: float) -> float:
+    return -k * x * x * x
+
+
+class Law(NamedTuple):
+    code: int
+    force: object
+    rate: float = 1.0
+
+
+LAWS = Law(3, spring), Law(-1, cubic, 0.5), Law(7, spring, 2.0)
+GAINS = 0.5, 2, -1.25
+
+
+@case(lambda g: (floats(g), int(g.choice([3, -1, 7, 8]))))
+def chosen_law(x: float, code: int) -> float:
+    for law in LAWS:
+        if code == law.code:
+            return law.force(x, law.rate)
+    return 0.0
+
+
+@case(lambda g: (floats(g, 5), int(g.integers(0, 4))))
+def loops_in_loops_over_constants(x: Vector, n: int) -> float:
+    s = 0.0
+    for gain in GAINS:
+        for i in range(len(x)):
+            if i > n:
+                break
+            for law in LAWS:
+                y = law.force(x[i], law.rate * gain)
+                x[i] += 0.01 * y
+            s += gain * x[i]
+    return s
+
+
 # -- mutable records -------------------------------------------------------------------------------------------------
 class Phase(enum.IntEnum):
     STANCE = 1

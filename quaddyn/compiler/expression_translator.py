@@ -145,18 +145,14 @@ class ExpressionTranslator(OperandTranslator):
         return reader(node)
 
     def _callee(self, node: ast.expr) -> Any:
+        found, constant = self.find_constant(node)
+        if found:
+            return constant
         base = node.value if isinstance(node, ast.Attribute) else node
         if isinstance(base, ast.Name) and (base.id in self.kinds or base.id in self.local_names):
             self.fail(node, f"{ast.unparse(node)} is a variable, not a function")
-        if isinstance(node, ast.Name):
-            if node.id in self.scope:
-                return self.scope[node.id]
-            if hasattr(builtins, node.id):
-                return getattr(builtins, node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found = getattr(self.scope.get(node.value.id), node.attr, None)
-            if found is not None:
-                return found
+        if isinstance(node, ast.Name) and hasattr(builtins, node.id):
+            return getattr(builtins, node.id)
         self.fail(node, f"{ast.unparse(node)} is not known")
 
     def _builtins(self) -> dict[Any, Callable[[ast.Call], Expression]]:

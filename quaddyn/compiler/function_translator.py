@@ -1,7 +1,7 @@
 """Translator of functions in restricted Python to typed trees; errors name file and line and suggest a remedy.
 
 The subset: annotated functions of numbers, C-contiguous arrays, tuples and named tuples; assignments, ``if``,
-``while``, ``for`` over a ``range``, calls of other compiled functions and of the functions in `expression_translator`.
+``while``, ``for`` over a ``range`` or over a global tuple (which is unrolled), calls of other compiled functions and of the functions in `expression_translator`.
 A variable has one kind, and must have a value on every path that leads to its use.  The semantics are Python's, except:
 
 * Indices and sizes are not checked, and only constant indices count from the end.
@@ -166,6 +166,9 @@ class _FunctionTranslator:
             case ast.While():
                 return self.translate_while(node)
             case ast.For():
+                found, items = e.find_constant(node.iter)
+                if found and isinstance(items, tuple):
+                    return self.unroll(node, items)
                 return [self.translate_for(node)], False
             case ast.Return():
                 returned = None if node.value is None else self.return_value(node, node.value)
@@ -174,7 +177,7 @@ class _FunctionTranslator:
                 return [Return(line, returned)], True
             case ast.Break() | ast.Continue():
                 if not self.loop_depth:
-                    self.fail(node, "there is no loop here")
+                    self.fail(node, "there is no loop over a range and no 'while' here")
                 if isinstance(node, ast.Continue):
                     return [Continue(line)], True
                 self.defined_at_breaks.append(set(e.defined))
@@ -249,7 +252,7 @@ class _FunctionTranslator:
             and isinstance(node.target, ast.Name)
             and not node.orelse
         ):
-            self.fail(node, "a loop must be 'for name in range(...)', without else")
+            self.fail(node, "a loop must be 'for name in range(...)' or over a global tuple, without else")
         bounds = [e.integer(each) for each in call.args]
         start, stop = (
             (bounds[0], bounds[1]) if len(bounds) > 1 else (e.convert(e.read(ast.Constant(0)), INT), bounds[0])
@@ -268,6 +271,28 @@ class _FunctionTranslator:
         self.defined_at_breaks = outer
         e.defined = before
         return For(node.lineno, node.target.id, start, stop, stride, body)
+
+    def unroll(self, node: ast.For, items: tuple[Any, ...]) -> tuple[list[Statement], bool]:
+        """Translates a loop over a constant tuple: its body once for each item, with the item as a constant.
+
+        An item may be a number, a compiled function or any object with such attributes.
+        """
+        constants = self.expressions.loop_constants
+        if not isinstance(node.target, ast.Name) or node.orelse:
+            self.fail(node, "a loop over a constant tuple must be 'for name in TUPLE', without else")
+        name, depth, out, ended = node.target.id, self.loop_depth, list[Statement](), False
+        if name in self.kinds or name in constants:
+            self.fail(node, f"{name!r} is a variable already; use two names")
+        self.loop_depth = 0  # there is no loop left to break
+        for item in items:
+            constants[name] = item
+            statements, ended = self.translate_block(node.body)
+            out += statements
+            if ended:
+                break
+        self.loop_depth = depth
+        constants.pop(name, None)
+        return out, ended
 
     # -- assignments -----------------------------------------------------------------------------------------
     def declare_variable(self, node: ast.AST, name: str, kind: Kind) -> Kind:

@@ -55,6 +55,7 @@ class OperandTranslator:
         self.scope, self.kinds, self.signature, self.fail = scope, kinds, signature, fail
         self.defined: set[str] = set(kinds)
         self.local_names: frozenset[str] = frozenset()
+        self.loop_constants: dict[str, Any] = {}  # items of constant tuples in unrolled loops, by variable
         self.calls: list[Any] = []
 
     def read(self, node: ast.expr) -> Expression:
@@ -64,6 +65,22 @@ class OperandTranslator:
             self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
         out: Expression = reader(node)
         return out
+
+    def find_constant(self, node: ast.expr) -> tuple[bool, Any]:
+        """Returns whether an expression is a constant object, known when it is translated, and the object.
+
+        Constant objects are globals, variables of loops over constant tuples, and attributes of both.
+        """
+        if isinstance(node, ast.Attribute):
+            found, owner = self.find_constant(node.value)
+            return (True, getattr(owner, node.attr)) if found and hasattr(owner, node.attr) else (False, None)
+        if not isinstance(node, ast.Name):
+            return False, None
+        if node.id in self.loop_constants:
+            return True, self.loop_constants[node.id]
+        if node.id in self.kinds or node.id in self.local_names or node.id not in self.scope:
+            return False, None
+        return True, self.scope[node.id]
 
     # -- numbers ---------------------------------------------------------------------------------------------
     def number(self, node: ast.expr) -> Expression:
@@ -125,6 +142,8 @@ class OperandTranslator:
 
     def _name(self, node: ast.Name) -> Expression:
         name = node.id
+        if name in self.loop_constants:
+            return self._constant_value(node, self.loop_constants[name])
         if name in self.kinds:
             if name not in self.defined:
                 self.fail(node, f"{name!r} may have no value here; assign it on every path that leads here")
@@ -136,14 +155,10 @@ class OperandTranslator:
         return self._constant_value(node, self.scope[name])
 
     def _attribute(self, node: ast.Attribute) -> Expression:
-        if (
-            isinstance(node.value, ast.Name)
-            and node.value.id not in self.kinds
-            and node.value.id not in self.local_names
-        ):
-            owner = self.scope.get(node.value.id)
-            if hasattr(owner, node.attr):
-                return self._constant_value(node, getattr(owner, node.attr))
+        found, constant = self.find_constant(node)
+        if found:
+            return self._constant_value(node, constant)
+        if self.find_constant(node.value)[0]:
             self.fail(node, f"{ast.unparse(node)!r} is not known")
         value = self.read(node.value)
         if isinstance(value.kind, SmallArrayKind) and node.attr == "T":
