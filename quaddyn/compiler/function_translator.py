@@ -1,9 +1,9 @@
 """Translator of functions in restricted Python to typed trees; errors name file and line and suggest a remedy.
 
 The subset: annotated functions of numbers, C-contiguous arrays, tuples and named tuples; assignments, ``if``,
-``while``, ``for`` over a ``range`` or over a global tuple (which is unrolled), calls of other compiled functions and of the
-functions in `expression_translator`.
-A variable has one kind, and must have a value on every path that leads to its use.  The semantics are Python's, except:
+``while``, ``for`` over a ``range`` or over a global tuple (which is unrolled), calls of other compiled functions and of
+the functions in `expression_translator`.  A variable has one kind, and must have a value on every path that leads to
+its use.  The semantics are Python's, except:
 
 * Indices and sizes are not checked, and only constant indices count from the end.
 * Ints have 64 bits and wrap; combined with a float they are converted to floats first.
