@@ -51,9 +51,8 @@ from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
 from quaddyn.wbc.constraints.collision_blocks import N_PARTS as PARTS_OF_PAIR
 from quaddyn.wbc.constraints.collision_rows import write_collision_rows
-from quaddyn.wbc.element_codes import COLLISION_LIMITS
-from quaddyn.wbc.problem_rows import CODE, get_item
 from quaddyn.wbc.reduction import eliminate_equations
+from quaddyn.wbc.row_writing import get_item
 from quaddyn.wbc.tick_core import make_tick_context
 from quaddyn.wbc.tick_data import TickData
 
@@ -199,18 +198,17 @@ def swinging(name: str, tries: int, seed: int) -> bool:
 @entry("rows of pairs")
 def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
     """Writes the rows of `CollisionLimits` of the last tick a number of times; returns the number of rows."""
-    table, item = data.model.items, 0
-    for i in range(table.shape[0]):
-        if table[i, CODE] == COLLISION_LIMITS:
+    codes, item = data.model.elements.code, 0
+    for i in range(len(codes)):
+        if codes[i] == CollisionLimits.kind.code:
             item = i
-    t = make_tick_context(
-        q, v, data, eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, False)
-    )
+    n = eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, False)
+    t = make_tick_context(q, v, data, n, False)
     for _ in range(times):
-        data.rows.count[0] = 0
-        data.rows.count[1] = 0
-        write_collision_rows(get_item(t, item), t)
-    return data.rows.count[1]
+        data.rows.n_equalities = 0
+        data.rows.n_limits = 0
+        write_collision_rows(get_item(data.model, data.inputs, item), t)
+    return data.rows.n_limits
 
 
 def cost(name: str, seed: int, speed: float) -> None:

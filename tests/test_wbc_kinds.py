@@ -10,23 +10,21 @@ from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, contacts_for
 
 import quaddyn as qd
 from quaddyn import wbc
-from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, element_codes, tick_validation
-from quaddyn.wbc.element import Layout, RowCounts
+from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, element_registry
+from quaddyn.wbc.element import Element, Layout, RowCounts
+from quaddyn.wbc.element_kind import CUSTOM
 
 #: Bases, and what has no rows or none in compiled code.
 BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
 
 
 def test_every_exported_kind_has_a_number_of_its_own_and_every_number_a_kind() -> None:
-    numbers = {name: value for name, value in vars(element_codes).items() if name.isupper()}
-    assert len(set(numbers.values())) == len(numbers)
-    own = {name: kind for name, kind in EXPORTED.items() if name not in BASES}
-    silent = [name for name, kind in own.items() if "code" not in vars(kind) and name not in IN_PYTHON]
-    assert not silent, f"{silent}: a class without a code of its own is one of the user's"
-    compiled = [kind.code for kind in own.values() if kind.code != element_codes.CUSTOM]
-    assert sorted([*compiled, element_codes.CUSTOM]) == sorted(numbers.values())
-    assert set(tick_validation.KINDS) == set(numbers.values())
-    assert all(tick_validation.KINDS[kind.code] is kind for kind in own.values() if kind.code != element_codes.CUSTOM)
+    own = {name: cls for name, cls in EXPORTED.items() if name not in BASES}
+    silent = [name for name, cls in own.items() if "kind" not in vars(cls) and name not in IN_PYTHON]
+    assert not silent, f"{silent}: a class without a kind of its own is treated as a user's class"
+    compiled = {cls.kind.code: cls for cls in own.values() if cls.kind is not CUSTOM}
+    assert len(compiled) == len(own) - len(IN_PYTHON), "two kinds have the same code"
+    assert element_registry.ELEMENT_CLASSES == compiled | {CUSTOM.code: Element}
     assert all(getattr(wbc, kind.__name__, None) is kind for kind in EXPORTED.values())
 
 
@@ -58,8 +56,8 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     for group in (g for level in command.details.problem.levels for g in level if g.element == element.name):
         wanted += int(np.count_nonzero(group.is_equality))
         limits += int(np.count_nonzero(~group.is_equality))
-    assert wanted + limits > 0, "no branch in problem_rows.element_rows"
-    if element.code == element_codes.CUSTOM:
+    assert wanted + limits > 0, "the kind has no function that writes its rows"
+    if element.kind is CUSTOM:
         return
     assert wanted <= told[-1].equalities and limits <= told[-1].limits
     if isinstance(element, Task):
@@ -77,7 +75,7 @@ def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> Non
     s = qd.Dynamics(robot).update(q, np.zeros(robot.nv))
     controller.compute(s, ())
     if task.size and task.stiffness.any():
-        assert task.reference_position is not None, "no branch in problem_rows.capture_reference"
+        assert task.reference_position is not None, "the kind has no function that captures the reference"
         np.testing.assert_allclose(task.reference_position, task.position(s), atol=1e-12)
 
 

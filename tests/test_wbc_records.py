@@ -31,6 +31,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
     replay,
+    tick_data,
     tick_file,
 )
 
@@ -158,6 +159,8 @@ def test_files_of_formats_9_and_10_are_read(version: int, saved: dict[str, np.nd
     if version == 9:  # the names of format 10 come later in the table
         old_names |= {"memory.eliminated": "memory.now", "memory.as_rows": "memory.now_full"}
     arrays = {old_names.get(name, name): array for name, array in saved.items()}
+    columns = [arrays.pop(f"elements.{name}") for name in tick_data.ElementTable._fields]
+    arrays["model.items"] = np.column_stack(columns)
     skips = arrays.pop("memory.skips_elimination")
     is_valid = saved["memory.limit_starts"][:, -1] >= 0
     arrays[old_names.get("memory.is_valid", "memory.is_valid")] = np.where([False, skips], 2, is_valid)
@@ -208,13 +211,13 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("model.actuated", 0, 7),
         ("model.contact_motion_start", (), 3),
         ("model.has_strict_contacts", (), False),
-        ("model.items", (6, 0), 3),
-        ("model.items", (6, 1), 10),
-        ("model.items", (8, 2), 390),
-        ("model.items", (8, 3), 6),
-        ("model.items", (8, 4), 5),
-        ("model.items", (8, 5), 4),
-        ("model.items", (13, 4), 1),
+        ("elements.level", 6, 3),
+        ("elements.code", 6, 10),
+        ("elements.first_parameter", 8, 390),
+        ("elements.size", 8, 6),
+        ("elements.first", 8, 5),
+        ("elements.second", 8, 4),
+        ("elements.first", 13, 1),
         ("model.index", 0, 19),
         ("model.index", 1, -1),
         ("terms.frames", 1, 700),
@@ -239,7 +242,11 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
 ) -> None:
     array = saved[field].copy()
     array[where] = value
-    told = {"memory.limit_starts-45": "memory.eliminated", "model.levels-4": "memory.limit_starts"}
+    told = {
+        "elements.code-10": "elements.size",
+        "memory.limit_starts-45": "memory.eliminated",
+        "model.levels-4": "memory.limit_starts",
+    }
     with pytest.raises(qd.ArgumentError, match=rf"tick\.npz: {told.get(f'{field}-{value}', field)}"):
         replay(signed(tmp_path / "tick.npz", saved | {field: array}))
 

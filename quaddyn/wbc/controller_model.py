@@ -12,11 +12,11 @@ from ..robot.robot import Robot
 from .constraints import ContactMotion, FrictionPyramid
 from .contact_settings import RECTANGLE_CONE_ROWS, ContactSettings
 from .element import Element, Layout, ReferenceResolver, RowCounts
-from .element_codes import CUSTOM
+from .element_kind import CUSTOM
 from .levels import Levels
 from .scales import Scales
 from .tasks import FootTask, ForceTask
-from .tick_data import ControllerModel
+from .tick_data import ControllerModel, ElementTable
 
 #: Largest number of joints of a limb that is eliminated.
 MAX_LIMB_JOINTS = 8
@@ -69,7 +69,7 @@ def has_compiled_rows(element: Element) -> bool:
     kind = type(element)
     built_in = next(base for base in kind.__mro__ if f"{base.__module__}.".startswith(f"{__package__}."))
     has_same_methods = all(getattr(kind, name, None) is getattr(built_in, name, None) for name in ROW_DEFINING_METHODS)
-    return element.code != CUSTOM and has_same_methods
+    return element.kind is not CUSTOM and has_same_methods
 
 
 def build_model(
@@ -98,8 +98,8 @@ def build_model(
     leveled_elements = [(level, e) for level, elements in enumerate(levels.elements) for e in elements]
     items = []
     for level, e in leveled_elements:
-        code = e.code if has_compiled_rows(e) else CUSTOM
-        items.append((level, code, levels.first_parameter[e.name], len(e.labels), *e.bind(references)))
+        kind = e.kind if has_compiled_rows(e) else CUSTOM
+        items.append((level, kind.code, levels.first_parameter[e.name], len(e.labels), *e.bind(references)))
     custom = tuple((i, e) for i, (_, e) in enumerate(leveled_elements) if not has_compiled_rows(e))
     foot_task_by_name = {
         e.name: i
@@ -141,7 +141,7 @@ def build_model(
         chains=_make_chains(robot, references.frame_ids),
         limbs=_find_limbs([_find_chain(robot, references.frame_ids[f]) for f in contact_frames], contacts, slot),
         couplings=_find_couplings(robot),
-        items=np.array(items, dtype=np.int64).reshape(-1, 6),
+        elements=ElementTable(*np.array(items, dtype=np.int64).reshape(-1, 6).T.copy()),
         index=np.array([*references.entries, 0], dtype=np.int64),
     )
     n_forces, cone_rows = (

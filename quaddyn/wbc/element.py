@@ -4,7 +4,7 @@ A compiled tick goes through a table with one row per element: its level, the co
 begin, its number of rows, and two integers whose meaning depends on the kind.  A kind describes itself in two methods:
 `Element.bind` returns the two integers, and `Element.declare_layout` declares how many parameters and rows an element
 has and which integers are valid.  Controllers are built with both; saved ticks are validated with the second.
-`quaddyn.wbc.element_codes` lists the steps to add a kind.
+`quaddyn.wbc.element_kind` lists the steps to add a kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..deprecation import renamed_attributes
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact_settings import ContactSettings, foot_contact
-from .element_codes import CUSTOM
+from .element_kind import CUSTOM, ElementKind
 from .parameter_block import ParameterBlock
 
 
@@ -129,8 +129,8 @@ class Element(ParameterBlock, fixed=("name", "robot", "labels")):
     robot: Robot | None
     labels: tuple[str, ...] = ()
 
-    #: Code of the kind for compiled code; CUSTOM for elements whose rows are computed in Python.
-    code: ClassVar[int] = CUSTOM
+    #: Compiled functions of the kind; CUSTOM for elements whose rows are computed in Python.
+    kind: ClassVar[ElementKind] = CUSTOM
 
     def bind(self, references: ReferenceResolver) -> tuple[int, int]:
         """Returns the element's two integers, `Item.first` and `Item.second` in compiled code; 0 and -1 by default."""

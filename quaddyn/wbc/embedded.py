@@ -12,20 +12,9 @@ from typing import NamedTuple
 from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
 from .contact_ramps import ContactRamps, advance_contacts, set_ramp
-from .element_codes import (
-    FORCE_TASK,
-    FRAME,
-    FRAME_AXIS,
-    FRAME_ORIENTATION,
-    JOINT_ACCELERATION,
-    JOINT_FRICTION,
-    POSTURE,
-    RELATIVE_FRAME,
-)
-from .problem_rows import CODE, FIRST, SIZE, START
-from .tasks.frame_axis import direction_length
+from .element_registry import ELEMENT_KINDS
+from .row_writing import get_item
 from .tasks.motion_parameters import motion_parameters
-from .tasks.single_frame_task import is_rotation
 from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, clear_working_sets, tick
 from .tick_data import BILATERAL, TickData, TickResult, result_views
 
@@ -121,7 +110,7 @@ def advance_embedded_contacts(e: EmbeddedController) -> None:
             and contacts.foot_task[c] >= 0
             and contacts.role[c] <= BILATERAL
         ):
-            clear_element_references(e, contacts.foot_task[c])
+            clear_reference(e, contacts.foot_task[c])
     e.has_request[0] = 1
 
 
@@ -163,34 +152,22 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
 
 
 @compiled(inline=False)
-def clear_element_references(e: EmbeddedController, i: int) -> None:
+def clear_reference(e: EmbeddedController, i: int) -> None:
     """Clears the references of element i.
 
     A posture returns to home, forces to zero, and other tasks take the current position at the next tick.
     """
-    table, code = e.data.model.items, e.data.model.items[i, CODE]
-    if code < FORCE_TASK:
-        p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
-        p.has_reference[0] = 0.0
-        for k in range(table[i, SIZE]):
-            p.velocity[k] = 0.0
-            p.acceleration[k] = 0.0
-        if code == POSTURE or code == JOINT_ACCELERATION:
-            p.has_reference[0] = 1.0
-            for k in range(len(e.home)):
-                p.position[k] = e.home[k]
-    elif code == FORCE_TASK:
-        for c in range(len(e.data.contacts.size)):
-            set_force_reference(e, i, c, e.home[:0])
-    elif code == JOINT_FRICTION:
-        e.data.inputs.parameters[table[i, START]] = 0.0
+    item = get_item(e.data.model, e.data.inputs, i)
+    for kind in ELEMENT_KINDS:
+        if e.data.model.elements.code[i] == kind.code:
+            kind.clear_reference(item, e.data.inputs, e.home)
 
 
 @compiled(inline=False)
 def reset(e: EmbeddedController) -> None:
     """Clears contacts, references and the last torques, so that the next tick is a first one."""
-    for i in range(e.data.model.items.shape[0]):
-        clear_element_references(e, i)
+    for i in range(len(e.data.model.elements.code)):
+        clear_reference(e, i)
     for c in range(len(e.data.contacts.size)):
         set_ramp(e.ramps, c, False)
     for i in range(len(e.last)):
@@ -211,34 +188,6 @@ def is_finite_vector(x: Vector) -> bool:
 
 
 @compiled(inline=False)
-def reference_divisor(code: int, position: Vector) -> float:
-    """Returns the number by which a reference position is divided: 1 for most kinds; 0 for an invalid position.
-
-    The methods `reference` of these kinds use the same functions.
-    """
-    rotation = position[:0]
-    if code == FRAME_AXIS:
-        return direction_length(position[0], position[1], position[2])
-    if code == FRAME_ORIENTATION:
-        rotation = position
-    elif code == FRAME or code == RELATIVE_FRAME:
-        rotation = position[3:]
-    if len(rotation) > 0 and not is_rotation(
-        rotation[0],
-        rotation[1],
-        rotation[2],
-        rotation[3],
-        rotation[4],
-        rotation[5],
-        rotation[6],
-        rotation[7],
-        rotation[8],
-    ):
-        return 0.0
-    return 1.0
-
-
-@compiled(inline=False)
 def set_motion_reference(
     e: EmbeddedController, i: int, position: Vector, velocity: Vector, acceleration: Vector
 ) -> bool:
@@ -246,20 +195,22 @@ def set_motion_reference(
 
     An empty position leaves the position unchanged; an empty velocity or acceleration is zero.
     """
-    table, code = e.data.model.items, e.data.model.items[i, CODE]
+    item = get_item(e.data.model, e.data.inputs, i)
     if not (is_finite_vector(position) and is_finite_vector(velocity) and is_finite_vector(acceleration)):
         return False
     divisor = 1.0
     if len(position) > 0:
-        divisor = reference_divisor(code, position)
+        for kind in ELEMENT_KINDS:
+            if e.data.model.elements.code[i] == kind.code:
+                divisor = kind.reference_divisor(position)
         if divisor == 0.0:
             return False
-    p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
+    p = motion_parameters(item.parameters, item.size)
     if len(position) > 0:
         p.has_reference[0] = 1.0
     for k in range(len(position)):
         p.position[k] = position[k] / divisor
-    for k in range(table[i, SIZE]):
+    for k in range(item.size):
         p.velocity[k] = velocity[k] if len(velocity) > 0 else 0.0
         p.acceleration[k] = acceleration[k] if len(acceleration) > 0 else 0.0
     return True
@@ -271,11 +222,11 @@ def set_gains(e: EmbeddedController, i: int, stiffness: Vector, damping: Vector)
 
     Empty damping is critical damping.
     """
-    table = e.data.model.items
+    item = get_item(e.data.model, e.data.inputs, i)
     for k in range(len(stiffness)):
         if not 0.0 <= stiffness[k] < math.inf or (len(damping) > 0 and not 0.0 <= damping[k] < math.inf):
             return False
-    p = motion_parameters(e.data.inputs.parameters[table[i, START] :], table[i, SIZE])
+    p = motion_parameters(item.parameters, item.size)
     for k in range(len(stiffness)):
         p.stiffness[k] = stiffness[k]
         p.damping[k] = damping[k] if len(damping) > 0 else 2.0 * math.sqrt(stiffness[k])
@@ -290,7 +241,7 @@ def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) ->
     """
     if c < 0 or c >= len(e.data.contacts.size) or not is_finite_vector(force):
         return False
-    reference = e.data.inputs.force_references[e.data.model.items[i, FIRST], c]
+    reference = e.data.inputs.force_references[e.data.model.elements.first[i], c]
     if reference[0] == 0.0 and len(force) > 0:
         return False
     reference[1] = 1.0 if len(force) > 0 else 0.0
@@ -310,7 +261,7 @@ def set_parameters(
     for k in range(len(values)):
         if not values[k] >= min_value or (must_be_finite and not math.isfinite(values[k])):
             return False
-    start = e.data.model.items[i, START] + first
+    start = e.data.model.elements.first_parameter[i] + first
     for k in range(len(values)):
         e.data.inputs.parameters[start + k] = values[k]
     return True

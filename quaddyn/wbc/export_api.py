@@ -13,7 +13,6 @@ from .command import OUTCOMES
 from .constraints import Constraint, HeldObject, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
 from .element import Element
-from .element_codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
 from .embedded import EmbeddedController
 from .export_data import define_constant_array
 from .tasks import ForceTask, Task
@@ -142,7 +141,7 @@ class CApi:
             position = f"const double position[{e.size}], " if e.size else ""
             position_argument = f"optional(position, {e.size})" if e.size else "optional(NULL, 0)"
             description = f"Sets the reference of task {e.name!r}, {rows}. "
-            description += f"{_describe_position(e)} " if e.size else ""
+            description += f"{e.kind.position_note} ".lstrip() if e.size else ""
             description += "A velocity or acceleration of NULL is zero" + (
                 "; a position of NULL is unchanged." if e.size else "."
             )
@@ -280,17 +279,6 @@ class CApi:
             *(f"{_wrap(text)}\n{{\n{body}\n}}" for _, text, body in self._functions),
         ]
         return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _describe_position(task: Task) -> str:
-    """Returns a sentence about the form of a task's reference position; "" if it is a plain vector."""
-    if task.code == FRAME_ORIENTATION:
-        return "The position is a rotation matrix, row by row."
-    if task.code == FRAME_AXIS:
-        return "The position is a direction of any length but zero."
-    if task.code in (FRAME, RELATIVE_FRAME):
-        return "The position is the origin, then the rotation matrix row by row."
-    return "The position is a whole configuration." if task.size > 6 else ""
 
 
 def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:

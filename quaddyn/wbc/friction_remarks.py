@@ -8,9 +8,7 @@ import numpy as np
 
 from ..robot.robot import Robot
 from ..urdf.tree import Array, first_largest
-from .constraints.joint_friction import joint_friction_parameters
-from .element_codes import JOINT_FRICTION
-from .problem_rows import CODE, START
+from .constraints.joint_friction import JointFriction, joint_friction_parameters
 from .tick_data import ControllerModel
 
 #: Smallest friction torque [N m] that is reported.
@@ -30,9 +28,10 @@ def friction_remarks(
         compensating_torque: (nu,) torques that compensate friction [N m].
     """
     is_compensated = np.zeros(robot.nv, dtype=bool)
-    for item in model.items:
-        if item[CODE] == JOINT_FRICTION:
-            p = joint_friction_parameters(parameters[item[START] :], robot.nv)
+    elements = model.elements
+    for code, start in zip(elements.code, elements.first_parameter, strict=True):
+        if code == JointFriction.kind.code:
+            p = joint_friction_parameters(parameters[start:], robot.nv)
             is_compensated |= ((p.damping > 0.0) | (p.coulomb > 0.0)) & (p.compensation_fraction > 0.0)
     uncompensated = np.where(is_compensated, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
     sentences = []

@@ -16,7 +16,6 @@ from . import tick_core
 from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
 from .element import Element
-from .problem_rows import LEVEL
 from .tick_data import RowBuffer, TickData
 from .tick_inputs import (
     TickInputs,
@@ -126,7 +125,7 @@ class ProblemReconstructor:
             A[group_rows, n].copy(),
             weights[group_rows].copy(), contact,
         )  # fmt: skip
-        return (bool(self._tables.model.items[i, LEVEL] != k), i), group
+        return (bool(self._tables.model.elements.level[i] != k), i), group
 
 
 def _custom_row_names(item: int, inputs: TickInputs) -> list[tuple[str, str, int]]:

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from ..compiler import IntVector, Vector, compiled
 from ..compiler.lanes import clear, gemv_indexed, scale
-from .tick_data import RowBuffer, TickContext
+from .tick_data import ControllerModel, RowBuffer, TickContext, TickInputData
+
+#: Number of entries of a custom row before its coefficients: level, two bounds, weight, element, row of the element.
+CUSTOM_ROW_HEADER_SIZE = 6
 
 
 class Item(NamedTuple):
@@ -22,6 +25,13 @@ class Item(NamedTuple):
     size: int  # number of rows of a motion task, of capsules, or of hands
     first: int  # the two integers that `quaddyn.wbc.element.Element.bind` returned
     second: int
+
+
+@compiled()
+def get_item(model: ControllerModel, inputs: TickInputData, i: int) -> Item:
+    """Returns task or constraint i."""
+    table = model.elements
+    return Item(i, inputs.parameters[table.first_parameter[i] :], table.size[i], table.first[i], table.second[i])
 
 
 @compiled()
@@ -211,3 +221,19 @@ def project_custom_row(t: TickContext, z: Vector, row: Vector) -> float:
                 row[k] += x * maps.torque[i, k]
             length += abs(x) * maps.torque_length[i]
     return length
+
+
+@compiled(inline=False)
+def write_custom_element_rows(item: Item, t: TickContext) -> None:
+    """Writes the rows of one element that were computed in Python."""
+    for i in range(t.inputs.custom_rows.shape[0]):
+        z = t.inputs.custom_rows[i]
+        if int(z[4]) != item.element_index:
+            continue
+        rows, row, n = t.rows, int(z[5]), t.maps.n
+        if z[1] == z[2]:
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.A[rows.n_equalities])
+            finish_equality(rows, n, z[1], length, z[3], item.element_index, row)
+        else:
+            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.C[rows.n_limits])
+            finish_limit(rows, n, z[1], z[2], length, z[3], item.element_index, row)

@@ -23,7 +23,7 @@ from ..hierarchy.problem import (
 )
 from .contact_points import locate_contacts
 from .contact_ramps import ContactRamps, advance_contacts
-from .problem_rows import capture_missing_references, predict_velocities, write_all_rows, write_bias_forces
+from .problem_rows import capture_missing_references, finish_elements, write_all_rows, write_bias_forces
 from .reduction import (
     collect_leftover_equations,
     eliminate_equations,
@@ -70,7 +70,7 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         checksum += abs(data.terms.h[i]) + data.terms.M[i, i]
     if not math.isfinite(checksum):
         return OVERFLOW
-    t = make_tick_context(q, v, data, 0)
+    t = make_tick_context(q, v, data, 0, True)
     locate_contacts(model, data.terms, data.contacts, data.points, data.inputs, data.work)
     capture_missing_references(t)
     has_nan = False
@@ -98,7 +98,7 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         memory.skips_elimination = outcome != SOLVED and model.has_strict_contacts
     if outcome == FALLBACK:
         write_fallback_result(data, result)
-    predict_velocities(t, result.acceleration)
+    finish_elements(t, result.acceleration)
     return outcome
 
 
@@ -161,13 +161,15 @@ def custom_rows_are_valid(data: TickData) -> bool:
 
 
 @compiled()
-def make_tick_context(q: Vector, v: Vector, data: TickData, n: int) -> TickContext:
+def make_tick_context(q: Vector, v: Vector, data: TickData, n: int, contacts_as_rows: bool) -> TickContext:
     """Returns the data of a tick with n unknowns, as the functions that write rows use them."""
     work = data.work
     maps = AffineMaps(
         n, work.acceleration, work.torque, work.acceleration_length, work.torque_length, work.force, work.joint_unknown
     )
-    return TickContext(q, v, data.model, data.terms, data.contacts, data.points, data.inputs, work, maps, data.rows)
+    return TickContext(
+        q, v, data.model, data.terms, data.contacts, data.points, data.inputs, work, maps, data.rows, contacts_as_rows
+    )  # fmt: skip
 
 
 @compiled(inline=False)
@@ -183,7 +185,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
     verified, d = False, n
     for _ in range(2):
         data.rows.applies_weights = True
-        write_all_rows(make_tick_context(q, v, data, n), contacts_as_rows, memory.needs_min_norm)
+        write_all_rows(make_tick_context(q, v, data, n, contacts_as_rows), memory.needs_min_norm)
         d = n
         if not contacts_as_rows:
             r = collect_leftover_equations(model, data.contacts, points, work, n)
@@ -380,8 +382,8 @@ def write_unweighted_rows(q: Vector, v: Vector, data: TickData) -> int:
         The number of unknowns; the rows are in `data.rows`.
     """
     locate_contacts(data.model, data.terms, data.contacts, data.points, data.inputs, data.work)
-    write_bias_forces(make_tick_context(q, v, data, 0))
+    write_bias_forces(make_tick_context(q, v, data, 0, True))
     n = eliminate_equations(data.model, data.terms, data.contacts, data.points, data.work, True)
     data.rows.applies_weights = False
-    write_all_rows(make_tick_context(q, v, data, n), True, False)
+    write_all_rows(make_tick_context(q, v, data, n, True), False)
     return n

@@ -21,6 +21,17 @@ ROLES = ("unilateral", "bilateral", "compliant", "force")
 NOTHING, MOTION, FORCE = 0, 1, 2
 
 
+class ElementTable(NamedTuple):
+    """Tasks and constraints in order, one entry per element."""
+
+    level: IntVector
+    code: IntVector  # see `quaddyn.wbc.element_kind.ElementKind`
+    first_parameter: IntVector  # index of its first parameter in `TickInputData.parameters`
+    size: IntVector  # number of rows of a motion task, of capsules, or of hands
+    first: IntVector  # the two integers that `quaddyn.wbc.element.Element.bind` returned
+    second: IntVector
+
+
 class ControllerModel(NamedTuple):
     """Data that stay the same from tick to tick: the robot, and the elements in order."""
 
@@ -42,7 +53,7 @@ class ControllerModel(NamedTuple):
     chains: IntMatrix  # (frames, 1 + nv) number of velocities that move a frame, and their indices
     limbs: IntMatrix  # (contacts, 9) number of actuated joints that move this contact alone, and their indices
     couplings: IntMatrix  # (nu, 1 + nv) number of velocities that M couples with a motor, and their indices
-    items: IntMatrix  # (elements, 6) level, code, first parameter, rows, and the two integers of `Element.bind`
+    elements: ElementTable
     index: IntVector  # type: ignore[assignment]  # not the method of tuples: lists of integers of the elements
 
 
@@ -239,6 +250,7 @@ class TickContext(NamedTuple):
     work: TickScratch
     maps: AffineMaps
     rows: RowBuffer
+    contacts_as_rows: bool  # whether closed contacts are rows of level 0, instead of being eliminated beforehand
 
 
 class TickData(NamedTuple):

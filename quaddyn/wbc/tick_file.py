@@ -28,7 +28,7 @@ from . import tick_core
 from .centers_of_pressure import compute_centers_of_pressure
 from .certificate import Status, TickDetails
 from .command import OUTCOMES, Command, TickCommand
-from .tick_data import WorkingSetMemory
+from .tick_data import ElementTable, WorkingSetMemory
 from .tick_problem import RowGroup, TickProblem
 from .tick_replay import flatten_fields, make_tick_start, read_array, rerun_tick, snapshot_before_tick
 from .tick_solver import Resolve
@@ -229,6 +229,8 @@ def _read(file: IO[bytes]) -> TickRecord:
         # The second entry was 2 after a tick without a solution; the first was redundant.
         arrays["memory.skips_elimination"] = arrays.pop("memory.is_valid")[1] == 2
         arrays["memory.needs_min_norm"] = arrays["memory.needs_min_norm"][0] == 1
+        columns = arrays.pop("model.items").T  # one row per element
+        arrays |= {f"elements.{name}": x for name, x in zip(ElementTable._fields, columns, strict=True)}
     if meta["format"] == 9:
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
     return _make_record(meta, arrays)

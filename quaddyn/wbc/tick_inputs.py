@@ -10,10 +10,10 @@ import numpy as np
 from ..urdf.tree import Array
 from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
+from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tasks import ForceTask
 from .tick import ActiveContacts, Rows
 from .tick_data import ROLES, ContactStateData, TickInputData
-from .tick_workspace import CUSTOM_ROW_HEADER_SIZE
 
 #: References of all force tasks.
 ForceReferences = tuple[Mapping[str, Array], ...]
@@ -161,7 +161,7 @@ def write_custom_rows(
         for i, rows in parts:
             part_rows, start = table[start_row : start_row + rows.size], starts.get(i, 0)
             part_rows[:, 0], part_rows[:, 4], part_rows[:, 5] = (
-                tables.model.items[i, 0],
+                tables.model.elements.level[i],
                 i,
                 np.arange(start, start + rows.size),
             )

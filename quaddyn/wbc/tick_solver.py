@@ -23,7 +23,6 @@ from .contact_settings import ChangeCounter, ContactSettings
 from .controller_model import build_model
 from .levels import Levels
 from .problem_reconstruction import ProblemReconstructor
-from .problem_rows import START
 from .scales import Scales
 from .tasks import ForceTask
 from .tick import ActiveContacts, Rows, Tick
@@ -302,7 +301,7 @@ class TickSolver:
     def find_nonviable(self, inputs: TickInputs) -> tuple[str, ...]:
         """Returns the names of joints and pairs outside their viable set at a past tick."""
         elements = [e for level in self.levels.elements for e in level]
-        items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
+        items = zip(elements, self.tables.model.elements.first_parameter.tolist(), strict=True)
         return tuple(
             name for e, start in items for name in e.find_nonviable(inputs.parameters[start:], inputs.q, inputs.v)
         )

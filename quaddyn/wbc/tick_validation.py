@@ -12,15 +12,15 @@ import numpy as np
 
 from ..compiler import ByteVector, IntMatrix, Vector
 from ..errors import ArgumentError
-from . import constraints, tasks
 from .constraints.collision_pairs import has_invalid_run_ends
 from .constraints.collision_rows import PAIR_ENTRIES
+from .constraints.contact_motion import ContactMotion
 from .controller_model import MAX_LIMB_JOINTS, max_row_counts
-from .element import Element, Layout, RowCounts
-from .element_codes import CONTACT_MOTION, CUSTOM
-from .problem_rows import CODE, LEVEL, SIZE, START
+from .element import Layout, RowCounts
+from .element_kind import CUSTOM
+from .element_registry import ELEMENT_CLASSES
+from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tick_data import ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
-from .tick_workspace import CUSTOM_ROW_HEADER_SIZE
 
 #: Largest number of levels, elements, contacts or velocities; and of entries of the solver's matrices.
 MAX_COUNT, MAX_MATRIX_ENTRIES = 4096, 1 << 24
@@ -28,11 +28,6 @@ MAX_COUNT, MAX_MATRIX_ENTRIES = 4096, 1 << 24
 #: Ranges of finite numbers, of positive numbers, and of all numbers but NaN.
 LARGEST_FLOAT, SMALLEST_FLOAT = np.finfo(np.float64).max, np.finfo(np.float64).tiny
 FINITE, POSITIVE, NOT_NAN = (-LARGEST_FLOAT, LARGEST_FLOAT), (SMALLEST_FLOAT, LARGEST_FLOAT), (-np.inf, np.inf)
-
-#: Kinds of elements by code.
-KINDS: dict[int, type[Element]] = {
-    kind.code: kind for module in (tasks, constraints) for kind in (getattr(module, name) for name in module.__all__)
-} | {CUSTOM: Element}
 
 
 class WorkingSetArrays(NamedTuple):
@@ -87,12 +82,12 @@ def validate_tick(t: TickStart) -> BufferSizes:
         0, len(t.q), nv, nu, len(t.terms.frames) - 1, len(c.size), len(t.inputs.force_references), len(m.index), nf,
         len(c.size) * c.cone.shape[1],
     )  # fmt: skip
-    layouts = [_get_layout(m, i, counts) for i in range(len(m.items))]
+    layouts = [_get_layout(m, i, counts) for i in range(len(m.elements.code))]
     rows, limits = max_row_counts(layouts, counts)
     sizes = BufferSizes(nu + nf, rows, limits, len(t.inputs.custom_rows))
     limits += sizes.custom + 1
     if (sizes.n + m.levels) * (sizes.n + 1) * (rows + sizes.custom + limits) > MAX_MATRIX_ENTRIES:
-        reject("model.items", "no more rows than a robot's", "too many")
+        reject("elements.size", "no more rows than a robot's", "too many")
     velocities = np.concatenate((m.passive, m.actuated))
     if not np.array_equal(np.sort(velocities), np.arange(nv)):
         reject("model.actuated", "all velocities, each once in model.actuated or model.passive", velocities)
@@ -121,7 +116,7 @@ def _validate_shapes(t: TickStart) -> None:
     m, terms, c, inputs = t.model, t.terms, t.contacts, t.inputs
     nq, nv, nu, nc, nx = len(t.q), len(t.v), len(m.actuated), len(c.size), len(terms.frames) - 1
     com_size, momentum_size = min(len(terms.com_drift), 3), min(len(terms.momentum), 6)
-    counts = {"q": nq, "v": nv, "model.actuated": nu, "model.items": len(m.items), "terms.frames": nx + 1}
+    counts = {"q": nq, "v": nv, "model.actuated": nu, "elements.code": len(m.elements.code), "terms.frames": nx + 1}
     for field, count in {**counts, "model.levels": m.levels}.items():
         if not 1 <= count <= MAX_COUNT:
             reject(field, f"1 to {MAX_COUNT}", count)
@@ -132,7 +127,8 @@ def _validate_shapes(t: TickStart) -> None:
     shapes: dict[str, tuple[int, ...]] = {
         "model.gravity": (3,), "model.passive": (nv - nu,), "model.slot": (nv,), "model.chains": (max(1, nx), 1 + nv),
         "model.limbs": (max(1, nc), 1 + MAX_LIMB_JOINTS), "model.couplings": (nu, 1 + nv),
-        "model.items": (len(m.items), 6), "terms.M": (nv, nv), "terms.h": (nv,),
+        **{f"elements.{name}": (len(m.elements.code),) for name in m.elements._fields},
+        "terms.M": (nv, nv), "terms.h": (nv,),
         "terms.com": (3,), "terms.com_velocity": (3,), "terms.com_jacobian": (com_size, nv),
         "terms.com_drift": (com_size,), "terms.momentum": (momentum_size,),
         "terms.momentum_matrix": (momentum_size, nv), "terms.momentum_drift": (momentum_size,),
@@ -163,7 +159,7 @@ def _validate_ranges(t: TickStart) -> None:
         "model.passive": (0, nv - 1), "model.actuated": (0, nv - 1), "model.chains": (0, nv), "model.limbs": (0, nv),
         "model.couplings": (0, nv),
         "contacts.activation": (0.0, 1.0), "contacts.cap": (0.0, np.inf), "contacts.role": (0, 3),
-        "contacts.frame": (0, frames - 1), "contacts.foot_task": (-1, len(m.items) - 1),
+        "contacts.frame": (0, frames - 1), "contacts.foot_task": (-1, len(m.elements.code) - 1),
         "contacts.is_unilateral": (0, 1),
         "contacts.is_surface": (0, 1), "contacts.cone_row_count": (0, c.cone.shape[1]), "contacts.radius": FINITE,
         "contacts.min_force": (0.0, LARGEST_FLOAT), "contacts.max_force": (0.0, np.inf),
@@ -229,32 +225,36 @@ def _validate_couplings(t: TickStart) -> None:
 
 def _get_layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
     """Returns the layout of element i."""
-    code, size, field = int(m.items[i, CODE]), int(m.items[i, SIZE]), f"model.items[{i}]"
-    if code not in KINDS:
-        reject(field, "a code of an element", code)
+    code, size = int(m.elements.code[i]), int(m.elements.size[i])
+    if code not in ELEMENT_CLASSES:
+        reject(f"elements.code[{i}]", "the code of a kind of element", code)
     if not 0 <= size <= MAX_COUNT:
-        reject(field, f"0 to {MAX_COUNT} rows", size)
-    layout = KINDS[code].declare_layout(counts._replace(rows=size))
+        reject(f"elements.size[{i}]", f"0 to {MAX_COUNT} rows", size)
+    layout = ELEMENT_CLASSES[code].declare_layout(counts._replace(rows=size))
     if size != layout.rows:
-        reject(field, f"{layout.rows} rows", size)
+        reject(f"elements.size[{i}]", f"{layout.rows} rows", size)
     return layout
 
 
 def _validate_element(t: TickStart, i: int, layout: Layout) -> None:
     """Validates one element: its level, its parameters, and the lists to which it refers."""
-    m, nq, nv, field = t.model, len(t.q), len(t.v), f"model.items[{i}]"
-    level, _, start, _, first, second = m.items[i].tolist()
+    m, nq, nv = t.model, len(t.q), len(t.v)
+    level, _, start, _, first, second = (int(column[i]) for column in m.elements)
     if not 0 <= level < m.levels:
-        reject(field, f"a level below {m.levels}", level)
+        reject(f"elements.level[{i}]", f"a level below {m.levels}", level)
     if not 0 <= start <= len(t.inputs.parameters) - layout.parameter_count:
-        reject(field, f"{layout.parameter_count} of {len(t.inputs.parameters)} numbers", f"those from {start} on")
-    problem = layout.describe_invalid_reference(first, second)
-    if problem:
-        raise ArgumentError(f"{field}: {problem}")
+        reject(
+            f"elements.first_parameter[{i}]",
+            f"the first of {layout.parameter_count} parameters among {len(t.inputs.parameters)}",
+            start,
+        )
+    for field, reference, valid in (("first", first, layout.first), ("second", second, layout.second)):
+        if valid is not None and reference not in valid:
+            reject(f"elements.{field}[{i}]", f"a reference from {valid.start} to {valid.stop - 1}", reference)
     if (layout.com and not m.floating and not len(t.terms.com_drift)) or (
         layout.momentum and not len(t.terms.momentum)
     ):
-        reject(field, "terms of the center of mass or the momentum, which it reads", "none")
+        reject(f"elements.code[{i}]", "terms of the center of mass or the momentum, which it reads", "none")
     for jv, jq, entries in m.index[first : first + 3 * layout.joints].reshape(layout.joints, 3).tolist():
         if not (0 <= jv < nv and 0 <= jq < nq - (entries == 2)):
             reject("model.index", f"indices in v below {nv} and in q below {nq}", (jv, jq, entries))
@@ -289,11 +289,11 @@ def _validate_capsules(t: TickStart, first: int, second: int, count: int) -> Non
 
 def _validate_contact_motion(t: TickStart) -> None:
     """Validates that the model and the table of elements agree on the `ContactMotion` constraint."""
-    m = t.model
-    contact_motion = next((each for each in m.items if each[CODE] == CONTACT_MOTION), None)
-    if m.contact_motion_start != (-1 if contact_motion is None else contact_motion[START]):
+    m, is_contact_motion = t.model, t.model.elements.code == ContactMotion.kind.code
+    starts, levels = m.elements.first_parameter[is_contact_motion], m.elements.level[is_contact_motion]
+    if m.contact_motion_start != (starts[0] if len(starts) else -1):
         reject("model.contact_motion_start", "the first parameter of the ContactMotion element", m.contact_motion_start)
-    if m.has_strict_contacts != (contact_motion is not None and contact_motion[LEVEL] == 0 and m.damping == 0.0):
+    if m.has_strict_contacts != (len(levels) > 0 and levels[0] == 0 and m.damping == 0.0):
         reject(
             "model.has_strict_contacts", "whether contacts are held on level 0, without damping", m.has_strict_contacts
         )
@@ -302,7 +302,7 @@ def _validate_contact_motion(t: TickStart) -> None:
 def _validate_custom_rows(t: TickStart) -> None:
     """Validates the rows of custom elements."""
     z, m = t.inputs.custom_rows, t.model
-    custom_elements = np.flatnonzero(m.items[:, CODE] == CUSTOM)
+    custom_elements = np.flatnonzero(m.elements.code == CUSTOM.code)
     low, high = z[:, 1], z[:, 2]
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         reject("inputs.custom_rows", "bounds between which numbers exist", (low, high))
@@ -326,4 +326,5 @@ def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -
 def _get_field(t: TickStart, field: str) -> Any:
     """Returns the value of a field such as "model.mass"."""
     record, _, name = field.partition(".")
-    return getattr(getattr(t, record), name) if name else getattr(t, record)
+    owner = t.model if record == "elements" else t
+    return getattr(getattr(owner, record), name) if name else getattr(owner, record)

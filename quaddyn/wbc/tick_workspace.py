@@ -12,13 +12,13 @@ from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import make_workspace
 from ..urdf.tree import Array
+from .constraints import CollisionLimits
 from .constraints.capsule_segments import N_MIDPOINT_ROWS
 from .constraints.distance_rows import QUEUE_SIZE
 from .constraints.joint_screws import N_SCREW_ROWS
 from .constraints.segment_motion import SEGMENT_SIZE
 from .controller_model import MAX_LIMB_JOINTS, ControllerTables
-from .element_codes import COLLISION_LIMITS
-from .problem_rows import CODE, SIZE
+from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tick_data import (
     ContactPointData,
     ContactStateData,
@@ -30,9 +30,6 @@ from .tick_data import (
     WorkingSetMemory,
     padded_length,
 )
-
-#: Number of entries of a custom row before its coefficients.
-CUSTOM_ROW_HEADER_SIZE = 6
 
 
 def _int_zeros(*shape: int) -> Any:
@@ -103,7 +100,8 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
     """Returns scratch arrays for up to n unknowns."""
     n_passive, row_length, force_length = nv - nu, padded_length(n + 1), padded_length(6 * contacts + 1)
     m, p, K = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, tables.model.levels + 1
-    capsules = tables.model.items[tables.model.items[:, CODE] == COLLISION_LIMITS, SIZE]
+    elements = tables.model.elements
+    capsules = elements.size[elements.code == CollisionLimits.kind.code]
     return TickScratch(
         acceleration=aligned(nv, row_length),
         torque=aligned(nu, row_length),

@@ -15,12 +15,12 @@ from ...robot.arguments import check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import COLLISION_LIMITS
+from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from .capsule_segments import CAPSULE_SIZE, HEADER_SIZE, OBSTACLE_VELOCITY, RADIUS
 from .collision_blocks import N_PARTS
 from .collision_pairs import choose_pairs, find_obstacle_origins, make_pair_list, transform_obstacle_ends
-from .collision_rows import PAIR_ENTRIES
+from .collision_rows import PAIR_ENTRIES, write_collision_rows
 from .constraint import Constraint
 from .distance_barrier import max_approach_speed
 from .pair_distances import compute_part_distances
@@ -106,7 +106,6 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         UnknownNameError: a link or obstacle does not exist.
     """
 
-    code = COLLISION_LIMITS
     unit = "m/s^2"
     margin, barrier_rate, max_acceleration = (
         ScalarParameter(0),
@@ -220,3 +219,6 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def row_name(self, contact: str, row: int) -> str:
         """Returns the name of a row for explanations."""
         return f"{self.pairs[row // N_PARTS]} distance"
+
+
+CollisionLimits.kind = ElementKind(109, write_collision_rows)

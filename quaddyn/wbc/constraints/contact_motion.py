@@ -6,7 +6,7 @@ from ...compiler import compiled
 from ...robot.arguments import check_positive
 from ...robot.robot import Robot
 from ..element import Layout, RowCounts
-from ..element_codes import CONTACT_MOTION
+from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
 from ..scales import scales
@@ -38,7 +38,6 @@ class ContactMotion(Constraint):
         damping: d [1/s], the default if None was given; may be set at any time.
     """
 
-    code = CONTACT_MOTION
     damping = ScalarParameter(0)
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
@@ -74,7 +73,9 @@ def write_one_contact_motion(item: Item, t: TickContext, c: int, weight: float) 
 
 @compiled(inline=False)
 def write_contact_motion_rows(item: Item, t: TickContext) -> None:
-    """Writes the rows of closed contacts, and the forces of compliant ones."""
+    """Writes the rows of closed contacts, and the forces of compliant ones, unless contacts are eliminated."""
+    if not t.contacts_as_rows:
+        return
     for c in range(len(t.contacts.size)):
         if t.points.first_force[c] < 0 or t.points.strict_kind[c] == NOTHING:
             continue
@@ -104,3 +105,6 @@ def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
         if level == t.model.levels - 1 - levels_passed:
             progress = min(max(activation * lower_levels - levels_passed, 1e-6), 1.0 - 1e-6)
             write_one_contact_motion(item, t, c, progress / (1.0 - progress))
+
+
+ContactMotion.kind = ElementKind(101, write_contact_motion_rows)

@@ -8,7 +8,7 @@ from ...compiler import Vector, compiled
 from ...contact.friction_cones import pyramid_friction_ratio
 from ..contact_points import rotate
 from ..element import Layout, RowCounts
-from ..element_codes import FRICTION_PYRAMID
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_force_bounds
 from ..tick_data import FORCED, UNILATERAL, TickContext, frame_kinematics
 from .constraint import Constraint
@@ -44,7 +44,6 @@ class FrictionPyramid(Constraint):
     contact wrench cone for rectangular support areas", for surfaces.
     """
 
-    code = FRICTION_PYRAMID
     unit = "N"
 
     def __init__(self, *, faces: int = 4, name: str = "friction") -> None:
@@ -115,3 +114,6 @@ def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
                 else FIRST_SURFACE_ROW + 4 * cone_row + classify_cone_row(contacts.surface_normal[c], cone)
             )
             add_force_bounds(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.element_index, row)
+
+
+FrictionPyramid.kind = ElementKind(102, write_friction_pyramid_rows)

@@ -16,11 +16,11 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..contact_settings import ContactSettings, make_contact_frame
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import HELD_OBJECT
+from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter, VectorParameter
 from ..scales import scales
 from .constraint import Constraint
-from .held_object_rows import FIRST_HAND_ROW
+from .held_object_rows import FIRST_HAND_ROW, write_held_object_rows
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 #: Singular value of a grasp map below which it is zero, relative to the largest.
@@ -82,7 +82,6 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         ArgumentError: no contacts, numbers out of range, or an inertia that is physically impossible.
     """
 
-    code = HELD_OBJECT
     unit = "N"
     mass, damping = ScalarParameter(0), ScalarParameter(1)
     com = VectorParameter(2, 4, 0, finite=True)
@@ -233,3 +232,6 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         forces -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ forces)
         parts = np.split(forces, np.cumsum([hand.size for hand in hands])[:-1])
         return dict(zip(self.contacts, parts, strict=True))
+
+
+HeldObject.kind = ElementKind(110, write_held_object_rows)

@@ -22,11 +22,11 @@ from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import JOINT_BOUNDS
+from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter, VectorParameter
 from ..scales import scales
 from .constraint import Constraint
-from .joint_bound_rows import acceleration_bounds, is_joint_viable, joint_bound_parameters
+from .joint_bound_rows import acceleration_bounds, is_joint_viable, joint_bound_parameters, write_joint_bound_rows
 
 
 @renamed_attributes(viable="viable_mask")
@@ -90,7 +90,6 @@ class JointBounds(Constraint, fixed=("index",)):
         ArgumentError: an acceleration that is not positive and finite, or a deceleration above it.
     """
 
-    code = JOINT_BOUNDS
     unit = "rad/s^2"
     horizon, recovery, viability = ScalarParameter(0, zero=False), ScalarParameter(1), ScalarParameter(2)
     lower, upper = VectorParameter(3, 5, 0), VectorParameter(3, 5, 1)
@@ -187,3 +186,6 @@ def _check_joint_values(argument: str, given: Array | float, nu: int) -> Array:
     if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
         raise ArgumentError(f"{argument}: expected a positive number or {nu} of them, got {given}")
     return a
+
+
+JointBounds.kind = ElementKind(107, write_joint_bound_rows)

@@ -12,11 +12,11 @@ from ...robot.configuration import independent_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
-from ..element_codes import JOINT_FRICTION
+from ..element_kind import ElementKind, write_no_rows
 from ..parameter_block import ScalarParameter, VectorParameter
 from ..row_writing import Item
 from ..scales import scales
-from ..tick_data import TickContext
+from ..tick_data import TickContext, TickInputData
 from .constraint import Constraint
 
 #: Speed of a revolute joint from which its full Coulomb friction acts [rad/s].
@@ -86,7 +86,6 @@ class JointFriction(Constraint):
     All of them may be set at any time; the vectors are views, whose entries may be set, too.
     """
 
-    code = JOINT_FRICTION
     unit = "N m"
     compensation_fraction, time_constant = ScalarParameter(1), ScalarParameter(2)
     damping, coulomb = (
@@ -180,3 +179,18 @@ def predict_velocity(item: Item, t: TickContext, acceleration: Vector) -> None:
         else:
             p.expected_velocity[i] = t.v[i]
     p.has_expected_velocity[0] = 1.0
+
+
+@compiled()
+def clear_expected_velocity(item: Item, inputs: TickInputData, home: Vector) -> None:
+    """Clears the desired velocity of the last tick."""
+    item.parameters[0] = 0.0
+
+
+JointFriction.kind = ElementKind(
+    108,
+    write_no_rows,
+    add_bias_forces=add_joint_friction,
+    finish_tick=predict_velocity,
+    clear_reference=clear_expected_velocity,
+)

@@ -7,7 +7,7 @@ import math
 from ...compiler import compiled
 from ..contact_points import rotate
 from ..element import Layout, RowCounts
-from ..element_codes import NORMAL_FORCE
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_force_bounds
 from ..tick_data import COMPLIANT, TickContext, frame_kinematics
 from .constraint import Constraint
@@ -33,7 +33,6 @@ class NormalForce(Constraint):
         name: name of the constraint in the controller.
     """
 
-    code = NORMAL_FORCE
     unit = "N"
 
     def __init__(self, *, name: str = "normal force") -> None:
@@ -73,3 +72,6 @@ def write_normal_force_rows(item: Item, t: TickContext) -> None:
                 axis[i] = 1.0
                 add_force_bounds(t, c, axis, -bound, bound, 1.0 / t.model.mass, item.element_index, FIRST_GRASP_ROW + i)
                 axis[i] = 0.0
+
+
+NormalForce.kind = ElementKind(103, write_normal_force_rows)

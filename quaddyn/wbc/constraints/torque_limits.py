@@ -8,7 +8,7 @@ from ...robot.arguments import check_positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
-from ..element_codes import TORQUE_LIMITS
+from ..element_kind import ElementKind
 from ..parameter_block import VectorParameter
 from ..row_writing import Item, add_torque_bounds
 from ..tick_data import TickContext
@@ -37,7 +37,6 @@ class TorqueLimits(Constraint):
         limits: (nu,) limits times sigma [N m]; never None; may be set at any time, also entry by entry.
     """
 
-    code = TORQUE_LIMITS
     unit = "N m"
     limits = VectorParameter(minimum=0.0)
 
@@ -67,3 +66,6 @@ def write_torque_limit_rows(item: Item, t: TickContext) -> None:
     for i in range(len(t.model.actuated)):
         if limits[i] < NO_LIMIT:
             add_torque_bounds(t, i, -limits[i], limits[i], weight, item.element_index, i)
+
+
+TorqueLimits.kind = ElementKind(104, write_torque_limit_rows)

@@ -9,7 +9,7 @@ from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
-from ..element_codes import TORQUE_RATE
+from ..element_kind import ElementKind
 from ..parameter_block import VectorParameter
 from ..row_writing import Item, add_torque_bounds
 from ..tick_data import TickContext
@@ -40,7 +40,6 @@ class TorqueRate(Constraint):
         ArgumentError: a rate that is not positive and finite.
     """
 
-    code = TORQUE_RATE
     unit = "N m"
     rate = VectorParameter(minimum=0.0)
 
@@ -70,3 +69,6 @@ def write_torque_rate_rows(item: Item, t: TickContext) -> None:
         for i in range(len(t.model.actuated)):
             step, previous = rate[i] * t.model.period, t.inputs.previous_torque[i]
             add_torque_bounds(t, i, previous - step, previous + step, weight, item.element_index, i)
+
+
+TorqueRate.kind = ElementKind(105, write_torque_rate_rows)

@@ -12,10 +12,10 @@ from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
-from ..element_codes import COM
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality, finish_equality
 from ..tick_data import TickContext
-from .motion_parameters import desired_acceleration, motion_parameters
+from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
 from .single_frame_task import XYZ
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
@@ -41,8 +41,6 @@ class ComTask(Task):
 
     Source: Orin, Goswami, Lee 2013, "Centroidal dynamics of a humanoid robot".
     """
-
-    code = COM
 
     def __init__(
         self,
@@ -120,3 +118,8 @@ def write_com_rows(item: Item, t: TickContext) -> None:
                 count += 1
         A[t.maps.n] = t.model.gravity[i]
         finish_equality(rows, t.maps.n, target, scale * count, p.weight[i], item.element_index, i)
+
+
+ComTask.kind = ElementKind(
+    1, write_com_rows, capture_reference=capture_com_reference, clear_reference=clear_motion_reference
+)

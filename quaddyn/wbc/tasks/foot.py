@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...compiler import compiled
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import FOOT
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality
 from ..tick import Rows, Tick
 from ..tick_data import BILATERAL, TickContext, frame_kinematics
-from .frame_position import FramePositionTask, write_frame_position_rows
-from .motion_parameters import desired_acceleration, motion_parameters, write_position_state
+from .frame_position import FramePositionTask, capture_frame_position_reference, write_frame_position_rows
+from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters, write_position_state
 
 
 class FootTask(FramePositionTask):
@@ -36,8 +36,6 @@ class FootTask(FramePositionTask):
         weight: scalar or (3,), relative to the other rows of the level, dimensionless.
         axes: labels of the rows to use; all if None.
     """
-
-    code = FOOT
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns the rows in Python, for derived classes; the same rows as those of `write_foot_rows`."""
@@ -92,3 +90,15 @@ def write_blended_foot_rows(item: Item, t: TickContext, c: int, activation: floa
         for k in range(len(frame.chain)):
             row[k] = task_fraction * frame.jacobian[i, k] + activation * J[i, k]
         add_motion_equality(t, row, frame.chain, target, p.weight[i] / task_fraction, item.element_index, i)
+
+
+@compiled()
+def capture_foot_reference(item: Item, t: TickContext) -> None:
+    """Sets the current position as the reference of the task, unless the contact of the foot is closed."""
+    if item.second < 0 or t.contacts.activation[item.second] < 1.0:
+        capture_frame_position_reference(item, t)
+
+
+FootTask.kind = ElementKind(
+    3, write_foot_rows, capture_reference=capture_foot_reference, clear_reference=clear_motion_reference
+)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiler import compiled
+from ...compiler import Vector, compiled
 from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_sequence
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Element, Layout, ReferenceResolver, RowCounts
-from ..element_codes import FORCE_TASK
+from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
-from ..tick_data import COMPLIANT, TickContext
+from ..tick_data import COMPLIANT, TickContext, TickInputData
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
@@ -55,7 +55,6 @@ class ForceTask(Element, fixed=("contacts",)):
         block: (2,) weight, bandwidth.
     """
 
-    code = FORCE_TASK
     weight, bandwidth = ScalarParameter(0), ScalarParameter(1, zero=False)
 
     def __init__(
@@ -207,3 +206,17 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
     target = -bandwidth * bandwidth * force_error / t.contacts.stiffness[c] - 2.0 * bandwidth * speed - drift
     add_motion_equality(t, row, chain, target, 1.0, item.element_index, 6)
     tag_equality_contact(t.rows, c)
+
+
+@compiled()
+def clear_force_references(item: Item, inputs: TickInputData, home: Vector) -> None:
+    """Sets all reference forces of the task to zero."""
+    for c in range(inputs.force_references.shape[1]):
+        reference = inputs.force_references[item.first, c]
+        if reference[0] == 0.0:  # not among the contacts of the task
+            continue
+        for k in range(1, 8):
+            reference[k] = 0.0
+
+
+ForceTask.kind = ElementKind(20, write_force_rows, clear_reference=clear_force_references)

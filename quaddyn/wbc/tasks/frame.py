@@ -7,16 +7,24 @@ import numpy as np
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..element_codes import FRAME
+from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import motion_parameters, write_motion_rows, write_position_state, write_rotation_state
+from .motion_parameters import (
+    clear_motion_reference,
+    motion_parameters,
+    write_motion_rows,
+    write_position_state,
+    write_rotation_state,
+)
 from .single_frame_task import (
+    PLACEMENT_NOTE,
     POSE_UNITS,
     ROTATION_AXES,
     XYZ,
     SingleFrameTask,
     check_rotation_reference,
+    placement_divisor,
     rotation_vector_between,
 )
 
@@ -45,7 +53,6 @@ class FrameTask(SingleFrameTask):
     Source: Khatib 1987; Murray, Li, Sastry 1994, section 2.2, for the rotation error.
     """
 
-    code = FRAME
     rows_of, units_of, size = XYZ + ROTATION_AXES, POSE_UNITS, 12
 
     def pose_reference(
@@ -116,3 +123,13 @@ def write_frame_rows(item: Item, t: TickContext) -> None:
         p.position[3:], p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 3
     )
     write_motion_rows(t, item, p, frame.jacobian, frame.chain, task_state)
+
+
+FrameTask.kind = ElementKind(
+    5,
+    write_frame_rows,
+    capture_reference=capture_frame_reference,
+    clear_reference=clear_motion_reference,
+    reference_divisor=placement_divisor,
+    position_note=PLACEMENT_NOTE,
+)

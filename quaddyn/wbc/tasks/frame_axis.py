@@ -16,10 +16,10 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_points import add_cross
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import FRAME_AXIS
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import desired_acceleration, motion_parameters
+from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
 from .single_frame_task import ROTATION_AXES, SingleFrameTask
 from .task_gains import Gain
 
@@ -61,7 +61,6 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
         axes: labels of the rows to use; all if None.
     """
 
-    code = FRAME_AXIS
     rows_of, units_of, size = ROTATION_AXES, ("rad/s^2",) * 3, 3
 
     def __init__(
@@ -164,6 +163,12 @@ def direction_length(x: float, y: float, z: float) -> float:
 
 
 @compiled()
+def direction_divisor(position: Vector) -> float:
+    """Returns the length of a reference direction, 0 if it is invalid."""
+    return direction_length(position[0], position[1], position[2])
+
+
+@compiled()
 def capture_frame_axis_reference(item: Item, t: TickContext) -> None:
     """Sets the current direction as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
@@ -207,3 +212,13 @@ def write_frame_axis_rows(item: Item, t: TickContext) -> None:
                 row[k] = J[3 + i, k] - n[i] * jacobian_along_axis
             value = target[i] - n[i] * target_along_axis + axis_rate[i] * speed_about_axis
             add_motion_equality(t, row, frame.chain, value, p.weight[i], item.element_index, i)
+
+
+FrameAxisTask.kind = ElementKind(
+    10,
+    write_frame_axis_rows,
+    capture_reference=capture_frame_axis_reference,
+    clear_reference=clear_motion_reference,
+    reference_divisor=direction_divisor,
+    position_note="The position is a direction of any length but zero.",
+)

@@ -7,11 +7,17 @@ from numpy.typing import ArrayLike
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..element_codes import FRAME_ORIENTATION
+from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import motion_parameters, write_motion_rows, write_rotation_state
-from .single_frame_task import ROTATION_AXES, SingleFrameTask, check_rotation_reference, rotation_vector_between
+from .motion_parameters import clear_motion_reference, motion_parameters, write_motion_rows, write_rotation_state
+from .single_frame_task import (
+    ROTATION_AXES,
+    SingleFrameTask,
+    check_rotation_reference,
+    rotation_divisor,
+    rotation_vector_between,
+)
 
 
 class FrameOrientationTask(SingleFrameTask):
@@ -36,7 +42,6 @@ class FrameOrientationTask(SingleFrameTask):
     Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 2.2.
     """
 
-    code = FRAME_ORIENTATION
     rows_of, units_of, size = ROTATION_AXES, ("rad/s^2",) * 3, 9
 
     def reference(
@@ -99,3 +104,13 @@ def write_frame_orientation_rows(item: Item, t: TickContext) -> None:
         p.position, p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 0
     )
     write_motion_rows(t, item, p, frame.jacobian[3:], frame.chain, task_state)
+
+
+FrameOrientationTask.kind = ElementKind(
+    4,
+    write_frame_orientation_rows,
+    capture_reference=capture_frame_orientation_reference,
+    clear_reference=clear_motion_reference,
+    reference_divisor=rotation_divisor,
+    position_note="The position is a rotation matrix, row by row.",
+)

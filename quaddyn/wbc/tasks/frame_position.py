@@ -7,10 +7,10 @@ import numpy as np
 from ...compiler import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
-from ..element_codes import FRAME_POSITION
+from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import motion_parameters, write_motion_rows, write_position_state
+from .motion_parameters import clear_motion_reference, motion_parameters, write_motion_rows, write_position_state
 from .single_frame_task import XYZ, SingleFrameTask
 
 
@@ -33,7 +33,6 @@ class FramePositionTask(SingleFrameTask):
         axes: labels of the rows to use; all if None.
     """
 
-    code = FRAME_POSITION
     rows_of, units_of, size, frequency_factor = XYZ, ("m/s^2",) * 3, 3, 4.0
 
     def position(self, s: State) -> Array:
@@ -76,3 +75,11 @@ def write_frame_position_rows(item: Item, t: TickContext) -> None:
     )
     write_position_state(p, frame.origin, frame.velocity, frame.drift, task_state)
     write_motion_rows(t, item, p, frame.jacobian, frame.chain, task_state)
+
+
+FramePositionTask.kind = ElementKind(
+    2,
+    write_frame_position_rows,
+    capture_reference=capture_frame_position_reference,
+    clear_reference=clear_motion_reference,
+)

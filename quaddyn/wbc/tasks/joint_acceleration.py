@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...robot.robot import Robot
-from ..element_codes import JOINT_ACCELERATION
-from .posture import PostureTask
+from ..element_kind import ElementKind
+from .posture import PostureTask, set_home_reference, write_posture_rows
 from .task_gains import Gain
 
 
@@ -26,8 +26,6 @@ class JointAccelerationTask(PostureTask):
         weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
     """
 
-    code = JOINT_ACCELERATION
-
     def __init__(
         self,
         robot: Robot,
@@ -37,3 +35,6 @@ class JointAccelerationTask(PostureTask):
         weight: Gain = 1.0,
     ) -> None:
         super().__init__(robot, name, joints=joints, stiffness=0.0, damping=0.0, weight=weight)
+
+
+JointAccelerationTask.kind = ElementKind(8, write_posture_rows, clear_reference=set_home_reference)

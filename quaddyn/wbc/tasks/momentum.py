@@ -11,10 +11,10 @@ from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, RowCounts
-from ..element_codes import MOMENTUM
+from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext
-from .motion_parameters import motion_parameters, write_motion_rows
+from .motion_parameters import clear_motion_reference, motion_parameters, write_motion_rows
 from .single_frame_task import ROTATION_AXES, XYZ
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
@@ -41,8 +41,6 @@ class MomentumTask(Task):
 
     Source: Orin, Goswami, Lee 2013, "Centroidal dynamics of a humanoid robot".
     """
-
-    code = MOMENTUM
 
     def __init__(
         self,
@@ -108,3 +106,6 @@ def write_momentum_rows(item: Item, t: TickContext) -> None:
         task_state[1, i] = t.terms.momentum[i]
         task_state[2, i] = t.terms.momentum_drift[i]
     write_motion_rows(t, item, p, t.terms.momentum_matrix, t.work.all_velocities, task_state)
+
+
+MomentumTask.kind = ElementKind(9, write_momentum_rows, clear_reference=clear_motion_reference)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...compiler import IntVector, Matrix, Vector, compiled
 from ..row_writing import Item, add_motion_equality
-from ..tick_data import TickContext
+from ..tick_data import TickContext, TickInputData
 
 
 class MotionParameters(NamedTuple):
@@ -30,6 +30,16 @@ def motion_parameters(z: Vector, m: int) -> MotionParameters:
         z[:1], z[1 : 1 + m], z[1 + m : 1 + 2 * m], z[1 + 2 * m : 1 + 3 * m], z[1 + 3 * m : 1 + 4 * m],
         z[1 + 4 * m : 1 + 5 * m], z[1 + 5 * m : 1 + 6 * m], z[1 + 6 * m :],
     )  # fmt: skip
+
+
+@compiled(inline=False)
+def clear_motion_reference(item: Item, inputs: TickInputData, home: Vector) -> None:
+    """Clears the reference of a motion task, which then takes the current position at the next tick."""
+    p = motion_parameters(item.parameters, item.size)
+    p.has_reference[0] = 0.0
+    for i in range(item.size):
+        p.velocity[i] = 0.0
+        p.acceleration[i] = 0.0
 
 
 @compiled()

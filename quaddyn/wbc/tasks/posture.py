@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...compiler import compiled
+from ...compiler import Vector, compiled
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import POSTURE
+from ..element_kind import ElementKind
 from ..row_writing import Item, add_joint_equality
-from ..tick_data import TickContext
-from .motion_parameters import desired_acceleration, motion_parameters
+from ..tick_data import TickContext, TickInputData
+from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -38,8 +38,6 @@ class PostureTask(Task, fixed=("index",)):
         damping: scalar or (rows,) [1/s]; critical damping if None.
         weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
     """
-
-    code = POSTURE
 
     def __init__(
         self,
@@ -122,3 +120,22 @@ def capture_posture_reference(item: Item, t: TickContext) -> None:
     p.has_reference[0] = 1.0
     for i in range(len(t.q)):
         p.position[i] = t.q[i]
+
+
+@compiled()
+def set_home_reference(item: Item, inputs: TickInputData, home: Vector) -> None:
+    """Sets the home configuration as the reference of the task."""
+    clear_motion_reference(item, inputs, home)
+    p = motion_parameters(item.parameters, item.size)
+    p.has_reference[0] = 1.0
+    for i in range(len(home)):
+        p.position[i] = home[i]
+
+
+PostureTask.kind = ElementKind(
+    7,
+    write_posture_rows,
+    capture_reference=capture_posture_reference,
+    clear_reference=set_home_reference,
+    position_note="The position is a whole configuration.",
+)

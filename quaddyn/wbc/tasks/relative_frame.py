@@ -13,11 +13,18 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_points import add_cross
 from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_codes import RELATIVE_FRAME
+from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import FrameKinematics, TickContext, frame_kinematics
-from .motion_parameters import motion_parameters, rotation_error, write_motion_rows
-from .single_frame_task import POSE_UNITS, ROTATION_AXES, XYZ, rotation_vector_between
+from .motion_parameters import clear_motion_reference, motion_parameters, rotation_error, write_motion_rows
+from .single_frame_task import (
+    PLACEMENT_NOTE,
+    POSE_UNITS,
+    ROTATION_AXES,
+    XYZ,
+    placement_divisor,
+    rotation_vector_between,
+)
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -47,8 +54,6 @@ class RelativeFrameTask(Task, fixed=("frame", "other")):
         weight: scalar or (6,), relative to the other rows of the level, dimensionless.
         axes: labels of the rows to use; all if None.
     """
-
-    code = RELATIVE_FRAME
 
     def __init__(
         self,
@@ -228,3 +233,13 @@ def write_relative_frame_rows(item: Item, t: TickContext) -> None:
     if p.has_reference[0] != 0.0:
         rotation_error(p.position[3:], relative_R, task_state[0, 3:])
     write_motion_rows(t, item, p, J, work.all_velocities, task_state)
+
+
+RelativeFrameTask.kind = ElementKind(
+    6,
+    write_relative_frame_rows,
+    capture_reference=capture_relative_frame_reference,
+    clear_reference=clear_motion_reference,
+    reference_divisor=placement_divisor,
+    position_note=PLACEMENT_NOTE,
+)

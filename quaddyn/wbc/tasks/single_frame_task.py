@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pinocchio as pin
 
-from ...compiler import compiled
+from ...compiler import Vector, compiled
 from ...errors import ArgumentError
 from ...robot.arguments import check_array
 from ...robot.configuration import rotation_matrix
@@ -115,3 +115,20 @@ def is_rotation(a: float, b: float, c: float, d: float, e: float, f: float, g: f
     return (
         norm_error < 1e-6 and orthogonality_error < 1e-6 and determinant > 0.0
     )  # False for NaN, which makes the determinant NaN
+
+
+#: Sentence about the reference position of a placement, for controllers in C.
+PLACEMENT_NOTE = "The position is the origin, then the rotation matrix row by row."
+
+
+@compiled(inline=False)
+def rotation_divisor(position: Vector) -> float:
+    """Returns 1 if a reference (9,) is a rotation matrix, row by row, else 0."""
+    R = position
+    return 1.0 if is_rotation(R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]) else 0.0
+
+
+@compiled()
+def placement_divisor(position: Vector) -> float:
+    """Returns 1 if a reference (12,) is an origin and a rotation matrix, row by row, else 0."""
+    return rotation_divisor(position[3:])

@@ -1,0 +1,17 @@
+"""All kinds of tasks and constraints: those whose classes `quaddyn.wbc.tasks` and `quaddyn.wbc.constraints` export."""
+
+from __future__ import annotations
+
+from . import constraints, tasks
+from .element import Element
+from .element_kind import CUSTOM
+
+#: Classes by the code of their kind.
+ELEMENT_CLASSES: dict[int, type[Element]] = {
+    cls.kind.code: cls
+    for cls in (getattr(module, name) for module in (tasks, constraints) for name in module.__all__)
+    if "kind" in vars(cls)
+} | {CUSTOM.code: Element}
+
+#: All kinds, in the order in which compiled code compares their codes.
+ELEMENT_KINDS = tuple(cls.kind for cls in ELEMENT_CLASSES.values())
