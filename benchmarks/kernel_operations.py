@@ -10,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from lagrange import counts as lagrange_counts
-from lagrange import written
+from lagrange import count_operations as lagrange_counts
+from lagrange import count_unsimplified
 from rich.console import Console
 from rich.table import Table
 
@@ -86,7 +86,7 @@ def formulations(console: Console, name: str = "rx90") -> None:
         mul, add = o if isinstance(o, tuple) else (o.mul, o.add)
         table.add_row(what, f"{mul:,}/{add:,}", theirs)
 
-    row("Lagrange in 4x4 matrices, as written, nothing known or shared", written(robot.nv), "66,271/51,548")
+    row("Lagrange in 4x4 matrices, as written, nothing known or shared", count_unsimplified(robot.nv), "66,271/51,548")
     row("the same, zeros folded and equal parts computed once", lagrange_counts(robot))
     row(
         "standard regressor, 13 parameters a link, times these",
