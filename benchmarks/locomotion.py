@@ -146,7 +146,7 @@ def run_fleet(options: argparse.Namespace, pool: object) -> list[str]:
         seconds=options.seconds,
         dt=options.dt,
     )
-    missed = []
+    not_met = []
     for case, record in run(campaign, pool, options.store).results:
         commanded = [round(x, 3) for x in case.velocity]
         if isinstance(record, Failure):
@@ -160,15 +160,15 @@ def run_fleet(options: argparse.Namespace, pool: object) -> list[str]:
             fall_text = f"fell at {record['fell']:.2f} s: " if record["fell"] is not None else ""
             verdict = "ok" if record["success"] else f"{fall_text}{record['reason']}"
         print(f"{case.robot:9s} {case.plant:8s} {details}{verdict}", flush=True)
-        missed += [] if verdict == "ok" else [f"{case.robot} {case.plant} {commanded}"]
-    return missed
+        not_met += [] if verdict == "ok" else [f"{case.robot} {case.plant} {commanded}"]
+    return not_met
 
 
 def run_trials(options: argparse.Namespace, pool: object) -> list[str]:
     """Runs seeded trials of each disturbance, prints the results and returns those below the required success rate."""
     print(f"{options.robot}, {options.trials} trials of seed {options.seed}")
     print(f"{'disturbance':42s} {'plant':9s} success   min  causes of failure")
-    missed = []
+    not_met = []
     for name, disturbance in DISTURBANCES.items():
         searched_text = f"{name} {disturbance.title}"
         name_parts = options.scenarios.split(",") if options.scenarios else ()
@@ -187,8 +187,8 @@ def run_trials(options: argparse.Namespace, pool: object) -> list[str]:
             causes = "; ".join(f"{n} x {cause}" for cause, n in (*tally.failures.items(), *tally.errors.items()))
             rate = f"{tally.successes:4d}/{tally.total:<4d} {disturbance.bar:.0%}"
             print(f"{disturbance.title:42s} {plant:9s} {rate}  {causes}", flush=True)
-            missed += [f"{name} {plant}"] if tally.successes < disturbance.bar * tally.total else []
-    return missed
+            not_met += [f"{name} {plant}"] if tally.successes < disturbance.bar * tally.total else []
+    return not_met
 
 
 def main() -> int:
@@ -220,7 +220,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     if options.endurance:
-        missed = run_endurance(options.robot, options.endurance, options.dt)
+        not_met = run_endurance(options.robot, options.endurance, options.dt)
     elif options.cost:
         found, terms = measure_ticks(options.robot)
         level = found["level ground, scheduled contacts"][1]
@@ -229,18 +229,18 @@ def main() -> int:
                 f"{options.robot}: tick on {title}: {1e6 * median:.0f} us, p99 {1e6 * p99:.0f} us = {p99 / level:.2f} "
                 f"of that on level ground = {p99 / terms:.0f} x computeAllTerms ({1e6 * terms:.1f} us)"
             )
-        missed = [title for title, (_, p99) in found.items() if p99 > 60.0 * terms]
-        missed += [
+        not_met = [title for title, (_, p99) in found.items() if p99 > 60.0 * terms]
+        not_met += [
             title
             for title, (_, p99) in found.items()
             if p99 > (2.0 if title.endswith(", terrain map") else 1.2) * level
         ]
     else:
         with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
-            missed = run_fleet(options, pool) if options.fleet else run_trials(options, pool)
-    if missed:
-        print("missed:", ", ".join(missed))
-    return 1 if missed and options.check else 0
+            not_met = run_fleet(options, pool) if options.fleet else run_trials(options, pool)
+    if not_met:
+        print("not met:", ", ".join(not_met))
+    return 1 if not_met and options.check else 0
 
 
 if __name__ == "__main__":
