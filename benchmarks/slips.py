@@ -91,8 +91,8 @@ class SlipStatistics:
             optional_text += f"  return {max(self.return_times):.1f} s"
         return (
             f"upright {self.upright:2d}/{self.runs:<2d}  slips detected {self.detected:3d}/{self.slips:<3d}  "
-            f"false alarms {self.false_alarms / max(self.upright_time, 1e-9):4.2f}/s  delay {delay}  power {self.power:4.2f}"
-            f"{optional_text}"
+            f"false alarms {self.false_alarms / max(self.upright_time, 1e-9):4.2f}/s  delay {delay}  "
+            f"power {self.power:4.2f}{optional_text}"
         )
 
 
