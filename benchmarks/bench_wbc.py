@@ -219,7 +219,7 @@ def load_recorded_times() -> dict[str, Any]:
 def compare(
     robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, tsid_times: dict[str, tuple[float, ...]]
 ) -> list[str]:
-    """Prints one block of the table and returns the requirements that are not met; stores TSID's times in `tsid_times`."""
+    """Prints one block of the table, stores TSID's times and returns the requirements that are not met."""
     r = record(robot, gait, regime, options.ticks, options.seed)
     controllers = {"quaddyn": QuaddynRunner(robot, r), "  with joint bounds": QuaddynRunner(robot, r, bounds=True)}
     bar, aim = (kind[regime][GAITS.index(gait)] for kind in (BARS, AIMS))
