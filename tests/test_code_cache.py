@@ -1,4 +1,4 @@
-"""Cache of machine code: its keys depend on all sources, it is private to the user, and the package works without it."""
+"""Cache of machine code: keys depend on all sources, it is private to the user, and the package works without it."""
 
 from __future__ import annotations
 

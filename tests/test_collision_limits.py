@@ -166,7 +166,7 @@ def test_only_pairs_that_can_reach_their_limit_have_rows() -> None:
 
 
 def test_pair_list_has_runs_of_the_same_capsule() -> None:
-    """Runs share the first capsule, cover eight second capsules, and separate segments from planes; others are rejected."""
+    """Runs have one first capsule and up to eight second ones, either segments or planes; other lists are invalid."""
     rng = np.random.default_rng(0)
     pairs = np.unique(np.sort(rng.integers(0, 40, (300, 2))), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]

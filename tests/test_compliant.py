@@ -151,7 +151,7 @@ def test_forces_of_two_planes_add_and_vanish_without_penetration() -> None:
     assert not foot_forces(s, CompliantPlane.wall(foot[0] + 1.0))["leg"].any()
 
 
-# -- invalid arguments -------------------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("options", "word"),
     [

@@ -32,7 +32,7 @@ class Scene:
         return np.array([normals[name] @ place for name, place in places.items()]) - self.level
 
     def step(self, force: np.ndarray, damping: float = 0.0) -> tuple[ContactSolution, float]:
-        """Takes one step with implicit joint damping [N m s/rad]; returns the solution and the work of the contacts [J]."""
+        """Takes a step with implicit joint damping [N m s/rad]; returns the solution and the contacts' work [J]."""
         s = self.dyn.update(self.q, self.v)
         D = damping * np.diag(np.arange(self.robot.nv) >= 6)
         free = self.v + np.linalg.solve(s.M + self.dt * D, self.dt * (force - s.h - D @ self.v))

@@ -104,7 +104,7 @@ def test_wrong_initial_impulses_do_not_change_the_solution() -> None:
 
 
 def test_separating_contact_without_friction_has_no_impulse() -> None:
-    g = np.array([0.0, 0.0, 2.0])  # with mu = 0 the cone condition alone does not exclude negative impulses
+    g = np.array([0.0, 0.0, 2.0])  # mu = 0 is a degenerate cone: 0 <= 0 n for any n
     assert contact_residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
     solution = FrictionalSolver(fallback=False).solve(ContactProblem(np.eye(3), g, 0.0))
     assert solution.status == "solved"
@@ -235,7 +235,7 @@ def test_extreme_magnitudes_give_finite_results_and_a_correct_status() -> None:
             assert solution.converged == (solution.status != "inaccurate")
 
 
-# -- invalid arguments --------------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -300,7 +300,7 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         RigidSolver(rank_tolerance=1.0)
 
 
-# -- rigid contacts ---------------------------------------------------------------------------------------------------------
+# -- rigid contacts ------------------------------------------------------------------------------------------------
 def test_rigid_contacts_stop_with_and_without_redundancy() -> None:
     for redundant in (False, True):
         G_, g = problem(11, 4, redundant)

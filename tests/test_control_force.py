@@ -40,7 +40,7 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
     return CompliantPlane.wall(x, **{"stiffness": 1e5, "damping": 100.0, "friction": 0.4, **options})
 
 
-# -- desired force: 0.3 m g on a stiff wall --------------------------------------------------------------------------
+# -- desired force: 0.3 m g on a stiff wall ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "foot", "sensor"),
     others_slow(
@@ -138,7 +138,7 @@ def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: fl
     np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
 
 
-# -- hybrid control -----------------------------------------------------------------------------------------------
+# -- hybrid control ------------------------------------------------------------------------------------------------
 def test_foot_slides_along_a_tilted_wall_at_constant_normal_force() -> None:
     robot = fixed("go2")
     q = bent(robot)
@@ -324,7 +324,7 @@ def test_feed_forward_force_is_passive(name: str, seed: int) -> None:
             assert abs(slope) <= rounding
 
 
-# -- invalid arguments -------------------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------------
 def test_invalid_arguments_are_rejected_by_name() -> None:
     robot = qd.load("go2", root="fixed")
     for options, word in (
