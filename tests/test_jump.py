@@ -24,7 +24,7 @@ def robot() -> qd.Robot:
     return qd.load("a1")
 
 
-def standing(robot: qd.Robot, **options: object) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
+def make_standing_controller(robot: qd.Robot, **options: object) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
     """A controller that has seen the robot stand for some ticks."""
     controller = LocomotionController(robot, dt=DT, friction=0.8, **options)  # type: ignore[arg-type]
     plant, dynamics = Simulation(robot, dt=DT), qd.Dynamics(robot)
@@ -36,10 +36,10 @@ def standing(robot: qd.Robot, **options: object) -> tuple[LocomotionController, 
 
 @pytest.fixture(scope="module")
 def controller(robot: qd.Robot) -> LocomotionController:
-    return standing(robot)[0]
+    return make_standing_controller(robot)[0]
 
 
-def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
+def test_ballistic_height_limit_is_motor_work_minus_work_of_weight(
     robot: qd.Robot, controller: LocomotionController
 ) -> None:
     # Virtual work, by differences: of the joints' torques on the feet, and of the potential energy of all links.
@@ -83,7 +83,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     assert plan.height == pytest.approx(0.1 * p.length) and not plan.is_limited and plan.peak_limit_fraction <= 0.9
 
 
-def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: LocomotionController) -> None:
+def test_jump_plan_is_push_ballistic_flight_and_reversed_push(controller: LocomotionController) -> None:
     p = controller.morphology
     far = np.array([0.7, -0.2]) * p.length
     plan = controller.plan_jump(distance=far, turn=0.3)
@@ -107,7 +107,7 @@ def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: Locomot
     assert plan.com_height(0.5) < min(plan.liftoff_com_height, plan.touchdown_com_height)
 
 
-def test_weak_motors_cut_a_jump_and_have_a_lower_limit(robot: qd.Robot) -> None:
+def test_weak_motors_limit_jump_height_and_lower_ballistic_height(robot: qd.Robot) -> None:
     whole = LocomotionController(robot, dt=DT)
     p = whole.morphology
     strong = whole.plan_jump(height=0.4 * p.length)
@@ -131,7 +131,7 @@ def test_invalid_jumps_are_rejected(controller: LocomotionController, asked: dic
         controller.plan_jump(**asked)
 
 
-def test_jumps_are_rejected_for_robots_that_do_not_stand_or_cannot_turn(robot: qd.Robot) -> None:
+def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="has not begun; it jumps from where it stands"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
@@ -151,7 +151,7 @@ def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Call
     return lambda x, y: np.where((x > edge) & (x < edge + depth), height, 0.0), front + edge + 0.1 * p.length
 
 
-def test_a_jump_onto_a_known_step_is_planned_or_rejected(robot: qd.Robot, controller: LocomotionController) -> None:
+def test_jump_onto_known_step_is_planned_or_rejected(robot: qd.Robot, controller: LocomotionController) -> None:
     p = controller.morphology
     ground, far = step_ahead(robot, 0.1 * p.length)
     try:
@@ -169,8 +169,8 @@ def test_a_jump_onto_a_known_step_is_planned_or_rejected(robot: qd.Robot, contro
         controller.terrain = None
 
 
-def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) -> None:
-    controller, plant, dynamics = standing(robot)
+def test_forward_jump_with_turn_lands_at_planned_pose(robot: qd.Robot) -> None:
+    controller, plant, dynamics = make_standing_controller(robot)
     p, whole = controller.morphology, controller.wbc
     bounds = whole.tasks.joint_bounds
     kept = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)

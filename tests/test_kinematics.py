@@ -71,7 +71,7 @@ def branches(leg):
     return [{"knee": knee, "hip": hip} for hip in hips for knee in ("forward", "backward")]
 
 
-def apart(a, b):
+def angle_distance(a, b):
     return np.abs((a - b + np.pi) % (2.0 * np.pi) - np.pi)
 
 
@@ -97,7 +97,7 @@ def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joi
             assert error[s.reached].max() <= 1e-12
             np.testing.assert_allclose(s.distance, error, atol=1e-15)
             reached += s.reached
-            back = np.minimum(back, apart(s.q, q).max(axis=1))
+            back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
         assert back.max() < 1e-6  # 1e-16 but next to a straight knee, where the joints are the root of that
         assert np.median(back) < 1e-12
         # The two knees reach the same points; the hips do, but for a hip off the abduction axis.
@@ -106,7 +106,7 @@ def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joi
 
 @pytest.mark.parametrize("name", ["centauro", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"])
 @pytest.mark.parametrize("choice", ["angle", "hold", "parallel"])
-def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(name, choice):
+def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_redundancy_choice(name, choice):
     """Targets come from configurations that satisfy the choice; one branch gives the configuration back."""
     for leg in legs_of(name):
         g = leg._geometry
@@ -132,9 +132,9 @@ def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(
         for branch in branches(leg):
             s = leg.inverse(p, **branch, **options)
             assert np.linalg.norm(leg.forward(s.q) - p, axis=1)[s.reached].max() <= 1e-12
-            back = np.minimum(back, apart(s.q, q).max(axis=1))
+            back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
             if choice == "angle":
-                assert apart(turns(s.q)[:, -1] + lines[-1], options["angle"]).max() < 1e-12
+                assert angle_distance(turns(s.q)[:, -1] + lines[-1], options["angle"]).max() < 1e-12
         assert back.max() < 1e-5 and np.median(back) < 1e-11
 
 
@@ -156,7 +156,7 @@ def brute_force(leg, p, rng, extra=None, starts=400):
     q = q[(miss < 1e-10) & ((q >= leg.lower) & (q <= leg.upper)).all(axis=1)]
     found = []
     for x in q:
-        if all(apart(x, y).max() > 1e-5 for y in found):
+        if all(angle_distance(x, y).max() > 1e-5 for y in found):
             found.append(x)
     return found
 
@@ -168,7 +168,7 @@ def test_brute_force_finds_the_same_branches_within_limits(name):
         ours, theirs = leg.inverse_all(p), brute_force(leg, p, rng)
         assert len(ours) == len(theirs) >= 1
         for q in theirs:
-            assert min(apart(q, x).max() for x in ours) < 1e-6
+            assert min(angle_distance(q, x).max() for x in ours) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["three_link_leg", "planar_3r"])
@@ -186,12 +186,12 @@ def test_brute_force_finds_the_same_branches_of_a_three_link_leg_with_its_last_a
         theirs = brute_force(leg, p, rng, (off, signs))
         assert len(ours) == len(theirs) >= 1
         for x in theirs:
-            assert min(apart(x, y).max() for y in ours) < 1e-6
+            assert min(angle_distance(x, y).max() for y in ours) < 1e-6
 
 
 # -- forward and Jacobian --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*LEGGED, *OWN])
-def test_foot_and_jacobian_are_those_of_pinocchio_and_of_finite_differences(name):
+def test_foot_and_jacobian_agree_with_pinocchio_and_finite_differences(name):
     dyn, rng = qd.Dynamics(robot_of(name)), np.random.default_rng(6)
     for leg in legs_of(name):
         columns = [leg.robot.velocity_index(joint) for joint in leg.joints]
@@ -203,7 +203,7 @@ def test_foot_and_jacobian_are_those_of_pinocchio_and_of_finite_differences(name
             np.testing.assert_allclose(J, by_vector(leg.forward, q), atol=1e-10)
 
 
-def test_one_and_many_give_the_same():
+def test_single_and_batch_calls_agree():
     leg, rng = leg_of("go2", "RR"), np.random.default_rng(7)
     q = sample(leg, rng, 20)
     p = leg.forward(q)
@@ -221,7 +221,7 @@ def test_one_and_many_give_the_same():
 
 # -- names -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*QUADRUPEDS, "bolt"])
-def test_the_stance_is_the_branch_of_its_own_name(name):
+def test_home_stance_is_on_the_named_knee_branch(name):
     for leg in legs_of(name):
         record = leg.robot.legs[leg.name]
         p = leg.forward(leg.q_home)
@@ -230,13 +230,13 @@ def test_the_stance_is_the_branch_of_its_own_name(name):
             assert s.reached and s.within_limits
             np.testing.assert_allclose(s.q, leg.q_home, atol=1e-7)
         other = "forward" if record.knee_direction == "backward" else "backward"
-        assert apart(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
+        assert angle_distance(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
 
 
 @pytest.mark.parametrize(
     "name", others_slow([*[n for n in QUADRUPEDS if n != "centauro"], "bolt", "two_link_leg"], KINDS)
 )
-def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one_behind(name):
+def test_forward_knee_is_ahead_of_hip_foot_line_and_backward_knee_behind(name):
     robot = robot_of(name)
     limbs = make_limbs(robot)
     forward, left = forward_and_left(limbs)
@@ -262,7 +262,7 @@ def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one
 
 
 @pytest.mark.parametrize("name", ["go2", "hyq", "anymal_c", "laikago", "bolt", "finger_edu"])
-def test_the_foot_is_below_or_above_the_hip_in_the_frame_that_abduction_turns(name):
+def test_hip_branch_puts_foot_below_or_above_hip_in_abducted_frame(name):
     for leg in legs_of(name):
         q = sample(leg, np.random.default_rng(9), 200)
         p = leg.forward(q)
@@ -281,7 +281,7 @@ def test_a_knee_branch_does_not_jump_when_the_foot_swings_over_the_top():
     angle = np.linspace(0.0, 2.0 * np.pi, 2001)
     p = 1.4 * np.stack((np.cos(angle), 0.0 * angle, np.sin(angle)), axis=1)
     for knee in ("forward", "backward"):
-        assert apart(*(leg.inverse(p, knee=knee).q[i] for i in (slice(1, None), slice(None, -1)))).max() < 0.01
+        assert angle_distance(*(leg.inverse(p, knee=knee).q[i] for i in (slice(1, None), slice(None, -1)))).max() < 0.01
 
 
 # -- source B --------------------------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def nearest_by_search(leg, p, rng):
 @pytest.mark.parametrize(
     "name", others_slow(["go2", "hyq", "anymal_c", "bolt", "solo8", "two_link_leg", "finger_edu"], KINDS - {"bolt"})
 )
-def test_for_unreachable_targets_the_result_is_the_nearest_point(name):
+def test_unreachable_target_gives_nearest_point(name):
     leg, rng = legs_of(name)[0], np.random.default_rng(11)
     g = leg._geometry
     scale = g.reach + abs(g.lateral)
@@ -405,7 +405,7 @@ def test_for_unreachable_targets_the_result_is_the_nearest_point(name):
     assert unreachable >= 5
 
 
-def test_unreachable_targets_raise_on_demand_with_the_nearest_point():
+def test_strict_inverse_raises_error_with_nearest_point():
     leg = leg_of("two_link_leg")
     with pytest.raises(UnreachableError, match="nearest") as error:
         leg.inverse([[1.0, 0.0, 0.0], [0.0, 0.0, -2.5]], strict=True)
@@ -429,7 +429,7 @@ def test_distant_and_tiny_targets_stay_finite():
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------
-def test_limits_are_reported_by_inverse_and_respected_by_the_others():
+def test_inverse_reports_limits_and_other_functions_respect_them():
     leg, rng = leg_of("go2", "FL"), np.random.default_rng(12)
     p = leg.forward(rng.uniform(-np.pi, np.pi, (300 if NIGHT else 100, 3)))
     possible = leg.reachable(p)
@@ -446,7 +446,7 @@ def test_limits_are_reported_by_inverse_and_respected_by_the_others():
     assert not leg.inverse(p, knee="forward").within_limits.any()  # its calf bends backward only
 
 
-def test_a_joint_whose_range_is_off_centre_gets_the_whole_turn_that_fits():
+def test_joint_angle_is_wrapped_into_asymmetric_range():
     leg = leg_of("go2", "RL")  # its thigh goes from -0.52 to 4.54
     q = np.array([0.1, 4.2, -1.5])
     s = leg.inverse(leg.forward(q), hip="above" if leg.forward(q)[2] > 0 else "below")
@@ -506,7 +506,7 @@ def test_legs_with_random_axes_signs_offsets_and_zero_poses_are_solved_in_closed
         s = leg.inverse(p, **branch)
         assert np.isfinite(s.q).all()
         assert np.linalg.norm(leg.forward(s.q) - p, axis=1)[s.reached].max(initial=0.0) <= 1e-12
-        back = np.minimum(back, apart(s.q, q).max(axis=1))
+        back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
     assert back.max() < 1e-5
 
 
@@ -514,7 +514,7 @@ LEGS = {n: {"leg": [f"j{i + 1}" for i in range(n)]} for n in range(2, 6)}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_axes_written_with_few_digits_leave_no_error(seed):
+def test_rounded_axes_of_file_cause_no_error(seed):
     rng = np.random.default_rng(seed)
     robot = qd.load(random_leg(rng, tilt=3e-6), root="fixed", legs=LEGS[3])
     leg = LegKinematics(robot, "leg")
@@ -530,7 +530,7 @@ def test_axes_written_with_few_digits_leave_no_error(seed):
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
-def test_for_unreachable_targets_a_branch_with_skewed_axes_is_nearer_than_random_samples(seed):
+def test_unreachable_target_of_skewed_axes_is_nearer_than_random_samples(seed):
     rng = np.random.default_rng(seed)
     leg = LegKinematics(qd.load(random_leg(rng), root="fixed", legs=LEGS[3]), "leg")
     g = leg._geometry
@@ -546,7 +546,7 @@ def test_for_unreachable_targets_a_branch_with_skewed_axes_is_nearer_than_random
                 assert samples - 0.1 * g.reach < s.distance <= samples + 1e-9
 
 
-def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
+def test_targets_use_root_link_frame_and_branch_names_use_trunk_frame():
     """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
     text = (find_entry("two_link_leg").path).read_text(encoding="utf-8")
     turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
@@ -620,7 +620,7 @@ def test_a_leg_that_is_straight_at_home_bends_to_either_side():
 @pytest.mark.parametrize(
     "value", [[1.0, 2.0], np.zeros((2, 2, 3)), 1.0, np.zeros((3, 1)), [np.nan, 0, 0], [np.inf, 0, 0]]
 )
-def test_a_wrong_target_is_named(value):
+def test_invalid_target_is_named(value):
     for call in (leg_of("go2", "FL").inverse, leg_of("go2", "FL").reachable, leg_of("go2", "FL").forward):
         with pytest.raises(qd.ArgumentError, match=r"^[pq]: "):
             call(value)
@@ -669,7 +669,7 @@ def test_rounding_does_not_affect_how_a_numeric_leg_that_is_straight_at_home_ben
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "two_link_leg"])
-def test_the_nearest_pose_to_the_hip_itself_is_not_left_to_rounding(name):
+def test_nearest_pose_for_target_at_hip_does_not_depend_on_rounding(name):
     for leg in legs_of(name)[:2]:
         rng, hip = np.random.default_rng(0), np.asarray(leg.hip)
         found = [leg.inverse(hip + 1e-17 * rng.standard_normal(3)).q for _ in range(8)]

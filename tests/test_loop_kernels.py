@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from loop_robots import ankle, knee_leg, planar
 from test_kernels import evaluate
-from test_kernels_export import built, called
+from test_kernels_export import call_c, compile_c
 from test_loops import CHAIN, HANGS, four_bar
 
 import quaddyn as qd
@@ -99,13 +99,13 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     close_to(by_a, dyn.crba(q0), "dtau_da")
 
 
-def test_base_parameters_may_be_inputs(leg: qd.Robot) -> None:
+def test_runtime_parameters_work_with_loops(leg: qd.Robot) -> None:
     q, v, a = (x[0] for x in states(leg))
     fast = qd.compile(leg, ("rnea",), parameters="runtime")
     close_to(fast.rnea(q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")
 
 
-def test_where_no_loop_closes_kernels_refuse(leg: qd.Robot) -> None:
+def test_kernels_reject_configurations_in_which_no_loop_closes(leg: qd.Robot) -> None:
     fast, terms = qd.compile(leg, ("rnea",)), TickTerms(leg, ("rod",))
     low, high = leg.coupling.planar[0].ends
     knee, rest = leg.configuration_index("knee_motor"), np.zeros(leg.nv)
@@ -123,7 +123,7 @@ def test_where_no_loop_closes_kernels_refuse(leg: qd.Robot) -> None:
     assert np.isfinite(fast.rnea(q, rest, rest)).all()
 
 
-def test_a_parallelogram_ends_where_it_is_flat() -> None:
+def test_range_of_a_parallelogram_ends_where_its_links_are_collinear() -> None:
     robot = qd.load(four_bar())  # which rounding alone keeps from turning all around
     np.testing.assert_allclose(robot.coupling.planar[0].ends, (-0.5 * np.pi, 0.5 * np.pi), atol=1e-7)
     fast = qd.compile(robot, ("gravity",))
@@ -134,7 +134,7 @@ def test_a_parallelogram_ends_where_it_is_flat() -> None:
                 use(np.array([angle]))
 
 
-def test_loops_in_space_are_left_to_dynamics() -> None:
+def test_spatial_loops_are_rejected_by_kernels() -> None:
     robot = qd.load(ankle())
     assert isinstance(make_tick_terms(robot, ("foot",)), StateTerms)
     with pytest.raises(ModelError, match="loop 'left_ball' of 'ankle' is not planar"):
@@ -146,4 +146,4 @@ def test_c_source_closes_the_loop(leg: qd.Robot, tmp_path: Path) -> None:
     q, v, a = (x[0] for x in states(leg))
     source = qd.generate_c(leg, "rnea")
     assert "sqrt(" in source and "knee_motor" in source and "rod_pin" not in source
-    close_to(called(built(tmp_path, source), (leg.nv,), q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")
+    close_to(call_c(compile_c(tmp_path, source), (leg.nv,), q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")

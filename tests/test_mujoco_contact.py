@@ -49,7 +49,7 @@ def test_the_mujoco_preset_has_the_parameters_of_an_empty_model(robot: Robot) ->
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_cone_of_every_preset_is_that_of_the_given_friction(robot: Robot, preset: str) -> None:
+def test_friction_cone_of_every_preset_has_the_given_coefficient(robot: Robot, preset: str) -> None:
     """Feet that slide fast over the floor push with the friction times their normal force, or less along a pyramid."""
     friction, ratios = 0.5, []
     plant, v = qd.MujocoPlant(robot, dt=DT, friction=friction, contact=preset), np.zeros(robot.nv)
@@ -105,7 +105,7 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
             MujocoContact(**{name: value})  # type: ignore[arg-type]
 
 
-def test_trials_name_a_contact_model_after_their_plant() -> None:
+def test_plant_name_of_a_trial_selects_the_contact_model() -> None:
     robot = qd.load("solo12")
     made = make_trial_setup(Trial(robot="solo12", plant="mujoco:soft"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.MujocoPlant)

@@ -290,7 +290,7 @@ def class_definitions() -> dict[str, list[str]]:
 
 # -- tests ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("value", PUBLIC)
-def test_signature_tells_the_arguments(value: Any) -> None:
+def test_signature_shows_the_arguments(value: Any) -> None:
     assert not has_constructor(value) or signature_problems(value) == []
 
 
@@ -321,7 +321,7 @@ def _described(speed: float, names: list[str] | None = None, *, shape: Callable[
     """
 
 
-def test_the_checks_find_what_is_missing() -> None:
+def test_docstring_checks_find_missing_entries() -> None:
     assert entries(_described.__doc__ or "") == {
         "speed": "of the trunk [m/s], in its heading direction.",
         "names": "of the joints; None: all.",

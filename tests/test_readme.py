@@ -16,11 +16,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROGRAMS = [block for block in blocks(README) if block.language == "python"]
 
 
-def test_it_is_short() -> None:
+def test_readme_is_short() -> None:
     assert len(README.splitlines()) <= 200
 
 
-def test_the_first_screen_has_what_a_newcomer_needs() -> None:
+def test_first_screen_has_a_picture_a_formula_and_commands() -> None:
     screen = "\n".join(README.splitlines()[:45])
     assert "![" in screen
     assert "$$" in screen
@@ -58,5 +58,5 @@ def test_the_first_program_is_short() -> None:
 
 
 @pytest.mark.parametrize("command", commands(README))
-def test_command_in_the_readme_is_understood(command: str) -> None:
+def test_command_in_the_readme_is_valid(command: str) -> None:
     check_command(command)

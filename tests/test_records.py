@@ -21,18 +21,18 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(module.name)
 
 
-def defined(module: ModuleType) -> Iterator[tuple[str, object]]:
+def own_definitions(module: ModuleType) -> Iterator[tuple[str, object]]:
     """What a module defines itself, by its name without that of the package."""
     for name, thing in sorted(vars(module).items()):
         if getattr(thing, "__module__", None) == module.__name__:
             yield f"{module.__name__.removeprefix('quaddyn.')}.{name}", thing
 
 
-def test_records_are_frozen_compared_and_made_as_they_always_were() -> None:
+def test_dataclass_options_of_records_are_unchanged() -> None:
     """A line there changes where that is decided, not where a word of a decorator is lost; new ones may come."""
     lines = []
     for module in modules():
-        for name, kind in defined(module):
+        for name, kind in own_definitions(module):
             if inspect.isclass(kind) and "__dataclass_params__" in vars(kind):
                 params = kind.__dataclass_params__
                 words = [word for word in ("frozen", "eq", "order") if getattr(params, word)]
@@ -42,23 +42,23 @@ def test_records_are_frozen_compared_and_made_as_they_always_were() -> None:
     same_as_kept("records", "\n".join(sorted(lines)), more=True)
 
 
-def plain(value: object) -> bool:
+def is_plain_value(value: object) -> bool:
     """Whether a value is written alike everywhere."""
     if isinstance(value, tuple):
-        return all(map(plain, value))
+        return all(map(is_plain_value, value))
     return value is None or type(value) in (bool, int, float, str)
 
 
 def defaults(thing: Callable[..., object]) -> list[str]:
     """The arguments of a function that have a default, with it."""
     found = inspect.signature(thing).parameters.items()
-    return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and plain(p.default)]
+    return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and is_plain_value(p.default)]
 
 
 def test_defaults_are_unchanged() -> None:
     lines = []
     for module in modules():
-        for name, thing in defined(module):
+        for name, thing in own_definitions(module):
             if name.rpartition(".")[2].startswith("_"):
                 continue
             found: dict[str, Callable[..., object]] = {}

@@ -95,7 +95,7 @@ def frame_position(model: pin.Model, q: np.ndarray, frame: str) -> np.ndarray:
 
 
 # -- the files as files -----------------------------------------------------------------------------------------
-def test_readme_table_states_what_the_files_hold() -> None:
+def test_readme_table_agrees_with_the_files() -> None:
     rows: dict[str, tuple[int, float, int]] = {}
     for line in (ROBOTS / "README.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
@@ -112,7 +112,7 @@ def test_readme_table_states_what_the_files_hold() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_file_follows_the_specification_to_the_letter(name: str) -> None:
+def test_file_conforms_to_the_urdf_specification(name: str) -> None:
     xml = xml_of(name)
     assert xml.attrib["name"] == name
     for element in xml.iter():
@@ -162,7 +162,7 @@ def test_effort_limits_hold_every_fixed_base_robot_against_gravity(name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_link_is_a_possible_body(name: str) -> None:
+def test_every_link_has_a_physically_consistent_inertia(name: str) -> None:
     for link in xml_of(name).findall("link"):
         if link.find("inertial") is None:
             continue
@@ -176,7 +176,7 @@ def test_every_link_is_a_possible_body(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - MADE_UP))
-def test_every_link_is_the_solid_that_it_shows(name: str) -> None:
+def test_inertia_of_every_link_is_that_of_its_visual_solid(name: str) -> None:
     for link in xml_of(name).findall("link"):
         if link.find("inertial") is None:
             continue
@@ -190,7 +190,7 @@ def test_every_link_is_the_solid_that_it_shows(name: str) -> None:
 
 # -- every reader agrees ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", NAMES)
-def test_pinocchio_reads_all_of_it_without_complaint(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_pinocchio_reads_every_element_without_warnings(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path, xml, model = str(ROBOTS / f"{name}.urdf"), xml_of(name), model_of(name)
     visual = pin.buildGeomFromUrdf(model, path, pin.GeometryType.VISUAL)
     collision = pin.buildGeomFromUrdf(model, path, pin.GeometryType.COLLISION)
@@ -204,7 +204,7 @@ def test_pinocchio_reads_all_of_it_without_complaint(name: str, capfd: pytest.Ca
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mujoco_reads_the_same_machine(name: str) -> None:
+def test_mujoco_reads_the_same_robot(name: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     spec = mujoco.MjSpec.from_file(str(ROBOTS / f"{name}.urdf"))
     # MuJoCo would give the massless foot the mass of its shape, and refuses point masses: the smallest moment
@@ -264,7 +264,7 @@ def test_mid_range_leg_stands_with_knee_forward_and_ankle_back(name: str) -> Non
     assert abs(foot[0]) < 0.1  # about below the hip
 
 
-def test_two_link_torques_are_those_of_lagrange() -> None:
+def test_two_link_torques_satisfy_lagranges_equations() -> None:
     """Source B's closed form; L1 = L2 = 0.5 m, m1 = 2 kg, m2 = 1 kg."""
     L1 = L2 = 0.5
     m1, m2, g = 2.0, 1.0, 9.81
@@ -305,7 +305,7 @@ def test_planar_arm_has_the_jacobian_of_the_worked_example() -> None:
 
 # -- source D: chains -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "n"), [("chain_4", 4), ("chain_10", 10)])
-def test_chain_lies_along_y_in_thin_rods_of_a_decimetre_and_a_kilogram(name: str, n: int) -> None:
+def test_chain_is_made_of_thin_rods_along_y_of_10_cm_and_1_kg(name: str, n: int) -> None:
     model, m, length, r = model_of(name), 1.0, 0.1, 0.005
     data = model.createData()
     pin.forwardKinematics(model, data, np.zeros(n))
@@ -331,7 +331,7 @@ def test_four_link_chain_falls_within_the_y_z_plane() -> None:
     assert np.all(np.abs(q) < model.upperPositionLimit)
 
 
-def test_ten_link_chain_turns_about_perpendicular_neighbours_and_leaves_every_plane() -> None:
+def test_ten_link_chain_has_perpendicular_neighboring_axes_and_leaves_every_plane() -> None:
     model = model_of("chain_10")
     data = model.createData()
     J = pin.computeJointJacobians(model, data, np.zeros(10))
@@ -387,7 +387,7 @@ def mirrored(model: pin.Model, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def test_quadruped_in_a_mirror_is_itself() -> None:
+def test_quadruped_dynamics_are_mirror_symmetric() -> None:
     model, rng = model_of("small_quadruped", pin.JointModelFreeFlyer()), np.random.default_rng(7)
     data, base = model.createData(), np.array([0, 0, 0, 0, 0, 0, 1.0])
     for _ in range(10):

@@ -11,7 +11,7 @@ from quaddyn.runtime import GamepadOperator, KeyboardOperator, Operator, Stage
 from quaddyn.runtime.gamepad import AXES, BUTTONS
 
 
-def test_keys_are_read_without_waiting_and_the_robot_lies_down_without_keys() -> None:
+def test_keys_are_read_without_blocking_and_the_robot_lies_down_without_keys() -> None:
     read, write = os.pipe()
     with os.fdopen(read) as file:
         operator = KeyboardOperator(deadman_timeout=1.0, file=file)
@@ -61,7 +61,7 @@ class Pad:
         return any(BUTTONS[name] == button for name in self.down)
 
 
-def test_a_pad_moves_the_robot_while_the_button_is_held() -> None:
+def test_gamepad_moves_the_robot_only_while_the_hold_button_is_pressed() -> None:
     pad = Pad()
     operator = GamepadOperator(pad, deadman_timeout=1.0)
     operator.poll(0.0)

@@ -98,7 +98,7 @@ def test_invalid_packets_are_rejected() -> None:
         packets.decode_command(data)
 
 
-def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -> None:
+def test_ring_returns_the_newest_packet_and_never_a_partial_one(memory: SharedMemory) -> None:
     other = SharedMemory(memory.path, 12, 4)
     assert other.read_reading() is None and other.read_command() is None
     for k in range(200):  # more than once around
@@ -129,7 +129,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("create", [False, True])
 @pytest.mark.parametrize("what", OTHERS)
-def test_memory_that_others_could_have_put_there_or_write_to_is_refused(
+def test_shared_memory_owned_or_writable_by_other_users_is_rejected(
     what: str, create: bool, memory: SharedMemory
 ) -> None:
     if what.startswith("user") and os.geteuid() != 0:
@@ -155,7 +155,7 @@ def test_creating_shared_memory_overwrites_only_shared_memory(memory: SharedMemo
     assert memory.read_reading() is None  # of the same file: what is mapped stays valid
 
 
-def test_memory_is_removed_unless_another_file_is_in_its_place(memory: SharedMemory, tmp_path: Path) -> None:
+def test_shared_memory_is_removed_unless_replaced_by_another_file(memory: SharedMemory, tmp_path: Path) -> None:
     memory.path.rename(tmp_path / "moved")
     memory.path.write_text("of somebody else", encoding="utf-8")
     memory.remove()
@@ -220,7 +220,7 @@ def test_late_or_repeated_commands_are_not_new(go2: qd.Robot, memory: SharedMemo
     side.close()
 
 
-def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_duplicated_packets_do_not_reset_the_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
     quality = LinkQuality(latency=DT, jitter=6.0 * DT, duplication=0.99)
     server = RobotServer(
         PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, resume_timeout=1.0, link_quality=quality
@@ -235,7 +235,7 @@ def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: Sh
     assert server._command_channel.repeated >= 5
 
 
-def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_commands_without_the_time_stamp_of_a_reading_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     memory.write_command(0.0, MotorCommand.zero(12))
     server.tick()
@@ -248,11 +248,11 @@ def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: Sha
     assert server.periods_since_command == 0 and server.interface.command.tau.any()
 
 
-def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
+def test_short_silence_damps_the_motors_until_the_next_command(
     go2: qd.Robot, memory: SharedMemory
 ) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume_timeout=0.012)
-    side, hold = SharedMemoryInterface(go2, memory.path), Hold(go2)
+    side, hold = SharedMemoryInterface(go2, memory.path), HoldController(go2)
     hold.reset(side.read())
     for silent in (1, 2, 6, 7):  # 12 ms are 6 periods
         for _ in range(5):
@@ -302,7 +302,7 @@ def test_commands_of_the_other_process_are_limited(go2: qd.Robot, memory: Shared
     side.close()
 
 
-class Served(SharedMemoryInterface, Clock):
+class ServedInterface(SharedMemoryInterface, Clock):
     """A robot behind shared memory whose process ticks, once a period, while the loop waits."""
 
     def __init__(self, server: RobotServer) -> None:
@@ -317,7 +317,7 @@ class Served(SharedMemoryInterface, Clock):
             self.server.tick()
 
 
-class Hold(Controller):
+class HoldController(Controller):
     """Springs that hold the joints where they were at the beginning."""
 
     def __init__(self, robot: qd.Robot) -> None:
@@ -331,14 +331,14 @@ class Hold(Controller):
 
 
 @pytest.mark.parametrize("latency", others_slow([0.0, 2.5 * DT], [2.5 * DT]))
-def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
+def test_run_after_a_pause_begins_with_damping_and_resumes_control(
     latency: float, go2: qd.Robot, memory: SharedMemory
 ) -> None:
     link = LinkQuality(latency=latency)
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, link_quality=link)
     for _ in range(5):
         server.tick()  # the first reading is on its way
-    side, operator, hold = Served(server), Operator(), Hold(go2)
+    side, operator, hold = ServedInterface(server), Operator(), HoldController(go2)
     safety = Safety(go2, dt=DT, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=0.05))
     calm = RealTimeOptions(disable_gc=False)  # parking takes a third of a second for each run
     loop = ControlLoop(side, hold, operator=operator, clock=side, safety=safety, real_time=calm)
@@ -385,7 +385,7 @@ while True:
 """
 
 
-def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
+def test_robot_of_a_killed_controller_is_damped_within_two_periods(
     go2: qd.Robot, memory: SharedMemory
 ) -> None:
     """The robot's side counts its own periods, which the test lets pass: no clock of the machine has a say."""
@@ -420,7 +420,7 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
         process.wait(60.0)
 
 
-def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
+def test_robot_process_has_the_given_actuators(go2: qd.Robot) -> None:
     motors = Actuators(
         go2,
         effort=9.0,
@@ -440,7 +440,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
+def test_robot_that_sinks_without_commands_has_no_fault(go2: qd.Robot, plant: str) -> None:
     side, safety = PlantInterface(make_plant(go2, plant, DT)), Safety(go2, dt=DT)
     damped = MotorCommand.from_damping(np.full(12, 2.0))
     for _ in range(600):
@@ -449,7 +449,7 @@ def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, pl
     assert side.plant.q[2] < 0.1 and safety.fault is None
 
 
-def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
+def test_robot_process_runs_in_real_time_and_terminates() -> None:
     late = Actuators(qd.load("go2"), delay=0.004, no_load_speed=np.inf)
     with RobotProcess("go2", dt=0.01, actuators=late, link_quality=LinkQuality(latency=0.01), seed=1) as process:
         side = process.interface()

@@ -64,7 +64,7 @@ class Scene:
         return True
 
 
-def in_python(robot, path):
+def run_python_controller(robot, path):
     """What main.c does."""
     scene, side, safety = Scene(robot, path), SharedMemoryInterface(robot, path), Safety(robot, dt=DT)
     estimator, wbc, dynamics = BaseEstimator(robot, dt=DT), qd.WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
@@ -90,7 +90,7 @@ def in_python(robot, path):
     return np.array(scene.states)
 
 
-def in_c(robot, program, path):
+def run_c_program(robot, program, path):
     """The states, and what the program says in the end."""
     scene = Scene(robot, path)
     driver = subprocess.Popen([str(program), str(path), str(SECONDS)], stdout=subprocess.PIPE, encoding="utf-8")
@@ -107,8 +107,8 @@ def in_c(robot, program, path):
     return np.array(scene.states), said
 
 
-def test_a_program_in_c_moves_a_robot_in_another_process_as_python_does(go2, program, tmp_path):
-    ours, (states, said) = in_python(go2, tmp_path / "python"), in_c(go2, program, tmp_path / "c")
+def test_program_in_c_moves_the_robot_as_python_does(go2, program, tmp_path):
+    ours, (states, said) = run_python_controller(go2, tmp_path / "python"), run_c_program(go2, program, tmp_path / "c")
     assert "no fault" in said and " 0 unsolved" in said
     pitch = [pin.rpy.matrixToRpy(pin.Quaternion(q[3:7].copy()).toRotationMatrix())[1] for q in states]
     assert max(pitch) > 0.08  # it nods
@@ -116,7 +116,7 @@ def test_a_program_in_c_moves_a_robot_in_another_process_as_python_does(go2, pro
 
 
 @pytest.mark.parametrize("gone", ["one motor", "all motors", "time"])
-def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path, gone):
+def test_program_in_c_detects_missing_sensors_and_stopped_time_as_python_does(go2, program, tmp_path, gone):
     """A motor's temperature that is NaN hides no other's, sensors that go are a fault, and so is time that stands."""
     memory, up = SharedMemory(tmp_path / "ring", 12, 4, create=True), np.array([0.0, 0.0, 9.81])
     safety, rng, off = Safety(go2, dt=DT), np.random.default_rng(0), MotorCommand.zero(12)
@@ -144,7 +144,7 @@ def test_a_program_in_c_is_not_blind_where_python_is_not(go2, program, tmp_path,
     assert fault is not None and not said.tau.any() and not said.stiffness.any() and (said.damping > 0.0).all()
 
 
-def test_programs_are_refused_what_is_no_memory_of_their_robot(program, tmp_path):
+def test_programs_reject_files_that_are_not_shared_memory_of_their_robot(program, tmp_path):
     (tmp_path / "else").write_bytes(bytes(4096))
     SharedMemory(tmp_path / "arm", 6, 0, create=True).close()
     SharedMemory(tmp_path / "good", 12, 4, create=True).close()

@@ -28,7 +28,7 @@ def peer() -> Iterator[socket.socket]:
         yield made
 
 
-def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_ignored(peer: socket.socket) -> None:
+def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignored(peer: socket.socket) -> None:
     leg = qd.load("two_link_leg")
     packets = Packets(leg.nu, len(leg.feet))
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
@@ -86,14 +86,14 @@ def sent(request: pytest.FixtureRequest, peer: socket.socket, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.3, 0.2])
-def test_readings_with_stamps_that_cannot_be_do_not_count(sent: Sent, stamp: float) -> None:
+def test_readings_with_invalid_time_stamps_are_ignored(sent: Sent, stamp: float) -> None:
     assert sent(0.3) == 0.3
     for _ in range(70):  # more than a ring holds
         assert sent(stamp) == 0.3
     assert sent(0.302) == 0.302
 
 
-def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_that_was_set_back_is_accepted_after_one_second(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [50.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     assert sent(1e9) == 1e9 and sent(0.1) == 1e9
@@ -114,7 +114,7 @@ def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: byte
 
 
 @pytest.mark.parametrize("size", [1, 200, 1400])
-def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: int) -> None:
+def test_flood_of_foreign_datagrams_causes_no_loss_of_readings(peer: socket.socket, size: int) -> None:
     """It neither fills the room for datagrams nor is looked at."""
     leg = qd.load("two_link_leg")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
@@ -124,7 +124,7 @@ def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: 
         side.close()
 
 
-def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_datagrams(peer: socket.socket) -> None:
+def test_datagrams_read_per_tick_are_bounded_during_a_flood_of_the_peer(peer: socket.socket) -> None:
     leg, calls = qd.load("two_link_leg"), list[int]()
     packets = Packets(leg.nu, len(leg.feet))
     damaged = bytearray(packets.encode_reading(99, Measurement(0.0, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))))
@@ -182,7 +182,7 @@ def test_host_names_are_not_resolved() -> None:
 @pytest.mark.parametrize(
     "stranger", [("127.0.0.1", 8999), ("127.0.0.1", 9001), ("127.0.0.0", 9000), ("127.0.0.2", 9000)]
 )
-def test_only_the_peers_own_address_and_port_count(stranger: tuple[str, int]) -> None:
+def test_only_the_address_and_port_of_the_peer_are_accepted(stranger: tuple[str, int]) -> None:
     leg, zero = qd.load("two_link_leg"), np.zeros(2)
     side, peer = UdpInterface(leg, ("127.0.0.1", 9000)), ("127.0.0.1", 9000)
     with side._socket:

@@ -20,7 +20,7 @@ from quaddyn.cli.verdict import Verdict
 from quaddyn.verification import cross_check
 
 
-def run(
+def run_command(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["quaddyn", *arguments])
@@ -35,18 +35,18 @@ def test_minus_h_prints_help_and_shells_complete_names(
 ) -> None:
     """Was: ``-h`` was no option."""
     for command in ([], ["demo"], ["check"], ["leg"], ["identify"], ["campaign"]):
-        code, said, _ = run([*command, "-h"], monkeypatch, capsys)
+        code, said, _ = run_command([*command, "-h"], monkeypatch, capsys)
         assert code == 0 and "Usage" in said and "--help" in said
-    assert "--show-completion" in run(["-h"], monkeypatch, capsys)[1]
+    assert "--show-completion" in run_command(["-h"], monkeypatch, capsys)[1]
     assert "go2" in robot_names("go") and "a1" not in robot_names("go")
 
 
 def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Was: ``[m/s]`` was taken for markup and vanished."""
-    said = run(["demo", "--help"], monkeypatch, capsys)[1]
+    said = run_command(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
-    assert "[N m]" in run(["identify", "--help"], monkeypatch, capsys)[1]
-    said = run(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
+    assert "[N m]" in run_command(["identify", "--help"], monkeypatch, capsys)[1]
+    said = run_command(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
     assert "[sqrt(g l)]" in said and "[default: 10]" in said
 
 
@@ -54,7 +54,7 @@ def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_commands_with_a_live_page_accept_a_port(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "--port" in run([command, "--help"], monkeypatch, capsys)[1]
+    assert "--port" in run_command([command, "--help"], monkeypatch, capsys)[1]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_errors_are_json_with_the_option_json(
     arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: errors were text on stderr whatever was asked for."""
-    code, said, _ = run(arguments, monkeypatch, capsys)
+    code, said, _ = run_command(arguments, monkeypatch, capsys)
     answer = json.loads(said)
     assert code == answer["exit_code"] == 2
     assert answer["error"]["type"] == kind and word in answer["error"]["message"]
@@ -93,10 +93,10 @@ def test_an_interrupt_exits_with_130_after_printing_the_results_so_far(
         return judge(name, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(robots, "validate", twice)
-    code, said, errors = run(["check", "--all", "--samples", "0"], monkeypatch, capsys)
+    code, said, errors = run_command(["check", "--all", "--samples", "0"], monkeypatch, capsys)
     assert code == 130 and judged[0][:4] in said and judged[1] in said and "interrupted" in errors
     monkeypatch.setattr(robots, "validate", lambda name, **options: (_ for _ in ()).throw(KeyboardInterrupt))
-    code, said, _ = run(["check", "go2", "--json"], monkeypatch, capsys)
+    code, said, _ = run_command(["check", "go2", "--json"], monkeypatch, capsys)
     assert code == 130 and json.loads(said)["error"]["message"] == "interrupted"
 
 
@@ -114,12 +114,12 @@ def test_an_interrupted_demo_reports_the_run_so_far(
         return tick(self, velocity)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LocomotionRun, "tick", ticks)
-    code, said, _ = run(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
+    code, said, _ = run_command(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
     report = json.loads(said)
     assert code == 130 and report["interrupted"] is True and report["steps"] == 100
 
 
-def test_an_interrupt_while_parts_are_imported_is_130_without_a_traceback(
+def test_interrupt_during_imports_exits_with_130_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Slow(types.ModuleType):
@@ -136,7 +136,7 @@ EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
 
 
-def test_line_100_is_no_emoji(
+def test_line_number_100_is_not_printed_as_an_emoji(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: ``file.urdf:100:`` was printed as a hundred-points sign."""
@@ -145,7 +145,7 @@ def test_line_100_is_no_emoji(
         EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'),
         encoding="utf-8",
     )
-    said = "".join(run(["check", str(file)], monkeypatch, capsys)[1:])
+    said = "".join(run_command(["check", str(file)], monkeypatch, capsys)[1:])
     assert ":100:" in said and "\U0001f4af" not in said
 
 
@@ -155,7 +155,7 @@ def test_findings_with_the_same_text_are_printed_as_one_line(
     robot = qd.load("go2")
     groups = group_findings(robot.report)
     assert sum(map(len, groups)) == len(robot.report.findings) > len(groups)
-    said = run(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
+    said = run_command(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
     assert said.count("which a dummy link does not need") == 1 and 'also for <link name="radar">' in said
 
 

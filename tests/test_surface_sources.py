@@ -46,7 +46,7 @@ def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_macros_that_were_not_expanded_are_named_with_the_remedy(
+def test_unexpanded_macros_are_reported_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Was: ``${m}`` was refused as a bad number."""
@@ -73,7 +73,7 @@ def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monke
         qd.load(file)
 
 
-def test_names_of_robot_descriptions_work_where_it_is_installed(
+def test_names_of_robot_descriptions_can_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urdf = tmp_path / "repository" / "thing" / "thing.urdf"
@@ -100,7 +100,7 @@ def test_names_of_robot_descriptions_work_where_it_is_installed(
         qd.load("go22")
 
 
-def test_what_cannot_be_pickled_says_so_and_what_to_do_instead() -> None:
+def test_pickling_error_names_the_alternative() -> None:
     """Was: a message of Boost's about pin.Data."""
     robot = qd.load("go2")
     sim = qd.Simulation(robot)

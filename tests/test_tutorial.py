@@ -15,7 +15,7 @@ TEXT = (DOCS / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_it_has_five_steps_and_its_pictures_exist() -> None:
+def test_tutorial_has_five_steps_and_its_pictures_exist() -> None:
     assert re.findall(r"^## (\d)\.", TEXT, re.MULTILINE) == list("12345")
     for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert "://" in target or (DOCS / target).exists(), target
