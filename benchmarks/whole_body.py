@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from test_wbc import WAVERING, largest_step
-from wbc_states import judge
+from test_wbc import REVERSED_TRANSITIONS, largest_step
+from wbc_states import check_random_ticks
 
 import quaddyn as qd
 
@@ -41,7 +41,7 @@ def main() -> int:
     missed = []
     for name in options.robots:
         start = time.perf_counter()
-        tally = judge(qd.load(name), options.ticks, options.seed)
+        tally = check_random_ticks(qd.load(name), options.ticks, options.seed)
         print(f"{name}: {tally} ({time.perf_counter() - start:.0f} s)", flush=True)
         good = tally.nan == 0 and tally.imbalance < 1e-9 and tally.unflagged == 0
         if not (good and tally.verified >= 0.995 * tally.feasible and tally.proved >= 0.995 * tally.infeasible):
@@ -55,7 +55,7 @@ def main() -> int:
         ramped = max(largest_step(robot, feet, RAMP) for feet in single)
         plain = max(largest_step(robot, feet, 0.0) for feet in single)
         together = max(largest_step(robot, feet, RAMP) for feet in several)
-        wavering = max(largest_step(robot, feet, RAMP, apart=WAVERING) for feet in single + several)
+        wavering = max(largest_step(robot, feet, RAMP, apart=REVERSED_TRANSITIONS) for feet in single + several)
         print(
             f"{name:10} each foot {100 * ramped:4.1f} with ramps of 50 ms, {100 * plain:4.1f} without; diagonals, a "
             f"side, all {100 * together:4.1f}; made and broken again half-way {100 * wavering:4.1f}",

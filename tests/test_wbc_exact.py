@@ -13,7 +13,7 @@ def rows(A: object, b: object, C: object, lower: object, upper: object) -> Level
     return LevelRows(*(np.array(part, dtype=np.float64) for part in (A, b, C, lower, upper)))
 
 
-def test_the_judge_knows_what_can_be_said_by_hand() -> None:
+def test_exact_optimum_equals_solutions_by_hand() -> None:
     none = np.zeros((0, 2)), np.zeros(0)
     levels = [
         rows(*none, np.eye(2), [-1.0, -1.0], [1.0, 1.0]),
@@ -42,7 +42,7 @@ def test_hostile_ticks_are_strict_optima() -> None:
     assert seen == {"solved", "infeasible"}
 
 
-def test_active_sets_of_large_robots_have_the_rounds_that_they_need() -> None:
+def test_active_set_iterations_suffice_for_large_robots() -> None:
     """Level 0 of Centauro's second tick takes over 800 changes."""
     _, command = of_controller("centauro", 5, 0, ticks=2)
     assert command.status.outcome == "infeasible" and command.status.kkt <= 1e-9

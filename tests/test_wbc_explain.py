@@ -52,13 +52,13 @@ def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
     assert text.startswith("infeasible") and "beyond their bounds" in text and "FL_hip_joint" in text.splitlines()[1]
 
 
-def test_a_tick_that_loses_nothing_has_no_cause() -> None:
+def test_tick_without_losses_has_no_cause() -> None:
     robot = qd.load("go2")
     command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
     assert command.explain().splitlines()[1:] == ["no deficits: all tasks reach their targets"]
 
 
-def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
+def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> None:
     """A foot is in the air, and the centre of mass, on the edge of the others, is to go over them: RR would pull.
 
     Its friction cone and its least normal force both forbid that: neither is to blame alone.
@@ -78,7 +78,7 @@ def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
     assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # alone to blame
 
 
-def test_which_of_equal_losses_and_contacts_comes_first_is_not_left_to_rounding() -> None:
+def test_order_of_equal_losses_and_contacts_does_not_depend_on_rounding() -> None:
     robot, rng, texts, causes = qd.load("go2"), np.random.default_rng(0), set(), set()
     for _ in range(6):
         noise = 1.0 + 2e-16 * rng.standard_normal(12)

@@ -105,7 +105,7 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
             assert row[: len(wanted)].tobytes() == wanted.tobytes()
 
 
-def test_every_kind_of_task_contact_and_constraint(tmp_path):
+def test_every_kind_of_task_contact_and_constraint_is_exported(tmp_path):
     twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=everything)
     tally = twins.live(TICKS // 10, 4)
     assert tally.different == 0, tally
@@ -124,14 +124,14 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
 
 
 @pytest.mark.slow
-def test_contracted_it_is_the_same_but_for_rounding(tmp_path):
+def test_fused_multiply_add_changes_torques_only_by_rounding(tmp_path):
     twins = cc.Twins("go2", tmp_path, "-O3", "-march=native", exact=False)
     tally = twins.live(1000, 7, calm=True)
     assert tally.outcomes == {"solved": 1000}
     assert 0.0 < tally.worst < 1e-9, tally
 
 
-def test_setters_take_what_python_takes(tmp_path):
+def test_c_setters_accept_the_same_values_as_python(tmp_path):
     robot = qd.load("go2")
     c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
     three, skew = np.ones(3), np.ones(9)
@@ -153,7 +153,7 @@ def test_setters_take_what_python_takes(tmp_path):
     assert c.set("forces_reference", 3, three) == 1
 
 
-def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
+def test_gains_take_effect_in_c_and_ticks_are_counted(tmp_path):
     twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS)
     home, rest = twins.robot.q_home, np.zeros(18)
     gains = np.array([10.0, 20.0, 30.0])
@@ -172,7 +172,7 @@ def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
+def test_configured_controller_is_exported_with_its_settings(tmp_path):
     def make(robot):
         wbc = qd.WholeBodyController(robot, friction=0.3, ramp_time=0.0)
         wbc.tasks["com"].gains(50.0)
@@ -194,7 +194,7 @@ def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, 
 
 
 @pytest.mark.slow
-def test_two_controllers_fit_into_one_program(tmp_path):
+def test_two_controllers_can_be_linked_into_one_program(tmp_path):
     robot = qd.load("go2")
     for name in ("one", "two"):
         export_c(qd.WholeBodyController(robot), tmp_path, name=name)
@@ -229,7 +229,7 @@ def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path)
     assert len(readme.splitlines()) <= 45 and max(map(len, readme.splitlines())) <= 120
 
 
-def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
+def test_codegen_rejects_options_that_do_not_apply_to_controllers(tmp_path):
     for more in (["--single-precision"], ["--frame", "FL"], ["--friction"], ["--dt", "-1"]):
         result = CliRunner().invoke(app, ["codegen", "go2", "--target", "controller", "--out", str(tmp_path), *more])
         assert result.exit_code != 0
@@ -237,16 +237,16 @@ def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-class Own(ComTask):
+class CustomElement(ComTask):
     """An element of the user's own: its rows are its own."""
 
     def rows(self, *arguments):
         return super().rows(*arguments)
 
 
-def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_path):
+def test_custom_elements_and_invalid_names_are_rejected_by_name(tmp_path):
     robot = qd.load("go2")
-    wbc = qd.WholeBodyController(robot, tasks=[[Own(robot, "mine")], [PostureTask(robot)]])
+    wbc = qd.WholeBodyController(robot, tasks=[[CustomElement(robot, "mine")], [PostureTask(robot)]])
     with pytest.raises(qd.ArgumentError, match="'mine' cannot be exported"):
         export_c(wbc, tmp_path)
     wbc = qd.WholeBodyController(robot)
@@ -264,7 +264,7 @@ def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_written_does_not_depend_on_chance_and_is_ascii():
+def test_exported_files_are_reproducible_and_ascii():
     robot = qd.load("go2")
     one, two = (controller_c(qd.WholeBodyController(robot)) for _ in range(2))
     assert one.files == two.files
@@ -275,7 +275,7 @@ def test_what_is_written_does_not_depend_on_chance_and_is_ascii():
     assert sum(one.memory.values()) > 100_000
 
 
-def test_export_leaves_the_controller_as_it_is():
+def test_export_does_not_change_the_controller():
     robot = qd.load("solo8")
     wbc, other = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
     dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)

@@ -67,7 +67,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     assert again.command.levels[1].tasks.keys() == command.levels[1].tasks.keys()
 
 
-def test_what_happens_after_a_tick_does_not_change_what_is_saved(tmp_path: Path) -> None:
+def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
     """Neither a state, nor settings, numbers, a warm-up or a tick that is refused."""
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
@@ -109,7 +109,7 @@ def test_ticks_of_every_kind_of_element_and_contact_replay_bit_for_bit(tmp_path:
     assert outcomes == {"solved", "infeasible"}
 
 
-def test_files_that_are_no_ticks_are_refused_by_name(tmp_path: Path) -> None:
+def test_files_that_are_not_ticks_are_rejected_by_name(tmp_path: Path) -> None:
     for i, content in enumerate((b"", b"not an archive", b"PK\x03\x04 broken")):
         path = tmp_path / f"{i}.npz"
         path.write_bytes(content)
@@ -129,7 +129,7 @@ def test_files_that_are_no_ticks_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+def saved_arrays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     """A tick's arrays."""
     robot, path = qd.load("go2"), tmp_path_factory.mktemp("tick") / "tick.npz"
     wbc = WholeBodyController(robot, friction=0.3)
@@ -141,33 +141,33 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
         return dict(archive)
 
 
-def signed(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+def save_with_digest(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     rest = {name: array for name, array in arrays.items() if name != "digest"}
     np.savez(path, digest=tick_file.digest(rest), **rest)
     return path
 
 
-def test_a_file_of_format_9_is_read(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
-    meta = json.loads(saved["meta"].tobytes())
+def test_a_file_of_format_9_is_read(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+    meta = json.loads(saved_arrays["meta"].tobytes())
     groups = [{**group, "owner": group["element"]} for group in meta["groups"]]
     meta |= {"format": 9, "outside": meta["nonviable"], "groups": groups}
     old_names = {new: old for old, new in tick_file.FORMAT_9_NAMES.items()}
-    arrays = {old_names.get(name, name): array for name, array in saved.items()}
+    arrays = {old_names.get(name, name): array for name, array in saved_arrays.items()}
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    again = replay(signed(tmp_path / "tick.npz", arrays))
+    again = replay(save_with_digest(tmp_path / "tick.npz", arrays))
     assert again.identical and again.record.problem.levels[0][0].element == "contact"
 
 
-def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
+def test_modified_tick_file_is_rejected(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
     path = tmp_path / "tick.npz"
-    for name, array in saved.items():
-        np.savez(path, **saved | {name: array[None]})
+    for name, array in saved_arrays.items():
+        np.savez(path, **saved_arrays | {name: array[None]})
         with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|not a tick)"):
             replay(path)
-        np.savez(path, **{other: array for other, array in saved.items() if other != name})
+        np.savez(path, **{other: array for other, array in saved_arrays.items() if other != name})
         with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|not a tick)"):
             replay(path)
-    np.savez(path, **saved)
+    np.savez(path, **saved_arrays)
     assert replay(path).identical
     whole, rng, refused = path.read_bytes(), np.random.default_rng(0), 0
     for _ in range(60):
@@ -225,18 +225,18 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("answer.ranks", 0, np.nan),
     ],
 )
-def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
-    field: str, where: int, value: float, saved: dict[str, np.ndarray], tmp_path: Path
+def test_invalid_numbers_of_a_tick_file_are_rejected_by_field(
+    field: str, where: int, value: float, saved_arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    array = saved[field].copy()
+    array = saved_arrays[field].copy()
     array[where] = value
     told = {"memory.limit_starts-45": "memory.current", "model.levels-4": "memory.limit_starts"}
     with pytest.raises(qd.ArgumentError, match=rf"tick\.npz: {told.get(f'{field}-{value}', field)}"):
-        replay(signed(tmp_path / "tick.npz", saved | {field: array}))
+        replay(save_with_digest(tmp_path / "tick.npz", saved_arrays | {field: array}))
 
 
 @pytest.mark.parametrize(("runs", "judged"), [(40, 0.4), pytest.param(150, 0.1, marks=pytest.mark.slow)])
-def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, judged: float) -> None:
+def test_mutated_ticks_with_a_valid_digest_are_rejected_or_solved(runs: int, judged: float) -> None:
     """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]
     done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, encoding="utf-8", timeout=600)
@@ -245,13 +245,13 @@ def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, 
     assert tally["refused"] > runs // 3 and tally["solved"] > runs // 20 and tally["judged"] > 0
 
 
-def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
-    meta = json.loads(saved["meta"].tobytes())
+def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+    meta = json.loads(saved_arrays["meta"].tobytes())
     assert meta["format"] == tick_file.FORMAT_VERSION
 
     def written(**changes: object) -> Path:
         words = np.frombuffer(json.dumps(meta | changes).encode(), dtype=np.uint8)
-        return signed(tmp_path / "tick.npz", saved | {"meta": words})
+        return save_with_digest(tmp_path / "tick.npz", saved_arrays | {"meta": words})
 
     again = replay(written(code="of last year"))
     assert again.identical and not again.record.is_same_version
@@ -261,7 +261,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
         replay(written(format=4))
 
 
-def test_the_command_line_replays_a_tick_and_explains_it(tmp_path: Path) -> None:
+def test_replay_command_replays_and_explains_a_tick(tmp_path: Path) -> None:
     robot = qd.load("go2")
     wbc = WholeBodyController(robot, friction=0.1)
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
@@ -277,12 +277,12 @@ def test_the_command_line_replays_a_tick_and_explains_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("change", "code"), [(1e-10, 0), (1e-3, 1)])
-def test_the_command_line_fails_where_an_answer_is_another_one(
-    change: float, code: int, saved: dict[str, np.ndarray], tmp_path: Path
+def test_replay_command_fails_if_the_result_differs(
+    change: float, code: int, saved_arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     """But not for rounding, as of another processor."""
-    torque = saved["answer.torque"] + change
-    path = signed(tmp_path / "tick.npz", saved | {"answer.torque": torque})
+    torque = saved_arrays["answer.torque"] + change
+    path = save_with_digest(tmp_path / "tick.npz", saved_arrays | {"answer.torque": torque})
     shown = CliRunner().invoke(app, ["replay", str(path)])
     assert shown.exit_code == code and "differs by" in shown.stdout
     again = replay(path)
@@ -300,7 +300,7 @@ def test_the_command_line_fails_where_an_answer_is_another_one(
     push=st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=60),
 )
 @settings(max_examples=60, deadline=None)
-def test_joints_that_start_viable_never_leave_their_limits(
+def test_joints_starting_in_a_viable_state_stay_within_their_limits(
     width: float, start: float, speed: float, periods: float, push: list[float]
 ) -> None:
     robot, dt, d = qd.load("two_link_leg"), 1e-2, 40.0
@@ -323,7 +323,7 @@ def test_joints_that_start_viable_never_leave_their_limits(
         assert all(abs(x) <= (0.5 + 1e-9) * length for x in (q, *turn)) and abs(v) <= 5.0 * (1.0 + 1e-9)
 
 
-def test_the_plain_bounds_leave_the_limits_on_the_same() -> None:
+def test_bounds_without_viability_violate_the_limits() -> None:
     robot, dt = qd.load("two_link_leg"), 1e-2
     worst = {}
     for viability in (True, False):
@@ -338,7 +338,7 @@ def test_the_plain_bounds_leave_the_limits_on_the_same() -> None:
 
 
 @pytest.mark.parametrize("recovery", [0.1, 0.0])
-def test_joints_outside_come_back(recovery: float) -> None:
+def test_joints_outside_their_limits_return(recovery: float) -> None:
     robot = qd.load("two_link_leg", limits={"hip": {"lower": -1.0, "upper": 1.0, "velocity": 5.0}})
     bounds = JointBounds(robot, 1e-3, acceleration=100.0, deceleration=50.0, horizon=1e-3, recovery=recovery)
     q, v, ticks = 1.2, 2.0, 0
@@ -368,7 +368,7 @@ def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> 
     )
 
 
-def test_bounds_of_the_controller_keep_a_joint_inside() -> None:
+def test_controller_keeps_a_joint_within_its_bounds() -> None:
     robot = qd.load("three_link_leg")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot, dt=2e-3)
@@ -385,7 +385,7 @@ def test_bounds_of_the_controller_keep_a_joint_inside() -> None:
 
 
 # -- velocities ----------------------------------------------------------------------------------------------------
-def test_the_worked_example_of_source_e_on_velocity_level() -> None:
+def test_velocity_levels_reproduce_the_worked_example_of_source_e() -> None:
     arm = qd.load("planar_3r")
     s = qd.Dynamics(arm).update(np.radians([30.0, 60.0, 60.0]), np.zeros(3))
     hand = FramePositionTask(arm, "tool", "hand", axes=("x", "z"))
@@ -402,7 +402,7 @@ def test_the_worked_example_of_source_e_on_velocity_level() -> None:
     assert c.ranks[1:] == (2, 1)
 
 
-def test_velocities_carry_a_robot_to_its_goal_with_its_feet_where_they_are() -> None:
+def test_velocity_controller_reaches_its_goal_with_stationary_feet() -> None:
     for name in ("go2", "solo8"):
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
@@ -437,7 +437,7 @@ def test_velocity_levels_are_strict_and_limits_hold() -> None:
     assert (c.q[7:] <= robot.upper[7:] + 1e-9).all() and (c.q[7:] >= robot.lower[7:] - 1e-9).all()
 
 
-def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
+def test_velocity_controllers_reject_unsupported_options() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentTypeError, match="tasks"):
         VelocityController(robot, tasks=[MomentumTask(robot)])
@@ -451,7 +451,7 @@ def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
 
 
 # -- compilation ---------------------------------------------------------------------------------------------------
-def test_warmup_says_nothing_where_nothing_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warmup_prints_nothing_if_quiet_or_already_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     WholeBodyController(qd.load("go2")).warmup(quiet=True)
     assert capsys.readouterr().err == ""
     assert WholeBodyController(qd.load("go2")).warmup() > 0.0  # what is there already

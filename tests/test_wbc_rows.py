@@ -19,7 +19,7 @@ from quaddyn.contact import Contact
 from quaddyn.wbc import Command, ContactMotion, ForceTask, JointAccelerationTask, Task, WholeBodyController
 
 
-def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
+def set_random_references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
     """Wishes of all elements, positions being those of another state."""
     elsewhere = qd.Dynamics(wbc.robot).update(*state(wbc.robot, rng))
     for element in wbc.tasks.values():
@@ -35,15 +35,15 @@ def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) 
         settings.set_normal_force_bounds(*((2.0, 80.0) if rng.random() < 0.5 else (0.0, np.inf)))
 
 
-def on_robots(kinds: list[str]) -> list[Any]:
+def kinds_and_robots(kinds: list[str]) -> list[Any]:
     """Each kind of element on Go2 and on every fourth of the robots; the rest by night."""
     pairs = [(kind, name) for kind in kinds for name in ROBOTS]
     often = {pair for i, pair in enumerate(pairs) if pair[1] == "go2" or (i // len(ROBOTS) + i % len(ROBOTS)) % 4 == 1}
     return others_slow(pairs, often)
 
 
-@pytest.mark.parametrize(("kind", "robot_name"), on_robots(list(ELEMENTS)))
-def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
+@pytest.mark.parametrize(("kind", "robot_name"), kinds_and_robots(list(ELEMENTS)))
+def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     """On any state, with contacts of any kind, made, on their way and apart."""
     robot = ROBOTS[robot_name]()
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(len(kind) + 100 * len(robot_name))
@@ -57,7 +57,7 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     for k in range(9):
         s = dyn.update(*state(robot, rng))
         if k > 0:  # the first holds what it finds
-            references(wbc, s, rng)
+            set_random_references(wbc, s, rng)
         chosen = [name for i, name in enumerate(names) if (k // 3 + i) % 3]
         c = wbc.compute(s, chosen)
         count += assert_same_rows(c.details.problem, plain(wbc, s, before).problem)
@@ -95,7 +95,7 @@ class Motion:
         return self.second(lambda s: pin.log3(s.placement(frame).rotation @ start.T))
 
 
-def lacking(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
+def equality_row_residuals(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
     """Of rows that want zero, by name, what x makes of them."""
     out: dict[str, float] = {}
     for group in (g for level in c.details.problem.levels for g in level if g.element == owner):
@@ -103,7 +103,7 @@ def lacking(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
     return out
 
 
-@pytest.mark.parametrize(("kind", "robot_name"), on_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)]))
+@pytest.mark.parametrize(("kind", "robot_name"), kinds_and_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)]))
 def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robot_name: str) -> None:
     robot = ROBOTS[robot_name]()
     dyn, rng, task = qd.Dynamics(robot), np.random.default_rng(0), ELEMENTS[kind](robot)
@@ -117,7 +117,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
     else:
         task.hold_position(motion.at(0.0))
         rate = -motion.second(task.error)
-    rows = lacking(c, "element", motion.x)
+    rows = equality_row_residuals(c, "element", motion.x)
     assert len(rows) == len(task.rows_used)
     for name, value in zip(task.row_names, rate, strict=True):
         if name in rows:
@@ -135,7 +135,7 @@ def test_contact_rows_are_accelerations_of_contact_points(robot_name: str) -> No
     s = dyn.update(*state(robot, rng))
     c = wbc.compute(s, tuple(wbc.contacts))
     motion = Motion(wbc, s, rng)
-    rows = lacking(c, "contact", motion.x)
+    rows = equality_row_residuals(c, "contact", motion.x)
     for contact in contacts:
 
         def centre(s: qd.State, contact: Contact = contact) -> np.ndarray:

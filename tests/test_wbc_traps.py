@@ -27,7 +27,7 @@ from quaddyn.wbc import (
 from quaddyn.wbc.constraints.joint_bound_rows import max_bounded_acceleration
 
 
-def test_warmup_leaves_no_trace() -> None:
+def test_warmup_does_not_change_the_controller() -> None:
     """Neither references at the home stance nor anything of a tick that is over: there, or anywhere else."""
     robot = qd.load("go2")
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)]
@@ -52,7 +52,7 @@ def at_home(robot: qd.Robot, dyn: qd.Dynamics | None = None) -> qd.State:
     return (dyn or qd.Dynamics(robot)).update(robot.q_home, np.zeros(robot.nv))
 
 
-def test_details_read_late_know_which_rows_were_in_use() -> None:
+def test_details_read_late_use_the_rows_of_their_tick() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, friction=0.2)
     wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
@@ -73,7 +73,7 @@ def test_details_read_late_know_which_rows_were_in_use() -> None:
         lambda wbc: wbc.parameter_vector.fill(np.nan),
     ],
 )
-def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
+def test_nan_written_in_place_is_rejected_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     wbc.compute(at_home(robot, dyn))
@@ -85,7 +85,7 @@ def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyCon
     assert wbc.compute(at_home(robot, dyn)).status.ok
 
 
-def test_numbers_are_checked_as_they_are_set() -> None:
+def test_values_are_validated_when_they_are_set() -> None:
     robot = qd.load("go2")
     wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 9.0)])
     torque, bounds, com, forces = (wbc.tasks[name] for name in ("torque", "joint bounds", "com", "forces"))
@@ -132,7 +132,7 @@ def test_numbers_are_checked_as_they_are_set() -> None:
         own.set(0.0, 0.0, forces={"FLL": np.ones((1, 3))})
 
 
-def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
+def test_elements_belong_to_their_last_controller() -> None:
     robot = qd.load("go2")
     com = ComTask(robot)
     one = WholeBodyController(robot, tasks=[com])
@@ -144,7 +144,7 @@ def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
     assert other.compute(state).explain() == told.explain()  # a command knows what its tick was told
 
 
-def test_elements_of_another_robot_are_refused() -> None:
+def test_elements_of_another_robot_are_rejected() -> None:
     robot, solo = qd.load("go2"), qd.load("solo12")
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
         with pytest.raises(qd.ArgumentError, match=f"'{task.name}' belongs to the robot 'solo"):
@@ -154,7 +154,7 @@ def test_elements_of_another_robot_are_refused() -> None:
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
 
 
-def test_a_copied_task_is_one_of_its_own() -> None:
+def test_copied_task_is_independent() -> None:
     robot = qd.load("go2")
     for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
         wbc = WholeBodyController(robot)
@@ -188,7 +188,7 @@ def test_a_copied_command_needs_no_controller() -> None:
         assert command.tau.any()
 
 
-def test_names_of_contacts_may_come_in_any_collection_and_nothing_else_is_a_name() -> None:
+def test_contact_names_are_accepted_in_any_collection_and_must_be_strings() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     ik = VelocityController(robot)
@@ -201,7 +201,7 @@ def test_names_of_contacts_may_come_in_any_collection_and_nothing_else_is_a_name
                 controller.compute(at_home(robot, dyn), wrong)
 
 
-def test_states_that_nobody_checked() -> None:
+def test_unvalidated_states_are_read_correctly_or_rejected() -> None:
     """What an unvalidated Dynamics takes is read rightly or refused; never is there a NaN that claims to be solved."""
     robot = qd.load("go2")
     dyn, q, v = qd.Dynamics(robot, validate=False), robot.q_home, np.zeros(robot.nv)
@@ -217,7 +217,7 @@ def test_states_that_nobody_checked() -> None:
         WholeBodyController(robot).compute(dyn.update(q, np.full(robot.nv, 1e160)))
 
 
-def test_a_joint_without_end_next_to_the_world() -> None:
+def test_continuous_joint_on_the_world_has_correct_posture_terms() -> None:
     """Its position takes two entries of q, as the world, which has none, does not."""
     robot = qd.load("double_pendulum_continuous")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
@@ -229,7 +229,7 @@ def test_a_joint_without_end_next_to_the_world() -> None:
         np.testing.assert_allclose(wbc.compute(s).acceleration, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
-class Lift(FramePositionTask):
+class FaultyTask(FramePositionTask):
     """A task of one's own, with a mistake."""
 
     def __init__(self, robot: qd.Robot, mistake: str) -> None:
@@ -244,12 +244,12 @@ class Lift(FramePositionTask):
         return super().drift(s) + (np.inf if self.mistake == "inf" else 0.0)
 
 
-def test_mistakes_of_own_elements_are_named() -> None:
+def test_errors_of_custom_elements_are_named() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     mistakes = (("rows", "3 rows"), ("nan", "acceleration: expected finite"), ("inf", "expected finite"), ("", ""))
     for mistake, words in mistakes:
-        wbc = WholeBodyController(robot, tasks=[Lift(robot, mistake)])
+        wbc = WholeBodyController(robot, tasks=[FaultyTask(robot, mistake)])
         if not mistake:
             assert wbc.compute(at_home(robot, dyn)).status.ok
             continue
@@ -260,7 +260,7 @@ def test_mistakes_of_own_elements_are_named() -> None:
             WholeBodyController(robot, **options)  # type: ignore[arg-type]
 
 
-def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
+def test_arguments_of_a_velocity_controller_are_validated() -> None:
     robot = qd.load("go2")
     dyn, ik = qd.Dynamics(robot), VelocityController(robot)
     with pytest.raises(qd.ArgumentTypeError, match="state: expected"):
@@ -279,7 +279,7 @@ def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
     assert np.abs(lacking).max() > 0.1
 
 
-def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
+def test_pose_reference_sets_position_and_orientation() -> None:
     robot = qd.load("go2")
     task, state = FrameTask(robot, "base"), at_home(robot)
     pose, turn = state.placement("base"), np.array([0.1, -0.2, 0.3])
@@ -296,7 +296,7 @@ def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
 
 
 @pytest.mark.parametrize(("room", "v"), [(0.05, 1.0), (0.015, 1.0), (0.001, 1.0), (0.001, 2.0), (0.02, -1.0)])
-def test_the_plain_bound_takes_a_joint_to_its_limit_and_not_beyond(room: float, v: float) -> None:
+def test_acceleration_bound_takes_a_joint_exactly_to_its_limit(room: float, v: float) -> None:
     """Also where it turns before the horizon: ``-v^2 / (2 room)``."""
     h = 0.02
     a = max_bounded_acceleration(room, v, h)

@@ -50,7 +50,7 @@ LEFT_OUT = ("collision_limits", "robust_limits", "motor_limits")
 INTS = (0, 1, -1, 2, 3, 6, 7, 12, 18, 200, -2, 4096, 2**31, 2**62, -(2**63))
 
 
-def everything(robot: qd.Robot) -> qd.WholeBodyController:
+def make_controller_with_every_element(robot: qd.Robot) -> qd.WholeBodyController:
     """A controller with every kind of element, and contacts of every role but a force alone."""
     hand, feet = "j2s6s200_end_effector", robot.feet
     tasks = [
@@ -83,7 +83,7 @@ def ticks(folder: Path) -> list[Path]:
     out = []
     for name in ("go2", "solo8", "anymal_b_kinova", "ur5"):
         robot, rng = qd.load(name), np.random.default_rng(1)
-        wbc = everything(robot) if name == "anymal_b_kinova" else qd.WholeBodyController(robot, friction=0.2)
+        wbc = make_controller_with_every_element(robot) if name == "anymal_b_kinova" else qd.WholeBodyController(robot, friction=0.2)
         if name == "solo8":
             wbc.tasks["torque"].limits[:] = 0.3
         dyn = qd.Dynamics(robot)
@@ -139,7 +139,7 @@ def _other_words(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> str
     return "meta"
 
 
-def judge(path: Path) -> bool:
+def agrees_with_python(path: Path) -> bool:
     """Whether Python's answer, every index checked, is that of compiled code, as far as such numbers allow."""
     record = tick_file.read(path)
     outcome, answer = tick_replay.rerun_tick(record.inputs)
@@ -179,7 +179,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
                 continue
             tally[again.command.status.outcome] += 1
             if rng.random() < judged:
-                good = judge(path)
+                good = agrees_with_python(path)
                 if not good:
                     print(f"run {run}: {names}: other numbers by Python", file=sys.stderr)
                 tally["judged" if good else "judged another"] += 1

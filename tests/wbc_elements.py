@@ -183,8 +183,8 @@ IN_PYTHON = {"linear", "robust_limits", "motor_limits"}
 #: Each class of elements that the package exports, by name of its file; the two bases among them.
 EXPORTED: dict[str, type[Element]] = {
     kind.__module__.rpartition(".")[2]: kind
-    for room in (tasks, constraints)
-    for kind in (getattr(room, name) for name in room.__all__)
+    for subpackage in (tasks, constraints)
+    for kind in (getattr(subpackage, name) for name in subpackage.__all__)
 }
 
 

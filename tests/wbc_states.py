@@ -75,7 +75,7 @@ def ticks(
         yield s, wbc.compute(s, stances[i % len(stances)])
 
 
-def judge(robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None = None) -> Tally:
+def check_random_ticks(robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None = None) -> Tally:
     """Count what is true of random ticks; by the optimality conditions and the in-house reference alone."""
     tally, reference = Tally(), Reference(robot.source, root=robot.root, armature=robot.armature)
     free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
