@@ -85,7 +85,9 @@ def test_torque_limits_include_friction_torque(robot_with_friction: qd.Robot) ->
     wbc.tasks.torque.limits[i] = most
     held = wbc.compute(s)
     assert abs(held.tau[i]) <= most + 1e-9 and held.friction_torque[i] == free.friction_torque[i]
-    assert held.margins[f"{rough.actuated[i]} torque limit"] == pytest.approx(most - abs(held.tau[i]), abs=1e-9)
+    assert held.margins[f"{robot_with_friction.actuated[i]} torque limit"] == pytest.approx(
+        most - abs(held.tau[i]), abs=1e-9
+    )
 
 
 def test_frictionless_robot_has_same_torques_without_friction_constraint() -> None:
@@ -103,11 +105,18 @@ def test_frictionless_robot_has_same_torques_without_friction_constraint() -> No
 
 
 def test_friction_torque_is_smooth_at_velocity_reversal(robot_with_friction: qd.Robot) -> None:
-    wbc, dyn = WholeBodyController(robot_with_friction, tasks=default_tasks(robot_with_friction)), qd.Dynamics(robot_with_friction)
+    wbc, dyn = (
+        WholeBodyController(robot_with_friction, tasks=default_tasks(robot_with_friction)),
+        qd.Dynamics(robot_with_friction),
+    )
     speeds, found = np.linspace(-0.15, 0.15, 601), []
     for speed in speeds:
         wbc.reset()
-        found.append(wbc.compute(dyn.update(robot_with_friction.q_home, speed * np.eye(robot_with_friction.nv)[8])).friction_torque[2])
+        found.append(
+            wbc.compute(
+                dyn.update(robot_with_friction.q_home, speed * np.eye(robot_with_friction.nv)[8])
+            ).friction_torque[2]
+        )
     slope = np.diff(found) / np.diff(speeds)
     assert slope.max() <= 0.03 + 1.5 * 0.12 / 0.1 + 1e-6 and slope.min() > 0.0
     assert np.abs(np.diff(slope)).max() < 0.05 * slope.max()
@@ -152,7 +161,11 @@ def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]
 def test_foot_tracks_circle_as_without_friction(robot_with_friction: qd.Robot) -> None:
     """In a plant whose joints have dry and viscous friction; where it is ignored the foot stays behind."""
     smooth = qd.load("small_quadruped", friction=0.0, damping=0.0)
-    ideal, whole, ignored = tracking_errors(smooth, 1.0), tracking_errors(robot_with_friction, 1.0), tracking_errors(robot_with_friction, 0.0)
+    ideal, whole, ignored = (
+        tracking_errors(smooth, 1.0),
+        tracking_errors(robot_with_friction, 1.0),
+        tracking_errors(robot_with_friction, 0.0),
+    )
     assert whole[0] < ideal[0] + 1e-3 and whole[0] < 0.1 * ignored[0], (ideal, whole, ignored)
     assert whole[1] < ideal[1] + 1e-3 and whole[2] < 0.05 * ignored[2], (ideal, whole, ignored)
 
@@ -162,7 +175,7 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
     q, v = robot_with_friction.q_home, 0.4 * np.eye(robot_with_friction.nv)[8]
     first = wbc.compute(dyn.update(q, v))
     line = first.explain().splitlines()[-1]
-    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({rough.actuated[2]})"
+    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({robot_with_friction.actuated[2]})"
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))
     assert not np.array_equal(third.friction_torque, first.friction_torque)  # it stays behind what was wanted
@@ -182,7 +195,9 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
 
 
 def test_invalid_friction_parameters_are_rejected(robot_with_friction: qd.Robot) -> None:
-    friction = JointFriction(robot_with_friction, coulomb=0.2, damping=np.arange(robot_with_friction.nv), time_constant=0.0)
+    friction = JointFriction(
+        robot_with_friction, coulomb=0.2, damping=np.arange(robot_with_friction.nv), time_constant=0.0
+    )
     assert friction.coulomb[7] == 0.2 and friction.damping[7] == 7.0 and friction.time_constant == 0.0
     for name in ("coulomb", "damping"):
         for bad in (-1.0, np.nan, np.inf, np.zeros(3)):

@@ -24,7 +24,9 @@ def robot() -> qd.Robot:
     return qd.load("a1")
 
 
-def make_standing_controller(robot: qd.Robot, **options: object) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
+def make_standing_controller(
+    robot: qd.Robot, **options: object
+) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
     """A controller that has seen the robot stand for some ticks."""
     controller = LocomotionController(robot, dt=DT, friction=0.8, **options)  # type: ignore[arg-type]
     plant, dynamics = Simulation(robot, dt=DT), qd.Dynamics(robot)

@@ -382,7 +382,9 @@ def dynamics_result(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: 
     return answers[what]()
 
 
-def results_of_dynamics(robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]) -> np.ndarray:
+def results_of_dynamics(
+    robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]
+) -> np.ndarray:
     """(n, ...) what `Dynamics` says, flat."""
     dyn, out = qd.Dynamics(robot), []
     for q, v, a, f in zip(*inputs, strict=True):
@@ -827,9 +829,7 @@ def test_damaged_cache_file_is_not_executed(tmp_path: Path, monkeypatch: pytest.
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
 
 
-def test_cache_file_of_another_robot_is_not_executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_file_of_another_robot_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole, and of a robot of the same size: only the key that it carries tells."""
     folder = tmp_path / "own"
     monkeypatch.setenv("QUADDYN_CACHE", str(folder))

@@ -100,7 +100,9 @@ def test_limits_are_respected_and_may_be_ignored():
 
 def test_restarts_are_reproducible_from_seed():
     robot = qd.load("panda")
-    target = qd.Dynamics(robot).frame_placement(random_configuration_within_limits(robot, np.random.default_rng(7)), "panda_hand")
+    target = qd.Dynamics(robot).frame_placement(
+        random_configuration_within_limits(robot, np.random.default_rng(7)), "panda_hand"
+    )
     q0 = np.clip(np.full(robot.nq, 2.5), robot.lower, robot.upper)
     a, b = (inverse_kinematics(robot, {"panda_hand": target}, q0=q0, seed=3) for _ in range(2))
     np.testing.assert_array_equal(a.q, b.q)

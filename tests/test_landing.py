@@ -160,9 +160,7 @@ def test_robot_starting_in_the_air_does_not_stand_before_landing(height: float) 
 
 
 @pytest.mark.parametrize(("height", "mode"), [(0.0, LocomotionMode.STANDING), (0.1, LocomotionMode.STARTING)])
-def test_terrain_map_determines_ground_contact_at_first_tick(
-    height: float, mode: LocomotionMode
-) -> None:
+def test_terrain_map_determines_ground_contact_at_first_tick(height: float, mode: LocomotionMode) -> None:
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
     state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))

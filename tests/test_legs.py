@@ -201,7 +201,9 @@ MACHINES = ("small_quadruped", "anymal_b", "hyq", "solo8")
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("seed", others_slow([0, 1], [0]))
-def test_names_and_order_of_the_file_do_not_matter(name: str, seed: int, quadruped_files: Callable[[str], Urdf]) -> None:
+def test_names_and_order_of_the_file_do_not_matter(
+    name: str, seed: int, quadruped_files: Callable[[str], Urdf]
+) -> None:
     urdf = quadruped_files(name)
     every = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
     shuffled = np.random.default_rng(seed).permutation(len(every))
@@ -342,7 +344,9 @@ def test_front_and_rear_knees_may_oppose(front: str, quadruped_files: Callable[[
 
 # -- worlds and dummies above the base --------------------------------------------------------------------------
 @pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)])
-def test_world_link_is_replaced_by_the_root(rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]) -> None:
+def test_world_link_is_replaced_by_the_root(
+    rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
+) -> None:
     plain = qd.load(str(quadruped_files("small_quadruped")))
     robot = qd.load(str(quadruped_files("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)))
     assert robot.root == "free"
@@ -415,7 +419,9 @@ ENDS: dict[str, tuple[tuple[str, tuple[float, float, float], dict[str, str]], fl
 
 
 @pytest.mark.parametrize("shape", ENDS)
-def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(shape: str, quadruped_files: Callable[[str], Urdf]) -> None:
+def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(
+    shape: str, quadruped_files: Callable[[str], Urdf]
+) -> None:
     (tag, place, sizes), height, radius = ENDS[shape]
     urdf, shanks = footless(quadruped_files("small_quadruped"))
     for shank in shanks:
@@ -429,7 +435,9 @@ def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(shape: str, qua
         assert "geometry" in robot.report.provenance[f"{leg.name}.frame"]
 
 
-def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(quadruped_files: Callable[[str], Urdf]) -> None:
+def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(
+    quadruped_files: Callable[[str], Urdf],
+) -> None:
     urdf, _ = footless(quadruped_files("small_quadruped"))
     robot = qd.load(str(urdf))
     assert_stands(robot)
@@ -961,7 +969,9 @@ def test_home_without_a_level_stance_is_reported() -> None:
         stance(robot)
 
 
-def test_world_link_with_moving_joint_or_other_children_is_rejected_on_a_moving_root(quadruped_files: Callable[[str], Urdf]) -> None:
+def test_world_link_with_moving_joint_or_other_children_is_rejected_on_a_moving_root(
+    quadruped_files: Callable[[str], Urdf],
+) -> None:
     hinged = quadruped_files("small_quadruped").under("world", "fixed")
     hinged.above("base").attrib["type"] = "continuous"
     crowded = quadruped_files("small_quadruped").under("world", "fixed")

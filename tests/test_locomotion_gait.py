@@ -174,7 +174,9 @@ def test_start_and_stop_do_not_truncate_swings(name: str) -> None:
     lead = clock.lead_phase * clock.period
     stance = stance_history(clock, lead)
     assert stance.all()  # time to shift the weight
-    stance = np.vstack([stance_history(clock, 3.3 * clock.period), (clock.stop_stepping(), stance_history(clock, clock.period))[1]])
+    stance = np.vstack(
+        [stance_history(clock, 3.3 * clock.period), (clock.stop_stepping(), stance_history(clock, clock.period))[1]]
+    )
     assert stance[-1].all() and not clock.is_running
     for foot in stance.T:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], foot, [True])).astype(int)))

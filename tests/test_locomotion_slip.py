@@ -102,7 +102,9 @@ def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
     weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
     for k in range(1500):
         ratio = 0.2 + 0.3 * math.sin(0.01 * k)
-        assert detector.update(sliding_state(robot, creep * ratio * weight), foot_forces(robot, ratio), robot.feet) == ()
+        assert (
+            detector.update(sliding_state(robot, creep * ratio * weight), foot_forces(robot, ratio), robot.feet) == ()
+        )
     assert detector.creep_compliance == pytest.approx(creep, rel=0.1)
     for _ in range(30):
         detector.update(sliding_state(robot, creep * 0.2 * weight + 0.4), foot_forces(robot, 0.2), robot.feet)
@@ -162,9 +164,7 @@ def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires
 
 
 @pytest.mark.parametrize(("friction", "cut"), [(0.03, True), (0.2, False), (0.6, False)])
-def test_known_friction_limits_the_speed(
-    robot: Robot, friction: float, cut: bool
-) -> None:
+def test_known_friction_limits_the_speed(robot: Robot, friction: float, cut: bool) -> None:
     controller = LocomotionController(robot, dt=DT, friction=friction)
     p, gait = controller.morphology, controller.gait
     state, wanted = sliding_state(robot, 0.0), (0.25 * p.speed_scale, 0.0, 0.0)

@@ -149,7 +149,9 @@ def set_uphill_slope(grip: FrictionModel, rise: float) -> None:
     grip.set_normals([(-rise / size, 0.0, 1.0 / size)] * 4)
 
 
-def make_slope_limiter(controller: LocomotionController, *, sure: float | None = None) -> tuple[SlopeLimiter, FrictionModel]:
+def make_slope_limiter(
+    controller: LocomotionController, *, sure: float | None = None
+) -> tuple[SlopeLimiter, FrictionModel]:
     robot, p = controller.robot, controller.morphology
     grip = FrictionModel(WholeBodyController(robot))
     if sure is not None:

@@ -108,9 +108,7 @@ def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: f
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
-def test_foot_that_lands_early_or_scrapes_does_not_stumble(
-    robot: Robot, vertical: float, trips: bool
-) -> None:
+def test_foot_that_lands_early_or_scrapes_does_not_stumble(robot: Robot, vertical: float, trips: bool) -> None:
     p = Morphology.from_robot(robot)
     force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
     stumbles, _, _ = blocked_swing(p, 0.2, {"FL": force})

@@ -381,7 +381,9 @@ def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
     plant.reset(q, v)
     plant.step(np.zeros(3), external={"rod": np.array([3.0, 0.0, 0.0])})
     (touching,) = plant.contacts
-    force = contact_point_jacobian(dyn.frame_jacobian(q, "leg")).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    force = (
+        contact_point_jacobian(dyn.frame_jacobian(q, "leg")).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    )
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-9)
     assert np.abs(rest - plant.v).max() > 0.0
 

@@ -135,7 +135,9 @@ def legs() -> dict[str, str]:
     """One leg with a four-bar knee behind a gear, and one whose hip and knee two motors turn together."""
     tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", "6")
     four_bar = with_tags(knee_leg().replace(knee(), knee(motor=0.0, torque=40.0)), *tags)
-    belt = two_joint_transmission("FourBarLinkageTransmission", ("abduction", "hip_pitch"), {"joint1": 6.0, "actuator2": 6.0})
+    belt = two_joint_transmission(
+        "FourBarLinkageTransmission", ("abduction", "hip_pitch"), {"joint1": 6.0, "actuator2": 6.0}
+    )
     return {"four-bar": four_bar, "belt": with_tags(knee_leg(), belt)}
 
 

@@ -141,7 +141,9 @@ def test_theme_follows_the_system_or_the_user_choice(new_page: Callable[[], Page
     assert page.errors == []
 
 
-def test_page_shows_robot_text_and_controls_on_a_phone_in_portrait(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_page_shows_robot_text_and_controls_on_a_phone_in_portrait(
+    new_page: Callable[[], Page], recorded: Path
+) -> None:
     page = new_page()
     page.resize(390, 844)
     page.open(recorded.as_uri() + "#t=1")
@@ -292,7 +294,9 @@ def test_recording_is_rendered_to_video(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_browser_renders_the_video_without_ffmpeg(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_renders_the_video_without_ffmpeg(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require("chromium")
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
     path = tmp_path / "film.webm"

@@ -62,7 +62,9 @@ def corners(radius: float = 0.02, low: float = 0.03) -> dict[str, ContactSphere]
 
 
 # -- where spheres touch -------------------------------------------------------------------------------------------
-def find_contacts(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) -> list[tuple[int, float, np.ndarray]]:
+def find_contacts(
+    surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float
+) -> list[tuple[int, float, np.ndarray]]:
     """(sphere, gap, normal) of every contact."""
     n = 100
     integers = np.empty((2, n), dtype=np.int64)
@@ -136,7 +138,9 @@ def test_groove_has_two_contacts_and_flat_field_one() -> None:
     flat = HeightField.from_function(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
     rng = np.random.default_rng(2)
     for _ in range(50):
-        ((_, gap, normal),) = find_contacts(flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1)
+        ((_, gap, normal),) = find_contacts(
+            flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1
+        )
         np.testing.assert_allclose([gap, *normal], [0.01, 0.0, 0.0, 1.0], atol=1e-12)
 
 

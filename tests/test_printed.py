@@ -29,7 +29,9 @@ from quaddyn.verification.report import Deviation, ThirdOpinion, VerificationRep
 WIDTHS = (100, 56)
 
 
-def assert_printed(name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)) -> None:
+def assert_printed(
+    name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)
+) -> None:
     """What a function prints in a wide and in a narrow terminal."""
     parts = []
     for width in WIDTHS:
@@ -161,7 +163,9 @@ NOTHING = {
 
 
 def test_printed_table_of_the_demo_is_unchanged() -> None:
-    differs = agreement(ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=make_verdicts()[3].agreement.deviations)  # type: ignore[union-attr]
+    differs = agreement(
+        ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=make_verdicts()[3].agreement.deviations
+    )  # type: ignore[union-attr]
     failed = {"bad": DemoCheck(math.nan, 1.0, False, "N m")}
 
     def all_of_them() -> None:

@@ -332,9 +332,7 @@ RADIANS = scaled(QUADRUPED, angles=math.pi / 180.0)
     ],
 )
 @pytest.mark.parametrize(("size", "order"), [(0.5, "FL FR RL RR"), (1.0, "RR FL RL FR"), (1.3, "FR FL RR RL")])
-def test_numbers_in_other_units_give_one_warning(
-    factors: dict[str, float], unit: str, size: float, order: str
-) -> None:
+def test_numbers_in_other_units_give_one_warning(factors: dict[str, float], unit: str, size: float, order: str) -> None:
     text = scaled(RADIANS, lengths=size, masses=size**3, inertias=size**5)
     text = scaled(text, **factors)
     for new, old in zip(order.split(), ("FL", "FR", "RL", "RR"), strict=True):

@@ -112,7 +112,9 @@ def test_rpy_angles_of_an_origin_are_rotations_about_fixed_axes() -> None:
 
 
 def test_an_axis_is_normalized_and_x_by_default() -> None:
-    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx([0, 0.6, 0.8])
+    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx(
+        [0, 0.6, 0.8]
+    )
     assert read_urdf(robot_xml(joint_xml("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
     assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
 
@@ -254,7 +256,9 @@ def test_cycle_separate_from_the_root_is_rejected() -> None:
 def test_mimic_joints_can_be_made_independent() -> None:
     text = robot_xml(joint_xml("revolute", "<mimic joint='k'/>"))
     assert Reference(text, mimic="independent").nv == 1
-    assert read_urdf(robot_xml(joint_xml("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move anyway
+    assert (
+        read_urdf(robot_xml(joint_xml("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"
+    )  # it cannot move anyway
 
 
 def test_missing_file_raises_a_model_error() -> None:

@@ -116,13 +116,17 @@ def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) ->
     with pytest.raises(qd.UnknownNameError, match="'shoulder'; did you mean 'shoulder '"):
         MujocoInterface(wagon, *make_mujoco_model(change=('"shoulder"', '"shoulder "')))
     with pytest.raises(qd.ModelError, match=r"'shoulder'.*180 degrees"):
-        MujocoInterface(wagon, *make_mujoco_model("", ('name="shoulder" axis="0 1 0"', 'name="shoulder" axis="0 -1 0"')))
+        MujocoInterface(
+            wagon, *make_mujoco_model("", ('name="shoulder" axis="0 1 0"', 'name="shoulder" axis="0 -1 0"'))
+        )
     with pytest.raises(qd.ModelError, match=r"'roll'.*distance"):
         MujocoInterface(wagon, *make_mujoco_model(change=('pos="-0.2 0.1 -0.1"', 'pos="-0.2 0.1 0.1"')))
     with pytest.raises(qd.ModelError, match=r"'m1'.*servo"):
         MujocoInterface(wagon, *make_mujoco_model(change=('<motor name="m1"', '<position kp="3" name="m1"')))
     with pytest.raises(qd.ModelError, match=r"'wrist'.*hinge or slide"):
-        MujocoInterface(wagon, *make_mujoco_model(change=('name="wrist" type="slide" axis="1 0 0"', 'name="wrist" type="ball"')))
+        MujocoInterface(
+            wagon, *make_mujoco_model(change=('name="wrist" type="slide" axis="1 0 0"', 'name="wrist" type="ball"'))
+        )
     with pytest.raises(qd.ModelError, match="no free joint"):
         MujocoInterface(wagon, *make_mujoco_model(change=('quat="0.8 0 0.6 0"><freejoint/>', ">")))
     with pytest.raises(qd.UnknownNameError, match="body"):

@@ -117,7 +117,9 @@ def test_controller_failure_on_an_invalid_reading_is_replayed(go2: qd.Robot, tmp
     side = Broken(Simulation(go2, dt=DT), sensors=sensors)
     recording = Recording(tmp_path / "log", go2, controller=walker, seconds=3.0)
     operator.walk()
-    report = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=WITHOUT_GC_CONTROL).run(1.6)
+    report = ControlLoop(
+        side, walker, operator=operator, clock=side, recorder=recording, real_time=WITHOUT_GC_CONTROL
+    ).run(1.6)
     assert report.fault is not None and report.fault.name == "reading not a number"  # not "controller failed"
     again = load_recording(tmp_path / "log").replay()
     assert again.identical and again.ticks > 360

@@ -248,9 +248,7 @@ def test_commands_without_the_time_stamp_of_a_reading_are_ignored(go2: qd.Robot,
     assert server.periods_since_command == 0 and server.interface.command.tau.any()
 
 
-def test_short_silence_damps_the_motors_until_the_next_command(
-    go2: qd.Robot, memory: SharedMemory
-) -> None:
+def test_short_silence_damps_the_motors_until_the_next_command(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume_timeout=0.012)
     side, hold = SharedMemoryInterface(go2, memory.path), HoldController(go2)
     hold.reset(side.read())
@@ -385,9 +383,7 @@ while True:
 """
 
 
-def test_robot_of_a_killed_controller_is_damped_within_two_periods(
-    go2: qd.Robot, memory: SharedMemory
-) -> None:
+def test_robot_of_a_killed_controller_is_damped_within_two_periods(go2: qd.Robot, memory: SharedMemory) -> None:
     """The robot's side counts its own periods, which the test lets pass: no clock of the machine has a say."""
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2)
     process = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(memory.path)])

@@ -100,9 +100,7 @@ def test_repeated_impacts_cause_no_encoder_fault(go2: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
-def test_inconsistent_encoder_is_detected_despite_lost_readings(
-    name: str, go2: qd.Robot, trot: Trot
-) -> None:
+def test_inconsistent_encoder_is_detected_despite_lost_readings(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault, rng = FAULTS[name], np.random.default_rng(1)
     kept = [each for each in with_fault(trot, fault.change, FAULT_TICK) if rng.random() > 0.05]
     end = trot[FAULT_TICK][0].time + 2.0 * fault.within
@@ -302,7 +300,9 @@ def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:
 
 
 def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
-    short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, FAULT_TICK)[FAULT_TICK - 10 : FAULT_TICK + 15]
+    short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, FAULT_TICK)[
+        FAULT_TICK - 10 : FAULT_TICK + 15
+    ]
     compiled = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
     with interpret():
         plain = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
@@ -392,7 +392,11 @@ def test_exported_c_gives_the_same_results_for_any_time_between_readings(
     name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC
 ) -> None:
     """The same torques and the same fault, tick by tick, where the caller says which readings are new."""
-    trot = [each for k, each in enumerate(with_fault(trot, FAULTS[name].change, FAULT_TICK)) if k >= FAULT_TICK - 30 and k % 7]
+    trot = [
+        each
+        for k, each in enumerate(with_fault(trot, FAULTS[name].change, FAULT_TICK))
+        if k >= FAULT_TICK - 30 and k % 7
+    ]
     in_c.reset()
     safety, last = Safety(go2, dt=DT, limits=LIMITS), None
     for (m, tau), report in zip(trot, run_safety(safety, trot), strict=True):

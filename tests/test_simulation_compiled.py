@@ -222,7 +222,12 @@ def test_compiled_steps_equal_python_with_motor_delay_and_backlash() -> None:
     sim = Simulation(leg, actuators=motors)
     for _ in range(4):
         sim.reset(leg.q_home, rng.normal(size=2))
-        arguments = (*step_arguments(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
+        arguments = (
+            *step_arguments(sim, 20)[:-3],
+            5.0 * rng.normal(size=(20, 2)),
+            np.zeros((20, leg.nq + leg.nv)),
+            False,
+        )
         assert assert_compiled_equals_python(integrator.run_steps, *arguments) == StepResult.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
         assert_compiled_equals_python(
@@ -260,7 +265,9 @@ def test_rigid_body_terms_equal_pinocchio(root: str) -> None:
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
         at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.origin)
-        assert_close((found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T))
+        assert_close(
+            (found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T)
+        )
         assert_close(moved, pin.integrate(model, q, scale * v))
 
 
@@ -313,8 +320,12 @@ def test_compiled_com_preview_equals_python(seed: int) -> None:
     )
     stiffness, out = np.where(rng.uniform(size=9) < 0.3, 0.0, rng.uniform(0.0, 60.0, 9)), np.full(10, np.nan)
     feet, onward = rng.normal(size=(4, 2)), rng.normal(size=2)
-    assert_compiled_equals_python(com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out)
-    assert_compiled_equals_python(com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
+    assert_compiled_equals_python(
+        com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out
+    )
+    assert_compiled_equals_python(
+        com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan)
+    )
 
 
 def test_unpickled_arrays_are_accepted() -> None:

@@ -143,7 +143,9 @@ def test_violated_energy_balance_is_flagged() -> None:
     assert sim.ok and sim.work == Work()
 
 
-def test_unsolvable_contacts_are_passed_once_per_substep_to_the_fallback_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsolvable_contacts_are_passed_once_per_substep_to_the_fallback_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     solve, asked = FallbackContactSolver.solve, list[int]()
 
     def answer(hard: FallbackContactSolver, contacts: SphereContacts, k: int) -> tuple[float, str]:

@@ -27,7 +27,9 @@ def state(robot: qd.Robot) -> qd.State:
 
 def test_every_subpackage_has_a_smoke_test() -> None:
     subpackages = {info.name for info in pkgutil.iter_modules(quaddyn.__path__) if info.ispkg}
-    assert {name.removeprefix("test_subpackage_") for name in globals() if name.startswith("test_subpackage_")} == subpackages
+    assert {
+        name.removeprefix("test_subpackage_") for name in globals() if name.startswith("test_subpackage_")
+    } == subpackages
 
 
 def test_subpackage_urdf() -> None:

@@ -68,7 +68,9 @@ def limit_velocity(
     return out / [p.speed_scale, p.speed_scale, 1.0], limit
 
 
-def velocity_fraction_and_limit(robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0) -> tuple[float, str]:
+def velocity_fraction_and_limit(
+    robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0
+) -> tuple[float, str]:
     """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
     out, limit = limit_velocity(robot, steps_of(robot), heights, (speed, 0.0, 0.0), at)
     return float(out[0] / speed), limit
@@ -117,7 +119,9 @@ def test_steps_ahead_of_the_rear_feet_slow_the_robot_but_do_not_stop_it(anymal_c
     up = stairs(0.3, 9.0, 1.0, p.length)
     shares = [velocity_fraction_and_limit(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
     assert shares == [0.0, 0.0, 0.3, 0.3, 1.0]
-    assert velocity_fraction_and_limit(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0  # whose front feet are at the wall gets away
+    assert (
+        velocity_fraction_and_limit(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0
+    )  # whose front feet are at the wall gets away
 
 
 def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) -> None:
@@ -136,7 +140,10 @@ def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) 
 def test_narrow_ditch_is_ignored_from_any_position(anymal_c: qd.Robot) -> None:
     unit = Morphology.from_robot(anymal_c).length
     for at in np.linspace(0.0, 2.5, 51 if NIGHT else 14):
-        assert velocity_fraction_and_limit(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0] == 1.0, at
+        assert (
+            velocity_fraction_and_limit(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0]
+            == 1.0
+        ), at
 
 
 def test_stopped_robot_turns_in_place_and_restarts_only_at_clearly_lower_steps(anymal_c: qd.Robot) -> None:
@@ -165,7 +172,8 @@ def test_extreme_heights_are_steps_that_are_too_high(go2: qd.Robot) -> None:
 def test_velocity_limit_does_not_increase_with_edge_height(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
     shares = [
-        velocity_fraction_and_limit(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0] for rise in np.linspace(0.0, 0.4, 21 if NIGHT else 11)
+        velocity_fraction_and_limit(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0]
+        for rise in np.linspace(0.0, 0.4, 21 if NIGHT else 11)
     ]
     assert all(b <= a for a, b in itertools.pairwise(shares)) and shares[0] == 1.0 and shares[-1] == 0.0
 
@@ -235,4 +243,6 @@ def test_foot_lift_of_legs_with_many_joints_is_unlimited() -> None:
     centauro = qd.load("centauro")
     chain = make_limbs(centauro)["FL"].chain
     assert chain.n > 3 and (measure_foot_lift(chain, 0, Morphology.from_robot(centauro)) == UNLIMITED_HEIGHT).all()
-    assert velocity_fraction_and_limit(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0
+    assert (
+        velocity_fraction_and_limit(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0
+    )

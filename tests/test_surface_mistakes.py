@@ -273,9 +273,7 @@ def test_misspelled_attribute_raises_and_lists_near_matches(
     assert pickle.loads(pickle.dumps(qd.errors.UnknownAttributeError("A", "b", ("bc",)))).name == "b"
 
 
-def test_attributes_fixed_by_the_constructor_cannot_be_assigned(
-    robot: qd.Robot, wbc: WholeBodyController
-) -> None:
+def test_attributes_fixed_by_the_constructor_cannot_be_assigned(robot: qd.Robot, wbc: WholeBodyController) -> None:
     """Was: a plant's period, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
     sim = qd.Simulation(robot)
     axis = FrameAxisTask(robot, robot.feet[0])

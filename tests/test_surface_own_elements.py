@@ -59,7 +59,10 @@ def random_moving_state(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
 def test_default_drift_is_correct(robot: qd.Robot, seed: int) -> None:
     """Was: a task of one's own had to have position, error, velocity, Jacobian and drift."""
     s = qd.Dynamics(robot).update(*random_moving_state(robot, seed))
-    together, centre = EqualFootHeights(robot, "together", 1, stiffness=1.0), CustomComTask(robot, "centre", 3, stiffness=1.0)
+    together, centre = (
+        EqualFootHeights(robot, "together", 1, stiffness=1.0),
+        CustomComTask(robot, "centre", 3, stiffness=1.0),
+    )
     np.testing.assert_allclose(together.drift(s), s.drift("FL")[2:3] - s.drift("FR")[2:3], atol=1e-8)
     np.testing.assert_allclose(centre.drift(s), s.com_drift, atol=1e-8)
     np.testing.assert_allclose(centre.velocity(s), s.com_velocity, atol=1e-12)

@@ -46,9 +46,7 @@ def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_unexpanded_macros_are_reported_with_advice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpanded_macros_are_reported_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Was: ``${m}`` was refused as a bad number."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
@@ -73,9 +71,7 @@ def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monke
         qd.load(file)
 
 
-def test_names_of_robot_descriptions_can_be_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     urdf = tmp_path / "repository" / "thing" / "thing.urdf"
     urdf.parent.mkdir(parents=True)
     urdf.write_text(PLAIN, encoding="utf-8")

@@ -142,7 +142,9 @@ def test_file_has_the_parameters_of_the_closed_form() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(q=states, v=rates, a=torques)
-def test_torques_of_pinocchio_and_reference_equal_those_of_source_b(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> None:
+def test_torques_of_pinocchio_and_reference_equal_those_of_source_b(
+    q: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> None:
     dynamics, oracle = leg()
     expected = closed_form(q, v, a)
     close(numeric(derive_lagrangian().tau)(*q, *v, *a).ravel(), expected)
@@ -171,7 +173,8 @@ def test_energies_inertia_and_foot_position_agree_with_the_lagrangian(q: np.ndar
     dynamics, oracle = leg()
     here = (*q, *v, 0.0, 0.0)
     kinetic, potential = (
-        float(numeric(sp.ImmutableMatrix([e]))(*here)[0, 0]) for e in (derive_lagrangian().kinetic, derive_lagrangian().potential)
+        float(numeric(sp.ImmutableMatrix([e]))(*here)[0, 0])
+        for e in (derive_lagrangian().kinetic, derive_lagrangian().potential)
     )
     for side in (dynamics, oracle):
         energy = side.energy(q, v)

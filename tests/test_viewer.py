@@ -114,7 +114,9 @@ def read(path: Path) -> RecordedPage:
     values = array(header["values"]).reshape(len(poses), -1)
     floor = rest["floor"][0]["height"]
     times = array(header["times"])
-    return RecordedPage(slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints)
+    return RecordedPage(
+        slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints
+    )
 
 
 @pytest.fixture(scope="module")
@@ -298,9 +300,7 @@ def test_moment_of_a_wrench_is_drawn(viewer: Viewer, go2: qd.Robot, tmp_path: Pa
     assert np.ptp(points, axis=0).argmax() == 0, "along the moment's axis, x"
 
 
-def test_drawn_friction_cones_have_the_given_coefficients(
-    viewer: Viewer, go2: qd.Robot, tmp_path: Path
-) -> None:
+def test_drawn_friction_cones_have_the_given_coefficients(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, show_friction_cones=True, friction={"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2})
     take = read(viewer.record(tmp_path / "page.html"))
     for name, mu in {"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2}.items():
@@ -553,7 +553,9 @@ def test_frames_without_a_time_are_one_frame_apart(viewer: Viewer, go2: qd.Robot
     np.testing.assert_allclose(take.times, np.arange(10) / 30, atol=1e-6)
 
 
-def test_recording_time_continues_when_the_callers_clock_restarts(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_recording_time_continues_when_the_callers_clock_restarts(
+    viewer: Viewer, go2: qd.Robot, tmp_path: Path
+) -> None:
     for t in (0, 0.5, 1.0, 0, 0.5, 1.0):
         viewer.show(go2.q_home, time=t, caption=f"t = {t}")
     take = read(viewer.record(tmp_path / "page.html"))
@@ -837,7 +839,9 @@ def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
 
 
 @pytest.mark.parametrize("said", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", "GET"])
-def test_incomplete_request_is_closed_after_a_timeout(said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_request_is_closed_after_a_timeout(
+    said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.2)
     with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         with socket.create_connection(("127.0.0.1", port_of(viewer)), timeout=30.0) as half:

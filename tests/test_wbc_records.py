@@ -245,7 +245,9 @@ def test_mutated_ticks_with_a_valid_digest_are_rejected_or_solved(runs: int, jud
     assert tally["refused"] > runs // 3 and tally["solved"] > runs // 20 and tally["judged"] > 0
 
 
-def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(
+    saved_arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
     meta = json.loads(saved_arrays["meta"].tobytes())
     assert meta["format"] == tick_file.FORMAT_VERSION
 

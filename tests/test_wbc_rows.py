@@ -103,7 +103,9 @@ def equality_row_residuals(c: Command, owner: str, x: np.ndarray) -> dict[str, f
     return out
 
 
-@pytest.mark.parametrize(("kind", "robot_name"), kinds_and_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)]))
+@pytest.mark.parametrize(
+    ("kind", "robot_name"), kinds_and_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)])
+)
 def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robot_name: str) -> None:
     robot = ROBOTS[robot_name]()
     dyn, rng, task = qd.Dynamics(robot), np.random.default_rng(0), ELEMENTS[kind](robot)

@@ -86,7 +86,9 @@ print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origi
 
 
 @pytest.mark.slow
-def test_first_torque_compiles_nothing_with_installed_machine_code(wheel_with_machine_code: Path, tmp_path: Path) -> None:
+def test_first_torque_compiles_nothing_with_installed_machine_code(
+    wheel_with_machine_code: Path, tmp_path: Path
+) -> None:
     """What it needs besides comes from the environment of the tests; the cache is empty."""
     environment, cache = tmp_path / "environment", tmp_path / "cache"
     python = bare_environment(environment, wheel_with_machine_code)

@@ -83,7 +83,11 @@ def ticks(folder: Path) -> list[Path]:
     out = []
     for name in ("go2", "solo8", "anymal_b_kinova", "ur5"):
         robot, rng = qd.load(name), np.random.default_rng(1)
-        wbc = make_controller_with_every_element(robot) if name == "anymal_b_kinova" else qd.WholeBodyController(robot, friction=0.2)
+        wbc = (
+            make_controller_with_every_element(robot)
+            if name == "anymal_b_kinova"
+            else qd.WholeBodyController(robot, friction=0.2)
+        )
         if name == "solo8":
             wbc.tasks["torque"].limits[:] = 0.3
         dyn = qd.Dynamics(robot)
