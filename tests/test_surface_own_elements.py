@@ -172,7 +172,7 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
     for rows in (0, ("a", "a"), 1.5, True):
         with pytest.raises(qd.ArgumentError, match="rows"):
             EqualFootHeights(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="the class Together; create an object of it"):
+    with pytest.raises(qd.ArgumentTypeError, match="the class EqualFootHeights; create an object of it"):
         wbc.add(EqualFootHeights, level=1)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match=r"tasks\['own'\]"):
         wbc.tasks.own  # type: ignore[attr-defined]  # noqa: B018

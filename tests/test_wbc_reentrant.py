@@ -110,7 +110,7 @@ def test_extremely_slow_ramp_leaves_no_force_cap(controller_and_state) -> None:
     assert controller._structure.schedule.ramps.cap.tolist() == [np.inf] * 4
 
 
-def test_locomotion_rejects_invalid_plans_and_stances(controller_and_state) -> None:
+def test_locomotion_rejects_invalid_plans_and_attributes(controller_and_state) -> None:
     whole_body, _ = controller_and_state
     with pytest.raises(ArgumentTypeError, match="righting_plan: expected a RightingPlan or None, got str"):
         LocomotionController(whole_body.robot, righting_plan="x")
