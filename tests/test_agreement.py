@@ -16,7 +16,7 @@ import pinocchio as pin
 import pytest
 from oracle import EVERYTHING, KINDS, tree
 from sparing import others_slow
-from wild import Urdf
+from urdf_editing import Urdf
 
 import quaddyn as qd
 from quaddyn.dynamics import Dynamics

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparing import others_slow
-from wild import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
+from urdf_editing import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
 
 import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from sparing import others_slow
-from wild import HIP, SHANK, THIGH, dog
+from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel

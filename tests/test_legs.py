@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-import wild
+import urdf_editing
 from sparing import others_slow
-from wild import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
+from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
@@ -134,7 +134,7 @@ def quadruped_files() -> Callable[[str], Urdf]:
 
 
 # -- real quadrupeds --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+@pytest.mark.parametrize("name", urdf_editing.QUADRUPEDS)
 def test_quadruped_has_the_legs_that_its_file_names(name: str) -> None:
     robot = load(name)
     assert robot.root == "free"
@@ -147,7 +147,7 @@ def test_quadruped_has_the_legs_that_its_file_names(name: str) -> None:
         assert "sphere" in source or "depth" in source or "end" in source
 
 
-HOMES = [(name, root) for root in ("free", "planar", "fixed") for name in wild.QUADRUPEDS]
+HOMES = [(name, root) for root in ("free", "planar", "fixed") for name in urdf_editing.QUADRUPEDS]
 KINDS = {"go2", "anymal_b_kinova", "hyq", "solo8", "centauro"}
 
 
@@ -166,10 +166,10 @@ def test_quadruped_stands_at_home(name: str, root: str) -> None:
 
 def test_every_quadruped_of_the_catalogue_is_tested() -> None:
     kinds = {k: e.kind for k, e in qd.CATALOGUE.items()}
-    assert sorted(k for k, kind in kinds.items() if kind.startswith("quadruped")) == sorted(wild.QUADRUPEDS)
+    assert sorted(k for k, kind in kinds.items() if kind.startswith("quadruped")) == sorted(urdf_editing.QUADRUPEDS)
 
 
-@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+@pytest.mark.parametrize("name", urdf_editing.QUADRUPEDS)
 def test_knee_sign_bends_the_leg_further(name: str) -> None:
     robot = load(name)
     for leg in robot.legs.values():
@@ -343,7 +343,9 @@ def test_front_and_rear_knees_may_oppose(front: str, quadruped_files: Callable[[
 
 
 # -- worlds and dummies above the base --------------------------------------------------------------------------
-@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)])
+@pytest.mark.parametrize(
+    "rpy", [(0, 0, 0), urdf_editing.turned(0.5), urdf_editing.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)]
+)
 def test_world_link_is_replaced_by_the_root(
     rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
@@ -356,7 +358,9 @@ def test_world_link_is_replaced_by_the_root(
     assert any("world" in f.reason for f in robot.report)
 
 
-@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), wild.turned(0.15)])
+@pytest.mark.parametrize(
+    "rpy", [(0, 0, 0), urdf_editing.turned(0.5), urdf_editing.turned(1.0), urdf_editing.turned(0.15)]
+)
 def test_robot_bolted_to_the_world_keeps_its_sides(
     rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
@@ -472,7 +476,7 @@ def test_foot_is_at_the_end_of_the_mesh_of_the_last_link(
     file.write_bytes(mesh_file(kind, corners / scale))
     urdf, shanks = footless(quadruped_files("small_quadruped"))
     for shank in shanks:
-        urdf.add_shape(shank, "mesh", filename=file.name, scale=wild.words((scale, scale, scale)))
+        urdf.add_shape(shank, "mesh", filename=file.name, scale=urdf_editing.words((scale, scale, scale)))
     (tmp_path / "dog.urdf").write_text(str(urdf), encoding="utf-8")
     robot = qd.load(tmp_path / "dog.urdf")
     assert_stands(robot)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-import wild
+import urdf_editing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio.visualize import MeshcatVisualizer
 from sparing import others_slow
-from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
+from urdf_editing import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder, find_entry
@@ -105,7 +105,7 @@ def test_model_with_fixed_root_equals_pinocchio_import(path: str) -> None:
 @pytest.mark.parametrize(
     "name",
     others_slow(
-        [*wild.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"],
+        [*urdf_editing.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"],
         ["go2", "anymal_b_kinova", "hyq", "solo8", "bolt", "ur5"],
     ),
 )
@@ -113,7 +113,7 @@ def test_model_with_free_root_equals_pinocchio_import(name: str) -> None:
     robot = qd.load(name, root="free")
     urdf = Urdf.of(name)
     if urdf.base == "world":  # which the root replaces
-        urdf.root.remove(next(j for j in urdf.joints if wild.below(j, "parent").attrib["link"] == "world"))
+        urdf.root.remove(next(j for j in urdf.joints if urdf_editing.below(j, "parent").attrib["link"] == "world"))
         urdf.root.remove(urdf.link("world"))
     expected = pin.buildModelFromXML(str(urdf), pin.JointModelFreeFlyer())
     assert_equal_models(robot, expected)
@@ -264,7 +264,7 @@ JOINT = "FL_calf_joint"
 
 def with_limit(**attributes: str | None) -> Urdf:
     urdf = Urdf.of("small_quadruped")
-    limit = wild.below(urdf.joint(JOINT), "limit")
+    limit = urdf_editing.below(urdf.joint(JOINT), "limit")
     for name, value in attributes.items():
         if value is None:
             limit.attrib.pop(name)
@@ -328,7 +328,7 @@ def test_missing_upper_is_zero_by_the_specification() -> None:
 
 def test_mimic_joint_is_dependent_and_reported() -> None:
     urdf = Urdf.of("small_quadruped")
-    wild.SubElement(urdf.joint("FR_calf_joint"), "mimic", joint=JOINT, multiplier="1", offset="0")
+    urdf_editing.SubElement(urdf.joint("FR_calf_joint"), "mimic", joint=JOINT, multiplier="1", offset="0")
     robot = qd.load(str(urdf))
     assert (robot.nv, robot.model.nv) == (17, 18)
     notes = [f for f in robot.report.findings if "FR_calf_joint" in str(f.where)]

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from sparing import NIGHT, others_slow
-from wild import Urdf, dog, leg_names
+from urdf_editing import Urdf, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.control import JointPD

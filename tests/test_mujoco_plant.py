@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 from sparing import others_slow
 from test_simulation import Stand
-from wild import QUADRUPEDS
+from urdf_editing import QUADRUPEDS
 
 import quaddyn as qd
 from quaddyn.simulation.mujoco_plant import MujocoPlant

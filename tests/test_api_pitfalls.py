@@ -1,6 +1,6 @@
 """The traps of Pinocchio's API, one by one: what it accepts in silence or dies of is an error that names the argument.
 
-`test_traps` has the traps of its importer.
+`test_importer_pitfalls` has the traps of its importer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from test_traps import URDF, edited
+from test_importer_pitfalls import URDF, edited
 
 import quaddyn as qd
 

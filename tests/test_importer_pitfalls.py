@@ -1,4 +1,4 @@
-"""One test for every trap of Pinocchio's importer that this package closes (`test_traps_api`: those of its API).
+"""One test for every trap of Pinocchio's importer that this package closes (`test_api_pitfalls`: those of its API).
 
 Each is something that plain Pinocchio accepts in silence, answers with nonsense, or dies of.  Dangerous files are
 loaded in a child process under CPU, memory and wall-clock limits (`fuzzing.Child`).
@@ -440,7 +440,7 @@ def test_accepted_and_refused_depths_do_not_overflow_small_stacks() -> None:
     """A 512 kB thread, and a process whose main stack is 1 MB: Pinocchio's importer dies of 300 links in the first."""
     script = (
         "import sys, threading, resource; import quaddyn as qd; sys.path.insert(0, sys.argv[1])\n"
-        "import test_traps as t\n"
+        "import test_importer_pitfalls as t\n"
         "def work():\n"
         "    print(len(qd.load(t.chain(120), root='free').tree.links))\n"
         "    for n in (300, 4000):\n"
