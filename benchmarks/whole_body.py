@@ -61,7 +61,9 @@ def main() -> int:
         step_ramped = max(largest_step(robot, feet, RAMP_TIME) for feet in single)
         step_without_ramp = max(largest_step(robot, feet, 0.0) for feet in single)
         step_several = max(largest_step(robot, feet, RAMP_TIME) for feet in several)
-        step_repeated = max(largest_step(robot, feet, RAMP_TIME, apart=REVERSED_TRANSITIONS) for feet in single + several)
+        step_repeated = max(
+            largest_step(robot, feet, RAMP_TIME, apart=REVERSED_TRANSITIONS) for feet in single + several
+        )
         print(
             f"{name:10} each foot {100 * step_ramped:4.1f} with ramps of 50 ms, {100 * step_without_ramp:4.1f} "
             f"without; diagonals, a side, all {100 * step_several:4.1f}; switched again in the ramp "
