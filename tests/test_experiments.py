@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import complexity
 import falls
-from counting import operations
+from counting import count_operations
 from falls import STEPS, Fall, distance
 from integrators import Array, Motion, clock, extrapolation, rk4, semi_implicit_euler, variational_midpoint
 
@@ -201,23 +201,23 @@ def test_divergence_of_a_short_fall_is_rejected() -> None:
 def test_operation_counts_of_known_products_are_exact() -> None:
     rng = np.random.default_rng(0)
     A, B, x = rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=4)
-    assert operations(lambda a, b: a @ b, A, B) == 2 * 3 * 4 * 5
-    assert operations(lambda a, x: (a @ x)[0] * np.cos(x[1]) + 1.0, A, x) == 2 * 3 * 4 + 3
-    assert operations(lambda a, x: np.stack([a, a]) * x, A, x) == 2 * 3 * 4
-    assert operations(np.linalg.solve, np.eye(3), np.ones((3, 2))) == 18 + 36
-    assert operations(np.linalg.inv, np.eye(6)) == 2 * 6**3
+    assert count_operations(lambda a, b: a @ b, A, B) == 2 * 3 * 4 * 5
+    assert count_operations(lambda a, x: (a @ x)[0] * np.cos(x[1]) + 1.0, A, x) == 2 * 3 * 4 + 3
+    assert count_operations(lambda a, x: np.stack([a, a]) * x, A, x) == 2 * 3 * 4
+    assert count_operations(np.linalg.solve, np.eye(3), np.ones((3, 2))) == 18 + 36
+    assert count_operations(np.linalg.inv, np.eye(6)) == 2 * 6**3
 
 
 def test_counting_operations_does_not_change_results() -> None:
-    model, (q, v, x) = complexity.reference_chain(6), complexity.state(6)
+    model, (q, v, x) = complexity.reference_chain(6), complexity.random_state(6)
     for algorithm in complexity.REFERENCE.values():
         results: list[Array] = []
-        operations(lambda m, *a, f=algorithm, r=results: r.append(np.array(f(m, *a))), model, q, v, x)
+        count_operations(lambda m, *a, f=algorithm, r=results: r.append(np.array(f(m, *a))), model, q, v, x)
         np.testing.assert_array_equal(results[0], algorithm(model, q, v, x))
 
 
 def test_reference_and_pinocchio_chains_are_the_same() -> None:
-    ours, theirs, (q, v, x) = complexity.reference_chain(7), complexity.pinocchio_chain(7), complexity.state(7)
+    ours, theirs, (q, v, x) = complexity.reference_chain(7), complexity.pinocchio_chain(7), complexity.random_state(7)
     data = theirs.createData()
     raw = {"RNEA": pin.rnea(theirs, data, q, v, x), "ABA": pin.aba(theirs, data, q, v, x)}
     raw |= {"Lie group": raw["ABA"], "CRBA": pin.crba(theirs, data, q)}
@@ -226,7 +226,7 @@ def test_reference_and_pinocchio_chains_are_the_same() -> None:
 
 
 def test_dense_inverse_inverts() -> None:
-    M = complexity.REFERENCE["CRBA"](complexity.reference_chain(8), *complexity.state(8))
+    M = complexity.REFERENCE["CRBA"](complexity.reference_chain(8), *complexity.random_state(8))
     np.testing.assert_allclose(complexity.dense_inverse(M) @ M, np.eye(8), atol=1e-10)
 
 
@@ -241,10 +241,10 @@ def test_dense_inverse_inverts() -> None:
     ],
 )
 def test_operation_counts_grow_with_the_theoretical_exponent(name: str, least: float, most: float) -> None:
-    assert least <= complexity.count(name, (40, 80, 160)).exponent(0) <= most
+    assert least <= complexity.count_costs(name, (40, 80, 160)).exponent(0) <= most
 
 
 def test_recursions_have_constant_cost_per_link() -> None:
     for name in ("RNEA", "ABA"):  # the Lie group's exponential map has a cheaper formula for large angles
-        first, second, third, fourth = complexity.count(name, (10, 12, 20, 22)).costs
+        first, second, third, fourth = complexity.count_costs(name, (10, 12, 20, 22)).costs
         assert second - first == fourth - third
