@@ -39,7 +39,7 @@ class Subpackage(NamedTuple):
 SUBPACKAGES = {
     "urdf": Subpackage(
         "quaddyn/urdf",
-        ("urdf_words", "urdf", "load_oddities", "noticed", "traps"),
+        ("urdf_messages", "urdf", "load_oddities", "mutation_regressions", "importer_pitfalls"),
         "not demo and not small_stacks"
     ),
     "robot": Subpackage(
@@ -47,16 +47,16 @@ SUBPACKAGES = {
         ("surface_sources", "surface_conventions", "robot_saving", "load_oddities", "validation", "mimic", "loops",
          "motors", "load", "legs")
     ),
-    "dynamics": Subpackage("quaddyn/dynamics", ("traps_api", "dynamics", "kernels_export")),
+    "dynamics": Subpackage("quaddyn/dynamics", ("api_pitfalls", "dynamics", "kernels_export")),
     "kinematics": Subpackage(
         "quaddyn/kinematics",
-        ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "surface_conventions", "kinematics",
-         "leg_command"),
+        ("kinematics_inverse", "mutation_regressions", "two_link_leg", "capsules", "surface_conventions",
+         "kinematics", "leg_command"),
         "not demo"
     ),
     "kernels": Subpackage(
         "quaddyn/kernels",
-        ("noticed", "mimic", "kernels", "kernels_export", "tick_terms"),
+        ("mutation_regressions", "mimic", "kernels", "kernels_export", "tick_terms"),
         "not demo and not small_stacks"
     ),
     "compiling": Subpackage(
@@ -69,12 +69,12 @@ SUBPACKAGES = {
     ),
     "wbc": Subpackage(
         "quaddyn/wbc",
-        ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction", "wbc_kinds", "wbc_states", "wbc_rows",
-         "surface_own_elements", "wbc_optimum", "wbc_export")
+        ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_misuse", "joint_friction", "wbc_kinds", "wbc_states",
+         "wbc_rows", "surface_custom_elements", "wbc_optimum", "wbc_export")
     ),
     "contact": Subpackage(
         "quaddyn/contact",
-        ("contact_set", "compliant", "contact_solvers", "noticed", "contact_scenes"),
+        ("contact_set", "compliant", "contact_solvers", "mutation_regressions", "contact_scenes"),
         "not demo"
     ),
     "control": Subpackage(
@@ -83,8 +83,8 @@ SUBPACKAGES = {
     ),
     "locomotion": Subpackage(
         "quaddyn/locomotion",
-        ("noticed", "foothold_map", "landing", "locomotion_slopes", "locomotion_gait", "locomotion_load",
-         "locomotion_touch", "locomotion"),
+        ("mutation_regressions", "foothold_map", "landing", "locomotion_slopes", "locomotion_gait", "locomotion_load",
+         "locomotion_contact_detection", "locomotion"),
         "not demo"
     ),
     "estimation": Subpackage("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
@@ -95,7 +95,8 @@ SUBPACKAGES = {
     ),
     "identification": Subpackage(
         "quaddyn/identification",
-        ("surface_identification", "noticed", "identification_misuse", "identification_base", "identification"),
+        ("surface_identification", "mutation_regressions", "identification_misuse", "identification_base",
+         "identification"),
         "not demo"
     ),
     "runtime": Subpackage(
@@ -120,7 +121,7 @@ SUBPACKAGES = {
     ),
     "demo": Subpackage(
         "quaddyn/demo",
-        ("noticed", "leg_command", "surface_commands", "demo"),
+        ("mutation_regressions", "leg_command", "surface_commands", "demo"),
         "show_draws or demo or velocity or never or plot or records"
     ),
     "cli": Subpackage(
@@ -131,7 +132,7 @@ SUBPACKAGES = {
 }  # fmt: skip
 
 #: Tests that run for every subpackage in addition to its own.
-COMMON_TESTS = ("records", "said")
+COMMON_TESTS = ("records", "object_texts")
 
 #: Equivalent mutants: (file or folder, a part of the line, that part in the mutant) and why the behavior is the same.
 #: White space is ignored.
