@@ -32,7 +32,7 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "sdk_order": lambda same: same,
     "batch_dynamics": lambda found: found["largest"] > 30.0 and found["error"] < 1e-10,
     "identification_from_csv": lambda error: error["friction"] < 0.05 and error["torque"] < 0.1,
-    "explain_infeasible": lambda outcome: outcome == {"wish": "solved", "demand": "infeasible"},
+    "explain_infeasible": lambda outcome: outcome == {"task": "solved", "constraint": "infeasible"},
     "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
 }
 
