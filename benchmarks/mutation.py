@@ -61,11 +61,11 @@ SUBPACKAGES = {
     ),
     "compiling": Subpackage(
         "quaddyn/compiler",
-        ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects", "doctor")
+        ("compiling_calls", "compiling_errors", "compiling", "compiling_objects", "doctor")
     ),
     "hierarchy": Subpackage(
         "quaddyn/hierarchy",
-        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hostile", "_core", "_recorded"))
+        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hard", "_core", "_recorded"))
     ),
     "wbc": Subpackage(
         "quaddyn/wbc",
@@ -106,18 +106,19 @@ SUBPACKAGES = {
     ),
     "campaigns": Subpackage(
         "quaddyn/campaigns",
-        ("campaign_kinds", "campaign_drawn", "campaign_statistics", "campaigns", "campaign_trials", "campaigns_cli",
+        ("campaign_kinds", "campaign_cases", "campaign_statistics", "campaigns", "campaign_trials", "campaigns_cli",
          "datasheet")
     ),
-    "reference": Subpackage("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "agreement")),
-    "agreement": Subpackage(
+    "reference": Subpackage("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "verification")),
+    "verification": Subpackage(
         "quaddyn/verification",
-        ("agreement",),
-        "mutant or table or opinion or state or unchanged or differ or records"
+        ("verification",),
+        "mutated or edited or modified or verdict or in_a_state or sample or unchanged or first_deviations or matrices "
+        "or table or records"
     ),
     "viewer": Subpackage(
         "quaddyn/viewer",
-        ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")
+        ("viewer_meshes", "malicious_files", "viewer", "page_browser", "viewer_browser")
     ),
     "demo": Subpackage(
         "quaddyn/demo",
@@ -126,7 +127,7 @@ SUBPACKAGES = {
     ),
     "cli": Subpackage(
         "quaddyn/cli",
-        ("printed", "surface_cli", "cli_hands_on", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
+        ("printed", "surface_cli", "cli_options", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
          "campaigns_cli", "runtime_log", "identification")
     ),
 }  # fmt: skip

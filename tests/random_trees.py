@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from oracle import inertial
+from reference_models import inertial
 
 import quaddyn as qd
 

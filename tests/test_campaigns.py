@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign_examples import Throw, Throws, Together
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run

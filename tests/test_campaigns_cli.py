@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Together
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 from quaddyn.campaigns import Store, registry, run

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Throw, Throws
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn import campaigns
 from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run

@@ -130,7 +130,7 @@ def test_headless_demo_passes_all_checks() -> None:
     assert report["agreement"]["passed"]
 
 
-@pytest.mark.slow  # test_cli_hands_on tests the options, test_demo the motions
+@pytest.mark.slow  # test_cli_options tests the options, test_demo the motions
 def test_demo_of_a_gait_accepts_velocity_and_push() -> None:
     arguments = ["demo", "--headless", "--robot", "solo12", "--gait", "trot", "--plant", "mujoco", "--json"]
     result = runner.invoke(app, [*arguments, "--velocity", "0.2,0.1,0.2", "--push=-5@2", "--seconds", "2.5"])

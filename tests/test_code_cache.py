@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept_units import keep_in
+from compiled_cache import keep_in
 from test_loops import four_bar
 
 import quaddyn

@@ -10,7 +10,7 @@ import compiling_c as c
 import hierarchy_problems as hp
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn
 from quaddyn.compiler import compilation_units, machine, object_cache

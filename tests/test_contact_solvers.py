@@ -8,7 +8,7 @@ import pytest
 from contact_states import Case, cases, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane

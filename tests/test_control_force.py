@@ -9,7 +9,7 @@ from control_scene import bent, constrained, random_state, run, strong
 from finite_differences import along
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane

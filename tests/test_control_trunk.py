@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from control_scene import constrained, run, strong
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.control import VirtualModel

@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import DOCS, LINK, ROOT, anchors, blocks, check_command, commands, run_in_one_session
-from sparing import others_slow
+from markdown_pages import DOCS, LINK, ROOT, anchors, blocks, check_command, commands, run_in_one_session
+from slow_parameters import others_slow
 
 import quaddyn.wbc as wbc
 

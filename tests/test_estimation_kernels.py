@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import interpret

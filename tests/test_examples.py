@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

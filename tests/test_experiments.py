@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics

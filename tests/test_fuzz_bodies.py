@@ -13,7 +13,7 @@ import loop_robots
 import pytest
 import test_capsules
 import test_mimic
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.campaigns import run
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat_footed import two_arms
+from robots_with_soles import two_arms
 
 import quaddyn as qd
 from quaddyn.contact import Contact

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hierarchy_problems as hp
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.hierarchy import HierarchySolver, Level
 from quaddyn.hierarchy.core import solve_hierarchy, solve_until_verified

@@ -14,7 +14,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd

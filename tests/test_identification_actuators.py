@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.identification import ActuatorFit, fit_actuators

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd

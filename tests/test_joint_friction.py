@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from plain_wbc import assert_same_rows, plain
+from numpy_wbc import assert_same_rows, plain
 
 import quaddyn as qd
 from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, default_tasks, replay

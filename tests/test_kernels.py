@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from random_trees import arm, random_robot, random_states, random_tree
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls

@@ -11,7 +11,7 @@ import pytest
 from finite_differences import by_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.errors import UnreachableError

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import urdf_editing
-from sparing import others_slow
+from slow_parameters import others_slow
 from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd

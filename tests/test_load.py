@@ -17,7 +17,7 @@ import urdf_editing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio.visualize import MeshcatVisualizer
-from sparing import others_slow
+from slow_parameters import others_slow
 from urdf_editing import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd

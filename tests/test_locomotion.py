@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 from urdf_editing import Urdf, dog, leg_names
 
 import quaddyn as qd

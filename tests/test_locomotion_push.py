@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns.pushes import PushCampaign

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from test_simulation import Stand
 from urdf_editing import QUADRUPEDS
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from printed import check_output, rounded, same_as_kept
+from expected_outputs import check_output, rounded, same_as_kept
 from test_printed import agreement
 
 import quaddyn as qd

@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 from test_simulation import Stand
 
 import quaddyn as qd

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import typer
-from printed import same_as_kept, terminal
+from expected_outputs import same_as_kept, terminal
 from typer.testing import CliRunner
 
 import quaddyn as qd

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import Block, blocks, check_command, commands
-from printed import check_output
+from expected_outputs import check_output
+from markdown_pages import Block, blocks, check_command, commands
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

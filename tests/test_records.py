@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from printed import same_as_kept
+from expected_outputs import same_as_kept
 
 import quaddyn
 

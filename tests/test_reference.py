@@ -13,7 +13,7 @@ import pytest
 from finite_differences import derivative
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import COORDINATES, MODELS, reference, state, tree
+from reference_models import COORDINATES, MODELS, reference, state, tree
 
 import quaddyn.reference as reference_room
 from quaddyn.errors import ArgumentError, UnknownNameError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracle import CHAIN, EVERYTHING, inertial, tree
+from reference_models import CHAIN, EVERYTHING, inertial, tree
 
 from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, build_model, read_urdf

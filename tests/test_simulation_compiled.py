@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING
+from reference_models import EVERYTHING
 
 import quaddyn as qd
 from quaddyn import Simulation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flat_footed import BOX, biped
+from robots_with_soles import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, flat_foot_stance, friction_pyramid

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING
 from random_trees import random_robot, random_states
-from sparing import others_slow
+from reference_models import EVERYTHING
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.kernels import TickTerms, tick_terms, tick_terms_c

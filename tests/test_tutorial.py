@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT = (DOCS / "tutorial.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 from test_urdf import INERTIAL, pendulum
 
 import quaddyn as qd

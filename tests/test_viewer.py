@@ -27,8 +27,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import websockets.exceptions
-from calls import calls
-from sparing import others_slow
+from call_counts import calls
+from slow_parameters import others_slow
 from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
 

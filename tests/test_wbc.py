@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import Contact, contact_jacobian

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from calls import calls
-from plain_wbc import assert_same_rows, plain
-from sparing import others_slow
+from call_counts import calls
+from numpy_wbc import assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
 import quaddyn as qd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from exact_judge import costs, excess, optimum
+from exact_optimum import costs, excess, optimum
 from hostile_ticks import hostile, of_controller
 
 from quaddyn.wbc.tick_problem import LevelRows

@@ -9,7 +9,7 @@ import controller_in_c as cc
 import numpy as np
 import pytest
 from browser import require
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 from wbc_elements import IN_PYTHON, check_that_every_kind_is_there
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_judge import excess
-from plain_wbc import Plain, assert_same_rows, plain
-from sparing import others_slow
+from exact_optimum import excess
+from numpy_wbc import Plain, assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import KINDS, ROBOTS, everything
 
 import quaddyn as qd

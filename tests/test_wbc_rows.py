@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative, second_derivative
-from plain_wbc import AXES, assert_same_rows, plain
-from sparing import others_slow
+from numpy_wbc import AXES, assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts, contacts_for, state
 
 import quaddyn as qd

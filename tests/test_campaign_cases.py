@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from campaign_examples import Throws
-from printed import rounded, same_as_kept
+from expected_outputs import rounded, same_as_kept
 
 import quaddyn as qd
 from quaddyn.campaigns import (

@@ -14,8 +14,8 @@ import fuzzing
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING, KINDS, tree
-from sparing import others_slow
+from reference_models import EVERYTHING, KINDS, tree
+from slow_parameters import others_slow
 from urdf_editing import Urdf
 
 import quaddyn as qd

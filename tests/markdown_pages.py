@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 from typer.testing import CliRunner
 
 from quaddyn.cli import app
