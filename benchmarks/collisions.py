@@ -205,7 +205,7 @@ def swing_through_legs(name: str, trials: int, seed: int) -> bool:
     return met
 
 
-@entry("rows of pairs")
+@entry("collision rows")
 def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
     """Writes the rows of `CollisionLimits` of the last tick a number of times; returns the number of rows."""
     table, item = data.model.items, 0

@@ -223,7 +223,7 @@ def test_kernels_do_not_access_memory_beyond_arrays() -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no overrun" in done.stdout
+    assert "no out-of-bounds access" in done.stdout
 
 
 def test_header_comment_lists_velocity_indices_of_joints() -> None:
