@@ -1,6 +1,6 @@
-"""The traps of Pinocchio's API, one by one: what it accepts in silence or dies of is an error that names the argument.
+"""Pitfalls of Pinocchio's API: arguments that it accepts silently or crashes with raise errors that name them.
 
-`test_importer_pitfalls` has the traps of its importer.
+`test_importer_pitfalls` tests those of its importer.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_argument_that_is_not_a_finite_vector_of_the_right_size_is_refused_by_na
 
 
 def test_results_of_a_robot_with_one_joint_have_the_usual_dimensions() -> None:
-    """Pinocchio's bindings hand a matrix of one column over as a vector."""
+    """Pinocchio's bindings convert a matrix of one column to a vector."""
     robot = qd.load(URDF, root="fixed")
     dyn = qd.Dynamics(robot)
     one = np.array([0.5])
@@ -159,7 +159,7 @@ def test_continuous_joint_off_the_unit_circle_is_refused() -> None:
 
 
 def test_finite_arguments_never_give_nan(dyn: qd.Dynamics) -> None:
-    """An overflow inside is an error that names the culprit, not a NaN handed on."""
+    """An internal overflow raises an error that names the argument instead of returning NaN."""
     q, v, a = state(dyn.robot)
     for call, arguments in (("rnea", (q, v * 1e200, a)), ("nle", (q, v * 1e200)), ("aba", (q, v * 1e200, a))):
         try:

@@ -1,6 +1,6 @@
-"""One test for every trap of Pinocchio's importer that this package closes (`test_api_pitfalls`: those of its API).
+"""One test for every pitfall of Pinocchio's importer that quaddyn prevents (`test_api_pitfalls`: those of its API).
 
-Each is something that plain Pinocchio accepts in silence, answers with nonsense, or dies of.  Dangerous files are
+Pinocchio accepts these files silently, returns wrong results, or crashes.  Dangerous files are
 loaded in a child process under CPU, memory and wall-clock limits (`fuzzing.Child`).
 """
 
@@ -54,7 +54,7 @@ def joint(name: str, parent: str, child: str, kind: str = "fixed") -> str:
 
 
 def refusal(source: str | Path, *words: str, **options: Any) -> str:
-    """The message of the ModelError that `source` has to meet; it names all of `words`."""
+    """Asserts that `source` raises a ModelError whose message contains all `words`; returns the message."""
     with pytest.raises(qd.ModelError) as caught:
         qd.load(source, **options)
     assert isinstance(caught.value, ValueError)
@@ -102,7 +102,7 @@ def test_text_that_is_not_a_urdf_raises_a_model_error(text: str) -> None:
 
 def test_text_with_nul_characters_is_refused() -> None:
     refusal("\0".join(URDF))
-    refusal("\0".join(URDF) + "\0")  # looks like UTF-16 to a parser that is handed bytes
+    refusal("\0".join(URDF) + "\0")  # a parser of bytes would read it as UTF-16
     refusal(edited("thigh", "th\0igh"))
 
 
@@ -280,7 +280,7 @@ def test_very_large_limit_of_the_wrong_sign_is_not_a_missing_limit(key: str, val
         robot = qd.load(both)
     except qd.ModelError as error:
         assert "hip" in str(error)
-    else:  # not the opposite of what the file says
+    else:  # not the opposite of the limit in the file
         assert robot.lower[-1] == robot.upper[-1] == float(value)
 
 
@@ -316,7 +316,7 @@ def test_inertia_without_a_mass_distribution_is_refused(moments: tuple[str, ...]
 
 
 def test_triangle_inequality_is_checked_for_the_composite_body_not_the_single_link() -> None:
-    """The toe alone breaks it by 0.001; what is bolted to the thigh obeys it, and the file is only frowned upon."""
+    """The toe alone violates it by 0.001; the composite body satisfies it, and the file only gives a warning."""
     toe = (
         '<inertial><mass value="0.1"/><inertia ixx="0.001" iyy="0.001" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
@@ -437,7 +437,7 @@ def test_tree_within_the_depth_limit_loads() -> None:
 
 
 def test_accepted_and_refused_depths_do_not_overflow_small_stacks() -> None:
-    """A 512 kB thread, and a process whose main stack is 1 MB: Pinocchio's importer dies of 300 links in the first."""
+    """A 512 kB thread, in which Pinocchio's importer crashes with 300 links, and a process with a 1 MB main stack."""
     script = (
         "import sys, threading, resource; import quaddyn as qd; sys.path.insert(0, sys.argv[1])\n"
         "import test_importer_pitfalls as t\n"
@@ -538,7 +538,7 @@ def with_mesh(uri: str) -> str:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package root with a good mesh, and beside it a pipe that hangs whoever opens it."""
+    """A package root with a valid mesh, and beside it a pipe that blocks when it is opened."""
     root = tmp_path / "my_robot"
     (root / "meshes").mkdir(parents=True)
     (root / "meshes" / "thigh.stl").write_bytes(b"solid thigh\nendsolid thigh\n")
@@ -642,7 +642,7 @@ def test_predefined_xml_entities_are_decoded() -> None:
 # -- what real files say ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def real() -> dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]]:
-    """Every real URDF: its independent reading, and the robot or the refusal."""
+    """Every real URDF: its independent reading, and the robot or the error."""
     out: dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]] = {}
     for base in fuzzing.bases():
         try:
@@ -653,12 +653,12 @@ def real() -> dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]]:
     return out
 
 
-@pytest.mark.slow  # single links, composite bodies and each refusal stand alone above
+@pytest.mark.slow  # single links, composite bodies and each error are tested separately above
 def test_only_real_files_with_inconsistent_composite_bodies_are_refused(real: dict[str, Any]) -> None:
-    """Human and Romeo have moving bodies without mass, or with inertias that nothing has.
+    """Human and Romeo have moving bodies without mass, or with inconsistent inertias.
 
-    Alex's fingers mimic joints that its file does not have.  The iCub's offence is -1e-18 kg m^2 on a point mass of
-    1 kg: within rounding, so either answer will do.
+    Alex's fingers mimic joints that its file does not have.  The violation of the iCub is -1e-18 kg m^2 on a point
+    mass of 1 kg: within rounding, so both results are accepted.
     """
     refused = {Path(name).stem for name, (_, robot) in real.items() if isinstance(robot, qd.ModelError)}
     bodies = {"human", "romeo", "romeo_small", "romeo_laas_small"}
@@ -686,7 +686,7 @@ def test_empty_robot_of_the_data_set_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["solo8", "solo12"])
 def test_implausible_limits_are_reported(name: str) -> None:
-    """Solo's file promises 1000 N m of a motor that gives 3: no number to build a controller on."""
+    """Solo's file gives a limit of 1000 N m for motors of 3 N m, which is useless for a controller."""
     robot = qd.load(name)
     told = [str(f) for f in robot.report if "1000" in str(f)] + [
         v for v in robot.report.provenance.values() if "void" in v
@@ -709,7 +709,7 @@ def test_friction_and_damping_of_the_file_are_in_the_robot() -> None:
 
 
 def test_planar_root_falls_under_gravity() -> None:
-    """Pinocchio's own planar joint moves in XY, where a leg could never fall."""
+    """Pinocchio's own planar joint moves in XY, where gravity does not act."""
     robot = qd.load(URDF, root="planar")
     dyn = qd.Dynamics(robot)
     tau = dyn.rnea(robot.q_home, np.zeros(4), np.zeros(4))

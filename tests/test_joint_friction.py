@@ -1,4 +1,4 @@
-"""Whole-body control overcomes the joints' friction along the wanted motion, counts it in every torque, and says so."""
+"""Whole-body control compensates joint friction along the desired motion, includes it in all torques and reports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quaddyn.wbc.scales import scales
 
 @pytest.fixture(scope="module")
 def robot_with_friction() -> qd.Robot:
-    """A robot with friction everywhere."""
+    """A robot with dry and viscous friction in all joints."""
     return qd.load("small_quadruped", friction=0.12, damping=0.03)
 
 
@@ -32,20 +32,20 @@ class Law:
         self.expected: np.ndarray | None = None
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
-        """Friction at the wanted velocity, which is kept."""
+        """Computes the friction at the desired velocity and stores that velocity."""
         w = v if self.expected is None else v + self.time / (self.time + self.dt) * (self.expected - v)
         self.wanted = np.clip(w, -self.limit, self.limit)
         x = np.clip(self.wanted / 0.1, -1.0, 1.0)
         return np.asarray(self.robot.damping * self.wanted + self.robot.friction * x * (3.0 - x * x) / 2.0)
 
     def after(self, a: np.ndarray) -> None:
-        """What accelerations make of it."""
+        """Updates the expected velocity from the computed accelerations."""
         self.expected = self.wanted + self.dt * a
 
 
 @pytest.mark.parametrize("passive", [(), ("FL_calf_joint",)])
 def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[str, ...]) -> None:
-    """In the equations of motion of joints with and without a motor, against plain matrices."""
+    """Compares the equations of motion of actuated and passive joints with plain matrices."""
     given = {"friction": 0.12, "damping": 0.03}
     robot = qd.load("small_quadruped", **given)
     robot = qd.load("small_quadruped", actuated=[n for n in robot.actuated if n not in passive], **given)
@@ -68,7 +68,7 @@ def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[st
         np.testing.assert_allclose(c.acceleration, a, atol=1e-9)
         law.after(c.acceleration)
         before = c.tau
-        stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # it does not do quite what it is told
+        stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # acceleration error of the plant
         v = v + wbc.dt * (c.acceleration + stuck)
         q = pin.integrate(robot.model, q, wbc.dt * v)
     assert np.abs(c.friction_torque).max() > 0.1
@@ -124,7 +124,7 @@ def test_friction_torque_is_smooth_at_velocity_reversal(robot_with_friction: qd.
 
 
 def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]:
-    """Largest error of a foot that circles, of the centre of mass [m], and of the trunk's direction [rad]."""
+    """Largest errors of a foot on a circle [m], of the center of mass [m] and of the trunk's orientation [rad]."""
     sim, dyn = qd.Simulation(robot, dt=1e-3), qd.Dynamics(robot)
     wbc = WholeBodyController(robot)
     wbc.tasks.joint_friction.compensation_fraction = share
@@ -141,7 +141,7 @@ def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]
         goal = com + away * x * x * (3.0 - 2.0 * x)
         wbc.tasks.com.reference(goal, away * 6.0 * x * (1.0 - x) / 0.4)
         p = start
-        if t >= 0.5:  # round, gathering speed for a fifth of a second
+        if t >= 0.5:  # on a circle, accelerating during the first 0.2 s
             b = min((t - 0.5) / 0.2, 1.0)
             angle = rate * (0.2 * b**3 * (1.0 - 0.5 * b) + max(0.0, t - 0.7))
             speed = rate * b * b * (3.0 - 2.0 * b)
@@ -159,7 +159,7 @@ def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]
 
 
 def test_foot_tracks_circle_as_without_friction(robot_with_friction: qd.Robot) -> None:
-    """In a plant whose joints have dry and viscous friction; where it is ignored the foot stays behind."""
+    """In a plant with dry and viscous joint friction; a controller that ignores friction lags behind."""
     smooth = qd.load("small_quadruped", friction=0.0, damping=0.0)
     ideal, whole, ignored = (
         tracking_errors(smooth, 1.0),
@@ -178,7 +178,7 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
     assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({robot_with_friction.actuated[2]})"
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))
-    assert not np.array_equal(third.friction_torque, first.friction_torque)  # it stays behind what was wanted
+    assert not np.array_equal(third.friction_torque, first.friction_torque)  # the measured velocity lags
     wbc.save_tick(tmp_path / "tick.npz")
     again = replay(tmp_path / "tick.npz")
     assert again.identical

@@ -1,4 +1,4 @@
-"""Single jumps: what legs can give, plans that inverse dynamics agree with, and one jump from crouch to stance."""
+"""Single jumps: limits of the legs, plans that agree with inverse dynamics, and one jump from crouch to stance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def robot() -> qd.Robot:
 def make_standing_controller(
     robot: qd.Robot, **options: object
 ) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
-    """A controller that has seen the robot stand for some ticks."""
+    """A controller after some ticks of standing."""
     controller = LocomotionController(robot, dt=DT, friction=0.8, **options)  # type: ignore[arg-type]
     plant, dynamics = Simulation(robot, dt=DT), qd.Dynamics(robot)
     plant.reset(robot.q_home, np.zeros(robot.nv))
@@ -75,7 +75,7 @@ def test_ballistic_height_limit_is_motor_work_minus_work_of_weight(
                 down[at] -= step
                 own = (potential(up) - potential(down)) / (2.0 * step)
                 lift = dynamics.frame_placement(up, foot).translation - dynamics.frame_placement(down, foot).translation
-                load = -0.25 * float(lift[2]) / (2.0 * step)  # torque for each newton on the robot
+                load = -0.25 * float(lift[2]) / (2.0 * step)  # joint torque per newton on the robot
                 most = min(most, max((limit - own) / load, (-limit - own) / load))
         return most
 
@@ -96,7 +96,7 @@ def test_jump_plan_is_push_ballistic_flight_and_reversed_push(controller: Locomo
         plan.landing_height + plan.touchdown_com_height
     )
     np.testing.assert_allclose(plan.liftoff_com_position + F * v[:2], far - plan.liftoff_com_position)
-    # The force keeps its direction; half-way in height of the push it goes through the middle of the feet.
+    # The force keeps its direction; at half the push height its line of action passes through the center of the feet.
     lean = (v[:2] / T) / (v[2] / T + g)
     begins, ends = (
         plan.com_offset - plan.crouch_com_height * lean,
@@ -146,7 +146,7 @@ def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robo
 
 
 def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Callable, float]:
-    """Ground with a step right before the feet, and how far to jump onto it [m]."""
+    """Terrain with a step directly in front of the feet, and the jump distance onto it [m]."""
     p = LocomotionController(robot, dt=DT).morphology
     front = float(np.abs(p.nominal_stance[:, 0]).max())
     edge = front + 0.05 * p.length

@@ -1,4 +1,4 @@
-"""Generated kernels: as few operations as promised, equal to Pinocchio, and safe to call."""
+"""Generated kernels have few operations, agree with Pinocchio and validate their arguments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from quaddyn.kernels.program import Program, make_program
 
-#: mul, add of the emitted inverse dynamics: not above.
+#: Largest numbers of multiplications and additions of inverse dynamics.
 MAX_OPERATIONS = {
     "rx90": (213, 209),
     "ur5": (143, 127),
@@ -40,7 +40,7 @@ MAX_OPERATIONS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A cache of this run's own: nothing stale is tested, and every kernel compiles once."""
+    """A separate cache for this run, so that no old kernel is tested and every kernel is compiled once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADDYN_CACHE", str(tmp_path_factory.mktemp("kernels")))
         yield
@@ -112,7 +112,7 @@ def test_textbook_arms_have_few_operations_and_correct_torques(name: str, bar: t
     ("name", "rank"), [("ur5", 36), ("rx90", 36), ("puma", 36), ("tilted puma", 38), ("go2", 94), ("solo12", 94)]
 )
 def test_grouping_leaves_only_base_parameters(name: str, rank: int) -> None:
-    """Columns of the base regressor that are not zero: as many as independent, but for what a first axis hides."""
+    """All nonzero columns of the base regressor are independent, except for effects of the axis of the first joint."""
     robot = arm("puma", 0.3) if name == "tilted puma" else arm(name) if name == "puma" else qd.load(name)
     q, v, a = random_states(robot, np.random.default_rng(0), 120)
     program = trace("base_regressor", robot)
@@ -167,7 +167,7 @@ def test_zxz_angles_reproduce_any_rotation() -> None:
 
 
 def test_angle_close_to_quarter_turn_is_not_rounded() -> None:
-    """A URDF's pi/2 of eleven digits must not be rounded: it would cost the agreement."""
+    """A value of pi/2 with eleven digits in a URDF must not be rounded; the results would differ from Pinocchio's."""
     almost = 1.57079632679
     exact = zxz_angles(zxz_matrix((0.0, almost, 0.0)))[1]
     assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
@@ -261,7 +261,7 @@ def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> 
 
 @pytest.mark.parametrize("element", ("double", "float"))
 def test_sine_and_cosine_are_accurate_to_one_ulp(element: str) -> None:
-    """Of any angle that is not refused, and next to whole quarter turns, where digits cancel."""
+    """For all accepted angles, and close to multiples of a quarter turn, where digits cancel."""
     kind = np.dtype(np.float64 if element == "double" else np.float32)
     largest, rng, graph = MAX_ANGLE[element], np.random.default_rng(0), Graph()
     made = make_program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
@@ -294,10 +294,10 @@ WIDTHS = [(dtype, bits) for dtype in (np.float64, np.float32) for bits in (128, 
 def test_results_do_not_depend_on_vector_width(
     dtype: Any, bits: int, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processors have vectors of 2 to 16 numbers, and 16 or 32 of them; results, and what is refused, do not depend."""
+    """Processors have 16 or 32 vector registers of 2 to 16 numbers; results and errors do not depend on it."""
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setenv("QUADDYN_TARGET", f"lanes={bits // 64}")
-    assert machine.kernel_machine().bits == bits  # also wider than this processor's: LLVM splits them
+    assert machine.kernel_machine().bits == bits  # LLVM splits vectors that are wider than those of this processor
     q, v, a = (x.astype(dtype) for x in random_states(go2, np.random.default_rng(3), 35))
     fast = qd.compile(go2, ("rnea", "crba"), dtype=dtype)
     dynamics, digits = qd.Dynamics(go2), 1e-13 if dtype is np.float64 else 3e-6
@@ -317,7 +317,7 @@ def test_results_do_not_depend_on_vector_width(
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the processor is of another family")
 def test_results_are_correct_without_fused_multiply_add(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The C library's ``fma`` takes its place."""
+    """The function ``fma`` of the C library replaces the instruction."""
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setenv("QUADDYN_TARGET", "x86-64")
     q, v, a = random_states(go2, np.random.default_rng(4), 5)
@@ -327,7 +327,7 @@ def test_results_are_correct_without_fused_multiply_add(go2: qd.Robot, monkeypat
 
 
 def test_large_angles_lose_no_precision() -> None:
-    """Offsets of a joint angle are added after the whole turns are gone."""
+    """Offsets of a joint angle are added after whole turns are subtracted."""
     robot = random_robot(5, 6)
     fast = qd.compile(robot, "rnea")
     turning = [i for i, n in enumerate(robot.joint_names) if robot.tree.joints_by_name[n].type == "revolute"]
@@ -385,7 +385,7 @@ def dynamics_result(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: 
 def results_of_dynamics(
     robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]
 ) -> np.ndarray:
-    """(n, ...) what `Dynamics` says, flat."""
+    """Returns the flattened results of `Dynamics` (n, ...)."""
     dyn, out = qd.Dynamics(robot), []
     for q, v, a, f in zip(*inputs, strict=True):
         fext = {name: f[6 * k : 6 * k + 6] for k, name in enumerate(forces)}
@@ -432,7 +432,7 @@ def test_base_regressor_times_runtime_parameters_equals_torque(seed: int) -> Non
 
 
 def test_frame_names_refer_to_same_frames_as_in_dynamics() -> None:
-    """Names of feet, links, joints and the root mean what `Dynamics` means by them."""
+    """Names of feet, links, joints and the root refer to the same frames as in `Dynamics`."""
     for robot in (qd.load("solo12"), qd.load("small_quadruped", root="planar"), random_robot(8, 12)):
         dyn, (q, _, _) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(6), 1)
         for frame in robot.frame_names:
@@ -469,7 +469,7 @@ def test_compiled_operations_accept_states_and_batches(go2: qd.Robot, states: An
 
 
 def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of a program hand values on through memory: the smaller they are, the more."""
+    """The parts of a program pass values through memory; smaller parts pass more values."""
     robot = qd.load("two_link_leg")
     q, v, a = random_states(robot, np.random.default_rng(2), 11)
     expected = results_of_dynamics(robot, "rnea_derivatives", "", (), [q, v, a, a])
@@ -485,7 +485,7 @@ def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPat
 
 
 def test_long_rows_are_not_padded_on_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a tail would be padded in grows with the robot; beyond a bound its rows are computed one by one."""
+    """The padding of an incomplete vector grows with the robot; above a bound the rows are computed one by one."""
     robot = qd.load("ur5")
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
@@ -508,7 +508,7 @@ def test_long_rows_are_not_padded_on_stack(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("joints", others_slow((12, 20, 40), {12}))
 def test_long_chains_use_articulated_body_algorithm(joints: int) -> None:
-    """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
+    """Forward dynamics uses the algorithm with fewer operations; a sparse factorization grows faster than the chain."""
     rng = np.random.default_rng(joints)
     robot = qd.load(random_tree(rng, joints, chain=True), root="fixed", armature=0.02)
     costs = {
@@ -543,7 +543,7 @@ def test_factorization_and_articulated_bodies_agree(name: str, monkeypatch: pyte
 
 
 def forward_cost(robot: qd.Robot, way: Any) -> int:
-    """Multiplications and additions of forward dynamics one way."""
+    """Number of multiplications and additions of one forward dynamics algorithm."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
         counts = trace_operation("aba", robot, KernelOptions()).operations
@@ -558,7 +558,7 @@ def test_out_is_written_and_returned(fast: qd.Kernels, states: Any) -> None:
     assert fast.rnea(q, v, a, out=out) is out and np.array_equal(out, wanted)
     strided = np.full((len(q), 36), np.nan)[:, ::2]
     assert fast.rnea(q, v, a, out=strided) is strided and np.array_equal(strided, wanted)
-    shared = v.copy()  # the result on top of an argument
+    shared = v.copy()  # the result overwrites an argument
     assert fast.rnea(q, shared, a, out=shared) is shared and np.array_equal(shared, wanted)
 
 
@@ -720,10 +720,10 @@ def test_pickled_kernels_give_same_results(fast: qd.Kernels, states: Any) -> Non
 
 
 def test_an_operation_outlives_the_kernels_it_came_from() -> None:
-    """Machine code lives as long as what can call it, and no longer."""
+    """Machine code is freed when the last object that can call it is deleted."""
     robot, x = qd.load("two_link_leg"), np.ones(2)
     wanted = qd.compile(robot, ("rnea", "crba")).rnea(x, x, x)
-    gc.freeze()  # what other tests left is not looked through again
+    gc.freeze()  # excludes objects of other tests from the collection
     try:
         for _ in range(2):
             rnea = qd.compile(robot, ("rnea", "crba")).rnea
@@ -747,7 +747,7 @@ def test_fast_call_path_is_used_and_array_layout_is_checked(fast: qd.Kernels) ->
 def test_matching_arrays_bypass_python(
     fast: qd.Kernels, go2: qd.Robot, states: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Single or batch, into a new array or `out`: nothing but the kernel runs, and references balance."""
+    """In single calls and batches, with and without `out`, only the kernel runs; reference counts do not change."""
     every = qd.compile(go2, ("rnea", "crba", "aba"))
     given = {"rnea": states, "crba": states[:1], "aba": states}
     wanted = {name: getattr(every, name)(*x) for name, x in given.items()}
@@ -771,11 +771,11 @@ def test_matching_arrays_bypass_python(
 
 
 def test_out_array_that_does_not_match_uses_checked_call_path(fast: qd.Kernels, states: Any) -> None:
-    """Whatever does not fit exactly, or lies partly on an argument, is dealt with or refused before it is written."""
+    """An array that does not match, or overlaps an argument partly, is converted or rejected before it is written."""
     q, v, a = states
     wanted = fast.rnea(q, v, a)
     memory = np.zeros(3 * v.size)
-    for shift in (0, 1, v.size - 1, v.size, v.size + 1):  # beside, across and right behind an argument
+    for shift in (0, 1, v.size - 1, v.size, v.size + 1):  # adjacent to, overlapping and directly behind an argument
         inside = memory[v.size : 2 * v.size].reshape(v.shape)
         inside[:] = v
         out = memory[shift : shift + v.size].reshape(v.shape)
@@ -821,16 +821,16 @@ def test_damaged_cache_file_is_not_executed(tmp_path: Path, monkeypatch: pytest.
         file.write_bytes(damaged)
         assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     file.unlink()
-    file.mkdir()  # cannot be replaced: nothing is left beside it
+    file.mkdir()  # cannot be replaced: no temporary file is left
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     assert list((tmp_path / "own").iterdir()) == [file]
-    (tmp_path / "own").chmod(0o777)  # anybody could have put code there
+    (tmp_path / "own").chmod(0o777)  # other users could have written code there
     assert object_cache.cache_folder() is None
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
 
 
 def test_cache_file_of_another_robot_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole, and of a robot of the same size: only the key that it carries tells."""
+    """The file is intact and of a robot of the same size; only its key differs."""
     folder = tmp_path / "own"
     monkeypatch.setenv("QUADDYN_CACHE", str(folder))
     x = np.ones(2)

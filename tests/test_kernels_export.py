@@ -1,4 +1,4 @@
-"""Kernels as C99, on the command line, and where no machine code can be run."""
+"""Kernels as C99 source, on the command line, and on processors without machine code support."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 
 def compile_c(folder: Path, source: str) -> Any:
-    """The function of a C source, compiled by the system's compiler with every warning an error."""
+    """Compiles a C source with the system's compiler, warnings as errors, and returns its function."""
     name = re.search(r"^void (\w+)\(", source, re.MULTILINE)[1]  # type: ignore[index]
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
     library = folder / f"{name}.so"
@@ -80,13 +80,13 @@ def test_c_in_single_precision_with_friction_and_run_time_parameters(tmp_path: P
 def test_header_comment_states_operation_count_of_code() -> None:
     robot = qd.load("ur5")
     text = qd.generate_c(robot, "rnea")
-    assert text == qd.generate_c(robot, "rnea")  # nothing depends on chance
+    assert text == qd.generate_c(robot, "rnea")  # the output is reproducible
     lines = [line for line in text.splitlines() if line.startswith("    const double ")]
     mul = sum(" * " in line for line in lines)
     add = sum(bool(re.search(r"= \S+ [+-] \S+;", line)) for line in lines if "(q" not in line)
     add += len(set(re.findall(r"\((q\[\d+\] [+-] [^)]*)\)", "".join(lines))))  # offsets of angles
     assert f"Operations: {mul} mul, {add} add, 0 div" in text
-    assert (mul, add) == (140, 117)  # a golden count: change it knowingly
+    assert (mul, add) == (140, 117)  # reference count: change it only deliberately
     assert "wrist_3_joint" in text and "#include <math.h>" in text
 
 
@@ -127,7 +127,7 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
     taken = CliRunner().invoke(app, ["codegen", "ur5", "--out", str(tmp_path / "file")])
     assert taken.exit_code == 2 and "'--out'" in taken.output
     unread = CliRunner().invoke(app, ["codegen", "solo8", "--frame", "FL", "--out", str(tmp_path / "none")])
-    assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation is about a frame
+    assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation uses a frame
 
 
 # -- where no machine code can be run ----------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_pinocchio_kernels_validate_arguments_like_compiled_kernels(no_machine_c
 
 
 def test_pinocchio_kernels_are_thread_safe(no_machine_code: None) -> None:
-    """One workspace behind them: threads that share them must not meet in it."""
+    """The kernels share one workspace, which threads must not use at the same time."""
     robot = qd.load("go2")
     with pytest.warns(RuntimeWarning, match="6502"):
         fast = qd.compile(robot, "rnea")
@@ -214,7 +214,7 @@ def test_operations_missing_in_pinocchio_are_rejected_without_machine_code(no_ma
 
 # -- nothing is read or written beyond its end -------------------------------------------------------------------
 def test_kernels_do_not_access_memory_beyond_arrays() -> None:
-    """In a process of its own: an overrun would end it."""
+    """In a separate process, which an overrun would terminate."""
     script = Path(__file__).resolve().parents[1] / "benchmarks" / "kernel_stress.py"
     done = subprocess.run(
         [sys.executable, str(script), "--calls", "6000" if "QUADDYN_SLOW" in os.environ else "2000"],

@@ -26,7 +26,7 @@ QUADRUPEDS = [name for name, entry in qd.CATALOGUE.items() if entry.kind == "qua
 LEGGED = [*QUADRUPEDS, "bolt", "finger_edu", "double_pendulum_continuous", "asr_twodof"]
 OWN = ["two_link_leg", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"]
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 300
-#: Legs that differ in kind: others are like one of them.
+#: One leg of each kind.
 KINDS = {"anymal_c", "bolt", "solo8", "two_link_leg"}
 
 
@@ -50,7 +50,7 @@ def middle_of(leg):
 
 
 def sample(leg, rng, count):
-    """Joint values within the limits; whole turns add nothing."""
+    """Samples joint values within the limits and within one turn."""
     middle = middle_of(leg)
     low, high = np.maximum(leg.lower, middle - np.pi), np.minimum(leg.upper, middle + np.pi)
     return rng.uniform(low, high, (count, leg.n))
@@ -87,7 +87,7 @@ def test_every_leg_of_the_catalogue_has_a_closed_form(name):
 def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joint_values(name):
     for leg in legs_of(name):
         if len(leg._geometry.links) > 2:
-            continue  # below, with the angle given
+            continue  # tested below, with a given angle
         q = sample(leg, np.random.default_rng(1), COUNT)
         p = leg.forward(q)
         back, reached = np.full(COUNT, np.inf), np.zeros(COUNT, dtype=int)
@@ -98,16 +98,16 @@ def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joi
             np.testing.assert_allclose(s.distance, error, atol=1e-15)
             reached += s.reached
             back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
-        assert back.max() < 1e-6  # 1e-16 but next to a straight knee, where the joints are the root of that
+        assert back.max() < 1e-6  # 1e-16, except near a straight knee, where joint errors are its square root
         assert np.median(back) < 1e-12
-        # The two knees reach the same points; the hips do, but for a hip off the abduction axis.
+        # Both knee branches reach the same points; so do both hip branches, unless the hip is off the abduction axis.
         assert (reached >= 2).all()
 
 
 @pytest.mark.parametrize("name", ["centauro", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"])
 @pytest.mark.parametrize("choice", ["angle", "hold", "parallel"])
 def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_redundancy_choice(name, choice):
-    """Targets come from configurations that satisfy the choice; one branch gives the configuration back."""
+    """Targets are computed from configurations that satisfy the choice; one branch returns the configuration."""
     for leg in legs_of(name):
         g = leg._geometry
         m, first = len(g.links), leg._geometry.n_active - len(g.links)
@@ -252,7 +252,7 @@ def test_forward_knee_is_ahead_of_hip_foot_line_and_backward_knee_behind(name):
             for x in s.q:
                 o, a, t = limb.chain.forward(x)
                 normal = a[limb.hip] * np.sign(limb.bending_axis @ left)
-                # An abducted leg, seen from the side, shows its lateral offsets too: count what is clear.
+                # In a side view of an abducted leg, lateral offsets are visible too; only clear cases are checked.
                 offset = knee_offset(limb, x, forward, up)
                 clear = abs(offset) > 0.05 * limb.reach and normal @ left > 0.9
                 if clear and (t - o[limb.hip]) @ up < -0.2 * limb.reach:
@@ -362,7 +362,7 @@ def test_a_foot_on_the_abduction_axis_is_missed_by_the_lateral_offset():
 
 
 def nearest_by_search(leg, p, rng):
-    """Least distance from p to the foot, joint limits aside, by sampling and descent."""
+    """Smallest distance from p to the foot without joint limits, by sampling and descent."""
     q = rng.uniform(-np.pi, np.pi, (2000, leg.n))
     q[:, leg._geometry.n_active :] = leg.q_home[leg._geometry.n_active :]
     q = q[np.argsort(np.linalg.norm(leg.forward(q) - p, axis=1))[:12]]
@@ -376,7 +376,7 @@ def nearest_by_search(leg, p, rng):
         better = new < cost
         q[better], cost[better] = trial[better], new[better]
         damping = np.where(better, 0.3 * damping, 4.0 * damping) + 1e-14
-        if damping.min() > 1e8:  # steps of nothing
+        if damping.min() > 1e8:  # zero step sizes
             break
     return float(np.sqrt(cost.min()))
 
@@ -414,7 +414,7 @@ def test_strict_inverse_raises_error_with_nearest_point():
     again = pickle.loads(pickle.dumps(error.value))
     assert isinstance(again, ValueError) and str(again) == str(error.value)
     assert leg.inverse([0.0, 0.0, -2.5]).distance == pytest.approx(0.5, abs=1e-15)
-    beside = leg.inverse([1.0, 0.3, 0.0])  # beside the plane of a planar leg
+    beside = leg.inverse([1.0, 0.3, 0.0])  # outside the plane of a planar leg
     assert not beside.reached and beside.distance == pytest.approx(0.3, abs=1e-15)
     assert leg.inverse([1.0, 0.0, 0.0], strict=True).reached
 
@@ -461,7 +461,7 @@ def rpy(R):
 
 
 def random_leg(rng, *, has_abduction=True, links=2, tilt=0.0):
-    """URDF text of one leg with every placement, axis and sign at random; `tilt` tilts the knee's axis."""
+    """URDF text of one leg with random placements, axes and signs; `tilt` tilts the knee's axis [rad]."""
     count = links + has_abduction
     size = 'inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"'
     inertial = f'<inertial><mass value="1"/><{size}/></inertial>'
@@ -526,7 +526,7 @@ def test_rounded_axes_of_file_cause_no_error(seed):
         assert np.isfinite(s.q).all()
         assert s.distance[s.reached].max() <= 1e-12
         reached |= s.reached
-    assert reached.mean() > 0.98  # but next to the edge of the workspace
+    assert reached.mean() > 0.98  # except near the edge of the workspace
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
@@ -547,7 +547,7 @@ def test_unreachable_target_of_skewed_axes_is_nearer_than_random_samples(seed):
 
 
 def test_targets_use_root_link_frame_and_branch_names_use_trunk_frame():
-    """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
+    """A leg fixed to the world and rotated about its own axis has the same joint angles for the same trunk position."""
     text = (find_entry("two_link_leg").path).read_text(encoding="utf-8")
     turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
     bolt = (
@@ -569,7 +569,7 @@ def test_targets_use_root_link_frame_and_branch_names_use_trunk_frame():
 # -- legs without a closed form --------------------------------------------------------------------------------------
 @functools.cache
 def odd_leg(roll="0.02 0.03 0"):
-    """Pitch, roll, pitch: the hip bends before it abducts."""
+    """A leg with the joints pitch, roll, pitch: hip flexion precedes abduction."""
 
     def joint(i, xyz, axis):
         return (
@@ -646,7 +646,7 @@ def test_wrong_types_names_and_options_are_named():
         with pytest.raises(qd.ArgumentError, match="tolerance"):
             leg.inverse(p, tolerance=tolerance)
     with pytest.raises(qd.ArgumentTypeError, match=r"^p: "):
-        leg.inverse(np.array(p) + 0.1j)  # no imaginary part is dropped unseen
+        leg.inverse(np.array(p) + 0.1j)  # imaginary parts are not dropped silently
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         LegKinematics("go2", "FL")
     with pytest.raises(qd.UnknownNameError, match="leg"):
@@ -665,7 +665,7 @@ def test_rounding_does_not_affect_how_a_numeric_leg_that_is_straight_at_home_ben
         leg = odd_leg(f"{offset} 0.03 0")
         p = leg.forward(np.array([0.2, 0.1, 0.9]))
         signs.add(float(np.sign(leg.inverse(p).q[2])))
-    assert signs == {1.0}  # the joint's range is as wide to both sides
+    assert signs == {1.0}  # the joint's range is symmetric
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "two_link_leg"])

@@ -1,4 +1,4 @@
-"""Numeric inverse kinematics: any frames of any robot, within limits, with an honest report."""
+"""Numeric inverse kinematics: any frames of any robot, within limits, with a report of convergence."""
 
 import numpy as np
 import pinocchio as pin

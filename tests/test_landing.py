@@ -1,4 +1,4 @@
-"""Robots that begin in the air, or lose the ground: legs held ready, touchdown found, the fall stopped."""
+"""Robots that start in the air or lose ground contact: leg preparation, touchdown detection and landing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lifted(robot: qd.Robot, height: float, *, tilt: float = 0.0, spread: float =
 def drive(
     plant: Plant, controller: LocomotionController, seconds: float, *, feel: bool
 ) -> list[tuple[LocomotionCommand, bool]]:
-    """The commands, each with whether anything touched."""
+    """Returns the commands, each with a flag for contact with the ground."""
     dynamics, out = qd.Dynamics(plant.robot), list[tuple[LocomotionCommand, bool]]()
     for _ in range(round(seconds / DT)):
         felt = [foot for foot in FEET if plant.contact_forces[foot][2] > 1.0]
@@ -104,8 +104,8 @@ def test_free_fall_is_detected_without_false_alarm_in_stance(feel: bool) -> None
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     unit = controller.morphology.time_scale
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, unit, feel=feel)))
-    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors feel nothing before the first step
-    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # somebody lifts it, and lets go
+    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors measure zero before the first step
+    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # the robot is lifted and released
     modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
     assert modes[-1] is LocomotionMode.AIRBORNE
     drive(plant, controller, 3.0 * unit, feel=feel)
@@ -131,7 +131,7 @@ def test_three_feet_or_a_diagonal_pair_can_stop_a_fall() -> None:
 
 
 def test_unloaded_feet_are_detected_before_legs_accelerate() -> None:
-    robot = qd.load("solo8")  # no motor limits, and legs of two joints: feet that stand while they move are too much
+    robot = qd.load("solo8")  # no motor limits, and legs of two joints: moving stance feet are too much
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     p = controller.morphology
     plant.reset(lifted(robot, 0.15), np.zeros(robot.nv))

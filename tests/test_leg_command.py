@@ -1,4 +1,4 @@
-"""`quaddyn leg`, the survey behind its table and the show behind its picture."""
+"""The command `quaddyn leg`: the survey for its table and the animation for its picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quaddyn.viewer import Viewer
 
 runner = CliRunner()
 LEGGED = [name for name in qd.CATALOGUE if qd.load(name).legs]
-#: Legs like those of other robots, for the nightly run alone.
+#: Robots whose legs are similar to those of others; they are tested only in the nightly run.
 LIKE_OTHERS = ("a1", "go1", "laikago", "b1_z1", "anymal_b", "anymal_b_kinova", "b1", "hyq", "solo12")
 
 
@@ -122,10 +122,10 @@ def test_every_leg_is_surveyed_and_follows_its_reachable_curve(name: str) -> Non
     curve = reachable_curve(leg, points=60)
     followed = leg.inverse(curve)
     assert np.all(followed.reached)
-    assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files let nothing move
+    assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files allow no motion
     steps = np.linalg.norm(np.diff(np.vstack((curve, curve[:1])), axis=0), axis=1)
     assert 0.0 < steps.max() < 4.0 * steps.mean()  # closed, and no jump
-    # The robot drawn has its foot at the target drawn: Pinocchio's own word.
+    # The foot of the drawn robot is at the drawn target, by Pinocchio's forward kinematics.
     data = robot.model.createData()
     q = configuration(leg, followed.q[17])
     pin.framesForwardKinematics(robot.model, data, q)

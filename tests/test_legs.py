@@ -1,4 +1,4 @@
-"""Legs, feet and the home stance are found from geometry, on real quadrupeds and on URDFs of the wild."""
+"""Legs, feet and the home stance are found from geometry, on real quadrupeds and on edited URDFs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def forward_kinematics(robot: qd.Robot, q: np.ndarray) -> pin.Data:
 
 
 def feet_at(robot: qd.Robot, q: np.ndarray) -> np.ndarray:
-    """(feet, 3) centres of the contact spheres, from the file's own frames and the offsets in them."""
+    """(feet, 3) centers of the contact spheres, computed from the frames of the file and the offsets in them."""
     data = forward_kinematics(robot, q)
     out = []
     for leg in robot.legs.values():
@@ -56,7 +56,7 @@ def assert_inside_limits(robot: qd.Robot, q: np.ndarray) -> None:
 
 
 def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
-    """No leg is near a singularity: its foot can move up and down and fore and aft alike."""
+    """No leg is near a singularity: its foot can move vertically and longitudinally."""
     data, feet = robot.model.createData(), dict(zip(robot.legs, feet_at(robot, q), strict=True))
     forward = (feet["FL"] - feet["RL"]) * (1, 1, 0)
     plane = np.array([forward / np.linalg.norm(forward), (0, 0, 1)])
@@ -70,7 +70,7 @@ def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
 
 
 def assert_balanced(robot: qd.Robot, q: np.ndarray, margin: float = 0.1) -> None:
-    """The centre of mass lies inside FL, RL, RR, FR, off each edge by `margin` of the shorter side."""
+    """The center of mass is inside FL, RL, RR, FR, at least `margin` times the shorter side from each edge."""
     feet, com = feet_at(robot, q), pin.centerOfMass(robot.model, robot.model.createData(), q)
     corners = dict(zip(robot.legs, feet[:, :2], strict=True))
     loop = [corners[name] for name in ("FL", "RL", "RR", "FR")]  # counter-clockwise from above
@@ -103,7 +103,7 @@ def assert_legs(robot: qd.Robot, expected: Mapping[str, LegNames], rename: Calla
 
 
 def leg_length_change(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
-    """How the distance from hip to foot changes when the knee's coordinate grows by `sign` * 1e-4 rad."""
+    """Change of the distance from hip to foot [m] when the knee's coordinate changes by `sign` * 1e-4 rad."""
     v = np.zeros(robot.nv)
     v[robot.velocity_index(leg.knee)] = sign * 1e-4
     lengths = []
@@ -117,7 +117,7 @@ def leg_length_change(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
 
 @functools.cache
 def load(name: str, root: str = "free") -> qd.Robot:
-    """A robot of the catalogue; nothing can change it."""
+    """A robot of the catalogue (immutable)."""
     return qd.load(name, root=root)
 
 
@@ -331,7 +331,7 @@ def test_knees_may_be_made_to_point_forward(name: str, quadruped_files: Callable
 
 @pytest.mark.parametrize("front", ["forward", "backward"])
 def test_front_and_rear_knees_may_oppose(front: str, quadruped_files: Callable[[str], Urdf]) -> None:
-    # Front knees backward and rear ones forward make an X seen from the side, the other way round an O.
+    # Front knees backward and rear ones forward make an X in a side view, the opposite an O.
     urdf, bends = quadruped_files("small_quadruped"), {}
     for name, leg in leg_names("small_quadruped").items():
         bends[name] = front if name[0] == "F" else {"forward": "backward", "backward": "forward"}[front]
@@ -409,7 +409,7 @@ def footless(urdf: Urdf) -> tuple[Urdf, list[str]]:
     return urdf, [urdf.carried(leg.joints[-1]) for leg in SMALL.values()]
 
 
-# collision shape at the end of the shank -> where the sphere's centre and radius should be, in the shank
+# collision shape at the end of the shank -> where the sphere's center and radius should be, in the shank
 ENDS: dict[str, tuple[tuple[str, tuple[float, float, float], dict[str, str]], float, float]] = {
     "sphere": (("sphere", (0, 0, -LENGTH), {"radius": "0.02"}), -LENGTH, 0.02),
     "capsule": (("capsule", (0, 0, -LENGTH / 2), {"radius": "0.01", "length": str(LENGTH)}), -LENGTH, 0.01),
@@ -439,7 +439,7 @@ def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(
         assert "geometry" in robot.report.provenance[f"{leg.name}.frame"]
 
 
-def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(
+def test_without_any_shape_the_foot_is_a_point_beyond_the_center_of_mass(
     quadruped_files: Callable[[str], Urdf],
 ) -> None:
     urdf, _ = footless(quadruped_files("small_quadruped"))
@@ -718,7 +718,7 @@ def test_home_stance_balances_an_added_load(place: tuple[float, float, float]) -
 
 @pytest.mark.parametrize("seed", others_slow(range(20), range(8)))
 def test_random_quadrupeds_with_random_conventions_stand(seed: int) -> None:
-    # Other joints, axes counted either way, another zero pose, limits or none, another base frame, any order.
+    # Random joints, axis signs, zero poses, limits, base frames and orders of elements.
     rng = np.random.default_rng(seed)
     a, b, c, wide, long = rng.uniform((0.15, 0.15, 0.05, 0.03, 0.15), (0.4, 0.4, 0.15, 0.3, 0.8))
     hip = dataclasses.replace(HIP, to=(rng.uniform(-0.08, 0.08), rng.uniform(0.02, 0.1), 0.0))
@@ -750,7 +750,7 @@ def test_random_quadrupeds_with_random_conventions_stand(seed: int) -> None:
 
 
 def test_continuous_hips_do_not_cross_the_legs() -> None:
-    # A leg turned over by half a turn of its roll or yaw joint reaches the ground too, on the wrong side.
+    # A leg rotated by half a turn about its roll or yaw joint also reaches the ground, but on the wrong side.
     plan = tuple(dataclasses.replace(s, limit=None, kind="continuous") for s in YAW)
     robot = qd.load(str(dog(plan)))
     feet = dict(zip(robot.legs, feet_at(robot, robot.q_home), strict=True))
@@ -995,7 +995,7 @@ RIGHT_ANGLES = ("1.57", "1.570796", "1.5708", "1.5707963267948966", "-1.57079632
 
 
 def radial_leg_urdf(angles: tuple[str, str, str, str]) -> str:
-    """Four legs that point away from the corners of the base, each with a yaw at the hip and two joints across it."""
+    """Four legs that point away from the corners of the base, each with a yaw joint at the hip and two pitch joints."""
     inertia = '<inertia ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/></inertial>'
     body = '<inertial><origin xyz="0.08 0 0"/><mass value="0.3"/>' + inertia.format(0.0005)
     ball = '<collision><origin xyz="0.2 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
@@ -1021,7 +1021,7 @@ def test_facing_direction_does_not_depend_on_digits_of_45_degree_angles() -> Non
 
 
 def single_leg_urdf(shapes: str) -> str:
-    """Two links that hang from the base; shapes of the second one, whose centre of mass is below its joint."""
+    """URDF of two links below the base; `shapes` are those of the second link."""
     inertial = (
         '<inertial><origin xyz="0 0 -0.1"/><mass value="1"/>'
         '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -1037,7 +1037,7 @@ def single_leg_urdf(shapes: str) -> str:
 
 
 def contact_of(source: str | Path) -> tuple[float, ...]:
-    """(3,) where a leg touches the ground, in its last link, to a nanometre [m]."""
+    """Contact point (3,) of a leg in its last link, rounded to a nanometer [m]."""
     return tuple((qd.load(source, root="fixed").legs["leg"].foot.offset.round(9) + 0.0).tolist())
 
 

@@ -27,8 +27,8 @@ from quaddyn.urdf.tree import Limits
 
 SMALL = leg_names("small_quadruped")
 EXAMPLES = sorted(p.relative_to(example_robot_folder()).as_posix() for p in example_robot_folder().rglob("*.urdf"))
-# Files that no rigid-body model can be made of: nothing in them moves, nothing is in them, bodies without mass or with
-# inertias that no body can have; and hands whose fingers mimic joints that their file does not have.
+# Files without a valid rigid-body model: no moving joint, no link, bodies without mass or with inconsistent inertia,
+# and fingers that mimic joints which their file does not have.
 REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": "mimics a joint that does not exist",
     "hector_description/robots/quadrotor_base.urdf": "no moving joint",
@@ -40,9 +40,9 @@ REFUSED = {
     "romeo_description/urdf/romeo_small.urdf": "moments of inertia",
     "romeo_description/urdf/romeo_laas_small.urdf": "moments of inertia",
 }
-#: Axes such as "0 1 6e-17": which of them are those of the frame is rounding, and so is the type of the joint.
+#: Axes such as "0 1 6e-17": rounding decides whether they are frame axes, and with it the type of the joint.
 ROUNDED_AXES = {"icub_description/robots/icub_reduced.urdf"}
-#: Of each kind of file one: arms, hands, humanoids, wheels and wings, roots of every kind.
+#: One file of each kind: arms, hands, humanoids, wheels and wings, roots of every kind.
 QUICK = {
     path for path in EXAMPLES if Path(path).stem in (
         "anymal-kinova", "hextilt_flying_arm_5", "iris", "panda", "pr2", "talos_reduced", "tiago_dual",
@@ -58,7 +58,7 @@ def small() -> qd.Robot:
 
 # -- the model --------------------------------------------------------------------------------------------------
 def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
-    """Same joints, placements, inertias, frames and limits; ours may know better where theirs are void."""
+    """Same joints, placements, inertias, frames and limits; limits missing in the expected model may differ."""
     model = robot.model
     assert list(model.names) == list(expected.names)
     assert list(model.parents) == list(expected.parents)
@@ -138,9 +138,9 @@ def test_file_without_a_valid_robot_is_rejected_with_a_reason(path: str) -> None
 
 @pytest.mark.parametrize("name", ["go2", "small_quadruped", "solo8", "two_link_leg"])
 def test_planar_root_equals_free_root_constrained_to_its_plane(name: str) -> None:
-    # tau = S^T rnea(S v, S a + dS v), with S the free velocity, in the base frame, that a planar one means.
+    # tau = S^T rnea(S v, S a + dS v), with the map S from planar velocities to those of the free base.
     source = name
-    if name == "two_link_leg":  # its base has no mass to float with
+    if name == "two_link_leg":  # its base has no mass, which a floating base requires
         source = str(Urdf.of(name).add_link("ballast", 1.0).add_joint("weight", "fixed", "base", "ballast"))
     free, planar = qd.load(source, root="free"), qd.load(source, root="planar")
     assert planar.nq == free.nq - 4
@@ -333,7 +333,7 @@ def test_mimic_joint_is_dependent_and_reported() -> None:
     assert (robot.nv, robot.model.nv) == (17, 18)
     notes = [f for f in robot.report.findings if "FR_calf_joint" in str(f.where)]
     assert any("'FR_calf_joint' is at 1 *" in f.reason for f in notes)
-    assert any("no stance is computed" in f.reason for f in notes)  # of a leg whose joints do not move on their own
+    assert any("no stance is computed" in f.reason for f in notes)  # of a leg whose joints are not independent
 
 
 # -- overrides --------------------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_feet_by_name_or_record_override_detection(small: qd.Robot) -> None:
     placed = record.model.frames[record.frame_id("FL")].placement
     carrier = small.model.frames[small.frame_id("FL_foot")].placement
     np.testing.assert_allclose(placed.translation, carrier.act(np.array([0.0, 0.01, 0.02])), rtol=0, atol=1e-15)
-    foot.offset[0] = 9.0  # the caller's own array stays the caller's
+    foot.offset[0] = 9.0  # the caller's array is copied
     assert record.legs["FL"].foot.offset[0] == 0.0
 
 
@@ -460,7 +460,7 @@ def test_knee_direction_per_leg_is_used_if_limits_allow_it() -> None:
 
 
 def test_knee_direction_that_violates_limits_is_reported() -> None:
-    robot = qd.load("small_quadruped", knee_direction="forward")  # its knees cannot
+    robot = qd.load("small_quadruped", knee_direction="forward")  # its joint limits do not allow it
     assert {leg.knee_direction for leg in robot.legs.values()} == {"backward"}
     assert any("bend" in f.reason for f in robot.report.warnings)
 

@@ -1,4 +1,4 @@
-"""Files that say less, or more, than a robot needs: loaded with a finding, not refused with misleading advice."""
+"""Files with missing or superfluous elements are loaded with a finding instead of rejected with misleading advice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_lowest_of_several_spheres_is_the_foot_in_any_order() -> None:
 
 
 def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
-    """Collision shapes and other elements of every link, the other way round."""
+    """Elements of every link are reversed, collision shapes included."""
     for name in ("go2", "anymal_c", "small_quadruped"):
         tree = ElementTree.parse(find_entry(name).path)
         straight = qd.load(ElementTree.tostring(tree.getroot(), encoding="unicode"))
@@ -71,7 +71,7 @@ def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
         }
 
 
-def test_random_configurations_are_within_a_metre_of_home_and_within_limits() -> None:
+def test_random_configurations_are_within_a_meter_of_home_and_within_limits() -> None:
     robot, rng = qd.load("small_quadruped"), np.random.default_rng(0)
     drawn = np.array([robot.random_configuration(rng) for _ in range(200)])
     off = drawn[:, :3] - robot.q_home[:3]

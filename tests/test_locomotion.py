@@ -1,4 +1,4 @@
-"""Standing up, standing, walking, trotting, recovering and falling, in both plants, with nothing tuned to a robot."""
+"""Standing up, standing, walking, trotting, recovering and falling, in both plants, without tuning for a robot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def robot_of(name: str) -> qd.Robot:
 
 @functools.cache
 def unused_go2_controller() -> LocomotionController:
-    """A controller of Go2 for tests that leave it as it is: it never computes a command."""
+    """A controller of Go2 for tests that do not modify it; it never computes a command."""
     return LocomotionController(robot_of("go2"), dt=DT)
 
 
@@ -57,7 +57,7 @@ def drive(
     *,
     feel: bool = False,
 ) -> list[LocomotionCommand]:
-    """Let the controller drive the plant; the commands."""
+    """Runs the controller on the plant and returns the commands."""
     dynamics, out = qd.Dynamics(plant.robot), []
     for _ in range(round(seconds / DT)):
         touching = None
@@ -73,7 +73,7 @@ def drive(
 
 
 def com_and_heading(plant: Plant) -> tuple[np.ndarray, float]:
-    """Centre of mass and heading."""
+    """Returns the center of mass [m] and the heading [rad]."""
     com = qd.Dynamics(plant.robot).center_of_mass(np.array(plant.q))
     x, y, z, w = plant.q[3:7]
     return com, float(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
@@ -120,7 +120,7 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
     p, dynamics = controller.morphology, qd.Dynamics(robot)
 
     def run(seconds: float, forward: float) -> tuple[float, np.ndarray]:
-        """Share of the ticks without a contact, and the base's places."""
+        """Returns the fraction of the ticks without a contact and the positions of the base."""
         air, places = 0, []
         for _ in range(round(seconds / DT)):
             command = controller.compute(dynamics.update(plant.q, plant.v), (forward, 0.0, 0.0))
@@ -129,7 +129,7 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
             places.append(plant.q[:3].copy())
         return air / len(places), np.array(places)
 
-    # A gallop is up to a quarter too fast at first: its course learns slowly how far it carries the robot.
+    # A gallop is initially up to 25 % too fast: the path reference adapts slowly to its speed.
     run((18.0 if gait == "gallop" else 12.0) * p.time_scale, speed * p.speed_scale)
     clock = controller.gait_scheduler
     # A gallop sways from side to side, and no two of its cycles are alike.
@@ -137,7 +137,7 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
     beats = 2 if gait == "running_trot" else 1  # flights of a cycle
     flight = float((clock.vertical_force_profile.force == 0.0).mean())
     most = 1.2 * flight
-    if gait == "gallop":  # its feet come and go one at a time: who stands alone may not carry yet
+    if gait == "gallop":  # its feet change one at a time; a single stance foot may not carry load yet
         phases = (np.arange(1000)[:, None] / 1000.0 - clock.phase_offsets) % 1.0
         most = float(((phases < clock.duty_factor).sum(axis=1) < 2).mean())
     assert 0.4 * flight < air < most
@@ -193,7 +193,7 @@ def test_flight_gait_is_rejected_if_motors_are_too_weak() -> None:
 
 @pytest.mark.parametrize("gait", others_slow(["bound", "gallop"], ["bound"]))
 def test_gait_with_end_support_is_rejected_if_joints_are_too_slow(gait: str) -> None:
-    """With joints that are quick enough it may try; what it may be told leaves room to be led ahead of it."""
+    """With fast joints the gait is accepted; its velocity limit leaves a margin for lag compensation."""
     robot = robot_of("anymal_c")
     with pytest.raises(qd.ArgumentError, match=rf"cannot do '{gait}', .*: speed of the joints$"):
         LocomotionController(robot, gait=gait)
@@ -232,7 +232,7 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     commands = drive(plant, controller, seconds, wanted)
     after, turned = com_and_heading(plant)
     assert controller.mode is LocomotionMode.MOVING
-    # Who touches carries at once and nobody gives a load back before: the pairs take turns but for a few ticks.
+    # Feet carry load from touchdown to lift-off: the pairs alternate except for a few ticks.
     pairs = [c.contacts for c in commands if len(c.contacts) == 2]
     assert set(pairs) == {("FL", "RR"), ("FR", "RL")} and len(pairs) > 0.85 * len(commands)
     turn = wanted[2] * seconds
@@ -244,14 +244,14 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     np.testing.assert_allclose(seen, wanted[:2], atol=0.15 * max(np.linalg.norm(wanted[:2]), 0.1 * p.speed_scale))
     assert turned - heading == pytest.approx(turn, abs=0.15 * max(abs(turn), 0.1))
     assert after[2] == pytest.approx(p.height, rel=0.03)
-    assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is met and the certificate holds
+    assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is satisfied and the certificate is valid
 
 
 @pytest.mark.parametrize("gait", others_slow(["trot", "walk"], ["trot"]))
 def test_path_reference_follows_the_command_without_jumps_at_touchdown(
     gait: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A foothold that is taken over a tick late is a stride's error, by which the course is pulled along.
+    """A foothold that is updated one tick late causes an error of a stride, which would shift the path reference.
 
     Both gaits have a diagonal on the ground where two feet stand, from the first step on.
     """
@@ -273,13 +273,13 @@ def test_path_reference_follows_the_command_without_jumps_at_touchdown(
     assert {c.contacts for c in commands if len(c.contacts) == 2} <= {("FL", "RR"), ("FR", "RL")}
     np.testing.assert_allclose(controller.path_reference.position - before, wanted[:2] * seconds, atol=1e-9)
     assert np.max(errors) < 0.06 * p.length
-    settled = 0.02 if gait == "trot" else 0.04  # the walk still catches up on its start
+    settled = 0.02 if gait == "trot" else 0.04  # the walk still compensates its start
     assert (com_and_heading(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
 
 
 @pytest.mark.parametrize("turn", [0.0, 1.5])
 def test_drift_is_compensated_in_the_robot_frame(turn: float) -> None:
-    """Also of who only turns: an error behind it that keeps coming back leads the course ahead."""
+    """Also for pure turning: a recurring lag shifts the path reference ahead."""
     p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
     legs, gait = controller._quadruped.capability.velocity_limits, GAITS["trot"]
     steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.4)
@@ -293,7 +293,7 @@ def test_drift_is_compensated_in_the_robot_frame(turn: float) -> None:
         behind = 0.1 * p.length
         error = -behind * np.cos(course.yaw), -behind * np.sin(course.yaw)
         steering.limit_reference_lead(course, error, course.yaw)
-    pace = (0.1 - MAX_REFERENCE_LEAD) * p.length / (REFERENCE_WAIT_TIME * p.time_scale)  # at which the leash gives way
+    pace = (0.1 - MAX_REFERENCE_LEAD) * p.length / (REFERENCE_WAIT_TIME * p.time_scale)  # at which the reference waits
     most = MAX_LAG_COMPENSATION * legs.max_hip_speed(*wanted.tolist())
     np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
 
@@ -372,7 +372,7 @@ def test_pace_and_bound_follow_the_commanded_velocity(name: str, gait: str) -> N
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
     p = controller.morphology
     wanted = controller.clamp_velocity((0.25 * p.speed_scale, 0.0, 0.0))
-    drive(plant, controller, 5.0, wanted)  # feet change their order, and what that has disturbed settles
+    drive(plant, controller, 5.0, wanted)  # feet change their order, and the disturbance decays
     seconds = round(3 * controller.gait_scheduler.period / DT) * DT
     before, heading = com_and_heading(plant)
     commands = drive(plant, controller, seconds, wanted)
@@ -398,7 +398,7 @@ def test_command_beyond_reach_is_clamped_and_reported() -> None:
     assert commands[-1].reference_velocity[0] == pytest.approx(top)
     assert not any(c.is_limited for c in drive(plant, controller, 0.1, fine))
     curve = controller.clamp_velocity((3.0, -2.0, 1.0))
-    np.testing.assert_allclose(curve / curve[0], [1.0, -2.0 / 3.0, 1.0 / 3.0])  # in all components alike
+    np.testing.assert_allclose(curve / curve[0], [1.0, -2.0 / 3.0, 1.0 / 3.0])  # by the same factor in all components
     assert (controller.clamp_velocity((0.0, 3.0, 0.0)) < (1e-9, top, 1e-9)).all()  # a foot does not cross another
 
 
@@ -410,12 +410,12 @@ def test_command_beyond_reach_is_clamped_and_reported() -> None:
     ),
 )
 def test_joints_stay_within_limits_throughout_a_stance(name: str, gait: str) -> None:
-    """In whatever direction; and what is cut by a leg's reach is cut because another leg's length is not there."""
+    """In all directions; beyond the velocity limit due to the reach of a leg, its footholds are out of reach."""
     robot = robot_of(name)
     controller, poses = LocomotionController(robot, gait=gait), LegPoseSolver(robot)
     p, of, rng = controller.morphology, GAITS[gait], np.random.default_rng(5)
     half, base, cut = 0.5 * of.duty_factor * of.period * p.time_scale, np.array([0.0, 0.0, p.height]) + p.base_offset, 0
-    most = 1.0 / COMMAND_RESERVE if of.has_end_support else 1.0  # of what may be commanded
+    most = 1.0 / COMMAND_RESERVE if of.has_end_support else 1.0  # of the admissible command
     for _ in range(20):
         asked = 9.0 * rng.normal(size=3) / (1.0, 1.0, p.length)
         x, y, turn = controller.clamp_velocity(asked)
@@ -427,7 +427,7 @@ def test_joints_stay_within_limits_throughout_a_stance(name: str, gait: str) -> 
                 at = np.array([*(place + share * way), p.radii[i]]) - base
                 found = poses.legs[foot].inverse(p.heading @ at)
                 assert found.reached and found.within_limits, (foot, asked, share)
-            if why == f"reach of {foot}" and name != "centauro":  # whose legs do not reach what is beside the way
+            if why == f"reach of {foot}" and name != "centauro":  # whose legs have a small lateral reach
                 cut += 1
                 far = [
                     np.array([*(place + s * way), p.radii[i]]) - base
@@ -448,7 +448,7 @@ def test_velocity_limit_depends_on_joint_speed_and_gait() -> None:
             controller.gait = gait
         quick, half = (controller.clamp_velocity((9.0, 0.0, 0.0))[0] for controller in both)
         assert half <= quick
-        assert half == pytest.approx(0.5 * quick) or gait == "crawl"  # cut by its strides
+        assert half == pytest.approx(0.5 * quick) or gait == "crawl"  # limited by its strides
     controller = LocomotionController(robot_of("go2"))
     tops = {}
     for gait in ("stand", "crawl", "walk", "trot"):
@@ -472,7 +472,7 @@ def test_legs_without_lateral_motion_walk_only_straight() -> None:
 
 # -- any quadruped -------------------------------------------------------------------------------------------------
 def scaled_go2(factor: float) -> qd.Robot:
-    """A Go2 of another size whose motors are as strong and as quick for it."""
+    """A scaled Go2 whose motors have scaled torque and speed."""
     urdf = Urdf.of("go2").scale(factor)
     for joint in urdf.joints:
         limit = joint.find("limit")
@@ -483,7 +483,7 @@ def scaled_go2(factor: float) -> qd.Robot:
 
 
 def a1_with_other_conventions() -> qd.Robot:
-    """An A1 with a base frame of its own, other names in another order, and joints counted the other way."""
+    """An A1 with another base frame, other names, another order of elements and flipped joint axes."""
     urdf, legs = Urdf.of("a1"), leg_names("a1")
     for leg in ("FL", "RR"):
         for joint in legs[leg].joints:
@@ -524,7 +524,7 @@ def test_modified_robots_trot_without_tuning(make: Callable[[], qd.Robot], kind:
 
 
 def com_and_forward_direction(plant: Plant, p: Morphology) -> tuple[np.ndarray, float]:
-    """Centre of mass, and the direction that the robot calls forward."""
+    """Returns the center of mass [m] and the forward direction of the robot [rad]."""
     x, y, z, w = plant.q[3:7]
     R = pin.Quaternion(w, x, y, z).toRotationMatrix() @ p.heading
     return com_and_heading(plant)[0], float(np.arctan2(R[1, 0], R[0, 0]))
@@ -585,7 +585,7 @@ def test_fallen_robot_folds_its_legs_with_damping_until_commanded_to_rise() -> N
     for _ in range(2):
         command = controller.compute(dynamics.update(q, v), (0.5, 0.0, 0.0))
         assert command.mode is LocomotionMode.FALLEN and not command.ok and not command.desired_forces
-        most = 0.25 * JointPD(robot, dt=DT).kd * (0.5 / controller.morphology.time_scale) ** 2  # see `Curl`
+        most = 0.25 * JointPD(robot, dt=DT).kd * (0.5 / controller.morphology.time_scale) ** 2  # see `LegFolding`
         assert (command.tau * v[6:] <= most).all() and (np.abs(command.tau) <= robot.effort_limits).all()
     controller.stand_up()
     command = controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
@@ -593,7 +593,7 @@ def test_fallen_robot_folds_its_legs_with_damping_until_commanded_to_rise() -> N
 
 
 def test_torques_stay_within_motor_limits_even_if_constraints_are_infeasible() -> None:
-    """Whole-body control violates its limits least where they contradict each other; motors are not asked to."""
+    """Whole-body control may violate contradictory limits; the torques sent to the motors may not."""
     robot = robot_of("go2")
     controller, dynamics, cut = LocomotionController(robot, dt=DT), qd.Dynamics(robot), 0
     for seed in range(12):
@@ -654,7 +654,7 @@ def test_invalid_velocity_is_rejected_by_every_method(velocity: object) -> None:
     for take in (controller.clamp_velocity, lambda v: controller.compute(state, v)):
         with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="velocity"):
             take(velocity)  # type: ignore[arg-type, operator]
-    assert controller.ground is None  # nothing has begun
+    assert controller.ground is None  # before the first tick
 
 
 def test_measured_contacts_must_be_names_of_feet() -> None:
@@ -735,11 +735,11 @@ def test_acceleration_feasible_with_friction_is_in_the_cone_about_the_normal(slo
         force = share * np.array([x, y, slope[0] * x + slope[1] * y]) + [0.0, 0.0, gravity]
         used = np.linalg.norm(force - normal * (normal @ force)) / (normal @ force)
         assert used == pytest.approx(friction) if share < 1.0 else used <= friction
-    assert compute_friction_fraction(1.0, 0.0, 0.6, 0.0, friction, gravity) == 0.0  # who slides is not pushed uphill
+    assert compute_friction_fraction(1.0, 0.0, 0.6, 0.0, friction, gravity) == 0.0  # none uphill while sliding
     assert compute_friction_fraction(-1.0, 0.0, 0.6, 0.0, friction, gravity) == 1.0
 
 
-# In every change, ANYmal C walks down a slope, in the next test.
+# In the tests of every change, ANYmal C walks down a slope in the next test.
 @pytest.mark.parametrize("way", others_slow([0.0, 1.5, np.pi], [0.0]))
 def test_robot_walks_up_across_and_down_a_20_degree_slope(way: float) -> None:
     """In the plane of the ground, at the commanded speed, with the trunk parallel to it."""
@@ -763,7 +763,7 @@ def test_robot_walks_up_across_and_down_a_20_degree_slope(way: float) -> None:
 
 
 def test_slow_leg_swings_do_not_pull_the_robot_downhill() -> None:
-    """ANYmal C's swings meet the velocity limits of its joints there; the centre of mass must not pay for them."""
+    """ANYmal C's swings meet the velocity limits of its joints there; this must not disturb the center of mass."""
     robot, slope = robot_of("anymal_c"), Plane.slope(np.radians(15.0), heading=np.pi)
     plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
     controller = LocomotionController(robot, dt=DT)

@@ -1,4 +1,4 @@
-"""Feet that feel the ground by the torques of their legs alone."""
+"""Contact detection from the torques of the legs alone."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_touchdowns_are_detected_on_unknown_uneven_ground(robot: Robot) -> None:
             agreed.append(len(touches ^ set(command.detected_contacts)))
             wrong = wrong + 1 if agreed[-1] else 0
             early += sum(foot in command.swings for foot in command.contacts)
-            assert wrong < 0.15 * p.time_scale / DT  # never long
+            assert wrong < 0.15 * p.time_scale / DT  # only briefly
         plant.step(command.tau)
     assert command.mode is LocomotionMode.MOVING
     assert np.mean(agreed) < 0.2
-    assert early > 0  # feet carried before they were due
+    assert early > 0  # feet carried load before their scheduled touchdown
 
 
 def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
@@ -66,7 +66,7 @@ def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
 
 
 def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
-    """A path into the ground and a faint force together are a touchdown; neither is without the other."""
+    """A swing path below the ground together with a faint force is a touchdown; neither alone is."""
     p = Morphology.from_robot(robot)
     feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
     footwork = Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length)
@@ -77,7 +77,7 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
         while swing.progress < end:
             swing.advance(0.01, tuple(swing.start), 0.2)
     footwork.swings = {0: late, 1: due}
-    assert footwork.find_blocked_feet(feet, up) == ()  # hardly gone on yet
+    assert footwork.find_blocked_feet(feet, up) == ()  # hardly below the ground yet
     feet[:, 2] += 0.03 * p.length
     assert footwork.find_blocked_feet(feet, up) == ("FL",)  # the other one is above its path, and not late
 
@@ -89,7 +89,7 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
         plant.step(command.tau)
         felt.update(s, command.tau, np.array(up))
     faint = 0.07 * robot.mass * p.gravity / 4.0
-    # A foot that presses faintly from now on: the torques of its leg are those of such a force, all else the same.
+    # From now on a foot presses faintly: its leg torques change by those of such a force.
     missing = command.forces["FL"] - [0.0, 0.0, faint]
     for _ in range(60):
         tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]

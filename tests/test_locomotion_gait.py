@@ -1,4 +1,4 @@
-"""Gaits, swing curves and the motion of the centre of mass that they ask for."""
+"""Gaits, swing trajectories and the corresponding motion of the center of mass."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_robots_that_cannot_walk_are_rejected(name: str, root: str) -> None:
 
 # -- gait ----------------------------------------------------------------------------------------------------------
 def stance_history(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np.ndarray:
-    """(N, 4) who stands, tick by tick."""
+    """Returns the stance mask of every tick (N, 4)."""
     out = []
     for _ in range(round(seconds / dt)):
         out.append(clock.stance_mask)
@@ -71,7 +71,7 @@ def stance_history(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np
 def test_stance_time_fraction_equals_duty_factor(name: str) -> None:
     gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     clock.start()
-    stance_history(clock, 6.0 * clock.period)  # to come from a trot, where it does
+    stance_history(clock, 6.0 * clock.period)  # time for the transition from a trot
     stance = stance_history(clock, 10.0 * clock.period)
     np.testing.assert_allclose(stance.mean(axis=0), gait.duty_factor, atol=0.01)
     least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2, "running_trot": 0, "pronk": 0, "gallop": 0}[name]
@@ -105,7 +105,7 @@ def test_vertical_force_of_flight_gaits_is_periodic_with_the_weight_as_mean(name
 
 @pytest.mark.parametrize("name", MOVING)
 def test_scheduler_is_transitioning_until_the_gait_is_reached(name: str) -> None:
-    """From the start on it is the gait, or turns into it; told another one, it turns into that."""
+    """The scheduler starts with the gait or changes to it, and changes to another gait that is set."""
     gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     clock.start()
@@ -118,7 +118,7 @@ def test_scheduler_is_transitioning_until_the_gait_is_reached(name: str) -> None
 
 
 def test_end_support_gaits_stand_on_front_or_rear_feet_alone() -> None:
-    """And any gait does so at some instant if, and only if, it rocks."""
+    """A gait has such an instant if and only if `has_end_support` is true."""
     assert {name for name, gait in GAITS.items() if gait.has_end_support} == {"bound", "gallop"}
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -129,7 +129,7 @@ def test_end_support_gaits_stand_on_front_or_rear_feet_alone() -> None:
 
 
 def test_gallop_is_transverse_with_one_gathered_flight_phase() -> None:
-    """Left rear, right rear, left front, right front; every pair of feet of an end overlaps, and one flight a cycle."""
+    """Order RL, RR, FL, FR; both front feet overlap in stance, both rear feet too; one flight phase per cycle."""
     gait = GAITS["gallop"]
     order = sorted(range(4), key=lambda i: (gait.phase_offsets[i] - gait.phase_offsets[2]) % 1.0)
     assert [FEET[i] for i in order] == ["RL", "RR", "FL", "FR"]
@@ -198,7 +198,7 @@ def test_gait_change_completes_without_truncating_swings(first: str, second: str
     before = stance_history(clock, 2.37 * clock.period)
     clock.set_gait(second)
     steady = GAITS[first].vertical_force_profile.is_constant and GAITS[second].vertical_force_profile.is_constant
-    during = stance_history(clock, 4.0 if steady else 6.0)  # who flies changes the order of its feet on the ground
+    during = stance_history(clock, 4.0 if steady else 6.0)  # flight gaits change the order of their feet in stance
     gait, passed = GAITS[second], {first, second} | (set() if steady else {"trot"})
     swing_times = [(1.0 - GAITS[name].duty_factor) * GAITS[name].period for name in passed]
     np.testing.assert_allclose((clock.phase_offsets - gait.phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
@@ -207,7 +207,7 @@ def test_gait_change_completes_without_truncating_swings(first: str, second: str
         edges = np.flatnonzero(np.diff(foot.astype(int)))
         edges = edges[0 if not foot[edges[0] + 1] else 1 :]
         lengths = (edges[1::2] - edges[: len(edges) // 2 * 2 : 2]) * 1e-3
-        # a foot whose phase is moved goes on at 3/4 to 5/4 of the pace, and the pace itself changes
+        # the phase of a shifted foot advances at 3/4 to 5/4 of the rate, which itself changes
         assert lengths.min() > 0.2 * min(swing_times) * 0.75
         assert lengths.max() < 0.2 * max(swing_times) * 1.6
 
@@ -289,17 +289,15 @@ KINDS = [(0, "crawl"), (1, "gallop"), (2, "bound")]  # of a course and a gait
 def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
     go2: Morphology, name: str, velocity: tuple[float, float, float]
 ) -> None:
-    """Following the divergent component, the pendulum never leaves its course: xidot = (lambda / omega) (xi - z)."""
+    """Following the divergent component, the pendulum stays on its path: xidot = (lambda / omega) (xi - z)."""
     clock, preview, dt = GaitScheduler(name, go2.time_scale), ComPreview(go2), 1e-3
     course = PathReference(np.zeros(2), 0.0)
     gait = GAITS[name]
-    fastest = (
-        0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)
-    )  # a foot goes back by 0.7 l on the ground
+    fastest = 0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)  # a stance foot moves back by 0.7 l
     clock.start()
     feet = go2.nominal_stance.copy()
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
-    settled = 0.1 if own else 6.0  # [cycles]: those with a narrow footprint and those that fly start as a trot
+    settled = 0.1 if own else 6.0  # [cycles]: gaits with a narrow footprint or flight phases start as a trot
     xi = pressure = None
     c, worst, off = np.zeros(2), 0.0, 0.0
     for _ in range(4000):
@@ -328,8 +326,8 @@ def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
         for i in np.flatnonzero(clock.stance_mask & ~before):
             when = np.full(4, (0.5 * clock.duty_factor - (clock.phase - clock.phase_offsets[i]) % 1.0) * clock.period)
             feet[i] = compute_footholds(course, when, go2.nominal_stance * clock.footprint_scale)[i]
-    assert worst < 0.35 * go2.speed_scale * 0.5  # but for the instants of exchange, whose loads change within some ms
-    assert off < 0.4 * go2.length  # a crawl sways widely, but nothing runs away
+    assert worst < 0.35 * go2.speed_scale * 0.5  # except at exchanges of support, whose loads change within some ms
+    assert off < 0.4 * go2.length  # a crawl sways widely, but stays bounded
 
 
 def test_standing_cop_reference_is_the_mean_of_the_feet(go2: Morphology) -> None:
@@ -397,9 +395,9 @@ def test_swing_reaches_clearance_and_touchdown_speed() -> None:
     p, _, _ = swing_history(swing, lambda t: target, 0.2)
     np.testing.assert_allclose(swing.position, target, atol=1e-9)
     np.testing.assert_allclose(swing.velocity, [0.0, 0.0, -0.05], atol=1e-9)
-    assert p[:, 2].max() == pytest.approx(0.06 + 0.5 * 0.01, abs=1e-3)  # over the straight way
+    assert p[:, 2].max() == pytest.approx(0.06 + 0.5 * 0.01, abs=1e-3)  # above the straight line
     late, _, _ = swing_history(swing, lambda t: target, 0.1)
-    gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until it sinks no faster
+    gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until its downward velocity is constant
     deep = 0.05 * (0.5 * (1.0 + MAX_DESCENT_RATIO) * gaining + MAX_DESCENT_RATIO * (0.099 - gaining))
     np.testing.assert_allclose(late[-1], target - [0.0, 0.0, deep], atol=2e-4)
 
@@ -415,7 +413,7 @@ def test_remaining_path_equals_later_swing_positions() -> None:
     np.testing.assert_allclose(way[:-1], path[::10], atol=1e-9)
     np.testing.assert_allclose(way[-1], swing.position, atol=1e-9)
     swing_history(swing, lambda t: target, 0.02)
-    assert swing.remaining_path().shape == (1, 3)  # late: nobody knows where the ground is
+    assert swing.remaining_path().shape == (1, 3)  # late touchdown: the ground height is unknown
 
 
 @settings(max_examples=20, deadline=None)

@@ -1,4 +1,4 @@
-"""Loads that the controller is not told of are found and carried."""
+"""Unknown payloads are estimated and compensated."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_feet_carry_the_payload_at_its_position(robot: Robot) -> None:
         moment += np.cross(state.placement(foot).translation - at, more)
     np.testing.assert_allclose(total, load.mass * push, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(moment, 0.0, atol=1e-3 * load.mass)
-    # On one diagonal only what the line between the feet lets through, but never another force.
+    # On one diagonal, the moment about the line between the feet is not compensated; the forces do not change.
     two = {foot: 2.0 * forces[foot] for foot in ("FL", "RR")}
     assert np.isfinite(load.torques(state, two)).all()
     assert not load.torques(state, {}).any()
@@ -67,7 +67,7 @@ def test_center_of_mass_includes_the_payload(robot: Robot) -> None:
 def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     state, dynamics = at_home(robot), qd.Dynamics(robot)
-    for share in (5.0, -0.9):  # whatever the torques say
+    for share in (5.0, -0.9):  # for any torques
         load = PayloadCompensation(robot, p, 0.01)
         feet = np.vstack([state.jacobian(foot)[:3] for foot in FEET])
         own = robot.actuated_index
@@ -97,7 +97,7 @@ def test_trot_with_45_percent_payload_keeps_height_and_commanded_speed(robot: Ro
         places.append(np.array(plant.q[:2]))
         heights.append(state.com[2] / p.height)
     assert command.estimated_payload_mass == pytest.approx(0.45 * robot.mass, rel=0.15)
-    assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 for who trusts the file
+    assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 with the mass of the file
     assert np.linalg.norm(places[-1] - places[-1 - cycle]) / (cycle * DT) == pytest.approx(wanted, rel=0.05)
 
 

@@ -1,4 +1,4 @@
-"""Pushed robots step sooner, and wider, and never cross their legs."""
+"""Pushed robots step earlier and wider, and do not cross their legs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def go2() -> Morphology:
 
 
 def make_running_scheduler(gait: str, p: Morphology) -> GaitScheduler:
-    """A clock in the middle of its gait."""
+    """Returns a scheduler after some cycles of its gait."""
     clock = GaitScheduler(gait, p.time_scale)
     clock.start()
     for _ in range(round(12.0 * clock.period / DT)):
@@ -83,7 +83,7 @@ def test_step_timing_is_not_adapted_if_joints_are_too_slow() -> None:
 
 def test_swings_are_complete_under_varying_rate_scale(go2: Morphology) -> None:
     rng, clock = np.random.default_rng(0), make_running_scheduler("trot", go2)
-    done: dict[int, float] = {}  # by foot in the air since it lifted: the share of its swing that has passed
+    done: dict[int, float] = {}  # by swing foot: the completed fraction of its swing
     before, landed = clock.stance_mask, 0
     for k in range(6000):
         if k % 7 == 0:
@@ -144,7 +144,7 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
         assert np.linalg.norm(pushed) == pytest.approx(
             GROUND_FORCE_FRACTION * most * grip.friction * p.gravity, rel=1e-6
         )
-    trunk.reduce_base_weight()  # in flight, from a hurry and back
+    trunk.reduce_base_weight()  # in flight, from fast stepping and back
     trunk.update_references(reference, course, ground, com, away, np.eye(3), DT, is_stepping_fast=True)
     assert np.allclose(body.tasks["base"].weight, FAST_STEP_BASE_FRACTION * own)
     trunk.reduce_base_weight()

@@ -1,4 +1,4 @@
-"""Feet that slip are noticed, and the ground is believed to be as slippery as they show."""
+"""Slips are detected, and the friction estimate follows from them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_friction_estimate_is_bounded_and_recovers_slowly(robot: Robot) -> None:
 
 
 def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
-    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; a slip is what goes beyond."""
+    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; only a faster motion is a slip."""
     detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
     for k in range(1500):
@@ -136,7 +136,7 @@ def test_short_slip_and_single_slip_on_rough_ground_are_ignored(robot: Robot) ->
         felt.update(still, foot_forces(robot, 0.1), robot.feet, UP)
     while not felt.slipping_feet:
         felt.update(fast, foot_forces(robot, 0.05), robot.feet, UP)
-    assert felt.bound == math.inf  # it has to last
+    assert felt.bound == math.inf  # the slip has to last
     felt.reset()
     for _ in range(60):
         felt.update(fast, foot_forces(robot, 0.05), ("FL",), UP, rough=True)
@@ -154,7 +154,7 @@ def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires
     assert grip.is_slippery
     grip.set_slip_bound(0.9)
     assert whole.friction == 0.4
-    grip.nominal = 0.05  # also where no slope was ever felt
+    grip.nominal = 0.05  # also if no slope was estimated
     assert whole.friction == 0.05
     tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
     grip.set_normals([tilted] * 4)
@@ -172,7 +172,7 @@ def test_known_friction_limits_the_speed(robot: Robot, friction: float, cut: boo
     fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
     assert (command.limit_reason == GROUND_FRICTION) is cut
     assert command.clamped_velocity[0] == pytest.approx(min(wanted[0], fastest))
-    if not cut:  # slips show that there is less
+    if not cut:  # slips reveal a lower friction
         controller._quadruped.friction_model.set_slip_bound(0.8 * 0.03)
         command = controller.compute(state, wanted)
         assert command.limit_reason == GROUND_FRICTION and command.clamped_velocity[0] < 0.5 * wanted[0]
@@ -226,7 +226,7 @@ def test_friction_of_a_plant_can_be_changed(robot: Robot, kind: type[Plant]) -> 
     for friction in (0.6, 0.1):
         plant.friction = friction
         found = set()
-        for _ in range(60):  # it sinks to the ground
+        for _ in range(60):  # the robot sinks to the ground
             plant.step(np.zeros(robot.nu))
             found |= {contact.friction for contact in plant.contacts}
         assert found == {friction}

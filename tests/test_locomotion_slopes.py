@@ -1,4 +1,4 @@
-"""What a controller says of slopes before it is there."""
+"""Limits of slopes that a controller reports before it reaches them."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def test_friction_limit_of_a_slope_is_at_the_center_of_a_pyramid_face(controller
     assert controller.slope_limit_reason(0.99 * most, friction=0.5) == ""
     assert controller.slope_limit_reason(1.01 * most, friction=0.5) == "friction of the ground"
     assert controller.slope_limit_reason(1.01 * most, friction=0.8) == ""
-    assert controller.slope_limit_reason(np.radians(20.0)) != ""  # with the friction that is assumed, 0.4
+    assert controller.slope_limit_reason(np.radians(20.0)) != ""  # with the assumed friction, 0.4
 
 
 def test_robot_tips_on_a_slope_unless_a_step_recovers_it(controller: LocomotionController) -> None:
-    """What is beside the middle of the feet grows by e in sqrt(h / g) while a trot's foot swings."""
+    """The offset of the center of mass grows by a factor e per sqrt(h / g) during the swing phase of a trot."""
     p, trot = controller.morphology, GAITS["trot"]
     growth = np.exp(trot.period * (1.0 - trot.duty_factor) * p.time_scale * np.sqrt(p.gravity / p.height))
     width = np.abs(p.nominal_stance[:, 1]).min()
     tip = float(np.arctan(CAPTURE_DISTANCE_RATIO * (width + MAX_OUTWARD_OFFSET * p.length) / (growth * p.height)))
-    assert tip > np.arctan(width / p.height)  # where statics alone would have it fall
+    assert tip > np.arctan(width / p.height)  # where a static analysis predicts tipping
     for side in (0.5 * np.pi, -0.5 * np.pi):
         assert controller.slope_limit_reason(0.98 * tip, side, friction=1.0) == ""
         assert controller.slope_limit_reason(1.02 * tip, side, friction=1.0) == "center of mass outside the support"
-    assert controller.slope_limit_reason(1.02 * tip, 0.0, friction=1.0) == ""  # it is longer than wide
+    assert controller.slope_limit_reason(1.02 * tip, 0.0, friction=1.0) == ""  # the robot is longer than wide
 
 
 def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(monkeypatch:
 
 
 def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
-    """HyQ's knees do not fold far enough for a foot ahead uphill.  On known ground trunks stay where they were."""
+    """HyQ's knees do not fold far enough for an uphill foothold.  On known terrain the lowering does not change."""
     robot = qd.load("anymal_c")
     p = Morphology.from_robot(robot)
     assert SlopeStatics(qd.load("hyq"), Morphology.from_robot(qd.load("hyq"))).slope_lowering == KNOWN_SLOPE_LOWERING
@@ -95,7 +95,7 @@ def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
 
 
 def test_slope_torques_equal_static_holding_torques(controller: LocomotionController) -> None:
-    """On level ground a motor too weak for half the weight is named; the limit is the torque that standing takes."""
+    """On level ground a motor too weak for half the weight is named; the limit is the torque of standing."""
     robot, p = controller.robot, controller.morphology
     statics, trot = SlopeStatics(robot, p), GAITS["trot"]
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
@@ -127,7 +127,7 @@ def test_list_stances_returns_the_stance_sets_of_a_gait() -> None:
 
 
 def test_single_stance_foot_has_half_the_thrust_of_two() -> None:
-    """And nothing is asked of any set of feet but what the thrust is while it stands."""
+    """The demand on each stance set is the vertical force of the gait during its stance."""
     gait = Gait("own", 1.9, 0.4, (0.1, 0.3, 0.7, 0.9))
     found, push = list_stances(gait), gait.vertical_force_profile.force
     assert max(found.values()) == push.max()
@@ -168,7 +168,7 @@ def test_known_friction_stops_the_robot_and_assumed_friction_does_not(controller
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.4)
     cut, said = verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)
     assert said == "friction of the ground" and not cut.any()
-    grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.6)  # not enough for who has slipped
+    grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.6)  # not sufficient after a slip
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] != ""
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.8)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
@@ -181,14 +181,14 @@ def test_known_friction_stops_the_robot_and_assumed_friction_does_not(controller
 
 
 def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> None:
-    """In the background, a leg a tick, and the same as is said at once."""
+    """The evaluation in the background, one leg per tick, gives the same result as the immediate one."""
     robot, trot, ahead, uphill = controller.robot, GAITS["trot"], np.array([0.6, 0.0, 0.0]), np.array([0.3, 0.0])
     statics = SlopeStatics(robot, controller.morphology)
 
     def able(share: float, strength: float) -> bool:
         return not run_to_end(statics.evaluate_legs(trot, share * ahead, uphill, strength * robot.effort_limits))
 
-    strengths = np.geomspace(1.0, 0.05, 200)  # the weaker the motors, the less they are able to do
+    strengths = np.geomspace(1.0, 0.05, 200)  # weaker motors allow less
     strength = strengths[bisect.bisect_left(strengths, True, key=lambda s: not able(1.0, s))]
     assert able(0.25, strength)
     verdict, grip = make_slope_limiter(controller)
@@ -201,7 +201,7 @@ def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> No
     assert able(shares[-1], strength) and not able(shares[-1] + 0.25, strength)
     cut, said = verdict.clamp_velocity(
         trot, ahead, grip, 0.0, strength * robot.effort_limits
-    )  # nothing left to find out
+    )  # the evaluation is complete
     assert cut[0] == shares[-1] * ahead[0]
     set_uphill_slope(grip, 0.02)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, strength * robot.effort_limits)[0] is ahead

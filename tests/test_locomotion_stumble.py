@@ -1,4 +1,4 @@
-"""Feet that trip over what nobody knew of, and rough ground after that."""
+"""Feet that stumble over unknown obstacles, and the estimate of terrain roughness."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def robot() -> Robot:
 
 
 def opposing_force(p: Morphology) -> dict[str, np.ndarray]:
-    """A force on the first foot, against its way along x."""
+    """A force on the first foot, opposite to its motion along x."""
     return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
 
 
 def blocked_swing(
     p: Morphology, share: float, forces: dict[str, np.ndarray] | None
 ) -> tuple[StumbleReflex, dict[int, SwingTrajectory], np.ndarray]:
-    """A foot on its way that meets a wall at a share of its swing, and goes no further."""
+    """A swing foot that is blocked by a wall at the fraction `share` of its swing."""
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
     swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
     swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
@@ -52,7 +52,7 @@ def blocked_swing(
         swing.advance(DT, target, SWING)
         if swing.progress < share:
             feet[0] = swing.position
-        feet[0, 2] = swing.position[2]  # up and down it may go
+        feet[0, 2] = swing.position[2]  # vertical motion is free
     return stumbles, swings, feet
 
 
@@ -69,7 +69,7 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, esti
         x.append(swing.position[[0, 2]] - feet[0, [0, 2]])
     x = np.array(x)
     risen = x[np.argmax(x[:, 0] > 0.02 * p.length), 1]
-    assert risen > ASSUMED_OBSTACLE_HEIGHT * p.length  # as high as what it tripped over, before it moves on
+    assert risen > ASSUMED_OBSTACLE_HEIGHT * p.length  # as high as the obstacle, before it moves forward
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_foot_blocked_late_is_put_down_in_place(robot: Robot) -> None:
 
 def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    for lag in (0.0, 0.15):  # at the end twice as far behind as one that trips
+    for lag in (0.0, 0.15):  # at the end the lag is twice that of a stumble
         stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
         swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
         swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
@@ -150,10 +150,10 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     feet[0, 0] += 0.1 * p.length  # along the ground
     assert stands(FEET) == set(FEET)
     feet[0] += np.array(away) * p.length
-    assert stands(None) == set(FEET)  # who trusts the schedule feels nothing of it
+    assert stands(None) == set(FEET)  # undetected with scheduled contacts
     assert stands(FEET) == set(FEET[1:]) and footwork.is_touchdown_late
     assert footwork.swings[0].progress >= 1.0 and np.array_equal(footwork.swings[0].position, feet[0])
-    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in the air, until it feels the ground
+    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in swing until ground contact is detected
     assert stands(FEET) == set(FEET) and not footwork.swings
     assert stands(FEET) == set(FEET) and not footwork.is_touchdown_late
 

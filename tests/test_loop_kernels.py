@@ -1,4 +1,4 @@
-"""Kernels of robots with planar loops, closed in closed form: equal to `Dynamics`, which follows loops from home."""
+"""Kernels of robots with planar loops, solved in closed form, equal `Dynamics`, which follows loops from home."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quaddyn.kernels.tick_terms import _trace_terms, _validated_layout
 
 STEP = 1e-6
 WELDED = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)
-#: By name a robot's file, and how many of its joints move on their own.
+#: By name: a robot's file and the number of its independent joints.
 LINKAGES = {
     **{f"four-bar {seed}": (planar(seed), 2) for seed in (0, 1, 2)},
     "four-bar, another input": (planar(4, follow=(1, 2)), 2),
@@ -89,7 +89,7 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     report = qd.cross_check(leg, samples=2, tolerance=1e-10, kernels=True)  # with multipliers on the open tree
     assert report.passed and "crba (compiled)" in report.errors, str(report)
     assert fast.operations["rnea"].sqrt == 1 and "1 sqrt" in str(fast.operations["rnea"])
-    # Derivatives, which `Dynamics` has none of: central differences.
+    # Derivatives, which `Dynamics` does not compute, by central differences.
     by_q, by_v, by_a = fast.rnea_derivatives(q0, v0, a0)
     for k, step in enumerate(STEP * np.eye(leg.nv)):
         near = [fast.rnea(leg.integrate(q0, x), v0, a0) for x in (step, -step)]
@@ -111,7 +111,7 @@ def test_kernels_reject_configurations_in_which_no_loop_closes(leg: qd.Robot) ->
     knee, rest = leg.configuration_index("knee_motor"), np.zeros(leg.nv)
     assert low < leg.lower[knee] < leg.upper[knee] < high
     q = leg.q_home.copy()
-    # Beyond where it is flat, where it would close again, and where it does so one turn further.
+    # Beyond the collinear position, where the loop would close again, and one turn further.
     for angle in (high + 1e-6, 0.5 * (high + low + 2.0 * np.pi), leg.q_home[knee] + 2.0 * np.pi, low - 1e-6):
         q[knee] = angle
         for use in (lambda: fast.rnea(q, rest, rest), lambda: terms(q, rest, np.zeros(terms.size))):
@@ -124,7 +124,7 @@ def test_kernels_reject_configurations_in_which_no_loop_closes(leg: qd.Robot) ->
 
 
 def test_range_of_a_parallelogram_ends_where_its_links_are_collinear() -> None:
-    robot = qd.load(four_bar())  # which rounding alone keeps from turning all around
+    robot = qd.load(four_bar())  # which could rotate fully without rounding
     np.testing.assert_allclose(robot.coupling.planar[0].ends, (-0.5 * np.pi, 0.5 * np.pi), atol=1e-7)
     fast = qd.compile(robot, ("gravity",))
     assert np.isfinite(fast.gravity(np.array([1.56]))).all()

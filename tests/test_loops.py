@@ -1,4 +1,4 @@
-"""Closed loops: the same machine in the coordinates of its independent joints."""
+"""Closed loops: the same mechanism in the coordinates of its independent joints."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def open_state(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[qd.Robot, tuple]:
-    """The same machine with all loops open, and where it is: by the loops' own map."""
+    """The same robot with all loops open, and its state by the coupling map."""
     loose = qd.load(robot.source, root=robot.root, loops=False, armature=0.01)
     at = robot.coupling.at(q)
     return loose, (at.q, at.velocity(v), at.acceleration(v, a))
 
 
 def loop_gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
-    """How far apart the frames of loops are, by the robot's own kinematics [m]."""
+    """Distances between the frames of each loop, by forward kinematics [m]."""
     dyn, out = qd.Dynamics(robot), []
     for each in robot.loops:
         a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
@@ -136,7 +136,7 @@ def test_report_lists_loops_and_dependent_joints() -> None:
     with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close at q"):
         qd.Dynamics(leg).crba(leg.configuration(joints={"knee_motor": 1.6}))
     upper = leg.upper[leg.configuration_index("knee_motor")]
-    assert 0.3 < upper < 1.0  # where the linkage or the knee's own limit ends it
+    assert 0.3 < upper < 1.0  # limited by the linkage or by the knee's limit
     at = leg.configuration(joints={"knee_motor": upper})
     assert np.abs(leg.coupling.configuration(at)[leg.model.joints[leg.model.getJointId("knee")].idx_q]) < 1.2 + 1e-9
 
@@ -145,7 +145,7 @@ def test_close_loop_is_equivalent_to_the_loop_joint_tag(robot: qd.Robot, state: 
     q, v, a = state
     bare = re.sub("<loop_joint.*?</loop_joint>", "", robot.source)
     again = qd.load(bare, root=robot.root, armature=0.01)
-    for each in robot.loops:  # of two that share joints the first alone leaves other joints free
+    for each in robot.loops:  # one of two coupled loops leaves other joints independent
         ends = ((each.link_a, each.placement_a.translation), (each.link_b, each.placement_b.translation))
         again = again.close_loop(*ends, name=each.name)
     assert again.joint_names == robot.joint_names
@@ -279,7 +279,7 @@ def test_linkage_locked_at_home_is_rejected() -> None:
 def test_zero_range_is_kept_with_a_warning() -> None:
     text = ankle()
     at = text.index('<joint name="left_tilt"')
-    text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, and both motors lead there
+    text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, where both motors are independent
     robot = qd.load(text, root="fixed")
     assert sum("is reduced to its home" in each.reason for each in robot.report.warnings) == 2
     for seed in range(5):
@@ -366,7 +366,7 @@ def test_mujoco_constraints_converge_to_the_embedded_plant_with_stiffness(robot:
 
 
 def contact_point_jacobian(J: np.ndarray) -> np.ndarray:
-    """Jacobian of the point that is the foot's radius below the centre whose Jacobian is J."""
+    """Jacobian of the point that is the foot's radius below the center whose Jacobian is J."""
     lever = np.array([[0.0, 0.02, 0.0], [-0.02, 0.0, 0.0], [0.0, 0.0, 0.0]])
     return np.asarray(J[:3] - lever @ J[3:])
 
@@ -398,7 +398,7 @@ def test_whole_body_control_works_on_the_independent_joints() -> None:
     on_feet = sum(contact_point_jacobian(s.jacobian(foot)).T @ command.forces[foot][:3] for foot in robot.feet)
     moved = dyn.rnea(s.q, s.v, command.acceleration)
     np.testing.assert_allclose(moved, robot.generalized_torques(command.tau) + on_feet, atol=1e-9)
-    # What the crank's motor would have to give: the same power.
+    # The torque of the crank's motor at the same power.
     at = robot.coupling.at(s.q)
     knee, crank = robot.velocity_index("FL_knee"), robot.model.joints[robot.model.getJointId("FL_knee_motor")].idx_v
     motor = command.tau[2] / at.G[crank, knee]
@@ -418,7 +418,7 @@ def test_functions_without_loop_support_raise_an_error(robot: qd.Robot, state: t
 
 @pytest.mark.parametrize("seed", range(60))
 def test_range_of_a_four_bar_ends_where_its_links_are_collinear(seed: int) -> None:
-    """Against trying: on this side of an end the other two bars reach, beyond it they do not."""
+    """Compares with a direct check: the other two bars reach inside the range and do not beyond it."""
     rng = np.random.default_rng(seed)
     a, b, c, d = rng.uniform(0.2, 1.0, 4)
     sense, at_home = int(rng.choice([-1, 1])), float(rng.uniform(-1.0, 1.0))
@@ -442,14 +442,14 @@ def test_range_of_a_four_bar_ends_where_its_links_are_collinear(seed: int) -> No
 
 
 def test_loop_closes_throughout_the_ranges_of_two_independent_joints() -> None:
-    """Not at the corners and on the axes of their box alone: this one is narrowest elsewhere."""
+    """Not only at the corners and on the axes of their box: this range is narrowest elsewhere."""
     robot, rng = qd.load(planar(3, 5, (0, 3)), armature=0.01), np.random.default_rng(3)
     assert all(robot.coupling.closes(robot.random_configuration(rng)) for _ in range(300))
 
 
 # -- rounding decides nothing ------------------------------------------------------------------------------------
 def parallelogram(crank: float, bar: float, ends: str = "-1 1", effort: float = 0.0) -> str:
-    """Two cranks of the same length that a rod connects, both with the same limits; all joints but j1 of one effort."""
+    """Two equal cranks with the same limits, connected by a rod; `effort` is the limit of all joints except j1."""
     return (
         '<robot name="parallelogram">'
         + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")

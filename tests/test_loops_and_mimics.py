@@ -17,7 +17,7 @@ STEP = 1e-6
 
 
 def mimic(text: str, leader: str, multiplier: float, offset: float = 0.0) -> str:
-    """A joint's text, following another one."""
+    """Adds a mimic tag to the text of a joint."""
     tag = f'<mimic joint="{leader}" multiplier="{multiplier}" offset="{offset}"/></joint>'
     return text.replace("</joint>", tag)
 
@@ -60,7 +60,7 @@ def robot(request: pytest.FixtureRequest) -> qd.Robot:
 
 
 def coupling_errors(robot: qd.Robot, q: np.ndarray) -> list[float]:
-    """How far loops are from closed, and joints from what they mimic, by the robot's own kinematics [m, rad]."""
+    """Residuals of loops [m] and of mimic joints [rad], by the robot's kinematics."""
     dyn, at, out = qd.Dynamics(robot), robot.coupling.at(q).q, []
     for each in robot.loops:
         a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)

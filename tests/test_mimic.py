@@ -1,4 +1,4 @@
-"""Joints that mimic others: the same machine in fewer coordinates, in every algorithm."""
+"""Joints that mimic others: the same mechanism in fewer coordinates, in every algorithm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.simulation import kinematic_tree, terms
 
 #: Joint: type, parent, child, axis, and what it mimics (joint, multiplier, offset).
 JOINTS = {
-    "before": ("revolute", "base", "a", "0 0 1", ("z_leader", 0.7, 0.2)),  # comes before what it follows
+    "before": ("revolute", "base", "a", "0 0 1", ("z_leader", 0.7, 0.2)),  # precedes its leader in the file
     "b": ("revolute", "a", "b", "0 1 0", None),
     "slide": ("prismatic", "b", "c", "0.6 0.8 0", ("b", -0.15, 0.05)),
     "chained": ("continuous", "c", "d", "1 0 0", ("slide", 2.5, -0.1)),
@@ -25,7 +25,7 @@ JOINTS = {
 
 
 def machine(joints: dict[str, tuple] = JOINTS) -> str:
-    """A tree of odd bodies whose joints mimic each other across branches."""
+    """URDF of a tree whose joints mimic each other across branches."""
     rng = np.random.default_rng(3)
     parts = []
     for link in ("base", *(joint[2] for joint in joints.values())):
@@ -60,7 +60,7 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def robot_without_mimics_and_map(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]:
-    """The same machine with every joint on its own, and the map to its velocities, told joint by joint."""
+    """The same robot with all joints independent, and the map to its velocities, set joint by joint."""
     loose = qd.load(machine(), root=robot.root, armature=0.1, mimic=False)
     G = np.zeros((loose.nv, robot.nv))
     root = loose.nv - len(JOINTS)
@@ -78,7 +78,7 @@ def robot_without_mimics_and_map(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]
 
 
 def full_configuration(loose: qd.Robot, robot: qd.Robot, q: np.ndarray) -> np.ndarray:
-    """The loose machine's configuration, by the file's words."""
+    """Configuration of the robot with independent joints, by the mimic tags of the file."""
     at = robot.decompose(q)
     values = dict(at.joints)
     values["before"] = 0.7 * values["z_leader"] + 0.2
@@ -92,7 +92,7 @@ def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> Non
     assert robot.joint_names == robot.actuated == ("b", "endless", "z_leader")
     assert robot.nv - {"fixed": 0, "free": 6}[robot.root] == 3
     assert robot.model.nv == robot.nv + 4 and robot.algorithms is not pin
-    # Own range, and those of what follows: z_mirror's is the narrower one.
+    # The range of the joint and of its followers; that of z_mirror is narrower.
     at = robot.configuration_index("z_leader")
     assert (robot.lower[at], robot.upper[at]) == pytest.approx((-2.6, 3.0))
     assert robot.velocity_limits[0] == pytest.approx(5.0) and robot.effort_limits[2] == 10.0

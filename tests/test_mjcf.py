@@ -1,4 +1,4 @@
-"""MJCF becomes the same robot that MuJoCo makes of it: old behaviour -> new."""
+"""A robot loaded from MJCF is the same as in MuJoCo."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_transmission_without_roles_is_ignored_and_with_unactuated_joint_rejecte
 
 # -- limits of the motors ------------------------------------------------------------------------------------------
 def legs() -> dict[str, str]:
-    """One leg with a four-bar knee behind a gear, and one whose hip and knee two motors turn together."""
+    """One leg with a four-bar knee behind a gear, and one whose hip and knee are driven by two coupled motors."""
     tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", "6")
     four_bar = with_tags(knee_leg().replace(knee(), knee(motor=0.0, torque=40.0)), *tags)
     belt = two_joint_transmission(
@@ -153,7 +153,7 @@ def test_torques_stay_within_the_motor_torque_speed_limits(kind: str) -> None:
         q, v = leg.integrate(leg.q_home, 0.1 * rng.normal(size=leg.nv)), 2.0 * rng.normal(size=leg.nv)
         s = dyn.update(q, v)
         w = motors.speeds(q, v)
-        share = np.clip((20.0 - np.abs(w)) / 12.0, 0.0, 1.0)  # of what drives; all of it brakes
+        share = np.clip((20.0 - np.abs(w)) / 12.0, 0.0, 1.0)  # of driving torques; braking torques are not reduced
         found = {}
         for name, controller in (("free", free), ("kept", kept)):
             given = motors.to_motors(q, controller.compute(s).tau)

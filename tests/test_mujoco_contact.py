@@ -1,4 +1,4 @@
-"""Contact models of the MuJoCo plant: presets, their parameters in the model, and what they do to a foot."""
+"""Contact models of the MuJoCo plant: presets, their parameters in the model, and their effect on a foot."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_mujoco_preset_has_the_parameters_of_an_empty_model(robot: Robot) ->
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_friction_cone_of_every_preset_has_the_given_coefficient(robot: Robot, preset: str) -> None:
-    """Feet that slide fast over the floor push with the friction times their normal force, or less along a pyramid."""
+    """The tangential force of fast sliding feet is mu times their normal force, or less with a pyramid."""
     friction, ratios = 0.5, []
     plant, v = qd.MujocoPlant(robot, dt=DT, friction=friction, contact=preset), np.zeros(robot.nv)
     v[0] = 3.0
@@ -65,7 +65,7 @@ def test_friction_cone_of_every_preset_has_the_given_coefficient(robot: Robot, p
 
 
 def test_only_soft_contacts_creep_under_load(robot: Robot) -> None:
-    """A robot that stands is pulled sideways with a tenth of its weight, far below what friction holds."""
+    """A robot that stands is pulled sideways with a tenth of its weight, far below the friction limit."""
     crept = {}
     for preset in PRESETS:
         plant = qd.MujocoPlant(robot, dt=DT, friction=1.0, contact=preset)

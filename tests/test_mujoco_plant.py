@@ -1,4 +1,4 @@
-"""MuJoCo means the same machine: inertia, bias, motion, forces, in Pinocchio's coordinates."""
+"""The MuJoCo plant has the same inertia, bias, motion and forces in Pinocchio's coordinates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ mujoco = pytest.importorskip("mujoco")
 
 G = 9.81
 
-# What the catalogue has not: a free body, floating and planar joints inside, a dummy body without mass, slanted axes.
+# Not in the catalogue: a free body, floating and planar joints inside, a dummy body without mass, slanted axes.
 BODY = """<link name="{0}"><inertial><origin xyz="0.02 -0.01 0.03" rpy="0.3 0.2 -0.5"/><mass value="{1}"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="-0.002" iyz="0.003"/></inertial></link>"""
 JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>
@@ -46,7 +46,7 @@ def load_robot_of_all_joint_types(root: str) -> qd.Robot:
 
 
 def mujoco_mass_matrix_and_bias(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M and the bias force as MuJoCo has them, carried to Pinocchio's velocity by differentiating the map itself."""
+    """M and the bias force of MuJoCo, transformed to Pinocchio's velocity by differentiating the coordinate map."""
     robot, model, data = plant.robot, plant.model, mujoco.MjData(plant.model)
 
     def qvel(q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def mujoco_mass_matrix_and_bias(plant: MujocoPlant, q: np.ndarray, v: np.ndarray
 
 
 def acceleration(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the step from (q, v) to now, for a free root: MuJoCo's is constant in world axes; base rotations around it."""
+    """Acceleration during the step from (q, v), for a free root; it is constant in world axes in MuJoCo."""
     R, R_next = (pin.XYZQUATToSE3(x[:7]).rotation for x in (q, plant.q))
     a = (plant.v - v) / plant.dt
     a[:3] = R.T @ (R_next @ plant.v[:3] - R @ v[:3]) / plant.dt - np.cross(v[3:6], v[:3])

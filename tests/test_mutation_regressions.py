@@ -1,4 +1,4 @@
-"""One-line faults that a careless change makes: each proposition here is false under one of them."""
+"""Regression tests for one-line faults: each test fails for one mutation that other tests did not detect."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypa
 
 # -- contacts ------------------------------------------------------------------------------------------------------
 def test_restitution_is_reduced_until_an_impact_adds_no_energy() -> None:
-    """Newton's law with friction between coupled contacts can create energy; the cap takes it away, and says so."""
+    """Newton's law with friction between coupled contacts can create energy; the cap removes it and is reported."""
     capped, rng = 0, np.random.default_rng(0)
     for _ in range(60):
         J = rng.normal(size=(6, 7))
@@ -197,7 +197,7 @@ def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
 
 
 def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:
-    """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
+    """The reference waits beyond 0.2 rad, also over a full turn, and moves towards the robot beyond 0.08 l."""
     robot, dt = qd.load("go2"), 2e-3
     p = Morphology.from_robot(robot)
     steering, course = (
@@ -269,7 +269,7 @@ def test_explanation_names_the_conflicting_task_of_the_same_level() -> None:
 # -- threads -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["controller", "plant"])
 def test_concurrent_call_is_rejected(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads in one controller would mix their states; the first one's answer is what it is alone."""
+    """Two threads in one controller would mix their states; the first call has the result of a single thread."""
     robot = qd.load("small_quadruped")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     wbc, sim = WholeBodyController(robot), Simulation(robot)

@@ -1,4 +1,4 @@
-"""Objects that are printed: what they say of themselves, word for word."""
+"""Texts of printed objects are unchanged."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_texts_of_loop_statistics_and_faults_are_unchanged(monkeypatch: pytest.M
         LoopReport(statistics, Stage.DAMP, faults[0], ("one line", "another")),
         LoopReport(LoopStatistics.empty(), Stage.RUN, None, ()),
         *(f"{fault.code} {fault.joint}: {fault}" for fault in faults),
-        more=True,  # kinds of faults may come
+        more=True,  # kinds of faults may be added
     )
 
 

@@ -1,4 +1,4 @@
-"""The page around the scene, in a real browser: plots, time, layers, themes, sizes, sliders, notebooks, films."""
+"""The page around the scene, in a real browser: plots, time, layers, themes, sizes, sliders, notebooks, videos."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_browser_renders_the_video_without_ffmpeg(
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
     path = tmp_path / "film.webm"
     assert render_video(recorded, path, fps=2.0, size=(320, 240)) == "browser"
-    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
+    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's magic number
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(qd.QuaddynError, match="browser"):
         render_video(recorded, path)

@@ -1,4 +1,4 @@
-"""Payloads: a robot that carries one is the robot of a file with one more link, and what it carries is found."""
+"""Payloads: a robot with a payload equals the robot of a file with one more link, and payloads are estimated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> 
         np.testing.assert_allclose(ours.rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     H = ours.regressor(q, v, a) @ ours.parameters()
     np.testing.assert_allclose(H, tau + ours.joint_friction(v), atol=1e-10 * np.abs(tau).max())
-    again = from_record(to_record(real))  # as recordings keep it
+    again = from_record(to_record(real))  # as stored in recordings
     assert again.mass == pytest.approx(real.mass, rel=1e-14)
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     assert qd.Dynamics(qd.load(real.source)).rnea(q, v, a) == pytest.approx(tau, abs=1e-12 * np.abs(tau).max())

@@ -1,4 +1,4 @@
-"""Both plants behind one interface: terrain, spheres, pushes, motors, checkpoints, the loop; each other's motion."""
+"""Both plants behind one interface: terrain, spheres, pushes, motors, checkpoints, control loop, equal motion."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def robot_of(name: str) -> qd.Robot:
 
 
 def block() -> qd.Robot:
-    """A block of 2 kg on three fixed spheres around its centre of mass, which are not feet: pass `corners`."""
+    """A block of 2 kg on three fixed spheres around its center of mass, which are not feet: pass `corners`."""
     return qd.load(
         """<robot name="block"><link name="base"><inertial><mass value="2"/>
         <inertia ixx="0.01" iyy="0.02" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
@@ -88,7 +88,7 @@ def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
         inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
         distance = np.linalg.norm(skin - c, axis=1).min() * (-1.0 if inside else 1.0)
         assert abs(gap + r) <= abs(distance) + 1e-12 and (gap + r) * distance > 0.0
-        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimetre to 6 mm apart
+        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimeter to 6 mm apart
         # moving along the normal closes the gap at the same rate
         ((_, nearer, _),) = find_contacts(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
         assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
@@ -101,7 +101,7 @@ def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
     rng = np.random.default_rng(1)
     field = HeightField.from_function(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
-    # samples of the very triangles: barycentric on each half of each cell
+    # samples on the triangles: barycentric coordinates on each half of each cell
     u = np.linspace(0.0, 1.0, 21)
     a, b = (x.ravel() for x in np.meshgrid(u, u))
     skin = []
@@ -145,7 +145,7 @@ def test_groove_has_two_contacts_and_flat_field_one() -> None:
 
 
 def test_both_plants_have_the_same_terrain_contacts() -> None:
-    """Gaps, points and normals of a ball at rest against every kind of surface, MuJoCo's collisions as a witness."""
+    """Gaps, points and normals of a ball at rest against every kind of surface, compared with MuJoCo's collisions."""
     robot, rng = block(), np.random.default_rng(3)
     tilt = pin.exp3(np.array([0.1, -0.2, 0.3]))
     field = HeightField(np.array([-0.5, -0.5]), np.array([0.2, 0.25]), rng.uniform(-0.1, 0.1, (6, 5)), friction=0.3)
@@ -158,7 +158,7 @@ def test_both_plants_have_the_same_terrain_contacts() -> None:
             q = robot.q_home.copy()
             q[:3] = rng.uniform((-0.6, -0.6, 0.0), 0.8)
             found = find_contacts(surface, q[None, :3], np.array([0.1]), 1.0)
-            if not found or found[0][1] < -0.1:  # the centre itself is inside: no way out is better than another
+            if not found or found[0][1] < -0.1:  # the center itself is inside: no direction is preferred
                 continue
             q[:3] -= (found[0][1] + 1e-5) * found[0][2]
             plant.reset(q)
@@ -369,7 +369,7 @@ def test_fallback_solvers_handle_contacts_left_by_the_compiled_solver() -> None:
     v[:3] = 0.5, 0.2, -1.0
     for sim in (good, poor):
         sim.reset(None, v)
-    law = poor._step_model.law._replace(tolerance=-1.0)  # as if it had found nothing
+    law = poor._step_model.law._replace(tolerance=-1.0)  # as if no solution was found
     poor._step_model = poor._step_model._replace(law=law)
     for sim in (good, poor):
         sim.step(np.zeros(robot.nu))
@@ -380,7 +380,7 @@ def test_fallback_solvers_handle_contacts_left_by_the_compiled_solver() -> None:
 def test_compiled_solver_equals_alternating_directions_solver() -> None:
     robot, rng = robot_of("solo12"), np.random.default_rng(5)
     sim = Simulation(robot)
-    law = sim._step_model.law._replace(allowed_work=np.inf)  # the law alone, without the balance of energy
+    law = sim._step_model.law._replace(allowed_work=np.inf)  # the contact law alone, without the energy balance
     sim._step_model = sim._step_model._replace(law=law)
     for _ in range(20):
         v = rng.normal(0.0, 0.3, robot.nv)
@@ -431,7 +431,7 @@ def test_ground_adds_no_energy_to_a_dropped_robot(
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
 def test_ground_adds_no_energy_to_a_violent_tumble(name: str) -> None:
-    """Limp, turned and thrown: fast legs sink a foot by millimetres in a step, and leaving again is no gift."""
+    """Without torques, rotated and thrown: fast feet penetrate by millimeters per step; separation adds no energy."""
     robot, rng = robot_of(name), np.random.default_rng(0)
     sim, touched = Simulation(robot), 0
     for _ in range(3):
@@ -728,7 +728,7 @@ def test_restored_plants_continue_bit_for_bit(kind: Plants) -> None:
     q = plant.q
     with pytest.raises(qd.ArgumentError, match="spheres"):
         plant.restore(kind(robot, spheres={"trunk": ContactSphere("base", 0.1)}).checkpoint())
-    assert plant.q is q  # nothing has changed
+    assert plant.q is q  # the state is unchanged
 
 
 @pytest.mark.parametrize("kind", PLANTS)
@@ -757,7 +757,7 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
         message = f"^log: its initial state is a checkpoint: of another plant: .*{said}"
         with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
-        assert plant.q is q and plant.time == time  # nothing has changed
+        assert plant.q is q and plant.time == time  # the state is unchanged
     with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
         plant.replay(replace(log, tau=np.zeros((2, 3))))
 

@@ -1,4 +1,4 @@
-"""A robot in a stand is looked over: what is wired wrong is found, and what only a person sees is said."""
+"""Preflight checks of a robot in a stand: wiring errors are detected, and hints for visual inspection are given."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LEG = "".join(
 
 @pytest.fixture(autouse=True)
 def running_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The garbage collector stays as it is: parking it takes half a second of each run here."""
+    """Leaves the garbage collector enabled: disabling it takes half a second of each run here."""
     monkeypatch.setattr(RealTimeOptions, "_disable_gc", lambda *_: None)
 
 
@@ -59,7 +59,7 @@ def leg() -> qd.Robot:
 
 
 class MiswiredRobot(HangingRobot):
-    """A robot with something wrong between motors, sensors and us."""
+    """A robot with faults in the connection of its motors and sensors."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ def test_swapped_encoders_are_detected(leg: qd.Robot) -> None:
     checks = run_preflight(leg, read=lambda m: replace(m, position=m.position[order], velocity=m.velocity[order]))
     assert {f"order and sign of {a}", f"order and sign of {b}"} <= failed_checks(checks)
     assert f"moved {b}" in checks[f"order and sign of {a}"][1] and checks[f"order and sign of {c}"][0]
-    assert checks["gravity"][0] is None  # nothing stiff before signs are known
+    assert checks["gravity"][0] is None  # no stiffness before the signs are verified
 
 
 def test_reversed_encoder_is_detected(leg: qd.Robot) -> None:
@@ -154,7 +154,7 @@ def test_rotated_or_faulty_imu_is_detected(
 
 
 def test_zero_acceleration_readings_during_trunk_rotation_are_ignored(leg: qd.Robot) -> None:
-    """As of a sensor that drops out for a moment, each time that a person is asked for a turn: no direction."""
+    """A sensor drops out for a moment whenever the operator is prompted for a rotation."""
     asked: list[OperatorPrompt] = []
     dropped: list[OperatorPrompt] = []
     side = MiswiredRobot(leg)
@@ -205,12 +205,12 @@ def test_the_command_tests_a_simulated_robot(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--torque-fraction", "0.5", "--json"])
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["passed"] else 1) and told["passed"], told
-    assert not any("IMU" in check["name"] for check in told["checks"])  # bolted down
+    assert not any("IMU" in check["name"] for check in told["checks"])  # fixed base
     assert CliRunner().invoke(app, ["preflight", "go2", "--udp", "here"]).exit_code != 0
 
 
 def test_joint_is_identified_by_the_motion_of_all_joints(leg: qd.Robot) -> None:
-    """Also where another joint, which hangs on it, moves farther: the model tells what a torque on each would do."""
+    """Also if a joint further out moves farther: the model predicts the motion for a torque at each joint."""
     pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
     position = np.zeros(leg.nu)  # stretched
     inertia = qd.Dynamics(leg).crba(pre._configuration(position))[6:, 6:]
@@ -258,7 +258,7 @@ def test_report_ends_with_the_number_of_checks() -> None:
 
 
 def test_hints_describe_the_motion_of_a_foot() -> None:
-    """Main directions alone: what is less than a third of the motion is not seen."""
+    """Only main directions are described: components below a third of the motion are omitted."""
 
     def seen(name: str) -> dict[str, tuple[str, str]]:
         robot = qd.load(name)

@@ -1,4 +1,4 @@
-"""What the command prints, word for word, colour for colour, wide and narrow; and every option that it takes."""
+"""Output of the commands, compared in text and color in wide and narrow terminals, and all options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTHS = (100, 56)
 def assert_printed(
     name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)
 ) -> None:
-    """What a function prints in a wide and in a narrow terminal."""
+    """Compares the output of a function in a wide and in a narrow terminal with the stored output."""
     parts = []
     for width in WIDTHS:
         with terminal(*modules, width=width) as said:
@@ -273,7 +273,7 @@ def test_printed_report_of_the_doctor_is_unchanged(monkeypatch: pytest.MonkeyPat
 
 
 def fit(**changes: Any) -> Any:
-    """An identification of two joints on a stand, as the tables ask for it."""
+    """An identification of two joints on a stand, with the fields that the tables use."""
 
     def inertial(mass: float, *com: float) -> Any:
         return SimpleNamespace(mass=mass, com=np.array(com))
@@ -343,7 +343,7 @@ def test_warnings_about_identification_data() -> None:
     assert identifying.fit_warnings(found, two, extent)[1:] == [
         f"more than 50% of the torque is not explained for hip, knee; {tail}"
     ]
-    # What is hardly there cannot be explained, and need not be.
+    # Signals close to zero need no explanation.
     for signal, said in ((0.019, []), (0.021, [f"more than 50% of the torque is not explained for knee; {tail}"])):
         assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
     found.base.robot.actuated = ()
@@ -357,12 +357,12 @@ def test_warnings_about_identification_data() -> None:
 
 # -- options -------------------------------------------------------------------------------------------------------
 def list_parameters(words: tuple[str, ...], command: Any) -> list[str]:
-    """Every parameter of a command, and of those below it: names, range, default, and whether it is needed."""
+    """All parameters of a command and its subcommands: names, range, default and whether it is required."""
     out = []
     for p in command.params:
         if p.name in ("help", "install_completion", "show_completion"):
             continue
-        of = p if hasattr(p, "min") else p.type  # as the version of typer has it
+        of = p if hasattr(p, "min") else p.type  # depends on the version of typer
         limits = [f"{name}={getattr(of, name)}" for name in ("min", "max") if getattr(of, name, None) is not None]
         flags = [name for name in ("required", "multiple", "is_flag") if getattr(p, name, False)]
         names = ", ".join((*p.opts, *p.secondary_opts))
@@ -384,7 +384,7 @@ def test_options_have_unchanged_names_ranges_and_defaults() -> None:
 
 # -- progress ------------------------------------------------------------------------------------------------------
 class Display:
-    """A display of progress that keeps what it is told."""
+    """A progress display that records its calls."""
 
     made: ClassVar[list[Display]] = []
 
@@ -622,7 +622,7 @@ def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monke
         done = CliRunner().invoke(app, ["excite", "two_link_leg", "--out", str(tmp_path / "none" / "x.csv"),
                                         "--rate", str(rate),
                                         "--period", str(period)])  # fmt: skip
-        assert done.exit_code == 2  # nowhere to write
+        assert done.exit_code == 2  # not writable
         monkeypatch.setattr(identifying, "load", unwanted)
         done = CliRunner().invoke(
             app, ["excite", "arm", "--out", str(out), "--rate", str(rate), "--period", str(period)]

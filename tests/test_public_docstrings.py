@@ -62,7 +62,7 @@ DUPLICATE_CLASS_NAMES: frozenset[str] = frozenset()
 
 #: A unit in brackets, such as [m/s] or [m, rad]; code such as x[0] or a list of strings does not match.
 UNIT = re.compile(r"(?<![\w\])])\[(?![\"'])[^\[\]]+\]")
-#: Words that say that a number or an array has no unit, or that fix its units.
+#: Words which state that a number or an array has no unit, or which fix its units.
 UNITLESS = re.compile(
     r"\b(dimensionless|fractions?|ratios?|counts?|ind(?:ex|exes|ices)|seeds?|number of|how many|coefficients?|factors?"
     r"|relative|probabilit(?:y|ies)|portion|normalized|configurations?|quaternions?|unit vectors?|unit normal|rotation"
@@ -70,7 +70,7 @@ UNITLESS = re.compile(
     r"|binary|version|any unit|same units?|its units?|units? of)\b",
     re.IGNORECASE,
 )
-#: Words that say what an integer counts.
+#: Words that state what an integer counts.
 COUNTED = re.compile(
     r"\b(iterations?|ticks?|steps?|samples?|cases?|rows?|columns?|dimensions?|size|rank|threads?|processes|cores"
     r"|faces|joints|feet|contacts|unknowns|trials|lines|digits|bytes|repetitions)\b",

@@ -1,4 +1,4 @@
-"""The README is true: every block in it runs, and prints what it says it prints."""
+"""Every block of the README runs and prints the output shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robot files as their authors write them: every kind of `tests/cases`, with other names, numbers and places."""
+"""Variants of the robot files in `tests/cases`, with other names, numbers and folders."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_malformed_documents_with_prefixes_are_rejected_quickly(text: str) -> No
 
 # -- units --------------------------------------------------------------------------------------------------------
 QUADRUPED = (Path(__file__).parent / "cases" / "limits_in_degrees" / "robot.urdf").read_text(encoding="utf-8")
-#: Attributes by what they are: their numbers are scaled where an author writes another unit.
+#: Attributes by quantity; their numbers are scaled to emulate other units.
 KINDS = {
     "lengths": re.compile(r'(<origin xyz=")([^"]*)'),
     "masses": re.compile(r'(<mass value=")([^"]*)'),
@@ -302,7 +302,7 @@ KINDS = {
 
 
 def scaled(text: str, **factors: float) -> str:
-    """The document with the numbers of each kind times a factor."""
+    """The document with the numbers of each quantity multiplied by a factor."""
 
     def times(factor: float, found: re.Match[str]) -> str:
         return found[1] + " ".join(f"{factor * float(word):.9g}" for word in found[2].split())

@@ -1,4 +1,4 @@
-"""What is easily lost with a word of a decorator or a digit: records that cannot be changed, and every default."""
+"""Options of dataclasses and default arguments, which a small change could alter unnoticed, are unchanged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def modules() -> Iterator[ModuleType]:
 
 
 def own_definitions(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """What a module defines itself, by its name without that of the package."""
+    """Objects that a module defines itself, by their qualified names without that of the package."""
     for name, thing in sorted(vars(module).items()):
         if getattr(thing, "__module__", None) == module.__name__:
             yield f"{module.__name__.removeprefix('quaddyn.')}.{name}", thing
 
 
 def test_dataclass_options_of_records_are_unchanged() -> None:
-    """A line there changes where that is decided, not where a word of a decorator is lost; new ones may come."""
+    """The stored lines change only deliberately; new lines may be added."""
     lines = []
     for module in modules():
         for name, kind in own_definitions(module):
@@ -43,14 +43,14 @@ def test_dataclass_options_of_records_are_unchanged() -> None:
 
 
 def is_plain_value(value: object) -> bool:
-    """Whether a value is written alike everywhere."""
+    """Returns whether the representation of a value is the same on all platforms."""
     if isinstance(value, tuple):
         return all(map(is_plain_value, value))
     return value is None or type(value) in (bool, int, float, str)
 
 
 def defaults(thing: Callable[..., object]) -> list[str]:
-    """The arguments of a function that have a default, with it."""
+    """Arguments with default values of a function."""
     found = inspect.signature(thing).parameters.items()
     return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and is_plain_value(p.default)]
 

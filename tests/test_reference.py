@@ -1,4 +1,4 @@
-"""The reference against itself: identities between the textbook's algorithms, and physics."""
+"""Identities between the algorithms of the reference, and physical laws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ seeds = settings(max_examples=5, deadline=None)
 
 
 def close(a: object, b: object, bound: float = 1e-12, *, terms: float = 1e-3) -> None:
-    """Equal to a fraction `bound` of the larger of b and `terms`, the size of what is summed up: sums may cancel."""
+    """Asserts equality up to `bound` times the larger of b and `terms`, the size of the summands."""
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
     assert np.abs(a - b).max(initial=0.0) <= bound * max(np.abs(b).max(initial=0.0), terms)
@@ -186,7 +186,7 @@ def test_christoffel_makes_mdot_minus_2c_skew(key: str, seed: int) -> None:
 def test_coriolis_matrix_by_bodies_equals_the_christoffel_matrix_on_fixed_bases(key: str) -> None:
     found, _, _ = all_coriolis(key, 4)
     close(found["by bodies"], found["Christoffel"], 1e-11)
-    assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # that of source A is another one
+    assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # the matrix of source A differs
 
 
 def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_the_same() -> None:
@@ -223,7 +223,7 @@ def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: s
 
 @every_model
 def test_jacobian_is_the_derivative_of_the_placement(key: str) -> None:
-    """By finite differences of the placement, which the complex step has no part in."""
+    """By finite differences of the placement, without complex steps."""
     oracle, q, v, *_ = draw_state(key, 7)
     name = list(oracle.model.frames)[-1]
     T = oracle.frame_placement(q, name)
@@ -283,7 +283,7 @@ def v0(oracle: Reference) -> np.ndarray:
 
 # -- the whole robot --------------------------------------------------------------------------------------------------
 @every_model
-def test_com_jacobian_and_drift_are_derivatives_of_the_centre_of_mass(key: str) -> None:
+def test_com_jacobian_and_drift_are_derivatives_of_the_center_of_mass(key: str) -> None:
     oracle, q, v, *_ = draw_state(key, 11)
     J = oracle.com_jacobian(q)
     close(derivatives_by_configuration(oracle.model, oracle.center_of_mass, q), J)
@@ -343,7 +343,7 @@ def test_momentum_in_flight_changes_by_the_weight_alone(key: str) -> None:
 def test_torque_is_linear_in_the_parameters(key: str, seed: int) -> None:
     oracle, q, v, a, *_ = draw_state(key, seed)
     tau = oracle.regressor(q, v, a) @ oracle.parameters()
-    # A root's own joint has no column for its rotor, and neither have joints of several degrees of freedom.
+    # The root joint and joints with several degrees of freedom have no column for a rotor.
     single = np.concatenate(
         [[not b.root and b.v.stop - b.v.start == 1] * (b.v.stop - b.v.start) for b in oracle.model.bodies]
     )
@@ -353,7 +353,7 @@ def test_torque_is_linear_in_the_parameters(key: str, seed: int) -> None:
 
 
 def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None:
-    """The definition itself: a robot all of whose parameters but one are zero."""
+    """By definition: a robot with one nonzero parameter."""
     oracle, q, v, a, *_ = draw_state("everything planar", 15)
     H = oracle.regressor(q, v, a)
     named = [i for i, b in enumerate(oracle.model.bodies) if b.name is not None]
@@ -412,12 +412,12 @@ def test_chains_of_a_thousand_links_are_computed_accurately() -> None:
         parts.append(f'<parent link="{i}"/><child link="{i + 1}"/><origin xyz="0 0.1 0"/><axis xyz="1 0 0"/></joint>')
     oracle = Reference(f'<robot name="chain">{"".join(parts)}</robot>')
     q, a = np.zeros(links), np.zeros(links)
-    # Straight and horizontal: the first joint carries every rod at its distance, the last one its own.
+    # Straight and horizontal: the first joint carries all rods, the last one only its own.
     tau = oracle.rnea(q, np.zeros(links), a)
     arms = 0.05 + 0.1 * np.arange(links)
     assert tau[0] == pytest.approx(9.81 * arms.sum(), rel=1e-12)
     assert tau[-1] == pytest.approx(9.81 * 0.05, rel=1e-9)
-    assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # what rounding of so heavy a load leaves
+    assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # rounding error of the large load
 
 
 ROD = (

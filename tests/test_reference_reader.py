@@ -1,4 +1,4 @@
-"""The reference's own reader: what it makes of a file, and what it refuses."""
+"""The URDF reader of the reference: models that it builds and files that it rejects."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_quaternions_agree_with_their_rotation_matrices() -> None:
 
 # -- what a file means ------------------------------------------------------------------------------------------------
 def test_fixed_links_add_their_inertia_to_the_parent_body() -> None:
-    """Two welded links against the mass, centre and inertia of the two at their places, by the textbook's sums."""
+    """Compares two welded links with the combined mass, center and inertia by the textbook's formulas."""
     d = read_urdf(tree(("revolute", "revolute")))
     link = {x.name: x for x in d.links}
     body = build_model(d, "fixed").bodies[1]
@@ -171,7 +171,7 @@ def test_world_link_is_replaced_by_a_moving_root(name: str, kind: str) -> None:
     assert name not in free.frames
     assert Reference(text, root="planar").nv == 4
     assert Reference(text, root="fixed").nv == 1
-    # Bolted down, the floating joint is held where the file has it.
+    # With a fixed root, the floating joint is fixed at its placement in the file.
     assert Reference(text, root="fixed").frame_placement(np.zeros(1), "base")[2, 3] == 1.0
 
 
@@ -192,7 +192,7 @@ def test_plane_of_a_planar_joint_has_the_smallest_rotation(normal: tuple[float, 
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-15)
     np.testing.assert_allclose(R[:, 2], normal, atol=1e-15)
     assert np.linalg.det(R) == pytest.approx(1.0)
-    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the least rotation that takes z there
+    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the smallest rotation from z to the normal
 
 
 def test_planar_root_moves_in_the_vertical_plane() -> None:
@@ -256,9 +256,7 @@ def test_cycle_separate_from_the_root_is_rejected() -> None:
 def test_mimic_joints_can_be_made_independent() -> None:
     text = robot_xml(joint_xml("revolute", "<mimic joint='k'/>"))
     assert Reference(text, mimic="independent").nv == 1
-    assert (
-        read_urdf(robot_xml(joint_xml("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"
-    )  # it cannot move anyway
+    assert read_urdf(robot_xml(joint_xml("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move
 
 
 def test_missing_file_raises_a_model_error() -> None:

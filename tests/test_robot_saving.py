@@ -1,4 +1,4 @@
-"""A robot comes back from plain data with every number the same to the last bit."""
+"""A robot is restored from plain data bit for bit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_restored_robot_needs_neither_its_file_nor_its_meshes(name: str, monkeyp
         assert_same_robot(robot, save_and_restore(robot))
     if name == "go2":
         meshes = [g.shape.path for link in save_and_restore(robot).tree.links for g in link.visuals]
-        assert meshes and all(path is not None for path in meshes)  # the catalogue's file is known again
+        assert meshes and all(path is not None for path in meshes)  # the file of the catalogue is found again
 
 
 def test_overrides_are_preserved() -> None:

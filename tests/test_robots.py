@@ -1,4 +1,4 @@
-"""The URDFs in robots/ are what their comments and their README say, and every reader agrees on them."""
+"""The URDFs in robots/ agree with their comments and README, and all readers agree on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROBOTS = Path(__file__).parents[1] / "robots"
 FILES = sorted(ROBOTS.glob("*.urdf"))
 NAMES = [f.stem for f in FILES]
 LEGS = {"two_link_leg": (1.0, 1.0), "three_link_leg": (0.25, 0.25, 0.15), "four_link_leg": (0.25, 0.25, 0.15, 0.08)}
-MADE_UP = {"two_link_leg", "rx90"}  # the two whose inertias are not those of their pictures
+MADE_UP = {"two_link_leg", "rx90"}  # their inertias are not those of their visual shapes
 
 # Elements of the URDF specification that rigid robots without meshes need: (required, optional) attributes, children.
 SPECIFICATION: dict[str, tuple[set[str], set[str], set[str]]] = {
@@ -66,7 +66,7 @@ def pose_of(element: ElementTree.Element) -> pin.SE3:
 
 
 def inertia_of(link: ElementTree.Element) -> pin.Inertia:
-    """Mass properties as written, about the com, in the link's axes."""
+    """Mass properties of the file, about the center of mass, in the axes of the link."""
     inertial = below(link, "inertial")
     i = {k: float(x) for k, x in below(inertial, "inertia").attrib.items()}
     matrix = np.array([[i["ixx"], i["ixy"], i["ixz"]], [i["ixy"], i["iyy"], i["iyz"]], [i["ixz"], i["iyz"], i["izz"]]])
@@ -153,7 +153,7 @@ def test_every_moving_joint_has_a_unit_axis_and_limits_around_its_mid_range(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_effort_limits_hold_every_fixed_base_robot_against_gravity(name: str) -> None:
-    # Hanging robots, any pose within the limits: a robot that cannot lift itself has an effort limit of no use.
+    # Hanging robots, any pose within the limits: the effort limits must hold the robot against gravity.
     model, rng = model_of(name), np.random.default_rng(0)
     data = model.createData()
     for _ in range(200):
@@ -207,8 +207,8 @@ def test_pinocchio_reads_every_element_without_warnings(name: str, capfd: pytest
 def test_mujoco_reads_the_same_robot(name: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     spec = mujoco.MjSpec.from_file(str(ROBOTS / f"{name}.urdf"))
-    # MuJoCo would give the massless foot the mass of its shape, and refuses point masses: the smallest moment
-    # that it takes is 1e-15 kg m^2.
+    # MuJoCo would assign the mass of its shape to the massless foot, and rejects point masses: its smallest moment
+    # is 1e-15 kg m^2.
     spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
     if name == "two_link_leg":
         spec.compiler.boundinertia = 2e-15
@@ -370,13 +370,13 @@ def test_rx90_has_dense_inertias_and_36_base_parameters() -> None:
     H = np.vstack([pin.computeJointTorqueRegressor(model, data, *rng.uniform(-2, 2, (3, 6))) for _ in range(60)])
     sigma = np.linalg.svd(H, compute_uv=False)
     assert H.shape[1] == 60
-    assert sigma[35] > 1e-3 * sigma[0]  # a clear gap between the parameters that show in torques and the others
+    assert sigma[35] > 1e-3 * sigma[0]  # a clear gap between identifiable parameters and the others
     assert sigma[36] < 1e-12 * sigma[0]
 
 
 # -- the dog ----------------------------------------------------------------------------------------------------
 def mirrored(model: pin.Model, x: np.ndarray) -> np.ndarray:
-    """Joint quantities of the motion seen in the mirror y -> -y: legs change sides, abductions change sign."""
+    """Joint quantities of the motion mirrored by y -> -y: legs change sides, abductions change sign."""
     swap = {"FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
     out, offset = np.empty_like(x), len(x) - 12
     names = [n for n in model.names if n[:2] in swap]

@@ -1,4 +1,4 @@
-"""`RobustLimits`: what a payload of the band needs is within the limits, by Pinocchio's equations of motion."""
+"""`RobustLimits`: torques and forces for any payload of the set are within limits, by Pinocchio's dynamics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def controller(robot: qd.Robot, limits: RobustLimits | None) -> WholeBodyControl
 def payload_excess(
     wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], load: pin.Inertia
 ) -> float:
-    """By how much, in shares of the limits, what the payload needs is beyond them; forces change least."""
+    """Largest violation with the payload, as a fraction of the limits, for the smallest change of the forces."""
     robot = wbc.robot
     loaded, extra = robot.model.copy(), []
     loaded.inertias[1] = robot.model.inertias[1] + load
@@ -54,7 +54,7 @@ def payload_excess(
     worst = float((np.abs(torque) / robot.effort_limits).max()) - 1.0
     for foot, more in zip(stance, change, strict=True):
         contact = wbc.contacts[foot].contact
-        cone = friction_pyramid(contact)  # of the ground; the controller uses a fraction of its friction coefficient
+        cone = friction_pyramid(contact)  # of the ground; the controller assumes a fraction of it
         cone[:-1] += (1.0 - FRICTION) * (cone[:-1] @ contact.normal)[:, None] * -contact.normal
         worst = max(worst, float((cone @ (command.forces[foot] + more)).max()) / (9.81 * robot.mass))
     return worst
@@ -78,7 +78,7 @@ def test_torques_and_forces_for_any_payload_of_the_set_are_within_limits(robot: 
             assert command.status.outcome == "solved"
             found.append(payload_excess(wbc, q, v, command, stance, load))
     assert max(worst[0]) < 1e-7
-    assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were needed
+    assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were active
 
 
 def test_empty_uncertainty_set_changes_nothing(robot: qd.Robot) -> None:
@@ -137,7 +137,7 @@ def test_payload_set_is_the_hull_of_its_vertices() -> None:
 def parameter_excess(
     wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], changes: Array
 ) -> Array:
-    """(n,) by how much, in shares of the limits, what other parameters (n, p) need is beyond them."""
+    """Violations (n,) with other parameters (n, p), as fractions of the limits."""
     robot, dyn = wbc.robot, qd.Dynamics(wbc.robot)
     needed = dyn.regressor(q, v, command.acceleration) @ changes.T
     s, driven = dyn.update(q, v), robot.actuated_index
@@ -177,7 +177,7 @@ def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robo
             z = z[z.any(axis=1)] / np.linalg.norm(z[z.any(axis=1)], axis=1)[:, None]
             worst[k] = np.append(worst[k], parameter_excess(wbc, q, v, command, stance, z @ directions))
     assert worst[0].max() < 1e-6
-    assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were needed
+    assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were active
 
 
 def test_parameter_sets_of_wrong_size_are_rejected(robot: qd.Robot) -> None:

@@ -1,4 +1,4 @@
-"""`rollout` is `Simulation.step`, bit for bit, whatever the number of threads."""
+"""`rollout` equals `Simulation.step` bit for bit, for any number of threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def random_initial_states(robot: qd.Robot, count: int, seed: int = 0) -> tuple[n
 
 
 def step_individually(sim: Simulation, torques: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """States one by one, and how many steps were inaccurate."""
+    """States of individual steps, and the number of inaccurate steps."""
     states, poor = [], 0
     for tau in torques:
         sim.step(tau)
@@ -65,7 +65,7 @@ def test_rollout_equals_individual_steps(kind: str, solo: qd.Robot) -> None:
             assert found.n_steps[i] == STEPS and found.n_inaccurate_steps[i] == poor
             assert sim.q.tobytes() == alone.q.tobytes() and sim.time == alone.time
             assert sim.tau.tobytes() == alone.tau.tobytes() and sim.work == alone.work and sim.status == alone.status
-            sim.step(torques[i, 0])  # goes on
+            sim.step(torques[i, 0])  # continues from its state
             alone.step(torques[i, 0])
             assert sim.v.tobytes() == alone.v.tobytes()
 

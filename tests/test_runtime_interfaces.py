@@ -28,7 +28,7 @@ URDF = (
     + JOINT.format("roll", "continuous", "trunk", "wheel", "-0.2 0.1 -0.1", "0 1 0")
     + "</robot>"
 )
-# The same machine beside another one: other order, a free joint without a name, a coordinate with an offset, a gear.
+# The same robot beside another: other order, a free joint without a name, a coordinate with an offset, a gear.
 BODY = '<inertial pos="{0}" mass="{1}" diaginertia="0.02 0.03 0.025"/>'
 MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
   <body name="ball" pos="3 0 1"><freejoint/><geom size="0.1"/></body>
@@ -78,7 +78,7 @@ def test_sensors_of_a_custom_mujoco_model_are_read_back(wagon: qd.Robot) -> None
     q = wagon.configuration(joints={"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}, orientation={"rpy": [0.1, 0.2, 0.3]})
     v = np.arange(9.0)
     side.set_state(q, v)
-    assert np.isclose(data.joint("shoulder").qpos[0], 0.3 + np.deg2rad(40.0))  # beyond its ref
+    assert np.isclose(data.joint("shoulder").qpos[0], 0.3 + np.deg2rad(40.0))  # relative to its ref
     reading = side.read()
     wanted = {"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}
     assert np.allclose(reading.position, [wanted[name] for name in wagon.actuated])
@@ -86,12 +86,12 @@ def test_sensors_of_a_custom_mujoco_model_are_read_back(wagon: qd.Robot) -> None
     assert np.allclose(reading.gyro, v[3:6])
     up = pin.Quaternion(*q[[6, 3, 4, 5]].tolist()).toRotationMatrix()[2]
     assert np.allclose(reading.accelerometer, 9.81 * up)
-    assert data.qpos[0] == 3.0  # the other robot is left alone
+    assert data.qpos[0] == 3.0  # the other robot is unchanged
 
 
 @pytest.mark.parametrize("ref", ["", 'ref="40"'])
 def test_joint_coordinate_with_a_reference_offset_is_recognized(wagon: qd.Robot, ref: str) -> None:
-    """A pose drawn at 40 degrees, which the coordinate says, is at 40 degrees for the robot, too."""
+    """A body drawn at 40 degrees with a coordinate of 40 degrees is at 40 degrees in the robot as well."""
     turned = 'pos="0.2 0 0.1" euler="0 40 0"' if ref else 'pos="0.2 0 0.1"'
     model, data = make_mujoco_model(ref, ('pos="0.2 0 0.1"', turned))
     side = MujocoInterface(wagon, model, data)
@@ -143,7 +143,7 @@ def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) ->
 
 
 def test_urdf_imported_by_mujoco_is_accepted(wagon: qd.Robot) -> None:
-    """A URDF through MuJoCo's importer, a free joint added as its users do."""
+    """A URDF read by MuJoCo's importer, with a free joint added."""
     spec = mujoco.MjSpec.from_string(URDF.replace("<link", '<mujoco><compiler fusestatic="false"/></mujoco><link', 1))
     spec.worldbody.first_body().add_freejoint()
     model = spec.compile()
@@ -154,7 +154,7 @@ def test_urdf_imported_by_mujoco_is_accepted(wagon: qd.Robot) -> None:
 
 
 def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> None:
-    """Springs to the posture at home, on both plants and on MuJoCo's model of the plant by names."""
+    """Joint stiffness to the home posture, on both plants and on the model of the MuJoCo plant by names."""
     model = MujocoPlant(go2, dt=2e-3).model
     sides = [
         PlantInterface(Simulation(go2, dt=2e-3)),

@@ -1,4 +1,4 @@
-"""Recordings: whole after a crash, bounded, read by others, and replayed to the last bit."""
+"""Recordings are intact after a crash, bounded in size, exported, and replayed bit for bit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
 DT = 4e-3
-#: Parking the garbage collector takes half a second of each run here.
+#: Disabling the garbage collector takes half a second of each run here.
 WITHOUT_GC_CONTROL = RealTimeOptions(disable_gc=False)
 
 
@@ -94,7 +94,7 @@ def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
     log = load_recording(run)
     again = log.replay()
     assert again.identical and again.ticks > 790 and again.max_difference == 0.0
-    # and it can tell: one reading that is off by a billionth (the last bit alone may be lost in rounding)
+    # the replay detects a reading that differs by a billionth (a difference in the last bit may be lost in rounding)
     changed = log.records.copy()
     changed["gyro"][600, 1] += 1e-9
     other = RunLog(log.metadata, changed[:640])
@@ -160,7 +160,7 @@ def test_ring_buffer_keeps_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) 
     log = load_recording(recording.path)  # while it is written
     assert log.records["tick"].tolist() == list(range(120, 170)) and recording.path.stat().st_size == size
     assert np.array_equal(log.records["position"][:, 0], np.arange(120.0, 170.0))
-    # A tick that a crash has interrupted is not taken for one.
+    # A tick interrupted by a crash is ignored.
     recording._records["number"][10] = 0
     assert len(load_recording(recording.path)) == 49
     recording.close()
@@ -188,7 +188,7 @@ def test_recording_survives_a_killed_process(tmp_path: Path) -> None:
     process.wait(60.0)
     process.stdout.close()
     ticks = load_recording(tmp_path / "log").records["tick"]
-    assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # but for one that was interrupted
+    assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # except for one that was interrupted
 
 
 def test_full_disk_is_reported_before_the_first_tick(
@@ -234,7 +234,7 @@ def short(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_description(data: bytes, change: Callable[[Any], object]) -> bytes:
-    """The recording with another description; what `change` returns is it, if it returns something."""
+    """The recording with a changed description; a return value of `change` replaces it."""
     magic, version, length, begin, size, capacity = HEAD.unpack_from(data)
     about = json.loads(data[HEAD.size : HEAD.size + length])
     changed = change(about)
@@ -253,7 +253,7 @@ def with_tick(data: bytes, name: str, value: object) -> bytes:
 
 
 def read_all(path: Path, to: Path) -> RunLog:
-    """Everything that can be asked of a recording."""
+    """Reads all properties of a recording."""
     log = load_recording(path)
     assert str(log) and len(log.stages) == len(log) and log.faults is not None and log.statuses is not None
     log.compare(log)
@@ -263,19 +263,19 @@ def read_all(path: Path, to: Path) -> RunLog:
     return log
 
 
-#: Parts of the description, by the keys that lead there.
+#: Parts of the description, by their keys.
 PARTS = [
     *((name,) for name in ("sizes", "joints", "feet", "dt", "began", "quaddyn", "controller", "robot")),
     *(("sizes", name) for name in ("nu", "nf", "nq", "nv")),
     *(("joints", 0), ("feet", 1), ("robot", "name"), ("robot", "urdf"), ("robot", "root")),
 ]
-#: What a part may be instead.
+#: Invalid replacements of a part.
 INSTEAD: tuple[Any, ...] = (-1, 1.5, 1 << 70, float("nan"), True, "text", [], [[]], {}, {"a": None})
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: ".".join(map(str, part)))
 def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...], short: Path, tmp_path: Path) -> None:
-    """Whatever is missing or of another type: an error that names the file, where the log is read or used."""
+    """A missing part or one of another type gives an error that names the file when the log is read or used."""
     path, data, refused = tmp_path / "run.qdlog", short.read_bytes(), 0
 
     def left_out(about: Any) -> None:
@@ -382,7 +382,7 @@ def test_log_commands_show_replay_and_convert_recordings(run: Path, tmp_path: Pa
 def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path) -> None:
     found = load_recording(run).fit_actuators()
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
-    # A torque is measured with the reading after the command: a period late.
+    # A torque is measured with the reading after the command, one period later.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)
     done = CliRunner().invoke(app, ["log", "fit-actuators", str(run), "--json"])
     assert done.exit_code == 0

@@ -1,4 +1,4 @@
-"""The loop: deadlines, stages, overruns, and what ends in damping; time is a clock that the tests move."""
+"""The control loop: deadlines, stages, overruns and faults that end in damping, with a manual clock."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DT = 2e-3
 
 
 class FakeInterface(RobotInterface):
-    """Joints that rest, an IMU with noise; keeps what is written."""
+    """Interface with joints at rest and IMU noise, which stores the written commands."""
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
@@ -54,7 +54,7 @@ class FakeInterface(RobotInterface):
 
 
 class ScriptedController(Controller):
-    """A torque that counts ticks; may take its time, or fail."""
+    """Controller whose torque counts ticks, with prescribed delays and failures."""
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.dt, self.clock = robot, DT, clock
@@ -102,7 +102,7 @@ def go2() -> qd.Robot:
 
 
 class LoopSetup:
-    """A loop of the parts above; it parks no garbage collector, which takes a third of a second for each run."""
+    """A loop of the parts above; the garbage collector stays enabled, since disabling it takes 0.3 s per run."""
 
     def __init__(self, robot: qd.Robot, **options: object) -> None:
         options.setdefault("real_time", RealTimeOptions(disable_gc=False))
@@ -208,11 +208,11 @@ def test_lateness_of_every_second_tick_accumulates_if_it_misses_two_deadlines(go
     scene.controller.takes = {k: missed * DT + 2e-4 for k in range(10, 400, 2)}
     fault = scene.loop.run(0.3).fault
     torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
-    if missed == 1:  # one punctual tick makes up for one deadline
+    if missed == 1:  # one punctual tick compensates one missed deadline
         assert fault is None and {round(float(tau), 6) for tau in torques} == {5.0, 4.5}
     else:
         assert fault is not None and fault.name == "controller late"
-        assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; found at the tick after
+        assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; detected at the next tick
 
 
 def test_all_fields_of_a_late_command_decay_to_damping(go2: qd.Robot) -> None:
@@ -391,7 +391,7 @@ def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
 
     walker.reset(Measurement(0.0, joints, zero, np.zeros(3), np.array([0.0, 0.0, 9.81])))
     first = read(1.0)
-    assert read(1.0) == first  # the same reading turns nothing, but the robot is believed to go on
+    assert read(1.0) == first  # a repeated reading adds no rotation, but the state is predicted
     q, _ = walker.estimated_state
     assert 2.0 * np.arctan2(q[5], q[6]) > first
     one = read(1.0 + DT) - first
@@ -399,7 +399,7 @@ def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
     before = yaw()
     assert read(1.0 + 4.0 * DT) - before == pytest.approx(3.0 * one, rel=0.1)  # two were lost
     before = yaw()
-    assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is none to go by
+    assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is not used
 
 
 def test_scheduling_priority_is_set_for_this_process_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""ROS 2 by stand-ins with the same fields: names in any order, efforts within limits, and what is missing is said."""
+"""ROS 2 by stand-ins with the same fields: names in any order, efforts within limits, and errors for missing parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.runtime import MotorCommand, Ros2Interface
 
 
 class Node:
-    """What of an rclpy node is used."""
+    """The methods of an rclpy node that are used."""
 
     def __init__(self) -> None:
         self.heard: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def test_efforts_include_joint_feedback_in_the_order_of_the_ros_controller_withi
 
 def test_fixed_arm_needs_no_imu_and_missing_ros_is_reported() -> None:
     arm, node = qd.load("ur5"), Node()
-    side = Ros2Interface(arm, node, messages=MESSAGES)  # somebody else spins
+    side = Ros2Interface(arm, node, messages=MESSAGES)  # the node is spun elsewhere
     node.heard["/joint_states"](joint_state(list(arm.actuated), 0.5))
     assert side.read().time == 0.5 and "/imu" not in node.heard
     try:

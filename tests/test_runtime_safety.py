@@ -1,4 +1,4 @@
-"""The safety layer: faults put into the readings of a trot are named, and end in damping, in time."""
+"""The safety layer: faults inserted into the readings of a trot are named and end in damping in time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quaddyn.runtime.safety_checks import (
 )
 from quaddyn.simulation import Measurement
 
-FAULT_TICK = 150  # the fault comes with this tick
+FAULT_TICK = 150  # tick of the fault
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def run_safety(safety: Safety, trot: Trot) -> list[object]:
 
 def test_commands_of_a_trot_are_not_changed(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT)
-    first = run_safety(safety, trot[:1])  # begins from nothing, which the rate of torques is for
+    first = run_safety(safety, trot[:1])  # starts from zero torque with a limited torque rate
     cuts, reports = safety.clamp_counts, first + run_safety(safety, trot[1:])
     assert all(r.fault is None for r in reports) and safety.clamp_counts == cuts
     assert all(np.allclose(r.command.tau, tau) for r, (_, tau) in zip(reports[1:], trot[1:], strict=True))
@@ -70,7 +70,7 @@ def test_free_fall_during_the_first_readings_is_not_a_fault(go2: qd.Robot, trot:
 
 
 def test_lost_readings_cause_no_encoder_fault(go2: qd.Robot) -> None:
-    """Legs swing faster and faster, and stop within a period, as feet do that land; every tenth gap is up to 14 ms."""
+    """Legs accelerate and stop within one period, as at touchdown; every tenth gap is up to 14 ms."""
     rng, time = np.random.default_rng(0), DT * np.arange(5000)
     phase = (time[:, None] / 0.4 + rng.random(12)) % 1.0
     velocity = np.where(phase < 0.4, 10.0 * phase / 0.4, -10.0 / 3.0)
@@ -86,10 +86,10 @@ def test_lost_readings_cause_no_encoder_fault(go2: qd.Robot) -> None:
 
 
 def test_repeated_impacts_cause_no_encoder_fault(go2: qd.Robot) -> None:
-    """Joints are turned back fifty times a second, each time just after a reading, by impacts of one direction."""
+    """Impacts of one direction reverse the joints fifty times per second, each just after a reading."""
     k = np.arange(1000)
-    ramp = -5.0 + 100.0 / 81.0 * (k % 10)  # comes back to where it was
-    moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the period before
+    ramp = -5.0 + 100.0 / 81.0 * (k % 10)  # returns to its start
+    moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the previous period
     velocity, position = (np.tile(x[:, None], (1, 12)) for x in (ramp, DT * np.cumsum(moved)))
     position += 0.5 * (go2.lower_position_limits + go2.upper_position_limits) - position.mean(axis=0)
     safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
@@ -176,14 +176,14 @@ def test_commands_are_clamped_exactly_at_limits(go2: qd.Robot, trot: Trot) -> No
     wild = MotorCommand.from_targets(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
     reports = [safety.filter_command(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
     torques = np.array([r.command.compute_torque(m.position, m.velocity) for r in reports])
-    assert np.allclose(torques[0], 0.4 * effort)  # the whole of it in 5 ms, from nothing
+    assert np.allclose(torques[0], 0.4 * effort)  # the full torque in 5 ms, from zero
     assert np.allclose(torques[-1], effort) and not reports[0].command.stiffness.any()
     assert safety.clamp_counts["gain"] == 60 and safety.clamp_counts["torque rate"] == 24 and reports[-1].fault is None
 
     mild = MotorCommand.from_targets(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
     given = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0)).filter_command(m, mild).command
     assert (given.stiffness == 100.0).all() and np.allclose(given.compute_torque(m.position, m.velocity), 10.0)
-    # Numbers that cancel no more.
+    # Numbers that do not cancel.
     wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
     given = Safety(go2, dt=DT).filter_command(m, wild).command
     assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort).all()
@@ -229,8 +229,8 @@ def test_clamps_and_joint_stops_are_equal_in_both_directions(go2: qd.Robot, sign
     np.testing.assert_allclose(given(3.0), 1.0)
     np.testing.assert_allclose(given(-3.0), -1.0)
     fast = sign * 0.95 * go2.velocity_limits
-    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # what drives
-    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # what brakes
+    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # driving torque
+    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # braking torque
     for inside, left in ((0.025, 0.5), (0.0, 0.0), (-0.05, 0.0)):
         for speed in (0.0, 0.5, -0.5):
             there = {"position": stop - sign * inside, "velocity": sign * speed * go2.velocity_limits}
@@ -263,7 +263,7 @@ def test_only_persistent_violations_of_a_limit_are_faults(go2: qd.Robot, named: 
     at = 2 if named == "power limit" else 1
     wrong = usual | {part: np.where(np.arange(12) == at, value, usual.get(part, np.zeros(12)))}
     safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.zero(12)
-    for k in range(40):  # one reading less in a row than is allowed, then one as usual
+    for k in range(40):  # one bad reading less than allowed, then a good one
         m = at_rest(go2, k, **(usual if k % 5 == 4 else wrong))
         assert safety.filter_command(m, off).fault is None, k
     faults = [safety.filter_command(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
@@ -279,7 +279,7 @@ def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot
         full = MotorCommand.from_torques(effort)
         for k in range(12):
             safety.filter_command(at_rest(go2, k, velocity=velocity), full)
-        if fault:  # damping as the fault's answer, as far as the motors have it; a reset begins from nothing
+        if fault:  # damping after the fault, within the motor limits; a reset starts from zero torque
             safety.raise_fault(OPERATOR_STOP, "")
         damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
         np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
@@ -343,7 +343,7 @@ def test_invalid_time_stamp_disables_no_check(go2: qd.Robot, trot: Trot, stamp: 
 
 
 def test_time_stamps_are_bounded_by_the_callers_clock_or_by_the_number_of_calls(go2: qd.Robot, trot: Trot) -> None:
-    """After a silence the stamp goes on by as much; the caller's clock need not start or run, but may."""
+    """After a gap the time stamp advances by the same time; the caller's clock is optional."""
     m, off = trot[0][0], MotorCommand.from_torques(np.zeros(12))
     for clock, ahead, counts in ((0.0, 0.04, True), (0.0, 0.06, False), (0.1, 0.13, True), (np.nan, 0.06, False)):
         safety = Safety(go2, dt=DT)
@@ -361,7 +361,7 @@ def test_motor_without_readings_does_not_mask_another(go2: qd.Robot, trot: Trot)
             replace(m, temperature=np.where(np.arange(12) == 0, value, hot)), MotorCommand.from_torques(tau)
         )
         assert safety.fault is not None and safety.fault.joint == go2.actuated[0]
-    # One that was never there is none, as NaN alone and as None; what comes later has to stay.
+    # A sensor that was never present is ignored, as NaN and as None; one that appears later must stay.
     for part in (np.full(12, np.nan), None):
         safety = Safety(go2, dt=DT)
         for k, (m, tau) in enumerate(trot[:4]):
@@ -369,7 +369,7 @@ def test_motor_without_readings_does_not_mask_another(go2: qd.Robot, trot: Trot)
             safety.filter_command(replace(m, temperature=given, foot_forces=part), MotorCommand.from_torques(tau))
             assert (safety.fault is not None) == (k == 3)
         assert safety.fault.name == "sensor missing" and "temperatures" in safety.fault.reason
-    wrong = replace(m, time=9.0, temperature=np.zeros(3))  # of another shape is not missing
+    wrong = replace(m, time=9.0, temperature=np.zeros(3))  # an array of another shape is not a missing sensor
     assert Safety(go2, dt=DT).filter_command(wrong, MotorCommand.from_torques(tau)).fault.name == "reading not a number"
 
 
@@ -381,7 +381,7 @@ def in_c(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> SafetyInC:
 
 
 def test_exported_c_agrees_on_random_readings(in_c: SafetyInC) -> None:
-    """More of them, and a robot without IMU and feet: benchmarks/under_fire.py."""
+    """More readings, and a robot without IMU and feet: benchmarks/under_fire.py."""
     differ, faults, _ = differences(in_c, 2000, 0)
     assert not differ, differ[0]
     assert len(faults) > 6 and faults["sensor missing"] and faults["stale reading"]
@@ -391,7 +391,7 @@ def test_exported_c_agrees_on_random_readings(in_c: SafetyInC) -> None:
 def test_exported_c_gives_the_same_results_for_any_time_between_readings(
     name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC
 ) -> None:
-    """The same torques and the same fault, tick by tick, where the caller says which readings are new."""
+    """The same torques and the same fault, tick by tick, if the caller passes which readings are new."""
     trot = [
         each
         for k, each in enumerate(with_fault(trot, FAULTS[name].change, FAULT_TICK))

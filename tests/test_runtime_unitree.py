@@ -1,4 +1,4 @@
-"""Unitree's messages: a fake with the same fields and the same layout in memory."""
+"""Unitree's messages: a substitute with the same fields and memory layout."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def go2() -> qd.Robot:
 
 
 def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
-    """A box on four vertical prismatic legs: what slides on it slides like a block."""
+    """A box on four vertical prismatic legs, which slides like a block."""
     legs = "".join(
         f"""<link name="{n}_foot"><inertial><mass value="0.5"/>
         <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -37,7 +37,7 @@ def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
 
 
 def slide_sled(robot: qd.Robot, friction: float, steps: int, dt: float = 1e-3) -> tuple[qd.Simulation, list[float]]:
-    """The sled pushed off at 1 m/s along x; the way of its centre of mass."""
+    """Slides the sled from 1 m/s along x; returns the path of its center of mass."""
     sim, dyn = qd.Simulation(robot, friction=friction, dt=dt), qd.Dynamics(robot)
     v = np.zeros(robot.nv)
     v[0] = 1.0
@@ -134,7 +134,7 @@ def test_dropped_robot_comes_to_rest_on_its_feet(root: str) -> None:
         assert sim.status in ("free", "solved", "passive", "retried")
     assert {(), robot.feet} <= sets
     dyn = qd.Dynamics(robot)
-    assert dyn.energy(sim.q, sim.v).kinetic < 1e-6 * robot.mass * G * 0.1  # a millionth of what it fell with
+    assert dyn.energy(sim.q, sim.v).kinetic < 1e-6 * robot.mass * G * 0.1  # a millionth of the energy of the fall
     assert sum(f[2] for f in sim.contact_forces.values()) == pytest.approx(robot.mass * G, rel=1e-3)
     for foot, leg in robot.legs.items():
         assert abs(dyn.frame_placement(sim.q, foot).translation[2] - leg.foot.radius) < 1e-5
@@ -192,7 +192,7 @@ def test_forces_stay_in_the_cone_and_impulses_change_the_momentum(go2: qd.Robot)
         for force in sim.contact_forces.values():
             assert np.hypot(force[0], force[1]) <= 0.3 * force[2] + 1e-4
             slipped += np.hypot(force[0], force[1]) > 0.29 * force[2] > 0.0
-        # Newton for the whole robot over the step: m d(com)/dt changes by the outer impulses, Jdot v included
+        # Newton's law for the whole robot over the step: momentum changes by the external impulses, Jdot v included
         J, bias = dyn.com_jacobian(q), dyn.update(q, v).com_drift
         change = go2.mass * (J @ (sim.v - v) + sim.dt * bias)
         np.testing.assert_allclose(change, sim.dt * (total - np.array([0.0, 0.0, go2.mass * G])), atol=1e-9)

@@ -1,4 +1,4 @@
-"""The compiled rooms of contacts, simulation and preview: as machine code they answer what they answer as Python."""
+"""Compiled functions of contacts, simulation and preview give the same results as in Python."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from quaddyn.simulation import (
 from quaddyn.simulation.step_memory import StepResult
 from quaddyn.simulation.terrain import Terrain
 
-#: Largest difference, as a share of the largest number of an array, or of 1.
+#: Largest difference, as a fraction of the largest number of an array, or of 1.
 TOLERANCE = 1e-12
 
 
 @contextmanager
 def as_python() -> Iterator[None]:
-    """Every entry is the Python function, also where another one calls it."""
+    """Replaces every entry by its Python function, also in calls of other entries."""
     with interpret(), pytest.MonkeyPatch.context() as patch:
         for unit in CompilationUnit.registry.values():
             for each in unit.entries:
@@ -49,7 +49,7 @@ def as_python() -> Iterator[None]:
 
 
 def run_compiled_and_python(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Result and arguments afterwards, by machine code and by Python, each from a copy of the arguments."""
+    """Results and arguments after the call, in machine code and in Python, from copies of the arguments."""
     mine, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
     machine = entry.compile()(*mine)
     with as_python():
@@ -58,7 +58,7 @@ def run_compiled_and_python(entry: Entry, *arguments: Any) -> list[tuple[Any, tu
 
 
 def assert_close(a: Any, b: Any, what: str = "") -> None:
-    """Numbers, arrays and named tuples of them are the same but for rounding; integers altogether."""
+    """Asserts that numbers, arrays and named tuples are equal up to rounding, and integers exactly."""
     if isinstance(a, tuple):
         for name, x, y in zip(getattr(a, "_fields", range(len(a))), a, b, strict=True):
             assert_close(x, y, f"{what}.{name}")
@@ -73,7 +73,7 @@ def assert_close(a: Any, b: Any, what: str = "") -> None:
 
 
 def assert_compiled_equals_python(entry: Entry, *arguments: Any) -> Any:
-    """What an entry returns."""
+    """Asserts equal results in machine code and Python, and returns the result."""
     (result, after), (expected, wanted) = run_compiled_and_python(entry, *arguments)
     assert type(result) is type(expected) or isinstance(expected, np.generic | int)
     assert_close(result, expected, entry.__name__)
@@ -91,13 +91,13 @@ def test_compiled_contact_solver_equals_python(k: int) -> None:
         g[2::3] -= 1.0
         mu = rng.uniform(0.1, 1.0, k)
         start = rng.normal(size=3 * k) if i % 2 else np.zeros(3 * k)
-        work = solver.make_contact_workspace(k + i % 3)  # room for more than there are is no difference
+        work = solver.make_contact_workspace(k + i % 3)  # extra capacity has no effect
         residual = assert_compiled_equals_python(solver.solve_contact_problem, G, g, mu, start, 1e-8, 4, work)
         assert residual <= 1e-8
 
 
 def test_compiled_contact_solver_equals_python_where_newton_steps_stall() -> None:
-    """More contacts than the robot has freedom: impulses are not the only ones, velocities are."""
+    """More contacts than degrees of freedom: impulses are not unique, velocities are."""
     rng, swept = np.random.default_rng(2), 0
     for _ in range(25):
         J = rng.normal(size=(18, 7))
@@ -284,7 +284,7 @@ def test_simulation_in_python_equals_simulation_in_machine_code() -> None:
 
 
 def test_simulations_in_parallel_threads_are_independent() -> None:
-    """While simulations step in two threads, each goes its own way."""
+    """Two simulations that step in two threads give the results of a single thread."""
     alone = Simulation(qd.load("go2"))
     for _ in range(300):
         alone.step(np.zeros(12))

@@ -1,4 +1,4 @@
-"""The embedded plant makes no energy: in flight, on the ground, at any speed; where it does, it says so."""
+"""The embedded plant creates no energy in flight or on the ground at any speed, or reports it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def robot_of(name: str) -> qd.Robot:
 
 
 def throw_robot(name: str, seed: int, speed: float = 10.0, *, height: float = 0.3, **options: object) -> Simulation:
-    """A robot thrown down from a height, with random speeds of all its degrees of freedom; nothing drives it."""
+    """A robot thrown down from a height, with random velocities and without torques."""
     robot = robot_of(name)
     sim, q = Simulation(robot, **options), robot.q_home.copy()  # type: ignore[arg-type]
     v = np.random.default_rng(seed).normal(0.0, speed, robot.nv)
@@ -42,7 +42,7 @@ def kinetic_energy(sim: Simulation) -> float:
 @pytest.mark.parametrize("name", ["go2", "b1_z1", "ur5"])
 def test_flight_at_10_rad_per_s_conserves_energy(name: str) -> None:
     for seed in range(3):
-        sim = throw_robot(name, seed, floor=-np.inf, joint_stops=False)  # which take energy
+        sim = throw_robot(name, seed, floor=-np.inf, joint_stops=False)  # which dissipate energy
         start, scale = sim.energy, kinetic_energy(sim)
         for _ in range(300):
             sim.step(np.zeros(sim.robot.nu))
@@ -80,7 +80,7 @@ def test_energy_of_a_passive_robot_thrown_at_the_ground_does_not_rise(name: str,
         for _ in range(round(0.25 / dt)):
             sim.step(np.zeros(sim.robot.nu))
             touched = touched or sim.status != "free"
-            assert sim.energy - start < 1e-2 * sim.robot.mass * G  # lifted by less than a centimetre
+            assert sim.energy - start < 1e-2 * sim.robot.mass * G  # lifted by less than a centimeter
         assert touched and sim.work.contacts < 0.0
 
 
@@ -158,7 +158,7 @@ def test_unsolvable_contacts_are_passed_once_per_substep_to_the_fallback_solver(
         for _ in range(3):
             asked.clear()
             sim.step(np.zeros(12))
-            # of the whole step, and of the one piece that it then consists of: no further rounds, no halves
+            # for the whole step, and for its single substep: no further iterations, no halving
             assert len(asked) == 2 if status == "inaccurate" else len(asked) > 2
 
 

@@ -1,4 +1,4 @@
-"""Encoders and an IMU say what is true, but for the errors that they were given, on either plant."""
+"""Encoders and IMUs measure true values plus the configured errors on both plants."""
 
 from __future__ import annotations
 

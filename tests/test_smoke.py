@@ -1,4 +1,4 @@
-"""One proposition about every subpackage, in under a minute: ``pytest -m smoke``."""
+"""One test of every subpackage, in under a minute: ``pytest -m smoke``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flat feet: soles from files, their cones and pressure in whole-body control, standing on them in both plants."""
+"""Flat feet: soles from files, their friction cones and pressure in whole-body control, standing in both plants."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_center_of_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Ro
     contacts = ContactSet(robot, soles)
     for sole in soles:
         local = command.centers_of_pressure[sole.name] - contacts.positions(s)[sole.name]
-        np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: weight moves back as the body does
+        np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: the weight moves back with the body
         assert abs(local[1]) <= 0.05 + 1e-9 and abs(local[2]) < 1e-9
         np.testing.assert_allclose(
             command.centers_of_pressure[sole.name],
@@ -200,7 +200,7 @@ def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles)
     s = dyn.update(sim.q, sim.v)
     start, foot = np.array(s.com), s.placement("R")
-    level = FrameOrientationTask(robot, "R", "right sole")  # a foot's own task is about its place alone
+    level = FrameOrientationTask(robot, "R", "right sole")  # the task of a foot controls only its position
     level.reference(foot.rotation)
     wbc.add(level, level=1)
     wbc.tasks.com.gains(100.0)
@@ -280,7 +280,7 @@ def test_cone_of_a_polygon_is_spanned_by_forces_at_its_corners() -> None:
     assert (spanning @ A.T).max() < 1e-9
     for row, on in zip(A[1:], touched[:, 1:].T, strict=True):  # a face: five independent ones lie on it
         assert np.linalg.matrix_rank(spanning[on], tol=1e-6) == 5, row
-    # pressure beyond an edge is outside, as is turning on the spot by more than friction at the farthest corner
+    # outside: pressure beyond an edge, and a yaw moment above that of friction at the farthest corner
     inside = np.append([0.0, 0.0, 1.0], np.cross([*sole.polygon.mean(axis=0), 0.0], [0.0, 0.0, 1.0]))
     assert (A @ inside < 0.0).all()
     reach = np.abs(sole.polygon).sum(axis=1).max()
@@ -309,7 +309,7 @@ def test_polygons_of_soles_have_all_corners_or_the_requested_maximum() -> None:
 
 
 def test_polygonal_soles_allow_more_lean_than_rectangular_soles() -> None:
-    """The pressure goes where the rectangle ends, and plants stand on the corners."""
+    """The pressure reaches points outside the rectangle, and plants stand on the corners."""
     robot = qd.load(biped(SPHERES))
     soles = [Contact.from_sole(robot, foot, corners=6) for foot in robot.feet]
     sim, dyn = qd.Simulation(robot, soles=soles), qd.Dynamics(robot)

@@ -1,4 +1,4 @@
-"""What steps ahead do to a velocity: cut by joints' speed and range, named, and stood in front of."""
+"""Velocity limits by steps ahead: joint speed and range, reported reasons, and stops before high steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def go2() -> qd.Robot:
 
 
 def stairs(rise: float, tread: float, first: float, length: float) -> object:
-    """Heights of stairs along x in leg lengths, four of them."""
+    """Heights of four stairs along x, in leg lengths."""
 
     def height(x: Array, y: Array) -> Array:
         return rise * length * np.clip(np.floor((x / length - first) / tread) + 1.0, 0.0, 4.0)
@@ -59,7 +59,7 @@ def steps_of(robot: qd.Robot) -> StepLookahead:
 def limit_velocity(
     robot: qd.Robot, steps: StepLookahead, heights: object, velocity: tuple[float, float, float], at: float = 0.0
 ) -> tuple[Array, str]:
-    """What is left of a velocity [sqrt(g l), rad/s] at a place along x [l]."""
+    """Limits a velocity [sqrt(g l), rad/s] at a position along x [l]."""
     p = Morphology.from_robot(robot)
     known = FootholdMap(heights, p)  # type: ignore[arg-type]
     known.advance(at * p.length, 0.0, 0.0)
@@ -71,7 +71,7 @@ def limit_velocity(
 def velocity_fraction_and_limit(
     robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0
 ) -> tuple[float, str]:
-    """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
+    """The remaining fraction of a forward velocity [sqrt(g l)], and the reason of the limit."""
     out, limit = limit_velocity(robot, steps_of(robot), heights, (speed, 0.0, 0.0), at)
     return float(out[0] / speed), limit
 
@@ -119,9 +119,7 @@ def test_steps_ahead_of_the_rear_feet_slow_the_robot_but_do_not_stop_it(anymal_c
     up = stairs(0.3, 9.0, 1.0, p.length)
     shares = [velocity_fraction_and_limit(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
     assert shares == [0.0, 0.0, 0.3, 0.3, 1.0]
-    assert (
-        velocity_fraction_and_limit(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0
-    )  # whose front feet are at the wall gets away
+    assert velocity_fraction_and_limit(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0  # leaves the wall
 
 
 def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) -> None:
@@ -134,7 +132,7 @@ def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) 
 
     for rise, first, last in ((0.3, 0.95, 1.05), (-2.0, 1.0, 1.4), (0.5, 0.8, 1.2)):
         assert velocity_fraction_and_limit(anymal_c, shadow(rise, first, last), at=0.2)[0] == 0.0, (rise, first, last)
-    assert velocity_fraction_and_limit(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # nobody knows: it goes blind
+    assert velocity_fraction_and_limit(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # unknown: blind locomotion
 
 
 def test_narrow_ditch_is_ignored_from_any_position(anymal_c: qd.Robot) -> None:
@@ -200,7 +198,7 @@ def test_foot_lift_agrees_with_inverse_kinematics(name: str) -> None:
             at[:, 2] = float(p.radii[i]) + heights * p.length
             found = leg.inverse((at - base) @ p.heading.T)
             good = np.asarray(found.reached) & np.asarray(found.within_limits)
-            # The search takes every branch and all places nearby: it may see more than the branch at home, not less.
+            # The search covers all branches and nearby positions: its result is at least that of the home branch.
             if good.any():
                 upto = heights[np.argmin(good)] if not good.all() else heights[-1]
                 assert room[k] > upto - 0.06, (foot, k)

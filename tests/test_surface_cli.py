@@ -1,4 +1,4 @@
-"""The command line as people use it: old behaviour -> new."""
+"""Behavior of the command line; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_command(
 def test_minus_h_prints_help_and_shells_complete_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: ``-h`` was no option."""
+    """Formerly ``-h`` was not an option."""
     for command in ([], ["demo"], ["check"], ["leg"], ["identify"], ["campaign"]):
         code, said, _ = run_command([*command, "-h"], monkeypatch, capsys)
         assert code == 0 and "Usage" in said and "--help" in said
@@ -42,7 +42,7 @@ def test_minus_h_prints_help_and_shells_complete_names(
 
 
 def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Was: ``[m/s]`` was taken for markup and vanished."""
+    """Formerly ``[m/s]`` was interpreted as markup and not printed."""
     said = run_command(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
     assert "[N m]" in run_command(["identify", "--help"], monkeypatch, capsys)[1]
@@ -72,7 +72,7 @@ def test_commands_with_a_live_page_accept_a_port(
 def test_errors_are_json_with_the_option_json(
     arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: errors were text on stderr whatever was asked for."""
+    """Formerly errors were always text on stderr."""
     code, said, _ = run_command(arguments, monkeypatch, capsys)
     answer = json.loads(said)
     assert code == answer["exit_code"] == 2
@@ -103,7 +103,7 @@ def test_an_interrupt_exits_with_130_after_printing_the_results_so_far(
 def test_an_interrupted_demo_reports_the_run_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: nothing was said of what had been done."""
+    """Formerly the results so far were not reported."""
     from quaddyn.demo.locomotion_run import LocomotionRun
 
     tick = LocomotionRun.tick
@@ -139,7 +139,7 @@ EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>
 def test_line_number_100_is_not_printed_as_an_emoji(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: ``file.urdf:100:`` was printed as a hundred-points sign."""
+    """Formerly ``file.urdf:100:`` was printed with an emoji of a hundred points."""
     file = tmp_path / "far.urdf"
     file.write_text(
         EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'),
@@ -160,7 +160,7 @@ def test_findings_with_the_same_text_are_printed_as_one_line(
 
 
 def test_the_largest_difference_is_listed_first() -> None:
-    """Was: 44 frames of cameras and nothing about the masses."""
+    """Formerly 44 camera frames were listed and no masses."""
     go1, go2 = qd.load("go1"), qd.load("go2")
     agreement = cross_check(go2, samples=1, source=go1.source)
     quantities = [d.quantity for d in agreement.deviations]
@@ -173,7 +173,7 @@ def test_the_largest_difference_is_listed_first() -> None:
 
 
 def test_a_narrow_terminal_wraps_text_but_not_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of either is left out."""
+    """Neither texts nor names are truncated."""
     refusal = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     said = StringIO()
     monkeypatch.setattr(tables, "out", Console(width=60, file=said))

@@ -1,4 +1,4 @@
-"""Conventions that people bring along are understood, or refused by name: old behaviour -> new."""
+"""Conventions of other libraries are accepted or rejected by name; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dynamics_plants_and_controllers_accept_arrays_of_any_real_type(kind: str) -> None:
-    """Was: lists, ints and float32 were refused."""
+    """Formerly lists, ints and float32 were rejected."""
     make, robot = KINDS[kind], qd.load("go2")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     q, v = robot.configuration(position=(0, 0, 1), joints=np.round(robot.q_home[7:])), np.ones(robot.nv)
@@ -97,11 +97,11 @@ def test_reference_frame_is_a_string_or_a_pinocchio_constant(word: Any, constant
 
 # -- configurations -----------------------------------------------------------------------------------------------
 def test_configuration_is_built_by_name_and_unlabeled_quaternions_are_rejected() -> None:
-    """Was: a quaternion in wxyz order, written into q, turned the robot over and nobody said a word."""
+    """Formerly a quaternion in wxyz order in q rotated the robot without an error."""
     robot = qd.load("go2")
     half = math.sqrt(0.5)
-    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter about z
-    rotation = SimpleNamespace(as_matrix=lambda: turned)  # as scipy's Rotation has it
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z
+    rotation = SimpleNamespace(as_matrix=lambda: turned)  # like scipy's Rotation
     for orientation in (
         {"wxyz": [half, 0, 0, half]}, {"xyzw": [0, 0, half, half]}, {"rpy": (0, 0, math.pi / 2)},
         {"rotation_vector": [0, 0, math.pi / 2]}, turned, turned.tolist(), rotation, pin.Quaternion(turned),
@@ -253,7 +253,7 @@ def test_collision_pairs_do_not_depend_on_the_link_order() -> None:
 
 
 def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Functions, classes and their methods of every room, by name."""
+    """Public functions, classes and their methods of every subpackage, by name."""
     rooms = [info.name for info in pkgutil.walk_packages(qd.__path__, "quaddyn.") if info.ispkg]
     for room in map(importlib.import_module, ["quaddyn", *rooms]):
         for name in getattr(room, "__all__", ()):
@@ -274,12 +274,12 @@ def test_every_argument_can_be_passed_by_keyword() -> None:
         except ValueError:  # of enumerations and the like
             continue
         unnamed |= {name for p in parameters if p.kind is p.POSITIONAL_ONLY}
-    # Whatever else it is given is the function's.
+    # Further positional arguments are passed to the function.
     assert unnamed == {"quaddyn.campaigns.DaskExecutor.submit"}
 
 
 def test_friction_has_one_default_and_is_printed() -> None:
-    """Of ground, contacts and controllers alike; walking, which finds friction out, counts on two thirds of it."""
+    """Of ground, contacts and controllers; locomotion, which estimates friction, assumes two thirds of it."""
     named = (
         qd.Simulation, qd.MujocoPlant, qd.WholeBodyController, demo.run_squat_demo, demo.run_locomotion_demo, Contact,
         gravity_compensation, Trial,

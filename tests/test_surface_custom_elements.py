@@ -1,4 +1,4 @@
-"""Tasks and constraints of one's own from two methods each, on a controller that runs."""
+"""Custom tasks and constraints, defined by two methods each, on a running controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EqualFootHeights(CustomTask):
 
 
 class CustomComTask(CustomTask):
-    """What `ComTask` does, towards a fixed point, with neither velocity nor drift written down."""
+    """Equivalent of `ComTask` with a fixed target, without methods for velocity and drift."""
 
     goal = np.zeros(3)
 
@@ -35,7 +35,7 @@ class CustomComTask(CustomTask):
 
 
 class MinComHeight(CustomConstraint):
-    """The centre of mass stays above a height."""
+    """Minimum height of the center of mass."""
 
     def value(self, s: qd.State) -> Array:
         return s.com[2:] - 0.2
@@ -57,7 +57,7 @@ def random_moving_state(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_default_drift_is_correct(robot: qd.Robot, seed: int) -> None:
-    """Was: a task of one's own had to have position, error, velocity, Jacobian and drift."""
+    """Formerly a custom task had to define position, error, velocity, Jacobian and drift."""
     s = qd.Dynamics(robot).update(*random_moving_state(robot, seed))
     together, centre = (
         EqualFootHeights(robot, "together", 1, stiffness=1.0),

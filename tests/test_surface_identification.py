@@ -1,4 +1,4 @@
-"""Identification ends in something usable: a robot, a URDF, one screen: old behaviour -> new."""
+"""Results of identification: a robot, a URDF, one screen of text; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def found(true_robot: qd.Robot) -> Identification:
 
 
 def test_identified_robot_moves_as_the_true_robot(true_robot: qd.Robot, found: Identification) -> None:
-    """Was: a vector of parameters, and what to do with it was the reader's exercise."""
+    """Formerly the result was only a vector of parameters."""
     robot = pickle.loads(pickle.dumps(found.identified_robot()))
     ours, truth = qd.Dynamics(robot), qd.Dynamics(true_robot)
     rng = np.random.default_rng(5)

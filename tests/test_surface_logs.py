@@ -1,4 +1,4 @@
-"""Logs of a run can be looked at, kept and given to other programs: old behaviour -> new."""
+"""Logs of a run can be plotted, saved and exported; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sim() -> qd.Simulation:
 @pytest.fixture(scope="module")
 def log(sim: qd.Simulation) -> Log:
     dyn, wbc = qd.Dynamics(sim.robot), qd.WholeBodyController(sim.robot)
-    wbc.tasks.com.reference(dyn.center_of_mass(sim.q) + np.array([0.0, 0.0, 0.3]))  # more than legs can
+    wbc.tasks.com.reference(dyn.center_of_mass(sim.q) + np.array([0.0, 0.0, 0.3]))  # beyond the reach of the legs
     sim.reset()
     return sim.run(lambda plant: wbc.compute(dyn.update(plant.q, plant.v)), 0.02, record_residuals=True)
 
@@ -49,7 +49,7 @@ def test_a_fall_is_recorded_in_the_log(sim: qd.Simulation, tmp_path: Path) -> No
 
 
 def test_saved_log_is_restored_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
-    """Was: what a run had seen was gone with the process."""
+    """Formerly the data of a run was lost with the process."""
     again = Log.load(log.save(tmp_path / "run.npz"))
     for what in ("time", "q", "v", "tau", "forces", "joint_slices", "level_residuals"):
         np.testing.assert_array_equal(getattr(again, what), getattr(log, what))

@@ -1,4 +1,4 @@
-"""What used to be a silent mistake is an error, or acts: old behaviour -> new, one proposition each."""
+"""Former silent mistakes raise errors or take effect; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wbc(robot: qd.Robot) -> WholeBodyController:
 
 
 def displaced_state(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
-    """Not where the references are."""
+    """A state away from the references."""
     q = robot.q_home.copy()
     q[2] -= 0.01
     q[7:] += 0.02
@@ -56,13 +56,13 @@ def displaced_state(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
 def test_assigned_stiffness_takes_effect_at_the_next_tick(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Was: ``tasks["com"].stiffness = 10.0`` was accepted and did nothing."""
+    """Formerly ``tasks["com"].stiffness = 10.0`` was accepted without effect."""
     com = wbc.tasks["com"]
     com.reference(np.array([0.0, 0.0, 1.0]) + dyn.center_of_mass(robot.q_home))
     before = wbc.compute(displaced_state(robot, dyn)).tau.copy()
     com.stiffness = 10.0
     np.testing.assert_array_equal(com.stiffness, [10.0] * 3)
-    np.testing.assert_allclose(com.damping, 2.0 * np.sqrt(10.0))  # critical, as nothing else was asked for
+    np.testing.assert_allclose(com.damping, 2.0 * np.sqrt(10.0))  # critical damping by default
     after = wbc.compute(displaced_state(robot, dyn)).tau.copy()
     assert np.abs(after - before).max() > 1e-3
     wbc.tasks["com"].gains(10.0)
@@ -80,7 +80,7 @@ def test_explicit_damping_is_kept_when_stiffness_changes(robot: qd.Robot) -> Non
     np.testing.assert_array_equal(task.damping, [1.0] * 3)
 
 
-# By task: what of it, another value for it, and whether some torque must change.
+# Task, attribute and new value.
 SETTINGS = [
     ("com", "damping", 3.0),
     ("com", "weight", [5.0, 0.1, 1.0]),
@@ -104,9 +104,9 @@ SETTINGS = [
 def test_every_setting_of_an_element_takes_effect_at_the_next_tick(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController, name: str, what: str, value: object
 ) -> None:
-    wbc.tasks.com.reference(dyn.center_of_mass(robot.q_home) + np.array([0.2, 0.1, 0.2]))  # more than can be had
+    wbc.tasks.com.reference(dyn.center_of_mass(robot.q_home) + np.array([0.2, 0.1, 0.2]))  # not attainable
     if name in ("posture", "forces"):
-        wbc.tasks.com.axes = "z"  # leaves something to the level below
+        wbc.tasks.com.axes = "z"  # leaves freedom to the level below
     before = wbc.compute(displaced_state(robot, dyn)).tau.copy()
     np.testing.assert_allclose(wbc.compute(displaced_state(robot, dyn)).tau, before, atol=1e-7)
     setattr(wbc.tasks[name], what, value)
@@ -125,7 +125,7 @@ def test_settings_take_effect_after_elements_are_added_or_removed(
 
 
 def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.Robot, dyn: qd.Dynamics) -> None:
-    """Was: it kept the limits and the friction that the whole-body controller had at its start."""
+    """Formerly it kept the initial limits and friction of the whole-body controller."""
     controller = qd.LocomotionController(robot)
     controller.compute(displaced_state(robot, dyn))
     controller.wbc.add(TorqueRate(robot, 1e6), level=0)
@@ -136,7 +136,7 @@ def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.
 
 
 def test_arrays_read_from_a_task_do_not_change_and_are_read_only(robot: qd.Robot) -> None:
-    """Was: ``task.weight[0] = 5`` wrote to a copy."""
+    """Formerly ``task.weight[0] = 5`` wrote to a copy."""
     task = ComTask(robot, stiffness=4.0)
     old = task.stiffness
     task.stiffness = 9.0
@@ -145,7 +145,7 @@ def test_arrays_read_from_a_task_do_not_change_and_are_read_only(robot: qd.Robot
         with pytest.raises(ValueError, match="read-only"):
             getattr(task, what)[0] = 5.0
     limits = TorqueLimits(robot)
-    limits.limits[0] = 0.5  # of limits, entries may be set
+    limits.limits[0] = 0.5  # entries of limits may be set
     assert limits.limits[0] == 0.5
 
 
@@ -182,7 +182,7 @@ def test_invalid_references_and_gains_are_rejected(robot: qd.Robot) -> None:
 
 
 def test_force_references_are_read_only(wbc: WholeBodyController) -> None:
-    """Was: an entry set in ``references`` was never read."""
+    """Formerly an entry set in ``references`` was never read."""
     wbc.tasks.forces.references = {"FL": np.ones(3)}
     with pytest.raises(TypeError):
         wbc.tasks.forces.references["FR"] = np.ones(3)  # type: ignore[index]
@@ -242,7 +242,7 @@ def test_gains_of_other_controllers_are_checked_whenever_they_are_set(robot: qd.
 def test_misspelled_attribute_raises_and_lists_near_matches(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Was: ``wbc.firction = 0.1`` was accepted."""
+    """Formerly ``wbc.firction = 0.1`` was accepted."""
     sim, viewer = qd.Simulation(robot), qd.Viewer(robot, serve=False)
     locomotion, velocity = qd.LocomotionController(robot), VelocityController(robot)
     command = wbc.compute(displaced_state(robot, dyn))
@@ -274,7 +274,7 @@ def test_misspelled_attribute_raises_and_lists_near_matches(
 
 
 def test_attributes_fixed_by_the_constructor_cannot_be_assigned(robot: qd.Robot, wbc: WholeBodyController) -> None:
-    """Was: a plant's period, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
+    """Formerly the period of a plant, the frame of a task and others could be assigned without effect."""
     sim = qd.Simulation(robot)
     axis = FrameAxisTask(robot, robot.feet[0])
     for owner, name, value in (
@@ -365,9 +365,7 @@ wbc.tasks.get_typed("com", qd.wbc.ComTask).stiffness = 5
 def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "user.py"
     file.write_text(USER_CODE, encoding="utf-8")
-    checkout = Path(
-        __file__
-    ).parent.parent  # whose configuration is strict, and whose cache a check of the package fills
+    checkout = Path(__file__).parent.parent  # with its strict configuration and the cache of checks of the package
     command = [sys.executable, "-m", "mypy", "--strict", str(file)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, cwd=checkout)
     wrong = [line for line in done.stdout.splitlines() if "error:" in line]

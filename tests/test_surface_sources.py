@@ -1,4 +1,4 @@
-"""Files and names that people bring along, and what can be copied: old behaviour -> new."""
+"""Sources of robots, and objects that can be copied; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def process_file(path):
 
 
 def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of this name that can be imported for the time of a test."""
+    """Makes a package of this name importable for the duration of a test."""
     (folder / name).mkdir(parents=True)
     for file, text in files.items():
         (folder / name / file).write_text(text, encoding="utf-8")
@@ -47,7 +47,7 @@ def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.
 
 
 def test_unexpanded_macros_are_reported_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Was: ``${m}`` was refused as a bad number."""
+    """Formerly ``${m}`` was rejected as an invalid number."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
     for file in ("robot.urdf.xacro", "robot.urdf"):
@@ -97,7 +97,7 @@ def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: 
 
 
 def test_pickling_error_names_the_alternative() -> None:
-    """Was: a message of Boost's about pin.Data."""
+    """Formerly the message was Boost's about pin.Data."""
     robot = qd.load("go2")
     sim = qd.Simulation(robot)
     state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))

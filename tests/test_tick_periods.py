@@ -1,4 +1,4 @@
-"""A controller that is called at another period than it was made for says so, whoever calls it."""
+"""A controller that is called at another period than its own is reported by every caller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def walker(dt: float) -> LocomotionController:
 
 
 def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.Command], list[str]]:
-    """Go2 told to walk by a loop of one's own; the commands and what was warned of."""
+    """Runs a walking Go2 in a custom loop; returns the commands and the warnings."""
     plant, dynamics, controller = Simulation(go2(), dt=dt), qd.Dynamics(go2()), walker(control_dt)
     controller.reset()
     with warnings.catch_warnings(record=True) as said:
@@ -74,7 +74,7 @@ def test_plant_rejects_a_controller_of_another_period() -> None:
 
 
 class ZeroTorqueController(Controller):
-    """No torque."""
+    """Controller without torque."""
 
     def __init__(self, robot: qd.Robot, dt: float) -> None:
         self.robot, self.dt = robot, dt

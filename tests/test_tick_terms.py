@@ -1,4 +1,4 @@
-"""The terms of a control tick: equal to Pinocchio's, where the layout says, whole in one call, and safe to call."""
+"""The terms of a control tick equal Pinocchio's, follow the layout, and are computed in one validated call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def some_frames(robot: qd.Robot) -> tuple[str, ...]:
 
 
 def reference(terms: TickTerms, dyn: qd.Dynamics, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-    """What Pinocchio says of every block."""
+    """Every block, computed by Pinocchio."""
     robot, state = terms.robot, dyn.update(q, v)
     data = robot.model.createData()
     pin.computeCentroidalMapTimeVariation(robot.model, data, q, v)
@@ -68,7 +68,7 @@ def reference(terms: TickTerms, dyn: qd.Dynamics, q: np.ndarray, v: np.ndarray) 
 
 
 def assert_equal_to_pinocchio(robot: qd.Robot, frames: tuple[str, ...], seed: int, n: int = 4) -> None:
-    """To 1e-12 of the largest entry of each kind of block, over all frames; what is as good as zero, to 1e-14."""
+    """To 1e-12 of the largest entry of each kind of block, over all frames; blocks close to zero to 1e-14."""
     terms, dyn = TickTerms(robot, frames, momentum=True), qd.Dynamics(robot)
     q, v, _ = random_states(robot, np.random.default_rng(seed), n)
     for k in range(n):
@@ -169,7 +169,7 @@ def test_a_frame_that_does_not_move_has_an_empty_chain() -> None:
 
 # -- cost --------------------------------------------------------------------------------------------------------
 def test_operation_count_of_the_terms_of_four_feet_is_within_bound() -> None:
-    """Golden counts: change them knowingly."""
+    """Reference counts: change them only deliberately."""
     robot = qd.load("go2")
     operations = TickTerms(robot, (*robot.feet, "base")).operations
     assert operations.mul <= 1742 and operations.add <= 1410 and operations.div == 0, operations
@@ -250,7 +250,7 @@ def test_strided_and_overlapping_arrays_are_accepted(go2: Any) -> None:
     assert np.array_equal(wide[::2], out)
     shared = np.zeros(terms.size)
     shared[5:24] = q
-    assert np.array_equal(terms(shared[5:24], v, shared), out)  # q lies within what is written
+    assert np.array_equal(terms(shared[5:24], v, shared), out)  # q overlaps the output
     assert np.array_equal(terms.compute(q=q, v=v, out=shared), out)
 
 

@@ -1,4 +1,4 @@
-"""The tutorial is true: its blocks run one after the other in one session and print what they say they print."""
+"""The blocks of the tutorial run in one session and print the output shown there."""
 
 from __future__ import annotations
 

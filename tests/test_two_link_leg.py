@@ -56,7 +56,7 @@ def derive_lagrangian() -> Lagrangian:
 
 
 def substitute_symbols(expression: sp.Basic) -> sp.Basic:
-    """Functions of time and their derivatives, highest first, become the symbols of angle, rate and acceleration."""
+    """Replaces functions of time and their derivatives, highest first, by symbols."""
     for order, symbols in ((2, (a1, a2)), (1, (v1, v2)), (0, (t1, t2))):
         for angle, symbol in zip(ANGLES, symbols, strict=True):
             expression = expression.subs(angle.diff(T, order) if order else angle, symbol)
@@ -91,7 +91,7 @@ def numeric(matrix: sp.ImmutableMatrix) -> Callable[..., np.ndarray]:
 
 @functools.cache
 def numeric_forward() -> Callable[..., np.ndarray]:
-    """Source B's accelerations as a function of (t1, t2, v1, v2, tau1, tau2); it leaves the torques out."""
+    """Source B's accelerations as a function of (t1, t2, v1, v2, tau1, tau2); the source omits the torques."""
     u1, u2 = sp.symbols("tau1 tau2", real=True)
     tau = closed_form_symbols()
     M, h = tau.jacobian([a1, a2]), tau.subs({a1: 0, a2: 0})
@@ -107,7 +107,7 @@ def leg() -> tuple[qd.Dynamics, Reference]:
 
 
 def close(actual: object, expected: np.ndarray, terms: float = 0.0) -> None:
-    """Equal to 1e-12 of the largest entry, or of the largest of the `terms` that cancelled; at least of 1."""
+    """Asserts equality to 1e-12 of the largest of the entries, `terms` (which cancel) and 1."""
     scale = max(1.0, float(np.abs(expected).max()), terms)
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=0.0, atol=1e-12 * scale)
 
@@ -115,7 +115,7 @@ def close(actual: object, expected: np.ndarray, terms: float = 0.0) -> None:
 # -- the derivation ---------------------------------------------------------------------------------------------------
 @pytest.mark.slow  # the closed form is compared with the dynamics below
 def test_lagrange_equations_of_two_point_masses_equal_the_closed_form_of_source_b() -> None:
-    # Written in exponentials, a trigonometric polynomial is zero where its terms cancel.
+    # A trigonometric polynomial in exponentials is zero if its terms cancel.
     difference = (derive_lagrangian().tau - closed_form_symbols()).applyfunc(lambda e: sp.expand(e.rewrite(sp.exp)))
     assert difference == sp.zeros(2, 1)
 

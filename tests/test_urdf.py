@@ -1,4 +1,4 @@
-"""Reading URDF text: what stands in the file stands in the tree, and nothing is lost without a word."""
+"""Reading of URDF text: the tree contains all elements of the file; ignored elements are reported."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_number_of_a_joint_is_read() -> None:
 
 
 def records(value: object) -> Iterator[object]:
-    """Every record in what was read, itself included."""
+    """Yields all records of a parsed value, itself included."""
     if isinstance(value, tuple):
         for each in value:
             yield from records(each)
@@ -167,7 +167,7 @@ def test_unusual_value_is_reported(text: str, words: str) -> None:
 
 
 def test_point_mass_gives_exactly_one_finding() -> None:
-    """Zero moments obey every law of inertias: there is nothing else to report."""
+    """Zero moments satisfy all conditions of inertias: there is nothing else to report."""
     point = INERTIAL.replace('ixx="1"', 'ixx="0"').replace('iyy="1"', 'iyy="0"').replace('izz="1"', 'izz="0"')
     known = set(reasons(pendulum()))
     assert [r for r in reasons(pendulum(link=point)) if r not in known] == [

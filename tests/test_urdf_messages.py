@@ -1,4 +1,4 @@
-"""What the reader says of a file, word for word, and every number at which it begins to say it."""
+"""Texts of all findings and errors of the URDF reader, and the bounds at which they occur."""
 
 from __future__ import annotations
 

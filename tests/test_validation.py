@@ -1,4 +1,4 @@
-"""The guard's own propositions: what it repairs, allows and measures."""
+"""Validation of models: repairs, options and measured errors."""
 
 from __future__ import annotations
 

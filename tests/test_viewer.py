@@ -1,4 +1,4 @@
-"""The viewer without a browser: poses, markers, recordings, inputs, and a server that stays on this machine."""
+"""The viewer without a browser: poses, markers, recordings, inputs, and a server that is reachable only locally."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def unpack(packet: bytes) -> tuple[dict, object]:
 
 @dataclass
 class RecordedPage:
-    """What a recorded page holds."""
+    """Contents of a recorded page."""
 
     slots: list[str]
     meshes: list[tuple[int, np.ndarray]]  # slot, (n, 3) points in the slot's frame
@@ -153,7 +153,7 @@ def test_drawn_quadruped_has_the_extent_and_feet_of_its_model(name: str, tmp_pat
     pin.framesForwardKinematics(robot.model, data, np.array(robot.q_home))
     hips = {n: data.oMf[robot.frame_id(robot.legs[n].joints[0])].translation for n in robot.feet}
     for leg in robot.legs.values():
-        # the vertices around each foot belong to the last link of that very leg, and reach it
+        # the vertices around each foot belong to the last link of its leg, and reach it
         foot = data.oMf[robot.frame_id(leg.name)].translation
         last = robot.model.names[robot.model.frames[robot.frame_id(leg.name)].parentJoint]
         body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == last)
@@ -363,7 +363,7 @@ def test_ground_normals_are_drawn_at_the_contact_points(viewer: Viewer, go2: qd.
 
 
 def test_footholds_are_drawn_at_their_positions_and_colored_by_cost(go2: qd.Robot, tmp_path: Path) -> None:
-    """A disc for each chosen place, a dot for each other one: green where it costs nothing, red at an edge."""
+    """A disc for each selected foothold, a dot for each other candidate: green at zero cost, red at an edge."""
     controller = qd.LocomotionController(
         go2, dt=2e-3, terrain=lambda x, y: np.where(x > 0.7, np.nan, np.where(x > 0.3, 0.05, 0.02 + 0.05 * y))
     )
@@ -650,7 +650,7 @@ def test_invalid_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
 
 
 def test_show_makes_few_calls_per_tick(go2: qd.Robot) -> None:
-    """Some 20 links, four forces and four cones: a few calls each, counted, not timed."""
+    """About 20 links, four forces and four cones: the number of calls is bounded, not the time."""
     with Viewer(go2) as viewer:
         forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
         viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=0.0)
@@ -692,7 +692,7 @@ def get(url: str, **headers: str) -> tuple[int, str]:
 
 
 def connect_page(viewer: Viewer, **options: object) -> ClientConnection:
-    """A web socket to the viewer, past any proxy of the environment."""
+    """A web socket to the viewer without proxies."""
     sock = socket.create_connection(("127.0.0.1", port_of(viewer)))
     return connect(viewer.url.replace("http", "ws") + "socket", sock=sock, **options)
 
@@ -748,7 +748,7 @@ def test_page_that_connects_late_receives_the_scene_and_the_newest_frame(go2: qd
 
 
 def wait_for_keys(viewer: Viewer, wanted: set[str]) -> bool:
-    """Whether these keys, and no others, are held down within a while."""
+    """Waits for exactly these keys to be pressed; returns whether they are."""
     deadline = time.monotonic() + 60
     while viewer.pressed_keys != wanted and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -771,7 +771,7 @@ def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2:
             assert wait_for_keys(viewer, set()), junk
         first.send(json.dumps(["KeyW"]))
         assert wait_for_keys(viewer, {"KeyW"})
-        first.send(" " * 100_000)  # too long: the connection is cut, and with it its keys
+        first.send(" " * 100_000)  # too long: the connection is closed, and its keys are released
         assert wait_for_keys(viewer, set())
     assert Viewer(go2, meshes=False, serve=False).pressed_keys == frozenset()
 
@@ -792,7 +792,7 @@ def test_slow_page_skips_frames_but_receives_the_last_one(go2: qd.Robot) -> None
 
 
 def connect_page_that_never_reads(viewer: Viewer) -> socket.socket:
-    """A page that never reads: it has shaken hands, and has little room for what comes."""
+    """A page that never reads after its handshake, with a small receive buffer."""
     page = socket.socket()
     page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     page.connect(("127.0.0.1", port_of(viewer)))
@@ -803,7 +803,7 @@ def connect_page_that_never_reads(viewer: Viewer) -> socket.socket:
 
 
 def buffered_bytes(viewer: Viewer) -> int:
-    """Bytes that the server holds for its pages."""
+    """Bytes that the server buffers for its pages."""
     return sum(client.stream._write_buffer._size for client in tuple(viewer._server._clients))
 
 
@@ -817,7 +817,7 @@ def wait_until(done: Callable[[], bool]) -> bool:
 def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
     go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the viewer tells in the meantime; pages that read get all of it."""
+    """For any traffic of the viewer; pages that read receive everything."""
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         several = [stack.enter_context(connect_page_that_never_reads(viewer)) for _ in range(8)]
         assert wait_until(lambda: viewer.clients == len(several))
@@ -829,9 +829,9 @@ def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
             got = 0
             while got < 50:  # what every page needs
                 got += len(page.recv(timeout=60)) > 100_000
-        # A hundred each would be fifty times as much; how much of one the system's own buffers take is its affair.
+        # A hundred packets each would be fifty times as much; the system's buffers may take some of one packet.
         assert buffered_bytes(viewer) < 2 * len(several) * len(packet)
-        # The next ones have no time at all.
+        # The next pages have a timeout of zero.
         monkeypatch.setattr(server_module, "WRITE_TIMEOUT", 0.05)
         for _ in range(4):
             assert stack.enter_context(connect_page_that_never_reads(viewer)).recv(12) == b"HTTP/1.1 101"
@@ -850,7 +850,7 @@ def test_incomplete_request_is_closed_after_a_timeout(
             assert half.recv(1000) == b"" and time.monotonic() - began < 20.0
         time.sleep(0.3)
         assert viewer.clients == 1
-        page.recv(timeout=10)  # pages stay
+        page.recv(timeout=10)  # pages stay connected
 
 
 def test_unread_response_is_closed_after_a_timeout(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -893,7 +893,7 @@ def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
     assert not is_open(port)
     with pytest.raises(QuaddynError, match="closed"):
         _ = viewer.url
-    viewer.show(go2.q_home)  # still fine: a closed viewer records on
+    viewer.show(go2.q_home)  # a closed viewer still records
 
     viewer = Viewer(go2, meshes=False)
     port = port_of(viewer)
@@ -945,7 +945,7 @@ def connect_without_token(viewer: Viewer) -> ClientConnection:
 
 
 def wait_for(true: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether it becomes true within a while."""
+    """Waits for a condition; returns whether it became true."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -986,7 +986,7 @@ def test_request_bodies_are_rejected_without_reading_them(go2: qd.Robot) -> None
                 sock.settimeout(10)
                 sock.sendall(f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
                 sent = 0
-                with contextlib.suppress(OSError):  # the connection is cut
+                with contextlib.suppress(OSError):  # the connection is closed
                     while sent < 20_000_000:
                         piece = b"x" * 65536
                         sock.sendall((b"10000\r\n" + piece + b"\r\n") if "chunked" in head else piece)
@@ -1167,7 +1167,7 @@ def test_body_contacts_are_drawn_and_counted(viewer: Viewer, go2: qd.Robot, tmp_
     for _ in range(300):
         sim.step(-0.3 * sim.v[6:])
         viewer.show_plant(sim)
-    viewer.clear_recording()  # a recording leaves out what is faster than its frames
+    viewer.clear_recording()  # a recording omits frames above its frame rate
     viewer.show_plant(sim)
     take = read(viewer.record(tmp_path / "page.html"))
     total = np.linalg.norm(sum(sim.body_forces.values()))

@@ -1,4 +1,4 @@
-"""The pages in a real browser: what is drawn, that it moves, and that nothing leaves the machine."""
+"""The pages in a real browser: drawing, motion, and no network access."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def count_changed_pixels(a: np.ndarray, b: np.ndarray) -> int:
 
 
 def count_red_pixels(image: np.ndarray) -> int:
-    """Number of pixels in the colour of a force arrow."""
+    """Number of pixels in the color of a force arrow."""
     return int(((image[..., 0] > 170) & (image[..., 1] < 90) & (image[..., 2] < 90)).sum())
 
 
@@ -202,11 +202,11 @@ def test_held_keys_reach_the_viewer_until_they_are_released(new_page: Callable[[
 
         press(page, "KeyW", "w", down=True)
         press(page, "ArrowLeft", "ArrowLeft", down=True)
-        press(page, "KeyZ", "z", down=True)  # none of ours
+        press(page, "KeyZ", "z", down=True)  # not a used key
         assert held() == {"KeyW", "ArrowLeft"}
         press(page, "KeyW", "w", down=False)
         assert held() == {"ArrowLeft"}
-        page.evaluate("dispatchEvent(new Event('blur'))")  # whoever looks elsewhere holds none
+        page.evaluate("dispatchEvent(new Event('blur'))")  # a page without focus releases its keys
         assert held() == set()
     assert page.errors == []
 
@@ -233,7 +233,7 @@ def test_forces_are_drawn_only_at_contacts(new_page: Callable[[], Page], go2: qd
 
 
 def test_recorded_trot_shows_the_loaded_feet(new_page: Callable[[], Page], tmp_path: Path) -> None:
-    """At three instants of a trot: contact marks and forces at the feet that carry, none at those in the air."""
+    """At three instants of a trot: contact marks and forces at the loaded feet, none at swing feet."""
     robot, path = qd.load("solo12"), tmp_path / "trot.html"
     shown: list[tuple[float, np.ndarray, set[str]]] = []
 
@@ -295,7 +295,7 @@ def test_live_demo_is_controlled_by_keys(new_page: Callable[[], Page]) -> None:
     try:
         assert process.stdout is not None
         url = next(line.split()[-1] for line in process.stdout if "http://" in line)
-        page, (width, height) = new_page(), (320, 200)  # drawn in software, beside a simulation in real time
+        page, (width, height) = new_page(), (320, 200)  # software rendering beside a real-time simulation
         page.resize(width, height)
         page.open(url + "#bare")
         text = "document.getElementById('text').textContent"

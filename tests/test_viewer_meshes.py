@@ -1,4 +1,4 @@
-"""Mesh files and solids become the right triangles, or one MeshError."""
+"""Mesh files and solids give the correct triangles, or a MeshError."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quaddyn.viewer.landscape import MAX_FIELD_SAMPLES, triangulate_height_field
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.viewer.parts import Part, triangulate_fans
 
-# The unit cube, outward faces: the file formats' common ground.
+# The unit cube with outward faces, which all file formats can represent.
 VERTICES = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
 QUADS = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 
@@ -115,7 +115,7 @@ def test_every_format_reads_the_same_cube(name: str, tmp_path: Path) -> None:
 def test_collada_applies_units_and_nodes_but_not_the_up_axis(tmp_path: Path) -> None:
     node = "<translate>100 0 0</translate><rotate>0 0 1 90</rotate><scale>2 1 -1</scale>"
     parts = read_mesh(write(tmp_path, "x.dae", dae(node, '<unit meter="0.01"/>')))
-    # 2 x 1 x 1 cm, turned about z, mirrored in z, one metre away; y up would have swapped y and z
+    # 2 x 1 x 1 cm, turned about z, mirrored in z, one meter away; y up would have swapped y and z
     np.testing.assert_allclose(extent(*parts), [[0.99, 0, -0.01], [1.0, 0.02, 0]], atol=1e-6)
     assert volume(*parts) == pytest.approx(2e-6, rel=1e-3), "a mirrored part still has its outside outside"
 

@@ -1,4 +1,4 @@
-"""Whole-body control keeps its promises: physics always, priorities strictly, limits or a flag, words that are true."""
+"""Whole-body control: equations of motion, strict priorities, limits or a flag, and correct explanations."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_tick_satisfies_the_equations_of_motion_and_limits_or_is_flagged(n
             assert c.status.kkt < 1e-9
             assert (np.abs(c.tau) <= robot.effort_limits * (1.0 + 1e-7) + 1e-7).all()
             assert cone_margin(c, 0.6) > -1e-6 * robot.mass
-            for foot in stance:  # no contact moves, other than its velocity being damped
+            for foot in stance:  # contacts do not move, except for damping of their velocity
                 J = contact_jacobian(s, foot)
                 h = 1e-6
                 ahead = dyn.update(robot.algorithms.integrate(robot.model, s.q, h * s.v), s.v + h * c.acceleration)
@@ -188,11 +188,11 @@ def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     com = ComTask(robot)
     com.reference(s.com, acceleration=np.array([1.0, 0.0, 0.0]))
-    gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than standing takes
+    gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than the torque of standing
     c = WholeBodyController(robot, tasks=[com, gentle, [PostureTask(robot), ForceTask(robot)]]).compute(s)
     assert c.status.ok
-    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9  # not given up for gentleness
-    assert c.levels[2].violations  # which is violated, but least
+    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9  # not relaxed for the lower torque limit
+    assert c.levels[2].violations  # least violation of it
     rough = np.maximum(np.abs(c.tau) - 4.0, 0.0)
     assert 0.0 < np.linalg.norm(rough)
     plain = WholeBodyController(robot, tasks=[com, [PostureTask(robot), ForceTask(robot)]]).compute(s)
@@ -256,7 +256,7 @@ def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> N
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
         q = robot.q_home.copy()
-        for leg in robot.legs.values():  # as straight as it goes: 0.002 rad
+        for leg in robot.legs.values():  # almost straight: 0.002 rad
             q[robot.configuration_index(leg.knee)] = 0.002 * leg.knee_sign
             q[robot.configuration_index(leg.joints[1])] = 0.0
         s = dyn.update(q, 0.1 * np.random.default_rng(0).normal(size=robot.nv))
@@ -317,7 +317,7 @@ def test_extreme_references_give_a_finite_balanced_flagged_command() -> None:
         outcomes.add(c.status.outcome)
         assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
         if c.status.outcome == "fallback":
-            assert not c.status.ok and np.abs(c.tau).max() < 10.0 * robot.mass  # a robot of 2 kg: no wild torques
+            assert not c.status.ok and np.abs(c.tau).max() < 10.0 * robot.mass  # a robot of 2 kg: moderate torques
             assert not np.any(c.acceleration[robot.actuated_index]) and "fallback" in str(c)
         wbc.tasks["com"].gains(40.0)
         wbc.tasks["com"].weight = wbc.tasks["posture"].weight = 1.0
@@ -459,7 +459,7 @@ def test_compliant_contact_carries_the_force_of_its_spring() -> None:
     c = wbc.compute(s)
     np.testing.assert_allclose(c.forces["FL"], (0.0, 0.0, 5e3 * depth), atol=1e-7)
     assert c.status.ok
-    # wanting more force pushes the foot down
+    # a higher desired force pushes the foot down
     wbc = WholeBodyController(robot, contacts=[soft], tasks=[ForceTask(robot), PostureTask(robot)])
     wbc.contacts["FL"].surface_height = 0.004
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
@@ -502,7 +502,7 @@ def test_torque_rate_bounds_the_step_between_ticks() -> None:
 def swaying_motion(
     robot: qd.Robot, lifted: tuple[str, ...], ticks: int, *, dt: float = 1e-3, crouch: float = 0.0
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-    """A smooth motion of the base above the other feet, all held where they are; `crouch` lower, in leg lengths."""
+    """A smooth motion of the base above the other, stationary feet, lowered by `crouch` leg lengths."""
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     feet = {foot: s.placement(foot).translation for foot in robot.feet}
@@ -546,7 +546,7 @@ def largest_step(
         robot: the robot.
         lifted: the feet whose contacts are switched.
         ramp: of the controller [s].
-        apart: from when to when they are to be apart [s].
+        apart: start and end times of the intervals without contact [s].
         dt: control period [s].
         crouch: how far below its home stance, in leg lengths.
         share: of the torque limits.
@@ -554,7 +554,7 @@ def largest_step(
     """
     dyn, base = qd.Dynamics(robot), robot.bodies[0].name
     unit = qd.wbc.scales.scales(robot).torque
-    level_0 = default_constraints(robot, 1e-3)  # bounds of joints look ahead as far whatever the period
+    level_0 = default_constraints(robot, 1e-3)  # the horizon of the joint bounds does not depend on the period
     for c in level_0:
         if isinstance(c, TorqueLimits):
             c.limits *= share
@@ -565,7 +565,7 @@ def largest_step(
     taus = []
     for i, (q, v) in enumerate(swaying_motion(robot, feet, round(0.15 / dt), dt=dt, crouch=crouch)):
         s = dyn.update(q, v)
-        wbc.tasks["com"].reference(s.com, s.com_velocity)  # the motion is prescribed: nothing to be regulated
+        wbc.tasks["com"].reference(s.com, s.com_velocity)  # the motion is prescribed: no feedback
         wbc.tasks["base"].reference(s.placement(base).rotation, s.velocity(base)[3:])
         away = any(start <= i * dt < end for start, end in apart)
         command = wbc.compute(s, [f for f in robot.feet if f not in feet or not away])
@@ -582,7 +582,7 @@ def test_torques_are_continuous_when_contacts_are_made_and_broken() -> None:
         assert ramped <= 0.05 < plain
 
 
-#: Made again half-way, broken again half-way, and so on.
+#: Intervals without contact; every transition is reversed half-way.
 REVERSED_TRANSITIONS = ((0.01, 0.03), (0.04, 0.055), (0.065, 0.07))
 
 
@@ -592,8 +592,8 @@ def test_torques_are_continuous_when_contact_transitions_are_reversed(feet: tupl
 
 
 def test_a_torque_rate_keeps_torques_continuous_next_to_their_limits() -> None:
-    # Crouched at half its torques, level 1 has a single choice left at times, and the next millisecond many: the
-    # strict optimum moves through them steeply, though without a jump, ten times less in a tenth of the time.
+    # In a crouch with half the torques, level 1 has a single solution at times and many a millisecond later: the
+    # strict optimum changes steeply, though without a jump: ten times less in a tenth of the time.
     robot = qd.load("anymal_c")
     near = {"crouch": 0.2, "share": 0.5}
     steep, fine = largest_step(robot, "FR", 0.05, **near), largest_step(robot, "FR", 0.05, dt=1e-4, **near)
@@ -693,7 +693,7 @@ def test_command_properties_refer_to_its_own_tick(name: str) -> None:
     wbc.tasks["com"].reference(s.com, acceleration=np.array([0.5, 0.0, 0.0]))
     wbc.tasks["forces"].reference(wanted)
     c = wbc.compute(s)
-    # everything changes before anybody asks
+    # everything changes before the properties are read
     wbc.tasks["forces"].reference()
     wbc.tasks["com"].reference(s.com + 1.0)
     wbc.contacts["FL"].set_normal_force_bounds(0.0, 1.0)

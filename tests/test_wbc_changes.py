@@ -1,4 +1,4 @@
-"""Elements and contacts that come and go between ticks; elements of one's own; details that disturb nothing."""
+"""Elements and contacts that are added and removed between ticks, custom elements, and details of ticks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tick(wbc: WholeBodyController, dyn: qd.Dynamics, k: int, contacts: tuple[str
 def assert_optimal_tick(
     wbc: WholeBodyController, dyn: qd.Dynamics, k: int, before: Command | None, stance: tuple[str, ...]
 ) -> Command:
-    """A tick that is the strict optimum of plain matrices."""
+    """Computes a tick and asserts that it is the strict optimum of plain matrices."""
     s = dyn.update(*swaying_state(wbc.robot, k))
     c = wbc.compute(s, stance)
     p = plain(wbc, s, None if before is None else before.tau)
@@ -190,7 +190,7 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
         else:
             assert wbc.contact_activations["FR"] == 1.0
             assert wbc.contact_activations.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
-    assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # feet are contacts where none are named
+    assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
 
 
 def test_replaced_contact_keeps_its_activation() -> None:
@@ -214,7 +214,7 @@ def test_contact_used_by_an_element_cannot_be_removed() -> None:
     with pytest.raises(qd.ArgumentError, match="'push'"):
         wbc.remove_contact("FL")
     wbc.tasks["push"].reference({"FL": np.zeros(3)})
-    wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still knows every foot
+    wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still has all feet
     assert_optimal_tick(wbc, dyn, 0, None, robot.feet)
     wbc.remove("push")
     wbc.tasks["forces"].reference()
@@ -225,7 +225,7 @@ def test_contact_used_by_an_element_cannot_be_removed() -> None:
 
 
 def test_contact_under_another_name_shares_the_frame_of_its_foot_task() -> None:
-    """The contact and the task are about one frame: they share it while it is made, and then it is the contact's."""
+    """Contact and task use one frame: they blend during the ramp, then the contact alone controls it."""
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
     link = robot.model.frames[robot.frame_id("FL")].name
@@ -241,7 +241,7 @@ def test_contact_under_another_name_shares_the_frame_of_its_foot_task() -> None:
 
 # -- elements of one's own ---------------------------------------------------------------------------------------------
 class CustomComTask(Task):
-    """The centre of mass, once more."""
+    """Custom task of the center of mass."""
 
     def __init__(self, robot: qd.Robot, name: str = "own com") -> None:
         units = ("m/s^2",) * 3
@@ -264,7 +264,7 @@ class CustomComTask(Task):
 
 
 class CustomConstraint(Constraint):
-    """Front feet push alike, joints turn slowly, one torque is fixed: rows over everything."""
+    """Rows over all variables: equal front forces, bounded joint accelerations, one fixed torque."""
 
     def __init__(self, robot: qd.Robot) -> None:
         super().__init__("together")
@@ -285,21 +285,21 @@ class CustomConstraint(Constraint):
 
 
 class CustomDriftFootTask(FootTask):
-    """A foot's task that says its own drift: asked, and sharing its foot with the contact like any other."""
+    """Task of a foot with a custom drift, which blends with the contact like other foot tasks."""
 
     def drift(self, s: qd.State) -> np.ndarray:
         return np.array(super().drift(s))
 
 
 class CustomConstructorTask(ComTask):
-    """The package's own rows by another constructor."""
+    """Subclass with another constructor and unchanged rows."""
 
     def __init__(self, robot: qd.Robot) -> None:
         super().__init__(robot, "named", axes=("x",))
 
 
 class CustomFriction(FrictionPyramid):
-    """Nothing new."""
+    """Subclass without changes."""
 
 
 def test_custom_elements_are_solved_in_the_same_tick() -> None:
@@ -353,14 +353,14 @@ def test_invalid_rows_of_custom_elements_are_rejected_by_name() -> None:
         said = {what: value}
         with pytest.raises(qd.ArgumentError, match=f"own.rows: {what}"):
             tick(wbc, dyn, 1)
-    said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists do
+    said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists are accepted
     np.testing.assert_allclose(tick(wbc, dyn, 0).tau, want, atol=1e-9)
     said = {"lower": np.full(1, -np.inf), "upper": np.full(1, np.inf)}
     assert tick(wbc, dyn, 1).status.ok
 
 
 def test_number_of_rows_of_an_element_may_change_and_be_zero() -> None:
-    """The number of rows changes from tick to tick; room is kept for the most."""
+    """The number of rows changes from tick to tick; memory is allocated for the maximum."""
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, constraints=[])
     own = LinearConstraint("own", 0.0, 0.0, acceleration=np.eye(robot.nv)[6:9])
@@ -377,7 +377,7 @@ def test_number_of_rows_of_an_element_may_change_and_be_zero() -> None:
 
 
 def test_custom_element_adds_few_calls() -> None:
-    """The same compiled tick with its rows copied in: a few more calls of Python and NumPy, counted, not timed."""
+    """The same compiled tick with copied rows: a few more calls of Python and NumPy; calls are counted, not timed."""
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     bare, more = WholeBodyController(robot), WholeBodyController(robot)
@@ -388,7 +388,7 @@ def test_custom_element_adds_few_calls() -> None:
     s = dyn.update(q, v)
     one, other = (calls(partial(wbc.compute, s)) for wbc in (bare, more))
     print(f"{one} calls a tick, {other} with a task of one's own")
-    assert other - one < 100  # one task's; a detour of its own took thousands
+    assert other - one < 100  # for one task; a separate Python path took thousands
 
 
 # -- details, and the tick as plain Python -----------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def test_computing_details_does_not_change_ticks() -> None:
     ],
 )
 def test_compiled_tick_equals_plain_python(name: str) -> None:
-    """Where every index is checked: elements and contacts of every kind, calm, in a ramp and without a way out."""
+    """Python checks every index: all kinds of elements and contacts, in calm, ramped and infeasible ticks."""
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
 
     def make() -> WholeBodyController:

@@ -1,4 +1,4 @@
-"""A whole controller as C99: the same torques as in Python, bit for bit; no warning, no memory but its own."""
+"""A whole controller as C99: the same torques as in Python, bit for bit, without warnings and dynamic memory."""
 
 import os
 import re
@@ -39,19 +39,19 @@ from quaddyn.wbc import (
 )
 
 TICKS = int(os.environ.get("QUADDYN_TICKS", "3000"))
-#: CMake's name for how much to optimize; as in `cc.SAME_BITS`, by night what users get.
+#: CMake's build type; as in `cc.SAME_BITS`, in the nightly run that of users.
 BUILD = "Release" if "QUADDYN_SLOW" in os.environ else "Debug"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiler():
-    """Skips where there is no compiler, or fails where tools are required."""
+    """Skips the tests without a compiler, or fails if tools are required."""
     if cc.COMPILER is None:
         require("cc")
 
 
 def everything(robot):
-    """Every kind of task and constraint that there is, contacts of every kind, and a ramp that is short."""
+    """A controller with all kinds of tasks, constraints and contacts, and a short ramp."""
     foot = robot.feet[0]
     levels = [
         [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
@@ -238,7 +238,7 @@ def test_codegen_rejects_options_that_do_not_apply_to_controllers(tmp_path):
 
 
 class CustomElement(ComTask):
-    """An element of the user's own: its rows are its own."""
+    """A custom element with its own `rows`."""
 
     def rows(self, *arguments):
         return super().rows(*arguments)

@@ -1,4 +1,4 @@
-"""`FrameAxisTask`: an axis follows a direction, and turning about it is free.  Its rows: `test_wbc_rows.py`."""
+"""`FrameAxisTask`: an axis follows a direction, and rotation about it is free.  Its rows: `test_wbc_rows.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quaddyn.wbc import ComTask, ForceTask, FrameAxisTask, PostureTask, default_
 
 
 def direction(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A direction that draws a figure of eight around x, its angular velocity and that one's rate."""
+    """A direction that draws a figure of eight around x, its angular velocity and acceleration."""
     w, yaw, pitch = 2.0 * np.pi / 2.0, 0.10, 0.06
     y, p = yaw * np.sin(w * t), pitch * np.sin(2.0 * w * t)
     dy, dp = yaw * w * np.cos(w * t), 2.0 * pitch * w * np.cos(2.0 * w * t)

@@ -1,4 +1,4 @@
-"""Kinds of elements: a tick writes what their layouts declare, and no step of adding one was forgotten."""
+"""Kinds of elements: a tick writes the rows of their layouts, and every kind is registered completely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quaddyn import wbc
 from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, element_codes, tick_validation
 from quaddyn.wbc.element import Layout, RowCounts
 
-#: Bases, and what has no rows or none in compiled code.
+#: Base classes, and elements without rows or without rows in compiled code.
 BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
 
 
@@ -48,7 +48,7 @@ def test_tick_writes_exactly_the_rows_of_the_layout(kind: str, monkeypatch: pyte
     below = PostureTask(robot, "below")
     contacts = contacts_for(kind, robot, np.random.default_rng(0))
     if kind != "held_object":
-        contacts = contacts[-1:]  # the sole, which some rows are about
+        contacts = contacts[-1:]  # the sole, which some rows use
     controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], contacts=contacts)
     monkeypatch.undo()
     s, wanted, limits = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), 0, 0

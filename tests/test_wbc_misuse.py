@@ -1,4 +1,4 @@
-"""What one may do to a controller between ticks without anything going wrong in silence."""
+"""Changes of a controller between ticks take effect or raise errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quaddyn.wbc.constraints.joint_bound_rows import max_bounded_acceleration
 
 
 def test_warmup_does_not_change_the_controller() -> None:
-    """Neither references at the home stance nor anything of a tick that is over: there, or anywhere else."""
+    """References and results of earlier ticks do not change, in this controller and in others."""
     robot = qd.load("go2")
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)]
     wbc = WholeBodyController(robot, constraints=constraints)
@@ -41,7 +41,7 @@ def test_warmup_does_not_change_the_controller() -> None:
     away[:3] += (3.0, 2.0, 0.0)
     state = qd.Dynamics(robot).update(away, np.zeros(robot.nv))
     command = wbc.compute(state)
-    assert np.abs(command.acceleration).max() < 1e-9  # it holds what it found
+    assert np.abs(command.acceleration).max() < 1e-9  # it holds the current position
     again = [wbc.compute(state).tau.copy()]
     wbc.warmup(quiet=True)
     again.append(wbc.compute(state).tau)
@@ -108,7 +108,7 @@ def test_values_are_validated_when_they_are_set() -> None:
     for refused in (lambda: com.gains("stiff"), lambda: com.reference("there"), lambda: forces.reference([1.0])):
         with pytest.raises(qd.ArgumentTypeError, match="expected"):
             refused()
-    # What is laid out once and for all does not take what it would not heed.
+    # Attributes with a fixed layout reject changes without effect.
     for thing, name, value in (
         (wbc, "dt", 0.01),
         (wbc, "robot", robot),
@@ -141,7 +141,7 @@ def test_elements_belong_to_their_last_controller() -> None:
     other = WholeBodyController(robot, tasks=[com])
     with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
         one.compute(state)
-    assert other.compute(state).explain() == told.explain()  # a command knows what its tick was told
+    assert other.compute(state).explain() == told.explain()  # a command keeps the inputs of its tick
 
 
 def test_elements_of_another_robot_are_rejected() -> None:
@@ -168,7 +168,7 @@ def test_copied_task_is_independent() -> None:
         twin.gains(7.0)
         assert twin.block[-3:].tolist() == [1.0, 2.0, 3.0] and twin.block[4:7].tolist() == [7.0] * 3
         assert WholeBodyController(robot, tasks=[twin]).compute(at_home(robot)).status.outcome == "solved"
-        assert wbc.compute(at_home(robot)).status.ok  # its own it has still
+        assert wbc.compute(at_home(robot)).status.ok  # its own block is unchanged
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         copy.deepcopy(wbc)
 
@@ -202,7 +202,7 @@ def test_contact_names_are_accepted_in_any_collection_and_must_be_strings() -> N
 
 
 def test_unvalidated_states_are_read_correctly_or_rejected() -> None:
-    """What an unvalidated Dynamics takes is read rightly or refused; never is there a NaN that claims to be solved."""
+    """States of an unvalidated Dynamics are read correctly or rejected; NaN is never reported as solved."""
     robot = qd.load("go2")
     dyn, q, v = qd.Dynamics(robot, validate=False), robot.q_home, np.zeros(robot.nv)
     want = WholeBodyController(robot).compute(at_home(robot)).tau
@@ -218,7 +218,7 @@ def test_unvalidated_states_are_read_correctly_or_rejected() -> None:
 
 
 def test_continuous_joint_on_the_world_has_correct_posture_terms() -> None:
-    """Its position takes two entries of q, as the world, which has none, does not."""
+    """Its position has two entries in q, while the world has none."""
     robot = qd.load("double_pendulum_continuous")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
     wbc = WholeBodyController(robot)
@@ -230,7 +230,7 @@ def test_continuous_joint_on_the_world_has_correct_posture_terms() -> None:
 
 
 class FaultyTask(FramePositionTask):
-    """A task of one's own, with a mistake."""
+    """A custom task with an error."""
 
     def __init__(self, robot: qd.Robot, mistake: str) -> None:
         super().__init__(robot, robot.bodies[0].name, "lift", axes="z")
@@ -273,7 +273,7 @@ def test_arguments_of_a_velocity_controller_are_validated() -> None:
     ik.tasks["com"].reference(np.array([0.1, 0.0, 0.3]))
     ik.tasks["com"].weight = 0.0
     state = at_home(robot, dyn)
-    found = ik.compute(state)  # what nobody asks for is lacking all the same
+    found = ik.compute(state)  # the residual of a task with zero weight is reported
     lacking = ik.tasks["com"].desired_velocity(state, gain=10.0) - state.com_jacobian @ found.v
     np.testing.assert_allclose(found.residuals["com"], lacking, atol=1e-12)
     assert np.abs(lacking).max() > 0.1
@@ -297,7 +297,7 @@ def test_pose_reference_sets_position_and_orientation() -> None:
 
 @pytest.mark.parametrize(("room", "v"), [(0.05, 1.0), (0.015, 1.0), (0.001, 1.0), (0.001, 2.0), (0.02, -1.0)])
 def test_acceleration_bound_takes_a_joint_exactly_to_its_limit(room: float, v: float) -> None:
-    """Also where it turns before the horizon: ``-v^2 / (2 room)``."""
+    """Also if the velocity reverses before the horizon: ``-v^2 / (2 room)``."""
     h = 0.02
     a = max_bounded_acceleration(room, v, h)
     times = [h, *([-v / a] if 0.0 < -v / a < h else [])]

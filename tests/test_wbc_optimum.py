@@ -1,4 +1,4 @@
-"""Ticks with limbs and contacts solved for beforehand end where the whole problem ends, in plain matrices."""
+"""Ticks that eliminate limbs and contacts reach the optimum of the whole problem in plain matrices."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from quaddyn.wbc import (
 
 
 def assert_strict_optimum(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
-    """What a tick ends in is the strict optimum: in torques, or, where levels are nearly flat, for the exact judge.
+    """Asserts that a tick is the strict optimum, by its torques or, if levels are nearly flat, by exact arithmetic.
 
     Returns:
-        "torques" or "levels", by what was compared; "infeasible" where level 0 cannot be met.
+        "torques" or "levels", by the comparison; "infeasible" if level 0 is infeasible.
     """
     assert c.status.outcome in ("solved", "infeasible"), c.status
     assert_same_rows(c.details.problem, p.problem)
@@ -138,7 +138,7 @@ def test_infeasible_level_0_has_the_least_violation(name: str) -> None:
     ),
 )
 def test_ticks_with_straight_legs_reach_the_strict_optimum(name: str, bend: float) -> None:
-    """Directions that a leg sees by 1e-9 count, and rounding of its rows leaves 1e-7 of what they decide open."""
+    """Directions with a sensitivity of 1e-9 are used; rounding of their rows leaves an uncertainty of 1e-7."""
     robot = qd.load(name)
     dyn, q = qd.Dynamics(robot), robot.q_home.copy()
     for leg in robot.legs.values():
@@ -184,7 +184,7 @@ def test_ticks_with_elements_and_contacts_of_every_kind_reach_the_strict_optimum
 
 
 def test_remaining_freedom_gives_the_minimum_norm_solution() -> None:
-    """No posture: what is left goes to the shortest accelerations and forces."""
+    """Without a posture task, the remaining freedom minimizes the norm of accelerations and forces."""
     robot = qd.load("anymal_c")
     dyn, before, seen = qd.Dynamics(robot), None, Counter[str]()
     levels = [ComTask(robot, axes=("z",)), [ForceTask(robot, contacts=robot.feet[:2]), FootTask(robot, "RR")]]
@@ -227,7 +227,7 @@ def test_contact_changes_between_ticks_take_effect() -> None:
 
 
 def test_quantities_without_a_task_are_minimal() -> None:
-    """Its height alone is wanted of a robot that is alike on both sides: nothing pushes it to either of them."""
+    """A symmetric robot with a task for its height alone has no lateral forces."""
     robot = qd.load("small_quadruped")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     command = qd.WholeBodyController(robot, tasks=[[ComTask(robot, axes="z")]]).compute(s)
@@ -238,7 +238,7 @@ def test_quantities_without_a_task_are_minimal() -> None:
 
 @pytest.mark.parametrize("name", ["solo8", "go2"])
 def test_stance_foot_has_the_acceleration_that_damps_its_velocity(name: str, tmp_path: Path) -> None:
-    """Of a leg of two joints, too, which cannot move its foot sideways: the base has to."""
+    """Also for a leg of two joints, which cannot move its foot sideways: the base moves instead."""
     robot, rng = qd.load(name), np.random.default_rng(0)
     dynamics = qd.Dynamics(robot)
     for _ in range(3):
@@ -247,11 +247,9 @@ def test_stance_foot_has_the_acceleration_that_damps_its_velocity(name: str, tmp
         for _ in range(2):
             command = wbc.compute(s, contacts=("FL",))
         wbc.save_tick(tmp_path / "tick.npz")
-        # At once: not by the rows of the contact, which are tried where those of its limb give another motion.
+        # In the first attempt: the rows of the contact are used only if those of its limb give another motion.
         assert replay(tmp_path / "tick.npz").record.inputs.memory.is_valid.tolist() == [1, 0]
         (held,) = (g for g in command.details.problem.levels[0] if g.names[0] == "FL contact x")
-        moved = (
-            contact_jacobian(s, "FL")[:3] @ command.acceleration
-        )  # less the drift, which the wanted one accounts for
+        moved = contact_jacobian(s, "FL")[:3] @ command.acceleration  # without drift
         assert command.status.violation < 1e-9 and np.abs(s.drift("FL")[:3]).max() > 0.01
         np.testing.assert_allclose(moved, held.lower + held.offset, atol=1e-8 * np.abs(moved).max())

@@ -43,7 +43,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     with pytest.raises(qd.ArgumentError, match="no tick"):
         wbc.save_tick(tmp_path / "none.npz")
     rng, path, warm = np.random.default_rng(0), tmp_path / "tick.npz", 0
-    for i in range(12):  # limits active, contacts half made: a tick with a past
+    for i in range(12):  # active limits and ramped contacts: a tick with a history
         q = pin.integrate(robot.model, robot.q_home, 0.02 * rng.normal(size=robot.nv))
         s = dyn.update(q, 0.1 * rng.normal(size=robot.nv))
         wbc.tasks["com"].reference(s.com, acceleration=np.array([4.0, 1.0, -1.0]))
@@ -68,7 +68,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
-    """Neither a state, nor settings, numbers, a warm-up or a tick that is refused."""
+    """Not by a new state, settings, numbers, a warm-up or a rejected tick."""
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)])
@@ -176,7 +176,7 @@ def test_modified_tick_file_is_rejected(saved_arrays: dict[str, np.ndarray], tmp
             damaged[where] = rng.integers(256)
         path.write_bytes(damaged)
         try:
-            assert replay(path).identical  # bytes that nobody reads
+            assert replay(path).identical  # unused bytes
         except qd.ArgumentError:
             refused += 1
     assert refused > 40
@@ -237,7 +237,7 @@ def test_invalid_numbers_of_a_tick_file_are_rejected_by_field(
 
 @pytest.mark.parametrize(("runs", "judged"), [(40, 0.4), pytest.param(150, 0.1, marks=pytest.mark.slow)])
 def test_mutated_ticks_with_a_valid_digest_are_rejected_or_solved(runs: int, judged: float) -> None:
-    """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
+    """In a separate process, so that a crash is detected; `tick_mutants` can run more of them."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]
     done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
@@ -282,7 +282,7 @@ def test_replay_command_replays_and_explains_a_tick(tmp_path: Path) -> None:
 def test_replay_command_fails_if_the_result_differs(
     change: float, code: int, saved_arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    """But not for rounding, as of another processor."""
+    """Rounding differences, as of another processor, are accepted."""
     torque = saved_arrays["answer.torque"] + change
     path = save_with_digest(tmp_path / "tick.npz", saved_arrays | {"answer.torque": torque})
     shown = CliRunner().invoke(app, ["replay", str(path)])
@@ -420,7 +420,7 @@ def test_velocity_controller_reaches_its_goal_with_stationary_feet() -> None:
                 assert np.abs(contact_jacobian(s, foot) @ c.v).max() < 1e-9
             s = dyn.update(c.q, np.zeros(robot.nv))
         np.testing.assert_allclose(s.com, goal, atol=1e-5)
-        for foot, place in feet.items():  # rolling feet wander a little
+        for foot, place in feet.items():  # rolling feet move slightly
             np.testing.assert_allclose(s.placement(foot).translation, place, atol=0.02)
 
 
@@ -456,5 +456,5 @@ def test_velocity_controllers_reject_unsupported_options() -> None:
 def test_warmup_prints_nothing_if_quiet_or_already_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     WholeBodyController(qd.load("go2")).warmup(quiet=True)
     assert capsys.readouterr().err == ""
-    assert WholeBodyController(qd.load("go2")).warmup() > 0.0  # what is there already
+    assert WholeBodyController(qd.load("go2")).warmup() > 0.0  # already compiled
     assert capsys.readouterr().err == ""

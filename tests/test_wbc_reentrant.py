@@ -1,4 +1,4 @@
-"""Calls of a controller from within its own tick, and mappings that look as if they could be written."""
+"""Calls of a controller during its own tick, and read-only mappings."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def test_elements_and_contacts_cannot_change_during_a_tick(controller_and_state,
         controller.compute(state, contacts())
     assert tuple(controller.contacts) == names
     np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)
-    call(controller)  # between ticks it may
+    call(controller)  # allowed between ticks
     controller.compute(state, ("FL",))
 
 
 @pytest.mark.parametrize("kind", ["call", "controller", "plant"])
 def test_interrupts_leave_no_lock_behind(controller_and_state, kind: str) -> None:
-    """Signals whose handler raises at random moments; 10^5 of them: benchmarks/under_fire.py."""
+    """Signals whose handler raises at random times; 10^5 of them: benchmarks/under_fire.py."""
     controller, state = controller_and_state
     tau = controller.compute(state).tau
     plant, alone = Simulation(controller.robot), ExclusiveCall("controller")

@@ -1,4 +1,4 @@
-"""The rows of each element, as a compiled tick makes them, are those of plain matrices over Pinocchio's terms."""
+"""The rows of each element in a compiled tick equal those of plain matrices with Pinocchio's terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quaddyn.wbc import Command, ContactMotion, ForceTask, JointAccelerationTask
 
 
 def set_random_references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
-    """Wishes of all elements, positions being those of another state."""
+    """Sets random references of all elements; positions are those of another state."""
     elsewhere = qd.Dynamics(wbc.robot).update(*state(wbc.robot, rng))
     for element in wbc.tasks.values():
         if isinstance(element, Task):
@@ -36,7 +36,7 @@ def set_random_references(wbc: WholeBodyController, s: qd.State, rng: np.random.
 
 
 def kinds_and_robots(kinds: list[str]) -> list[Any]:
-    """Each kind of element on Go2 and on every fourth of the robots; the rest by night."""
+    """Each kind of element on Go2 and on every fourth robot; the rest in the nightly run."""
     pairs = [(kind, name) for kind in kinds for name in ROBOTS]
     often = {pair for i, pair in enumerate(pairs) if pair[1] == "go2" or (i // len(ROBOTS) + i % len(ROBOTS)) % 4 == 1}
     return others_slow(pairs, often)
@@ -44,7 +44,7 @@ def kinds_and_robots(kinds: list[str]) -> list[Any]:
 
 @pytest.mark.parametrize(("kind", "robot_name"), kinds_and_robots(list(ELEMENTS)))
 def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
-    """On any state, with contacts of any kind, made, on their way and apart."""
+    """In any state, with contacts of any kind: active, ramped and inactive."""
     robot = ROBOTS[robot_name]()
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(len(kind) + 100 * len(robot_name))
     element = ELEMENTS[kind](robot)
@@ -56,7 +56,7 @@ def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     names, count, before = tuple(wbc.contacts), 0, None
     for k in range(9):
         s = dyn.update(*state(robot, rng))
-        if k > 0:  # the first holds what it finds
+        if k > 0:  # the first one holds the current position
             set_random_references(wbc, s, rng)
         chosen = [name for i, name in enumerate(names) if (k // 3 + i) % 3]
         c = wbc.compute(s, chosen)
@@ -66,11 +66,11 @@ def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
 
 
 class Motion:
-    """The motion through a state with the accelerations that any x decides.
+    """The motion through a state with the accelerations of random unknowns x.
 
     Attributes:
-        x: accelerations and forces, by chance.
-        a: (nv,) what follows from them.
+        x: random accelerations and forces.
+        a: the resulting generalized accelerations (nv,).
     """
 
     def __init__(self, wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
@@ -81,7 +81,7 @@ class Motion:
         self.dynamics = qd.Dynamics(self.robot)
 
     def at(self, t: float) -> qd.State:
-        """The state after a while."""
+        """Returns the state at time t."""
         q = pin.integrate(self.robot.model, self.q, t * self.v + 0.5 * t * t * self.a)
         return self.dynamics.update(q, self.v + t * self.a)
 
@@ -96,7 +96,7 @@ class Motion:
 
 
 def equality_row_residuals(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
-    """Of rows that want zero, by name, what x makes of them."""
+    """Values of the rows with target zero at x, by name."""
     out: dict[str, float] = {}
     for group in (g for level in c.details.problem.levels for g in level if g.element == owner):
         out |= dict(zip(group.names, (group.A @ x - group.lower).tolist(), strict=True))
@@ -128,7 +128,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
 
 @pytest.mark.parametrize("robot_name", ROBOTS)
 def test_contact_rows_are_accelerations_of_contact_points(robot_name: str) -> None:
-    """Of the centre of its sphere, and of the point under it as far as the sphere's turning moves that."""
+    """Acceleration of the center of the sphere, and of the point below it due to the rotation of the sphere."""
     robot = ROBOTS[robot_name]()
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
     contacts = [replace(c, force_only=False, stiffness=None) for c in any_contacts(robot, rng)]

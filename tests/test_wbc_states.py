@@ -1,4 +1,4 @@
-"""Hundreds of random ticks over every set of contacts, judged by the optimality conditions and the reference alone."""
+"""Hundreds of random ticks over every set of contacts, checked by optimality conditions and the reference alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_random_ticks_are_finite_balanced_and_optimal_or_flagged(name: str, coun
 
 
 def test_active_limits_of_a_warm_start_are_attained_at_the_optimum() -> None:
-    """Near a cone's apex, the guess of an upper level held limits that the level's optimum no longer touches."""
+    """Near a cone's apex, the warm start of an upper level kept limits active that are inactive at its optimum."""
     tally = check_random_ticks(qd.load("go2"), 17_920, 0, only={6319, 10959, 17919})
     assert tally.verified == tally.outcomes["solved"] == 3
 

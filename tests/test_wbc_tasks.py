@@ -80,7 +80,7 @@ def test_desired_acceleration_is_feedback_plus_feed_forward() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(*states(robot, 2)[:2])
     task = ComTask(robot, stiffness=100.0)
-    np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no position wanted yet
+    np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no target position yet
     position, velocity, acceleration = np.random.default_rng(0).normal(size=(3, 3))
     task.reference(position, velocity, acceleration)
     np.testing.assert_allclose(
@@ -90,7 +90,7 @@ def test_desired_acceleration_is_feedback_plus_feed_forward() -> None:
     np.testing.assert_allclose(
         task.desired(s), acceleration + 7.0 * (velocity - s.com_velocity) + (1.0, 4.0, 9.0) * (position - s.com)
     )
-    task.reference(position)  # velocity and acceleration fall back to zero
+    task.reference(position)  # velocity and acceleration are reset to zero
     np.testing.assert_allclose(task.desired(s), -7.0 * s.com_velocity + (1.0, 4.0, 9.0) * (position - s.com))
 
 
@@ -102,7 +102,7 @@ def test_default_gains_are_critically_damped_and_scale_with_the_leg(name: str) -
         np.testing.assert_allclose(task._damping, 2.0 * np.sqrt(task._stiffness))
         rates.append(task._stiffness[0])
     home = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)).com[2]
-    # the natural frequency in units of that of a pendulum as high as the robot stands, whatever its size
+    # the natural frequency relative to that of a pendulum of the robot's height does not depend on its size
     assert 4.0 < rates[0] * home / 9.81 < 7.0
 
 

@@ -1,4 +1,4 @@
-"""Terms, details and limits of compiled ticks: what Pinocchio makes of them, and what a tick was told."""
+"""Terms, details and limits of compiled ticks: comparison with Pinocchio, and the inputs of a tick."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_details_of_a_tick_do_not_change_after_later_ticks() -> None:
 
 @pytest.mark.parametrize("name", ["solo12", "hyq", "b1", "anymal_b", "laikago"])
 def test_inertia_and_bias_of_a_tick_equal_pinocchio(name: str) -> None:
-    """It computes M and h itself: torques are those of Pinocchio's inverse dynamics to rounding, anywhere."""
+    """A tick computes M and h itself: torques equal Pinocchio's inverse dynamics up to rounding at any position."""
     robot = qd.load(name)
     wbc = qd.WholeBodyController(robot, ramp_time=0.0)
     dyn = qd.Dynamics(robot)

@@ -1,4 +1,4 @@
-"""The wheel stands on its own: built, installed in an empty environment, used away from the checkout."""
+"""The wheel is built, installed in an empty environment and used outside the checkout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def build_wheel(folder: Path, objects: str) -> Path:
 
 
 def bare_environment(folder: Path, wheel: Path) -> Path:
-    """The interpreter of a new environment with the wheel; what that needs is the environment's of the tests."""
+    """The interpreter of a new environment with the wheel; dependencies are those of the test environment."""
     venv.create(folder)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)]
@@ -48,7 +48,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel_with_machine_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With machine code in it."""
+    """A wheel with machine code."""
     return build_wheel(tmp_path_factory.mktemp("ready"), "1")
 
 
@@ -89,7 +89,7 @@ print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origi
 def test_first_torque_compiles_nothing_with_installed_machine_code(
     wheel_with_machine_code: Path, tmp_path: Path
 ) -> None:
-    """What it needs besides comes from the environment of the tests; the cache is empty."""
+    """Dependencies are those of the test environment; the cache is empty."""
     environment, cache = tmp_path / "environment", tmp_path / "cache"
     python = bare_environment(environment, wheel_with_machine_code)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"QUADDYN_CACHE": str(cache)}
@@ -107,7 +107,7 @@ def test_first_torque_compiles_nothing_with_installed_machine_code(
     assert not list(cache.glob("unit-*"))
     states = {unit["title"]: unit for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
     assert {unit["state"] for unit in states.values()} == {"prebuilt"}
-    # What is damaged, or lies where others could have put it, is not used.
+    # Damaged files, and files that other users could have created, are not used.
     file = Path(states["contact solver"]["place"])
     file.write_bytes(file.read_bytes()[:-1])
     damaged = {unit["title"]: unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
@@ -120,7 +120,7 @@ LOAD_ALL = "import quaddyn as qd\nfor name in qd.CATALOGUE: qd.load(name)\nprint
 
 
 def test_installed_wheel_loads_the_catalogue(wheel: Path, tmp_path: Path) -> None:
-    """What it needs besides comes from the environment of the tests."""
+    """Dependencies are those of the test environment."""
     environment = tmp_path / "environment"
     python = bare_environment(environment, wheel)
     loaded = subprocess.run(
