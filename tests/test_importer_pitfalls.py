@@ -328,7 +328,7 @@ def test_triangle_inequality_is_checked_for_the_composite_body_not_the_single_li
     refusal(heavy, "thigh")
 
 
-def test_point_masses_are_legal() -> None:
+def test_point_masses_are_accepted() -> None:
     point = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/>'
     robot = qd.load(edited(INERTIA, point), root="fixed")
     assert np.allclose(qd.Dynamics(robot).crba(np.zeros(1)), 1.5 * 0.1**2, rtol=1e-14)

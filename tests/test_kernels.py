@@ -719,7 +719,7 @@ def test_pickled_kernels_give_same_results(fast: qd.Kernels, states: Any) -> Non
     assert again.operations == fast.operations
 
 
-def test_an_operation_outlives_the_kernels_it_came_from() -> None:
+def test_kernel_function_remains_valid_after_its_kernels_are_deleted() -> None:
     """Machine code is freed when the last object that can call it is deleted."""
     robot, x = qd.load("two_link_leg"), np.ones(2)
     wanted = qd.compile(robot, ("rnea", "crba")).rnea(x, x, x)

@@ -170,7 +170,7 @@ def test_every_quadruped_of_the_catalogue_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", urdf_editing.QUADRUPEDS)
-def test_knee_sign_bends_the_leg_further(name: str) -> None:
+def test_knee_sign_is_the_direction_of_knee_flexion(name: str) -> None:
     robot = load(name)
     for leg in robot.legs.values():
         assert leg_length_change(robot, leg, leg.knee_sign) < 0 < leg_length_change(robot, leg, -leg.knee_sign)
@@ -330,7 +330,9 @@ def test_knees_may_be_made_to_point_forward(name: str, quadruped_files: Callable
 
 
 @pytest.mark.parametrize("front", ["forward", "backward"])
-def test_front_and_rear_knees_may_oppose(front: str, quadruped_files: Callable[[str], Urdf]) -> None:
+def test_front_and_rear_knees_may_point_in_opposite_directions(
+    front: str, quadruped_files: Callable[[str], Urdf]
+) -> None:
     # Front knees backward and rear ones forward make an X in a side view, the opposite an O.
     urdf, bends = quadruped_files("small_quadruped"), {}
     for name, leg in leg_names("small_quadruped").items():
@@ -361,7 +363,7 @@ def test_world_link_is_replaced_by_the_root(
 @pytest.mark.parametrize(
     "rpy", [(0, 0, 0), urdf_editing.turned(0.5), urdf_editing.turned(1.0), urdf_editing.turned(0.15)]
 )
-def test_robot_bolted_to_the_world_keeps_its_sides(
+def test_sides_of_the_legs_are_correct_with_a_base_fixed_to_the_world(
     rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
     urdf = quadruped_files("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)
@@ -749,7 +751,7 @@ def test_random_quadrupeds_with_random_conventions_stand(seed: int) -> None:
     assert_balanced(robot, robot.q_home)
 
 
-def test_continuous_hips_do_not_cross_the_legs() -> None:
+def test_legs_with_continuous_hips_do_not_cross() -> None:
     # A leg rotated by half a turn about its roll or yaw joint also reaches the ground, but on the wrong side.
     plan = tuple(dataclasses.replace(s, limit=None, kind="continuous") for s in YAW)
     robot = qd.load(str(dog(plan)))
@@ -903,7 +905,7 @@ def test_hexapod_has_six_legs() -> None:
     assert_inside_limits(robot, robot.q_home)
 
 
-def test_two_legs_make_a_biped() -> None:
+def test_robot_with_two_legs_is_a_biped() -> None:
     robot = qd.load(str(dog(hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))
     assert robot.feet == ("L", "R")
     assert robot.legs["L"].foot.frame == "FL_foot"

@@ -390,7 +390,7 @@ def test_losses_and_armature_by_argument_override_the_file(quantity: str) -> Non
     np.testing.assert_array_equal(getattr(one.model, in_model), expected)
 
 
-def test_actuated_by_argument_sets_choice_and_order(small: qd.Robot) -> None:
+def test_actuated_argument_selects_and_orders_the_joints(small: qd.Robot) -> None:
     wanted = ("RR_calf_joint", "FL_hip_joint", "RL_thigh_joint")
     robot = qd.load("small_quadruped", actuated=wanted)
     assert robot.actuated == wanted

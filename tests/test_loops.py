@@ -185,7 +185,7 @@ def four_bar(
 
 
 @pytest.mark.parametrize("kind", ["spherical", "revolute"])
-def test_redundant_constraints_of_a_planar_loop_do_not_matter(kind: str) -> None:
+def test_redundant_constraints_of_a_planar_loop_are_accepted(kind: str) -> None:
     robot = qd.load(four_bar(kind))
     assert robot.joint_names == ("a",) and robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-15
     q = np.array([0.7])  # a parallelogram: the bar stays level, both uprights turn alike
@@ -201,7 +201,7 @@ CHAIN = four_bar("fixed", "d_link 0 0 0", "base 0.3 0 0").replace(
 
 
 @pytest.mark.parametrize("kind", ["revolute", "weld"])
-def test_every_kind_of_loop_is_the_same_parallelogram(kind: str) -> None:
+def test_every_kind_of_loop_joint_gives_the_same_parallelogram(kind: str) -> None:
     text = four_bar("revolute")
     if kind == "weld":  # base, a, b, c and d in one chain, whose end is the base again
         text = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)

@@ -104,7 +104,7 @@ def test_reference_agrees_by_multipliers_on_the_open_tree(robot: qd.Robot) -> No
     assert max(report.errors.values()) <= 1e-10
 
 
-def test_both_plants_swing_alike() -> None:
+def test_swinging_motion_is_the_same_in_both_plants() -> None:
     pytest.importorskip("mujoco")
     robot = qd.load(machine("toe"), root="fixed")
     q, ways = [], []

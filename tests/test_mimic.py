@@ -237,7 +237,7 @@ def test_terms_and_contacts_of_the_embedded_plant_equal_dynamics(robot: qd.Robot
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-10)
 
 
-def test_both_plants_move_alike(robot: qd.Robot, state: tuple) -> None:
+def test_motion_is_the_same_in_both_plants(robot: qd.Robot, state: tuple) -> None:
     plants = [kind(robot, dt=1e-3, floor=-np.inf) for kind in (qd.Simulation, qd.MujocoPlant)]
     for plant in plants:
         plant.reset(*state[:2])

@@ -236,7 +236,7 @@ def test_sphere_in_a_corner_has_two_contacts_and_slides_without_friction() -> No
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "hyq"], ["go2"]))
-def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
+def test_robots_stand_equally_on_rough_terrain_in_both_plants(name: str) -> None:
     robot = robot_of(name)
     ground = HeightField.from_function(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
     ends = []
@@ -874,7 +874,7 @@ def test_invalid_terrain_is_rejected_by_name() -> None:
 
 # -- the two of them -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("v", [pytest.param((0.0, 0.0, -0.5), marks=pytest.mark.slow), (0.5, 0.0, 0.0)])
-def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float]) -> None:
+def test_dropped_go2_has_the_same_motion_in_both_plants(v: tuple[float, float, float]) -> None:
     robot = robot_of("go2")
     ways, forces = [], []
     for kind in (Simulation, MujocoPlant):

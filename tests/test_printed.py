@@ -327,7 +327,7 @@ def test_printed_report_of_an_identification_is_unchanged() -> None:
     assert_printed("identified", all_of_them, modules=(identifying, console))
 
 
-def test_warnings_about_identification_data() -> None:
+def test_poor_identification_data_gives_warnings() -> None:
     extent: Any = SimpleNamespace(warnings=lambda: ("odd",))
     found = fit()
     assert identifying.fit_warnings(found, None, extent) == [

@@ -192,7 +192,7 @@ def test_a_link_has_the_requested_quality_and_is_reproducible() -> None:
             LinkQuality(**wrong)
 
 
-def test_late_or_repeated_commands_are_not_new(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_late_or_repeated_commands_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume_timeout=0.0)
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):

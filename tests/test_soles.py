@@ -57,7 +57,7 @@ def box_mesh(folder: Path) -> str:
     ],
     ids=["box", "box upside down", "four spheres", "mesh", "cylinder"],
 )
-def test_a_sole_is_the_largest_rectangle_at_the_bottom(
+def test_sole_is_the_largest_rectangle_at_the_bottom_of_the_foot(
     shapes: str, centre: tuple[float, ...], half: tuple[float, ...], tmp_path: Path
 ) -> None:
     file = tmp_path / "biped.urdf"

@@ -46,7 +46,7 @@ def test_inconsistent_composite_body_is_rejected_and_can_be_repaired() -> None:
         assert moments[0] >= -1e-12 * moments[-1]
 
 
-def test_a_repair_changes_inertia_only_and_reaches_the_model() -> None:
+def test_repair_changes_only_the_inertia_of_the_model() -> None:
     path = example_robot_folder() / ROMEO
     robot = qd.load(path, repair=("inertia",))
     file = merge_fixed_links(parse(path.read_bytes()))
