@@ -54,7 +54,7 @@ from quaddyn.wbc import (
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from rivals import environments
-from rivals.process import Rival, plain_urdf, share_cpu
+from rivals.process import Rival, pin_to_cpu, plain_urdf
 
 ROBOTS = ("go2", "solo12", "anymal_c")
 GAITS = ("stand", "trot")
@@ -251,7 +251,7 @@ def compare(
             controller.run(0, options.ticks)  # compiles, and warms the caches
             controller.solve[:] = controller.references[:] = np.inf
         for turn in range(options.replays):
-            share_cpu(turn, [runner for runner in runners.values() if isinstance(runner, Rival)])
+            pin_to_cpu(turn, [runner for runner in runners.values() if isinstance(runner, Rival)])
             for first in range(0, options.ticks, options.chunk):
                 for runner in runners.values():
                     runner.run(first, min(first + options.chunk, options.ticks))

@@ -149,7 +149,10 @@ def compare_with_daqp(count: int, replays: int, seed: int) -> int:
                 comparison = daqp_hierarchy.compare(problems, replays)
                 failed += comparison.ratio > MAX_TIME_RATIO
                 missed = "   MISSED" if comparison.ratio > MAX_TIME_RATIO else ""
-                print(f"{name + ' ' + gait + ' ' + regime:24s} {daqp_hierarchy.lines(comparison)}{missed}", flush=True)
+                print(
+                    f"{name + ' ' + gait + ' ' + regime:24s} {daqp_hierarchy.format_comparison(comparison)}{missed}",
+                    flush=True,
+                )
     return failed
 
 

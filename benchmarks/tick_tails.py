@@ -23,7 +23,7 @@ from collections import Counter
 import numpy as np
 import pinocchio as pin
 from bench_wbc import DT, GAITS, REGIMES, QuaddynRunner, record
-from rivals.process import share_cpu
+from rivals.process import pin_to_cpu
 
 import quaddyn as qd
 
@@ -89,7 +89,7 @@ class Blocks:
         """
         for number in np.flatnonzero(mask.any(axis=1)):
             for turn in range(REPLAYS):
-                share_cpu(turn, ())
+                pin_to_cpu(turn, ())
                 times, _ = self.run(number)
                 own_times[number] = np.where(mask[number], np.minimum(own_times[number], times), own_times[number])
                 if (own_times[number][mask[number]] <= target).all():
@@ -212,7 +212,7 @@ def measure_infeasible(name: str, ticks: int, replays: int, seed: int) -> list[s
         v = [np.r_[0.1 * rng.normal(size=6), speed * rng.normal(size=robot.nv - 6)] for _ in range(ticks)]
         times, outcomes = np.full(ticks, np.inf), [""] * ticks
         for replay in range(replays + 1):  # the first pass compiles
-            share_cpu(replay, ())
+            pin_to_cpu(replay, ())
             controller.reset()
             for k in range(ticks):
                 feet = robot.feet if 2 * k < ticks else diagonal

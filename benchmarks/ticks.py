@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import tick_tails
 from bench_wbc import GAITS, REGIMES, cpu, record, statistics
 from rivals import environments
-from rivals.process import Checkout, share_cpu
+from rivals.process import Checkout, pin_to_cpu
 
 SLOW_ROBOTS = ("b1_z1", "solo8", "solo8_slipping", "centauro", "go2_continuous")
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +87,7 @@ class CheckoutComparison:
             workers = {label: Checkout(at, folder, label) for label, at in checkouts.items()}
             # The first pass compiles.  All kinds alternate, so that other load affects them alike.
             for replay in range(options.replays + 1):
-                share_cpu(replay, workers.values())
+                pin_to_cpu(replay, workers.values())
                 for gait_and_regime in [kind[1:] for kind in self.kinds if kind[0] == names[0]]:
                     # Ticks of all robots of one kind are close in time, since they are compared with each other, too.
                     indices = [i for i, kind in enumerate(self.kinds) if kind[1:] == gait_and_regime]
