@@ -59,7 +59,7 @@ SUBPACKAGES = {
         ("mutation_regressions", "mimic", "kernels", "kernels_export", "tick_terms"),
         "not demo and not small_stacks"
     ),
-    "compiling": Subpackage(
+    "compiler": Subpackage(
         "quaddyn/compiler",
         ("compiling_calls", "compiling_errors", "compiling", "compiling_objects", "doctor")
     ),
