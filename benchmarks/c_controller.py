@@ -63,7 +63,7 @@ def main() -> int:
     return 1 if options.check and missed else 0
 
 
-class PerturbedTwins(cc.Twins):
+class PerturbedTwins(cc.ControllerPair):
     """Pair of a C and a Python controller, and a third controller whose inputs q and v differ by at most one ulp.
 
     The difference of the third controller's torques is the effect of rounding errors of the inputs.  Different orders
@@ -95,33 +95,33 @@ class PerturbedTwins(cc.Twins):
             self.max_difference = max(self.max_difference, float(difference))
         return command
 
-    def refuse(self, q, v, rng):
+    def check_rejection(self, q, v, rng):
         """Does nothing, since invalid states are not compared."""
 
-    def refer(self, name, *arguments):
+    def set_reference(self, name, *arguments):
         """Sets a reference of a task in all three controllers."""
-        super().refer(name, *arguments)
+        super().set_reference(name, *arguments)
         self.third.tasks[name].reference(*arguments)
 
-    def grease(self, name, compensation_fraction, damping, coulomb):
+    def set_joint_friction(self, name, compensation_fraction, damping, coulomb):
         """Sets the parameters of joint friction in all three controllers."""
-        super().grease(name, compensation_fraction, damping, coulomb)
+        super().set_joint_friction(name, compensation_fraction, damping, coulomb)
         friction = self.third.tasks[name]
         friction.compensation_fraction, friction.damping, friction.coulomb = compensation_fraction, damping, coulomb
 
-    def push(self, name, reference):
+    def set_force_references(self, name, reference):
         """Sets the reference of a force task in all three controllers."""
-        super().push(name, reference)
+        super().set_force_references(name, reference)
         self.third.tasks[name].reference(reference)
 
 
 def compare(name: str, folder: Path, ticks: int, seed: int) -> bool:
     """Compares torques without and with FMA contraction; returns whether the torques without it are bitwise equal."""
-    exact = cc.Twins(name, folder / "exact", *cc.SAME_BITS).live(ticks, seed)
+    exact = cc.ControllerPair(name, folder / "exact", *cc.SAME_BITS).run_closed_loop(ticks, seed)
     print(f"{name}: uncontracted: {exact}", flush=True)
     n_contracted = min(ticks, 20_000)
     contracted = PerturbedTwins(name, folder / "contracted", "-O3", "-march=native", exact=False)
-    print(f"{name}: contracted, calm: {contracted.live(n_contracted, seed, calm=True)}", flush=True)
+    print(f"{name}: contracted, calm: {contracted.run_closed_loop(n_contracted, seed, calm=True)}", flush=True)
     print(
         f"{name}: Python with q and v changed by an ulp: relative difference at most "
         f"{contracted.max_difference:.1e} in solved ticks",

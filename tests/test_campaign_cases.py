@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from campaign_examples import Throws
-from expected_outputs import rounded, same_as_kept
+from expected_outputs import check_expected_file, rounded
 
 import quaddyn as qd
 from quaddyn.campaigns import (
@@ -106,7 +106,7 @@ def test_drawn_cases_are_unchanged() -> None:
     for campaign in campaigns:
         found = list(campaign.cases())
         lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(changed, found)]
-    same_as_kept("cases", "\n".join(lines))
+    check_expected_file("cases", "\n".join(lines))
 
 
 def test_bounds_of_a_data_sheet_are_unchanged() -> None:
@@ -117,7 +117,7 @@ def test_bounds_of_a_data_sheet_are_unchanged() -> None:
         lines += [changed(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))]
     for gait, levels in make_speed_trials("go2", plant="mujoco", dt=2e-3, seed=1).items():
         lines += [f"{gait}: {[len(trials) for trials in levels]}", changed(levels[0][0]), changed(levels[-1][2])]
-    same_as_kept("cells", "\n".join(lines))
+    check_expected_file("cells", "\n".join(lines))
 
 
 def test_bound_names_select_bounds_and_curves() -> None:
@@ -138,7 +138,7 @@ def test_trial_terrains_are_unchanged(go2: qd.Robot, p: Morphology) -> None:
             names = ("point", "normal") if hasattr(each, "normal") else ("center", "size", "rotation")
             numbers = np.concatenate([np.ravel(getattr(each, name)) for name in names])
             lines.append(", ".join(f"{x + 0.0:.5f}" for x in numbers + 0.0))
-    same_as_kept("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
+    check_expected_file("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.7])
@@ -203,7 +203,7 @@ def test_sensor_noise_of_trials_is_unchanged(go2: qd.Robot) -> None:
     made = make_trial_setup(Trial(robot="go2", noise_scale=1.0, delay=4e-3), go2, case_rng(0)).sensors
     assert made is not None
     lines = [rounded(repr(part), 5) for part in (made.encoders, made.imu, made.delay, sensor_noise())]
-    same_as_kept("sensors", "\n".join(lines))
+    check_expected_file("sensors", "\n".join(lines))
     silent = make_trial_setup(Trial(robot="go2", use_state_estimate=True), go2, case_rng(0)).sensors
     assert silent is not None and silent.encoders.resolution == 0.0
 
@@ -430,7 +430,7 @@ def test_requests_of_searches_are_unchanged() -> None:
     for name, (outcome, options) in curves.items():
         lines += [f"{name} {options}", *asks(outcome, 24, **options)]
     lines += ["one level", *asks(lambda level, k: True, 1), "two levels", *asks(lambda level, k: level < 1, 2)]
-    same_as_kept("searches", "\n".join(lines))
+    check_expected_file("searches", "\n".join(lines))
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def test_data_sheet_page_is_unchanged(count: int) -> None:
     for name, note in NOTES:
         assert f"<dt>{html.escape(name)}</dt><dd>{html.escape(note)}</dd>" in text
     body = text.replace(STYLE, "").partition("<dl>")[0] + text.partition("</dl>")[2]
-    same_as_kept(f"page_{count}", body.replace("><", ">\n<"))
+    check_expected_file(f"page_{count}", body.replace("><", ">\n<"))
 
 
 def test_page_without_store_states_that_and_omits_gaits_and_pushes() -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiled_cache import keep_in
+from compiled_cache import fill_cache
 from test_loops import four_bar
 
 import quaddyn
@@ -123,7 +123,7 @@ def compile_messages(done: subprocess.CompletedProcess[str]) -> int:
 
 def test_compiling_prints_one_line_per_unit(tmp_path: Path) -> None:
     """If everything is cached, nothing is printed."""
-    keep_in(tmp_path / "cache", [unit for unit in prebuilt.all_units() if unit.title != "contact solver"])
+    fill_cache(tmp_path / "cache", [unit for unit in prebuilt.all_units() if unit.title != "contact solver"])
     assert [compile_messages(run(STAND, str(tmp_path / "cache"))) for _ in range(2)] == [1, 0]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expected_outputs import check_output, rounded, same_as_kept
+from expected_outputs import check_expected_file, check_output, rounded
 from test_printed import agreement
 
 import quaddyn as qd
@@ -30,7 +30,7 @@ from quaddyn.wbc.explanation import Loss
 
 
 def assert_texts(name: str, *things: object, more: bool = False) -> None:
-    same_as_kept(name, "\n".join(f"-- {k}\n{thing}" for k, thing in enumerate(things)), more=more)
+    check_expected_file(name, "\n".join(f"-- {k}\n{thing}" for k, thing in enumerate(things)), more=more)
 
 
 def test_text_of_an_agreement_lists_deviations_and_marks_failures() -> None:

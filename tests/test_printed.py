@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import typer
-from expected_outputs import same_as_kept, terminal
+from expected_outputs import check_expected_file, terminal
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -38,7 +38,7 @@ def assert_printed(
         with terminal(*modules, width=width) as said:
             show(*arguments)
             parts.append(f"-- {width} columns\n{said()}")
-    same_as_kept(name, "\n".join(parts))
+    check_expected_file(name, "\n".join(parts))
 
 
 def test_printed_catalogue_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_printed_report_of_one_robot_is_unchanged() -> None:
             tables.print_report(verdict)
 
     assert_printed("report", all_of_them)
-    same_as_kept("report_json", json.dumps([v.to_json() for v in make_verdicts()], indent=1))
+    check_expected_file("report_json", json.dumps([v.to_json() for v in make_verdicts()], indent=1))
 
 
 def demo_report(**changes: Any) -> DemoReport:
@@ -176,7 +176,7 @@ def test_printed_table_of_the_demo_is_unchanged() -> None:
 
     assert_printed("demo", all_of_them)
     reports = [demo_report(requests=CUT), demo_report(motion="swing", **NOTHING)]
-    same_as_kept("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
+    check_expected_file("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
 
 
 def surveys() -> list[LegSurvey]:
@@ -205,7 +205,7 @@ def test_printed_tables_of_legs_are_unchanged(monkeypatch: pytest.MonkeyPatch) -
         tables.print_legs(robot, surveys()[1:])
 
     assert_printed("legs", all_of_them)
-    same_as_kept("legs_json", json.dumps(tables.legs_json(robot, surveys()), indent=1))
+    check_expected_file("legs_json", json.dumps(tables.legs_json(robot, surveys()), indent=1))
 
 
 @pytest.mark.parametrize("forces", [{}, {"FL": np.array([1.0, -2.0, 30.5555]), "[FR]": np.arange(6.0)}])
@@ -379,7 +379,7 @@ def list_parameters(words: tuple[str, ...], command: Any) -> list[str]:
 
 
 def test_options_have_unchanged_names_ranges_and_defaults() -> None:
-    same_as_kept("options", "\n".join(list_parameters(("quaddyn",), typer.main.get_command(app))))
+    check_expected_file("options", "\n".join(list_parameters(("quaddyn",), typer.main.get_command(app))))
 
 
 # -- progress ------------------------------------------------------------------------------------------------------

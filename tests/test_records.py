@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from expected_outputs import same_as_kept
+from expected_outputs import check_expected_file
 
 import quaddyn
 
@@ -39,7 +39,7 @@ def test_dataclass_options_of_records_are_unchanged() -> None:
                 named = [f.kw_only for f in dataclasses.fields(kind)]
                 words += ["by name"] if named and all(named) else ["some by name"] if any(named) else []
                 lines.append(f"{name}: {', '.join(words)}")
-    same_as_kept("records", "\n".join(sorted(lines)), more=True)
+    check_expected_file("records", "\n".join(sorted(lines)), more=True)
 
 
 def is_plain_value(value: object) -> bool:
@@ -71,4 +71,4 @@ def test_defaults_are_unchanged() -> None:
                     if inspect.isfunction(function) and (own == "__init__" or not own.startswith("_")):
                         found[name if own == "__init__" else f"{name}.{own}"] = function
             lines += [f"{each} {said}" for each, function in found.items() for said in defaults(function)]
-    same_as_kept("defaults", "\n".join(sorted(lines)), more=True)
+    check_expected_file("defaults", "\n".join(sorted(lines)), more=True)

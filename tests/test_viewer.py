@@ -27,7 +27,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import websockets.exceptions
-from call_counts import calls
+from call_counts import count_calls
 from slow_parameters import others_slow
 from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
@@ -654,7 +654,7 @@ def test_show_makes_few_calls_per_tick(go2: qd.Robot) -> None:
     with Viewer(go2) as viewer:
         forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
         viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=0.0)
-        took = calls(lambda: viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=1e-3))
+        took = count_calls(lambda: viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=1e-3))
     print(f"{took} calls")
     assert took < 800
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from call_counts import calls
+from call_counts import count_calls
 from numpy_wbc import assert_same_rows, plain
 from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
@@ -386,7 +386,7 @@ def test_custom_element_adds_few_calls() -> None:
     for wbc in (bare, more):
         tick(wbc, dyn, 0)
     s = dyn.update(q, v)
-    one, other = (calls(partial(wbc.compute, s)) for wbc in (bare, more))
+    one, other = (count_calls(partial(wbc.compute, s)) for wbc in (bare, more))
     print(f"{one} calls a tick, {other} with a task of one's own")
     assert other - one < 100  # for one task; a separate Python path took thousands
 

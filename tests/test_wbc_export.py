@@ -85,12 +85,12 @@ def everything(robot):
 
 @pytest.mark.parametrize("name", others_slow(("go2", "solo8", "panda"), {"panda"}))
 def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
-    twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
-    tally = twins.live(TICKS, 3)
+    twins = cc.ControllerPair(name, tmp_path, *cc.SAME_BITS)
+    tally = twins.run_closed_loop(TICKS, 3)
     assert tally.different == 0, tally
     assert min(tally.outcomes.get(each, 0) for each in ("solved", "infeasible")) > TICKS // 50, tally
     assert tally.refused > 0
-    twins.grease("joint friction", 0.7, 0.1, 0.5)
+    twins.set_joint_friction("joint friction", 0.7, 0.1, 0.5)
     command = twins.tick(twins.robot.q_home, np.full(twins.robot.nv, 0.02), None)
     assert twins.c.array("acceleration", twins.robot.nv).tobytes() == command.acceleration.tobytes()
     assert (twins.c.number("violation"), twins.c.number("kkt")) == (command.status.violation, command.status.kkt)
@@ -106,8 +106,8 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
 
 
 def test_every_kind_of_task_contact_and_constraint_is_exported(tmp_path):
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=everything)
-    tally = twins.live(TICKS // 10, 4)
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=everything)
+    tally = twins.run_closed_loop(TICKS // 10, 4)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
     check_that_every_kind_is_there(twins.python.tasks.values(), *IN_PYTHON)
@@ -118,22 +118,22 @@ def test_every_kind_of_task_contact_and_constraint_is_exported(tmp_path):
     twins.python.tasks["object"].mass, twins.python.tasks["object"].com = 0.7, (0.0, -0.1, 0.1)
     assert twins.c.set("object_mass", np.array([0.7])) == twins.c.set("object_com", np.array([0.0, -0.1, 0.1])) == 1
     assert twins.c.set("object_mass", np.array([-0.1])) == twins.c.set("object_com", np.array([np.inf, 0.0, 0.0])) == 0
-    twins.refer("an axis", np.array([2.0, 0.2, 0.0]))
+    twins.set_reference("an axis", np.array([2.0, 0.2, 0.0]))
     twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
     assert twins.tally.different == 0
 
 
 @pytest.mark.slow
 def test_fused_multiply_add_changes_torques_only_by_rounding(tmp_path):
-    twins = cc.Twins("go2", tmp_path, "-O3", "-march=native", exact=False)
-    tally = twins.live(1000, 7, calm=True)
+    twins = cc.ControllerPair("go2", tmp_path, "-O3", "-march=native", exact=False)
+    tally = twins.run_closed_loop(1000, 7, calm=True)
     assert tally.outcomes == {"solved": 1000}
     assert 0.0 < tally.worst < 1e-9, tally
 
 
 def test_c_setters_accept_the_same_values_as_python(tmp_path):
     robot = qd.load("go2")
-    c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
+    c = cc.ExportedController(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
     three, skew = np.ones(3), np.ones(9)
     assert c.set("com_reference", three, None, None) == 1
     assert c.set("com_reference", np.array([0.0, np.nan, 0.0]), None, None) == 0
@@ -154,12 +154,12 @@ def test_c_setters_accept_the_same_values_as_python(tmp_path):
 
 
 def test_gains_take_effect_in_c_and_ticks_are_counted(tmp_path):
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS)
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS)
     home, rest = twins.robot.q_home, np.zeros(18)
     gains = np.array([10.0, 20.0, 30.0])
     twins.python.tasks["com"].gains(gains)
     assert twins.c.set("com_gains", gains, None) == 1
-    twins.refer("com", home[:3] + 0.05)
+    twins.set_reference("com", home[:3] + 0.05)
     twins.tick(home, rest, None)
     twins.python.tasks["base"].gains(gains, 2.0 * gains)
     assert twins.c.set("base_gains", gains, 2.0 * gains) == 1
@@ -182,8 +182,8 @@ def test_configured_controller_is_exported_with_its_settings(tmp_path):
         wbc.contacts["RL"].normal = (0.2, 0.1, 1.0)
         return wbc
 
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=make)
-    assert twins.live(500, 2).different == 0
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=make)
+    assert twins.run_closed_loop(500, 2).different == 0
 
 
 @pytest.mark.slow
