@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument(
         "--derivatives", type=int, default=10, help="number of these states in which derivatives are compared"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the states")
     parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: run in this process")
     parser.add_argument("--store", help="file of results; an interrupted run continues from it")
     parser.add_argument("--json", type=Path, help="file to which all results are written")

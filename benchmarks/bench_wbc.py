@@ -18,7 +18,7 @@ level 0; the error of the others is the difference of their squared level-1 resi
 With ``--check`` the median of *solve* relative to TSID must not exceed `MAX_TSID_RATIOS`, and the 99th percentile must
 not exceed that of TSID.
 
-A controller whose environment cannot be built is skipped with a message.  Without TSID, ratios refer to the times in
+A controller whose environment cannot be created is skipped with a message.  Without TSID, ratios refer to the times in
 `rivals/recorded.json` (written by ``--save-recorded``); processor and versions of that recording are printed.
 """
 
@@ -305,15 +305,23 @@ def compare(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="names of the catalogue")
-    parser.add_argument("--gaits", nargs="+", default=list(GAITS), choices=GAITS)
-    parser.add_argument("--regimes", nargs="+", default=list(REGIMES), choices=REGIMES)
-    parser.add_argument("--rivals", nargs="*", default=list(environments.NAMES), choices=environments.NAMES)
+    parser.add_argument("--gaits", nargs="+", default=list(GAITS), choices=GAITS, help="gaits of the recordings")
+    parser.add_argument(
+        "--regimes", nargs="+", default=list(REGIMES), choices=REGIMES, help="regimes of the recordings"
+    )
+    parser.add_argument(
+        "--rivals",
+        nargs="*",
+        default=list(environments.NAMES),
+        choices=environments.NAMES,
+        help="controllers that are compared",
+    )
     parser.add_argument("--ticks", type=int, default=200, help="number of ticks of each recording (default 200)")
     parser.add_argument("--replays", type=int, default=10, help="number of replays of each tick (default 10)")
     parser.add_argument(
         "--chunk", type=int, default=25, help="number of ticks after which the controllers alternate (default 25)"
     )
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of the recordings")
     parser.add_argument("--save-recorded", action="store_true", help="save TSID's times for machines without TSID")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()

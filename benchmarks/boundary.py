@@ -117,7 +117,7 @@ def compare(case: Case, robot: qd.Robot, rounds: int, repeats: int) -> tuple[flo
 
 
 def measure_load_time(name: str, rounds: int) -> float:
-    """Returns the median time [ms] of loading and validating a robot; meshes are found but not opened."""
+    """Returns the median time [ms] of loading and validating a robot; mesh files are located but not opened."""
     qd.load(name)
     times = []
     for _ in range(rounds):
@@ -139,7 +139,7 @@ def cpu() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="go2")
+    parser.add_argument("--robot", default="go2", help="name of the catalogue")
     parser.add_argument("--rounds", type=int, default=200, help="number of alternating rounds per algorithm")
     parser.add_argument("--repeats", type=int, default=500, help="number of calls of each kind per round")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")

@@ -36,8 +36,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ticks", type=int, default=20_000, help="number of compared ticks per robot")
     parser.add_argument("--hostile", type=int, default=2_000, help="number of ticks with invalid inputs per robot")
-    parser.add_argument("--robots", nargs="*", default=("go2", "anymal_c", "panda"))
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--robots", nargs="*", default=("go2", "anymal_c", "panda"), help="names of the catalogue")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     missed = []

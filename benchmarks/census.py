@@ -3,9 +3,9 @@
 Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and number of warnings of a file, the CPU time
 of loading, and the largest difference of its mass matrix from that of Pinocchio's importer at 3 random configurations,
 divided by the largest entry ("-" if that importer rejects the file or builds another tree from it).  Rejected files are
-counted by the kind of error; copies of a file count once.  With ``--trot`` every quadruped stands and trots for 3 s in
-the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is not a
-`QuaddynError`, if a mass matrix differs by more than 1e-10, or if the median number of warnings is above 3.
+counted by the kind of error; copies of a file are counted once.  With ``--trot`` every quadruped stands and trots for 3
+s in the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is
+not a `QuaddynError`, if a mass matrix differs by more than 1e-10, or if the median number of warnings is above 3.
 """
 
 from __future__ import annotations
@@ -147,11 +147,11 @@ def find_robot_files(folder: Path) -> list[Path]:
 def main() -> int:
     """Prints the table; returns 1 if a requirement of `--check` is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="folder that is searched")
     parser.add_argument("--packages", type=Path, action="append", default=[], help="folder of ROS packages; repeatable")
     parser.add_argument("--trot", action="store_true", help="simulate a trot of each quadruped")
     parser.add_argument("--csv", type=Path, default=None, help="file to which all rows are written")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     files, rows = find_robot_files(options.folder), []

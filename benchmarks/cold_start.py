@@ -152,7 +152,7 @@ def measure_job(job: Job, checkout: Path, repeats: int) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS))
+    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), help="commands that are measured")
     parser.add_argument(
         "--checkout", type=Path, default=ROOT, metavar="DIR", help="checkout that is measured (default: this one)"
     )

@@ -276,13 +276,13 @@ def measure_row_time(name: str, seed: int, speed: float) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="parts that are run")
     parser.add_argument("--poses", type=int, default=100, help="number of random poses per robot")
     parser.add_argument("--ticks", type=int, default=1500, help="number of ticks per robot of the part hostile")
     parser.add_argument("--tries", type=int, default=10, help="number of trials per quadruped of the part swinging")
-    parser.add_argument("--robots", nargs="*", default=ROBOTS)
+    parser.add_argument("--robots", nargs="*", default=ROBOTS, help="names of the catalogue")
     parser.add_argument("--all", action="store_true", help="use the whole catalogue for the part distances")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of poses and references")
     parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: run in this process")
     parser.add_argument("--store", help="folder of results; an interrupted run continues from it")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")

@@ -240,9 +240,7 @@ def main() -> int:
     sizes = [n for n in SIZES if n <= options.largest]
     short = [n for n in sizes if n <= PINOCCHIO_LIMIT]
     if sum(n >= options.fit for n in short) < 2:
-        parser.error(
-            f"--largest {options.largest} leaves fewer than two chains of at least {options.fit} links; increase it"
-        )
+        parser.error(f"--largest {options.largest} leaves fewer than two chains of at least {options.fit} links")
     console = Console()
     with Progress(console=console, transient=True) as progress:
 

@@ -104,13 +104,15 @@ def main() -> int:
     """Prints the table; returns 1 if the requirement of `--check` is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default="go2", help=f"comma-separated: {', '.join(ROBOTS)}, or files; or all")
-    parser.add_argument("--plants", default=",".join(PLANTS[1:]))
+    parser.add_argument(
+        "--plants", default=",".join(PLANTS[1:]), help="comma-separated plants with their contact models"
+    )
     parser.add_argument("--settings", default="estimated,neither", help=f"comma-separated: {', '.join(SETTINGS)}")
     parser.add_argument("--tasks", default="flat,slope-10", help=f"comma-separated: {', '.join(TASKS)}; or all")
-    parser.add_argument("--trials", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, default=1, help="number of trials per cell")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the trials")
     parser.add_argument("--seconds", type=float, default=6.0, help="duration of a trial, except with obstacles [s]")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if the requirement is not met")
     options = parser.parse_args()
     robots = ROBOTS if options.robots == "all" else tuple(options.robots.split(","))
     tasks = TASKS if options.tasks == "all" else tuple(options.tasks.split(","))

@@ -106,7 +106,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     parser.add_argument("--states", type=int, default=10_000, help="number of problems of each robot and kind")
-    parser.add_argument("--robots", nargs="+", default=["go2", "solo12"])
+    parser.add_argument("--robots", nargs="+", default=["go2", "solo12"], help="names of the catalogue")
     options = parser.parse_args()
     warmup()
     print(f"{cpu()}, Python {platform.python_version()}, numpy {np.__version__}")

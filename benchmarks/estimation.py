@@ -321,15 +321,17 @@ def errors_with_delay(motion: Motion, seed: int) -> tuple[float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="go2")
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--gaits", nargs="*", default=GAITS, choices=GAITS)
-    parser.add_argument("--plants", nargs="*", default=tuple(PLANTS), choices=tuple(PLANTS))
+    parser.add_argument("--robot", default="go2", help="name of the catalogue")
+    parser.add_argument("--seconds", type=float, default=6.0, help="duration of a motion [s]")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds of the sensor noise")
+    parser.add_argument("--gaits", nargs="*", default=GAITS, choices=GAITS, help="gaits of the motions")
+    parser.add_argument(
+        "--plants", nargs="*", default=tuple(PLANTS), choices=tuple(PLANTS), help="plants of the motions"
+    )
     parser.add_argument(
         "--grounds", nargs="*", default=GROUNDS, help="flat, or a value of the option --terrain of quaddyn demo"
     )
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     robot, missed = qd.load(options.robot), []
     print(f"{robot.name}, {options.seconds:g} s, {options.seeds} seeds; errors of velocity in mm/s and of tilt in mrad")

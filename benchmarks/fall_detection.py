@@ -240,11 +240,11 @@ def classify(without_reaction: Outcome) -> str:
 def main() -> int:
     """Runs the trials and prints a line for each false or missed report, and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--trials", type=int, default=200, help="number of trials")
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--plants", default=",".join(PLANTS))
+    parser.add_argument("--seed", type=int, default=0, help="seed of the trials")
+    parser.add_argument("--robots", default=",".join(ROBOTS), help="comma-separated names of the catalogue")
+    parser.add_argument("--plants", default=",".join(PLANTS), help="comma-separated plants")
     parser.add_argument("--store", default=None, help="file to which JSON lines of all trials are appended")
     parser.add_argument("--check", action="store_true", help="exit code 1 after a false or missed report")
     options = parser.parse_args()

@@ -80,7 +80,7 @@ def run_trial(robot: qd.Robot, plant_class: type[qd.Simulation | qd.MujocoPlant]
 def main() -> int:
     """Prints a line for each robot and plant; returns 1 if a requirement of `--check` is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robots", nargs="+", default=list(ROBOTS))
+    parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="names or paths of URDF files")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     missed = False

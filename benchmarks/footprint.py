@@ -56,8 +56,8 @@ def add_package_sizes(name: str, sizes: dict[str, float]) -> dict[str, float]:
 def main() -> int:
     """Prints times and sizes; returns 1 if a limit of `--check` is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--rounds", type=int, default=10, help="number of processes that are measured")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a limit is exceeded")
     options = parser.parse_args()
     times = [measure_import_times() for _ in range(options.rounds)]
     added_time = min(b for _, b in times)

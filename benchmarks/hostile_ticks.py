@@ -31,8 +31,8 @@ MIN_OPTIMAL = 0.98
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ticks", type=int, default=30, help="number of ticks per robot")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--robots", nargs="*", default=tuple(HANDS))
+    parser.add_argument("--seed", type=int, default=0, help="seed of the ticks")
+    parser.add_argument("--robots", nargs="*", default=tuple(HANDS), help="names of the catalogue")
     parser.add_argument("--jobs", type=int, default=0, help="number of worker processes; 0: run in this process")
     parser.add_argument("--store", type=Path, help="folder of results; an interrupted run continues from it")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")

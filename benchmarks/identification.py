@@ -239,8 +239,8 @@ def peak_memory() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Tests identification on large data.")
     parser.add_argument("--robots", nargs="*", default=["ur5"], help="robots that are identified")
-    parser.add_argument("--samples", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=1_000_000, help="number of samples per robot")
+    parser.add_argument("--seed", type=int, default=0, help="seed of parameters, states and noise")
     parser.add_argument("--force-noise", action="store_true", help="whiten torques and contact forces together")
     parser.add_argument("--no-ranks", action="store_true", help="skip the comparison of ranks")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")

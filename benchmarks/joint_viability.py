@@ -262,7 +262,7 @@ def main() -> int:
     parser.add_argument(
         "--whole-body", type=int, default=2000, help="number of ticks of each robot under whole-body control"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the trials")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     met = compare_formulations(options.ticks, options.seed)

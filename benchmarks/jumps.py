@@ -162,11 +162,10 @@ def simulate_jump(name: str, plant: str, kind: str) -> tuple[JumpOutcome, float]
     start, yaw = controller.ground.points.mean(axis=0), controller.path_reference.yaw
     try:
         plan = controller.jump(**jump_arguments(kind, controller))  # type: ignore[arg-type]
-    except qd.ArgumentError as refusal:
-        limit_reason = str(refusal).partition("cannot: ")[2]
-        return JumpOutcome(
-            None, limit_reason or str(refusal), fell=not limit_reason
-        ), morphology.length  # another reason means that the robot does not stand
+    except qd.ArgumentError as error:
+        limit_reason = str(error).partition("cannot: ")[2]
+        # Another reason means that the robot does not stand.
+        return JumpOutcome(None, limit_reason or str(error), fell=not limit_reason), morphology.length
     outcome = JumpOutcome(plan, plan.limit_reason)
     lift_off_height: float | None = None
     apex_height, has_left_ground = -math.inf, False
@@ -228,9 +227,9 @@ def format_row(name: str, plant: str, kind: str, outcome: JumpOutcome, length: f
 def main() -> int:
     """Prints the table; returns 1 if the requirement of `--check` is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robots", nargs="*", default=ROBOTS)
-    parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))
-    parser.add_argument("--jumps", nargs="*", default=JUMPS, choices=JUMPS)
+    parser.add_argument("--robots", nargs="*", default=ROBOTS, help="names of the catalogue")
+    parser.add_argument("--plants", nargs="*", default=tuple(PLANTS), help="plants in which jumps are run")
+    parser.add_argument("--jumps", nargs="*", default=JUMPS, choices=JUMPS, help="kinds of jumps")
     parser.add_argument(
         "--check", action="store_true", help="exit code 1 unless 95 %% of the jumps agree with their plans"
     )

@@ -155,7 +155,7 @@ def call_kernels(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[in
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000_000, help="total number of calls")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the calls")
     parser.add_argument("--check", action="store_true", help="exit code 1 and one line if a requirement is not met")
     options = parser.parse_args()
     start = time.perf_counter()
