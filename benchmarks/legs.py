@@ -72,9 +72,8 @@ def measure_robot(name: str) -> dict[str, float]:
     rng = np.random.default_rng(0)
     low, high = np.maximum(leg.lower, -2.5), np.minimum(leg.upper, 2.5)
     q = rng.uniform(low + 0.1 * (high - low), high - 0.1 * (high - low), (COUNT, leg.n))
-    q[:, 2] = np.where(
-        np.abs(q[:, 2]) < 0.4, -0.8, q[:, 2]
-    )  # away from the straight knee, where Newton converges slowly
+    # Move knees away from the straight position, near which Newton converges slowly.
+    q[:, 2] = np.where(np.abs(q[:, 2]) < 0.4, -0.8, q[:, 2])
     p, starts = leg.forward(q), q + rng.uniform(-0.2, 0.2, q.shape)
     solve, data = make_newton_solver(robot, leg), robot.model.createData()
     q_full = robot.q_home

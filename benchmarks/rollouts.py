@@ -104,13 +104,13 @@ class MujocoRollouts:
 
     def __init__(self, name: str, count: int, steps: int) -> None:
         robot, _, torques = make_scene(name)
-        made = MujocoPlant(robot)
-        self.model, self.count, self.steps = made.model, count, steps
+        mujoco_plant = MujocoPlant(robot)
+        self.model, self.count, self.steps = mujoco_plant.model, count, steps
         states = []
         for q in start_configurations(robot, count):
-            made.reset(q)
-            state = np.empty(mujoco.mj_stateSize(made.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-            mujoco.mj_getState(made.model, made.data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+            mujoco_plant.reset(q)
+            state = np.empty(mujoco.mj_stateSize(mujoco_plant.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+            mujoco.mj_getState(mujoco_plant.model, mujoco_plant.data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
             states.append(state)
         self.states = np.array(states)
         self.controls = np.array([torques[k % len(torques)] for k in range(steps)])[None]
