@@ -227,7 +227,8 @@ def main() -> int:
         for title, (median, p99) in times.items():
             print(
                 f"{options.robot}: tick on {title}: {1e6 * median:.0f} us, p99 {1e6 * p99:.0f} us = "
-                f"{p99 / level_p99:.2f} of that on level ground = {p99 / terms:.0f} x computeAllTerms ({1e6 * terms:.1f} us)"
+                f"{p99 / level_p99:.2f} of that on level ground = "
+                f"{p99 / terms:.0f} x computeAllTerms ({1e6 * terms:.1f} us)"
             )
         not_met = [title for title, (_, p99) in times.items() if p99 > 60.0 * terms]
         not_met += [
