@@ -183,7 +183,7 @@ def extrapolation(acceleration: Acceleration, q: Array, v: Array, *, times: Arra
                 x, t = result, (sample_time if length == sample_time - t else t + length)
                 scale = max(scale, float(np.abs(x).max()))
             elif h < 1e-12:
-                raise ArithmeticError(f"extrapolation: tolerance {tolerance} cannot be reached at t = {t} s")
+                raise ArithmeticError(f"extrapolation: tolerance {tolerance} is out of reach at t = {t} s")
         samples.append(x)
     states = np.stack(samples)
     return Motion(np.asarray(times), states[:, 0], states[:, 1])
