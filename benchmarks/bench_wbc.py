@@ -3,19 +3,22 @@
     python benchmarks/bench_wbc.py                 # all robots, gaits and regimes
     python benchmarks/bench_wbc.py --robots go2 --ticks 60 --check
 
-TSID and PlaCo run in processes of their own; the programs alternate after each chunk of ticks.  All controllers solve
+TSID and PlaCo run in separate processes; the programs alternate after each chunk of ticks.  All controllers solve
 the same problem: stance feet do not accelerate, friction pyramids have the same faces, and normal forces and torques
 have the same bounds (level 0); center of mass, base orientation and swing feet are tasks of level 1, posture and
 contact forces of level 2.  TSID and PlaCo have no third level; there, posture and forces have a small weight in level
 1.
 
 *solve* is the time from (q, v) to torques, called from Python, without setting the references; *all* includes it.  The
-time of a tick is the least over the replays; printed are the median and the 99th percentile over the ticks, in
+time of a tick is the minimum over the replays; the median and the 99th percentile over the ticks are printed, in
 microseconds.  quaddyn changes contacts within its tick, the other controllers before it: their 99th percentile includes
 the time of the change; the value in brackets does not.  The error of quaddyn is the KKT residual and the violation of
-level 0, that of the others the difference of their squared level-1 residual from the strict optimum.
+level 0; the error of the others is the difference of their squared level-1 residual from the strict optimum.
 
-A controller whose environment cannot be built is skipped with a message.  Without TSID, ratios refer to the times in
+With ``--check`` the median of *solve* relative to TSID must not exceed `MAX_TSID_RATIOS`, and the 99th percentile must
+not exceed that of TSID.
+
+A controller whose environment cannot be created is skipped with a message.  Without TSID, ratios refer to the times in
 `rivals/recorded.json` (written by ``--save-recorded``); processor and versions of that recording are printed.
 """
 
@@ -51,30 +54,40 @@ from quaddyn.wbc import (
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from rivals import environments
-from rivals.process import Rival, plain_urdf, share_cpu
+from rivals.process import Rival, pin_to_cpu, plain_urdf
 
 ROBOTS = ("go2", "solo12", "anymal_c")
 GAITS = ("stand", "trot")
 REGIMES = ("calm", "saturated", "hard")
+#: Control period [s], and weights of posture and contact forces relative to level 1 where a controller has no level 2.
 DT, POSTURE_WEIGHT, FORCE_WEIGHT = 1e-3, 1e-3, 1e-6
 
-#: Times of TSID in an earlier run, with the processor and versions.
+#: File of the times of TSID in an earlier run, with the processor and versions.
 RECORDED = Path(__file__).resolve().parent / "rivals" / "recorded.json"
 
-#: Largest allowed median of the time relative to TSID, standing and trotting, and the median that is aimed at.
-BARS = {"calm": (0.24, 0.34), "saturated": (0.33, 0.42), "hard": (0.40, 0.52)}
-AIMS = {"calm": (0.20, 0.28), "saturated": (0.27, 0.34), "hard": (0.32, 0.42)}
+#: Maximum median of the time relative to TSID by regime, standing and trotting, and the target median.
+MAX_TSID_RATIOS = {"calm": (0.24, 0.34), "saturated": (0.33, 0.42), "hard": (0.40, 0.52)}
+TARGET_TSID_RATIOS = {"calm": (0.20, 0.28), "saturated": (0.27, 0.34), "hard": (0.32, 0.42)}
 
 
 def record(robot: qd.Robot, gait: str, regime: str, ticks: int, seed: int) -> dict[str, np.ndarray]:
-    """Makes ticks of a regime: slow sway, sway at the limits of friction and torque, or independent random states."""
+    """Makes a recording of ticks, in the format of the package `rivals`.
+
+    Args:
+        robot: a quadruped.
+        gait: one of `GAITS`.
+        regime: "calm" (slow sway), "saturated" (sway at the limits of friction and torque) or "hard" (independent
+            random states and references).
+        ticks: number of ticks.
+        seed: of the random numbers.
+    """
     rng = np.random.default_rng(seed)
     feet, nu, nv = robot.feet, robot.nu, robot.nv
-    legs = [tuple(i for i in range(4) if i in pair) for pair in ((0, 3), (1, 2))]
+    leg_pairs = [tuple(i for i in range(4) if i in pair) for pair in ((0, 3), (1, 2))]
     contacts = np.ones((ticks, 4), dtype=bool)
     if gait == "trot":
         for k in range(ticks):
-            contacts[k] = [i in legs[k // 50 % 2] for i in range(4)]
+            contacts[k] = [i in leg_pairs[k // 50 % 2] for i in range(4)]
     q, v = np.zeros((ticks, robot.nq)), np.zeros((ticks, nv))
     com, turn = np.zeros((ticks, 3)), np.zeros((ticks, 3))
     swing, posture = np.zeros((ticks, 4, 3)), np.zeros((ticks, nu))
@@ -132,11 +145,11 @@ class QuaddynRunner:
 
     def __init__(self, robot: qd.Robot, r: dict[str, np.ndarray], *, bounds: bool = False, ramp: float = 0.0) -> None:
         self.r, self.robot, self.dyn = r, robot, qd.Dynamics(robot)
-        none = {"stiffness": 0.0, "damping": 0.0}
-        self.com = ComTask(robot, **none)
-        self.turn = FrameOrientationTask(robot, robot.bodies[0].name, "base", **none)
-        self.swing = [FootTask(robot, foot, **none) for foot in robot.feet]
-        self.posture = PostureTask(robot, weight=np.sqrt(POSTURE_WEIGHT), **none)
+        no_gains = {"stiffness": 0.0, "damping": 0.0}
+        self.com = ComTask(robot, **no_gains)
+        self.turn = FrameOrientationTask(robot, robot.bodies[0].name, "base", **no_gains)
+        self.swing = [FootTask(robot, foot, **no_gains) for foot in robot.feet]
+        self.posture = PostureTask(robot, weight=np.sqrt(POSTURE_WEIGHT), **no_gains)
         self.limits = TorqueLimits(robot, limits=r["effort"][0])
         level_0 = [ContactMotion(robot, damping=0.0), FrictionPyramid(), NormalForce(), self.limits]
         level_0 += [JointBounds(robot, DT)] if bounds else []
@@ -162,7 +175,7 @@ class QuaddynRunner:
         self.solve, self.references = np.full(ticks, np.inf), np.full(ticks, np.inf)
 
     def run(self, first: int, last: int) -> None:
-        """Computes ticks first ... last - 1 once and updates the least times."""
+        """Computes ticks first ... last - 1 once and updates the minimum times."""
         r, clock, update, compute = self.r, time.perf_counter, self.dyn.update, self.wbc.compute
         for k in range(first, last):
             self.limits.limits[:] = r["effort"][k]
@@ -219,10 +232,10 @@ def load_recorded_times() -> dict[str, Any]:
 def compare(
     robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, tsid_times: dict[str, tuple[float, ...]]
 ) -> list[str]:
-    """Prints one block of the table and returns the missed requirements; stores TSID's times in `tsid_times`."""
+    """Prints one block of the table, stores TSID's times and returns the requirements that are not met."""
     r = record(robot, gait, regime, options.ticks, options.seed)
     controllers = {"quaddyn": QuaddynRunner(robot, r), "  with joint bounds": QuaddynRunner(robot, r, bounds=True)}
-    bar, aim = (kind[regime][GAITS.index(gait)] for kind in (BARS, AIMS))
+    max_ratio, target_ratio = (ratios[regime][GAITS.index(gait)] for ratios in (MAX_TSID_RATIOS, TARGET_TSID_RATIOS))
     runners: dict[str, QuaddynRunner | Rival] = dict(controllers)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.npz"
@@ -238,71 +251,82 @@ def compare(
             controller.run(0, options.ticks)  # compiles, and warms the caches
             controller.solve[:] = controller.references[:] = np.inf
         for turn in range(options.replays):
-            share_cpu(turn, [runner for runner in runners.values() if isinstance(runner, Rival)])
+            pin_to_cpu(turn, [runner for runner in runners.values() if isinstance(runner, Rival)])
             for first in range(0, options.ticks, options.chunk):
                 for runner in runners.values():
                     runner.run(first, min(first + options.chunk, options.ticks))
-        answers = {name: runner.answer() for name, runner in runners.items() if isinstance(runner, Rival)}
-    best = level_1_residual(robot, r, controllers["quaddyn"].a)
+        recorded_answers = {name: runner.answer() for name, runner in runners.items() if isinstance(runner, Rival)}
+    optimal_residuals = level_1_residual(robot, r, controllers["quaddyn"].a)
     solved = np.array([o == "solved" for o in controllers["quaddyn"].outcomes])
-    tsid = answers.get("tsid")
+    tsid = recorded_answers.get("tsid")
     missed: list[str] = []
-    kind = f"{robot.name} {gait} {regime}"
+    title = f"{robot.name} {gait} {regime}"
     if tsid is not None:
-        tsid_times[kind] = tuple(round(value, 1) for value in statistics(tsid["solve"]))
+        tsid_times[title] = tuple(round(value, 1) for value in statistics(tsid["solve"]))
     print(f"{robot.name} {gait} {regime}: {solved.mean():.0%} of {options.ticks} ticks solved at level 0")
     for name, controller in controllers.items():
         solve, p99 = statistics(controller.solve)
-        everything, all_p99 = statistics(controller.solve + controller.references)
-        line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f} ({all_p99:6.1f})"
+        with_references, with_references_p99 = statistics(controller.solve + controller.references)
+        line = (
+            f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {with_references:6.1f} ({with_references_p99:6.1f})"
+        )
         if tsid is not None:
-            base, _ = statistics(tsid["solve"])
-            _, base_p99 = statistics(tsid["solve"] + tsid["changes"])
-            all_base, _ = statistics(tsid["solve"] + tsid["references"] + tsid["changes"])
-            ratio = solve / base
-            line += f"  to TSID {ratio:4.2f} / {everything / all_base:4.2f} all"
+            tsid_solve, _ = statistics(tsid["solve"])
+            _, tsid_p99 = statistics(tsid["solve"] + tsid["changes"])
+            tsid_with_references, _ = statistics(tsid["solve"] + tsid["references"] + tsid["changes"])
+            ratio = solve / tsid_solve
+            line += f"  to TSID {ratio:4.2f} / {with_references / tsid_with_references:4.2f} all"
             if name == "quaddyn":
-                line += f" (bar {bar:.2f}, aim {aim:.2f})"
-            if name == "quaddyn" and ratio > bar:
-                missed.append(f"{robot.name} {gait} {regime}: {ratio:.3f} > {bar} of TSID")
-            if name == "quaddyn" and p99 > base_p99:
-                missed.append(f"{robot.name} {gait} {regime} p99: {p99:.0f} > {base_p99:.0f} us")
-        elif kind in load_recorded_times()["times"]:
-            line += f"  to recorded TSID {solve / load_recorded_times()['times'][kind][0]:4.2f}"
+                line += f" (limit {max_ratio:.2f}, target {target_ratio:.2f})"
+            if name == "quaddyn" and ratio > max_ratio:
+                missed.append(f"{robot.name} {gait} {regime}: {ratio:.3f} > {max_ratio} of TSID")
+            if name == "quaddyn" and p99 > tsid_p99:
+                missed.append(f"{robot.name} {gait} {regime} p99: {p99:.0f} > {tsid_p99:.0f} us")
+        elif title in load_recorded_times()["times"]:
+            line += f"  to recorded TSID {solve / load_recorded_times()['times'][title][0]:4.2f}"
         line += f"  KKT {controller.kkt[solved].max(initial=0.0):.0e}"
         line += f"  level 0 {controller.violation[solved].max(initial=0.0):.0e}"
         print(line)
-    for name, answer in answers.items():
+    for name, answer in recorded_answers.items():
         solve, within = statistics(answer["solve"])
         _, p99 = statistics(answer["solve"] + answer["changes"])
-        everything, all_p99 = statistics(answer["solve"] + answer["references"] + answer["changes"])
-        good = answer["ok"] & solved
-        loss = level_1_residual(robot, r, answer["a"])[good] - best[good]
+        with_references, with_references_p99 = statistics(answer["solve"] + answer["references"] + answer["changes"])
+        compared = answer["ok"] & solved
+        excess = level_1_residual(robot, r, answer["a"])[compared] - optimal_residuals[compared]
         line = (
-            f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f} [{within:.1f}])  all {everything:6.1f} ({all_p99:6.1f})"
+            f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f} [{within:.1f}])  all {with_references:6.1f} "
+            f"({with_references_p99:6.1f})"
         )
-        line += f"  ok {answer['ok'].mean():4.0%}  excess of level 1: median {np.median(loss):.0e}"
-        print(line + f", largest {loss.max(initial=0.0):.0e}" if good.any() else line)
+        line += f"  ok {answer['ok'].mean():4.0%}  level-1 excess: median {np.median(excess):.0e}"
+        print(line + f", largest {excess.max(initial=0.0):.0e}" if compared.any() else line)
     return missed
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="catalogue names")
-    parser.add_argument("--gaits", nargs="+", default=list(GAITS), choices=GAITS)
-    parser.add_argument("--regimes", nargs="+", default=list(REGIMES), choices=REGIMES)
-    parser.add_argument("--rivals", nargs="*", default=list(environments.NAMES), choices=environments.NAMES)
-    parser.add_argument("--ticks", type=int, default=200, help="ticks of each kind (default 200)")
-    parser.add_argument("--replays", type=int, default=10, help="replays of each tick (default 10)")
+    parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="names of the catalogue")
+    parser.add_argument("--gaits", nargs="+", default=list(GAITS), choices=GAITS, help="gaits of the recordings")
     parser.add_argument(
-        "--chunk", type=int, default=25, help="ticks after which the controllers alternate (default 25)"
+        "--regimes", nargs="+", default=list(REGIMES), choices=REGIMES, help="regimes of the recordings"
     )
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--rivals",
+        nargs="*",
+        default=list(environments.NAMES),
+        choices=environments.NAMES,
+        help="controllers that are compared",
+    )
+    parser.add_argument("--ticks", type=int, default=200, help="number of ticks of each recording (default 200)")
+    parser.add_argument("--replays", type=int, default=10, help="number of replays of each tick (default 10)")
+    parser.add_argument(
+        "--chunk", type=int, default=25, help="number of ticks after which the controllers alternate (default 25)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the recordings")
     parser.add_argument("--save-recorded", action="store_true", help="save TSID's times for machines without TSID")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(
-        f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, driven from Python {platform.python_version()}"
+        f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, called from Python {platform.python_version()}"
     )
     missed: list[str] = []
     tsid_times: dict[str, tuple[float, ...]] = {}

@@ -1,10 +1,13 @@
 """Measures the overhead of campaigns per case and the throughput limit of a client; compares results of executors.
 
-python benchmarks/campaigns.py                 # cost per case, bytes, memory, scaling; the table of limits
-python benchmarks/campaigns.py --equal 200     # 200 robustness cases on every executor, bit for bit; minutes
-python benchmarks/campaigns.py --equal 200 --seconds 0   # of full length: an hour
-python benchmarks/campaigns.py --scaling 20    # two workers against one
-python benchmarks/campaigns.py --kills 50 --cases 500    # kill workers: no case is lost or doubled
+    python benchmarks/campaigns.py                 # overhead per case, bytes, memory, scaling, and throughput limits
+    python benchmarks/campaigns.py --equal 200     # compares stores of 200 robustness cases on every executor; minutes
+    python benchmarks/campaigns.py --equal 200 --seconds 0   # with trials of full length: an hour
+    python benchmarks/campaigns.py --scaling 20    # speed of two workers relative to one
+    python benchmarks/campaigns.py --kills 50 --cases 500    # kills workers: no case may be lost or run twice
+
+Requirements: the memory of the client grows by less than 10 MB over a million cases, two workers have at least 1.8
+times the speed of one, and all executors write bitwise equal stores.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.demo.report import cpu_name
 
-SECONDS_OF_A_TROT = 8.0  # CPU time of simulating 20 s of a trot with the embedded plant [s]
+TROT_CPU_TIME = 8.0  # CPU time of simulating 20 s of a trot with the embedded plant [s]
 
 
 @dataclass(frozen=True)
-class Number:
-    """Case with as many bytes as one of a robustness campaign."""
+class NumberedCase:
+    """Numbered case with as many bytes as one of a robustness campaign."""
 
     number: int
     robot: str = "go2"
@@ -48,35 +51,35 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Nothing(Campaign[Number]):
+class EmptyCampaign(Campaign[NumberedCase]):
     """Campaign whose cases take no time, to measure the overhead."""
 
     name: ClassVar[str] = "nothing"
-    Case: ClassVar[type] = Number
+    Case: ClassVar[type] = NumberedCase
 
     trials: int = 1000
 
-    def cases(self) -> Iterator[Number]:
+    def cases(self) -> Iterator[NumberedCase]:
         """Returns the cases, numbered from 0."""
-        return map(Number, range(self.trials))
+        return map(NumberedCase, range(self.trials))
 
     def count(self) -> int:
         """Returns the number of cases."""
         return self.trials
 
-    def run(self, case: Number) -> Record:
+    def run(self, case: NumberedCase) -> Record:
         """Returns a record with as many bytes as one of a robustness campaign."""
         x = case.number / 7.0
         return {"success": True, "reason": None, "seconds": x, "x": -x, "y": x / 3.0, "torque": x / 11.0, "work": x}
 
 
 @dataclass(frozen=True)
-class Busy(Nothing):
+class BusyCampaign(EmptyCampaign):
     """Campaign whose cases take about 50 ms of CPU time."""
 
     name: ClassVar[str] = "busy"
 
-    def run(self, case: Number) -> Record:
+    def run(self, case: NumberedCase) -> Record:
         """Multiplies matrices."""
         a = np.full((24, 24), 1.0 + 1e-9 * case.number)
         for _ in range(8000):
@@ -85,7 +88,7 @@ class Busy(Nothing):
 
 
 @dataclass(frozen=True)
-class Cost:
+class Overhead:
     """Overhead of one case on an executor: wall-clock time [s] and CPU time of the client [s]."""
 
     name: str
@@ -94,44 +97,44 @@ class Cost:
     client: float
 
 
-def cost(name: str, executor: Executor | None, batch: int, count: int, folder: Path) -> Cost:
-    """Measures the overhead per case: the least of three runs after a warm-up."""
-    run(Nothing(200), executor, batch=batch)
-    found = []
+def measure_overhead(name: str, executor: Executor | None, batch: int, count: int, folder: Path) -> Overhead:
+    """Measures the overhead per case, the minimum of three runs after a warm-up."""
+    run(EmptyCampaign(200), executor, batch=batch)
+    times = []
     for i in range(3):
         wall, cpu = time.perf_counter(), time.process_time()
-        run(Nothing(count), executor, folder / f"{name}-{batch}-{i}.db", batch=batch)
-        found.append(((time.perf_counter() - wall) / count, (time.process_time() - cpu) / count))
-    return Cost(name, batch, min(w for w, _ in found), min(c for _, c in found))
+        run(EmptyCampaign(count), executor, folder / f"{name}-{batch}-{i}.db", batch=batch)
+        times.append(((time.perf_counter() - wall) / count, (time.process_time() - cpu) / count))
+    return Overhead(name, batch, min(w for w, _ in times), min(client for _, client in times))
 
 
-def bytes_per_record(folder: Path) -> float:
-    """Returns the size of a record of usual length in a store [bytes]."""
+def measure_record_size(folder: Path) -> float:
+    """Measures the size of a record of typical length in a store [bytes]."""
     path = folder / "bytes.db"
-    run(Nothing(20_000), store=path)
+    run(EmptyCampaign(20_000), store=path)
     return path.stat().st_size / 20_000
 
 
-def resident() -> float:
+def resident_memory() -> float:
     """Returns the resident memory of this process [MB]."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
-def memory(count: int, folder: Path) -> list[tuple[int, float]]:
+def measure_memory(count: int, folder: Path) -> list[tuple[int, float]]:
     """Runs a campaign and returns pairs of finished cases and memory of the client [MB]."""
     marks: list[tuple[int, float]] = []
 
     def record_memory(progress: Progress) -> None:
         if progress.done >= (len(marks) + 1) * count // 10:
-            marks.append((progress.done, resident()))
+            marks.append((progress.done, resident_memory()))
 
     with ThreadPoolExecutor(2) as pool:
-        run(Nothing(count), pool, folder / "memory.db", batch=100, progress=record_memory)
+        run(EmptyCampaign(count), pool, folder / "memory.db", batch=100, progress=record_memory)
     return marks
 
 
-def processor_time(pids: Sequence[int]) -> float:
+def cpu_time(pids: Sequence[int]) -> float:
     """Returns the CPU time of processes and their threads since their start [s]."""
     ticks = 0
     for pid in pids:
@@ -140,47 +143,49 @@ def processor_time(pids: Sequence[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def scaling(rounds: int, cases: int) -> float:
-    """Returns the speed of two workers relative to one, from the least wall-clock times in alternating rounds.
+def measure_scaling(rounds: int, cases: int) -> float:
+    """Measures the speed of two workers relative to one, from the minimum wall-clock times of alternating rounds.
 
     On a machine with other load, two workers do not get two cores.  The CPU time of a case with one worker and with two
-    is printed, too: where it is the same, the campaign engine does not limit the speed.
+    workers is therefore printed, too: if it is equal, the campaign engine does not limit the speed.
     """
     with campaigns.process_pool(1) as one, campaigns.process_pool(2) as two:
         wall_times: dict[ProcessPool, list[float]] = {one: [], two: []}
         cpu_times: dict[ProcessPool, list[float]] = {one: [], two: []}
         for executor in wall_times:
-            run(Busy(4), executor)
+            run(BusyCampaign(4), executor)
         for _ in range(rounds):
             for executor in wall_times:
-                start, before = time.perf_counter(), processor_time(executor.pids())
-                run(Busy(cases), executor)
+                start, before = time.perf_counter(), cpu_time(executor.pids())
+                run(BusyCampaign(cases), executor)
                 wall_times[executor].append(time.perf_counter() - start)
-                cpu_times[executor].append((processor_time(executor.pids()) - before) / cases)
-        each = ", ".join(f"{len(e.pids())} worker(s) {1e3 * min(times):.1f} ms" for e, times in cpu_times.items())
-        print(f"processor time of a case: {each}")
+                cpu_times[executor].append((cpu_time(executor.pids()) - before) / cases)
+        times_by_pool = ", ".join(
+            f"{len(e.pids())} worker(s) {1e3 * min(times):.1f} ms" for e, times in cpu_times.items()
+        )
+        print(f"CPU time of a case: {times_by_pool}")
         ratios = sorted(a / b for a, b in zip(wall_times[one], wall_times[two], strict=True))
-        print(f"wall time of one worker over that of two, by round: {', '.join(f'{x:.2f}' for x in ratios)}")
+        print(f"wall-clock time of one worker relative to two, by round: {', '.join(f'{x:.2f}' for x in ratios)}")
         return min(wall_times[one]) / min(wall_times[two])
 
 
-def shortened(case: Trial, seconds: float) -> Trial:
-    """Returns a trial that is cut to a duration [s], with its push in the first half."""
+def shorten_trial(case: Trial, seconds: float) -> Trial:
+    """Returns a copy of a trial that is shortened to a duration [s], with its push in the first half."""
     return replace(case, seconds=seconds, averaging_time=0.5 * seconds, push_time=min(case.push_time, 0.5 * seconds))
 
 
-def equal(name: str, count: int, seconds: float) -> bool:
+def compare_executors(name: str, count: int, seconds: float) -> bool:
     """Returns whether all executors write equal stores for the first cases of a campaign.
 
     Args:
         name: name of the campaign.
         count: number of cases.
-        seconds: duration to which trials are cut [s]; 0: full duration.
+        seconds: duration to which trials are shortened [s]; 0: full duration.
     """
     campaign = registry.find(name)(trials=count)
     cases = [case for case, _ in zip(campaign.cases(), range(count), strict=False)]
     if seconds:
-        cases = [shortened(case, seconds) for case in cases]
+        cases = [shorten_trial(case, seconds) for case in cases]
     stores: dict[str, set[tuple[str, str]]] = {}
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         executors: dict[str, Executor | None] = {
@@ -198,20 +203,20 @@ def equal(name: str, count: int, seconds: float) -> bool:
                     for r in store.rows()
                 }
             print(f"{title:10} {len(stores[title])} records in {time.perf_counter() - start:.1f} s", flush=True)
-    same = all(found == stores["serial"] and len(found) == len(cases) for found in stores.values())
-    print(f"{len(cases)} cases of {name}: {'bit-equal stores' if same else 'STORES DIFFER'}")
-    return same
+    equal = all(rows == stores["serial"] and len(rows) == len(cases) for rows in stores.values())
+    print(f"{len(cases)} cases of {name}: {'bitwise equal stores' if equal else 'STORES DIFFER'}")
+    return equal
 
 
-def kills(count: int, cases: int) -> bool:
-    """Returns whether each case has exactly one correct record after workers were killed one after the other."""
-    campaign, killed = Busy(cases), 0
-    every = max(cases // (count + 1), 1)
+def kill_workers(count: int, cases: int) -> bool:
+    """Kills workers one after the other during a campaign; returns whether each case has exactly one correct record."""
+    campaign, killed = BusyCampaign(cases), 0
+    interval = max(cases // (count + 1), 1)
     with campaigns.process_pool(2) as executor, tempfile.TemporaryDirectory() as folder:
 
         def kill(progress: Progress) -> None:
             nonlocal killed
-            if killed < count and progress.done >= every * (killed + 1):
+            if killed < count and progress.done >= interval * (killed + 1):
                 pids = executor.pids()
                 if pids:
                     os.kill(pids[killed % len(pids)], signal.SIGKILL)
@@ -221,30 +226,28 @@ def kills(count: int, cases: int) -> bool:
         rows = list(summary.rows)
     n_crash_reports = sum(isinstance(row.result, Failure) and row.result.killed_workers for row in rows)
     lost = cases - len({encode(row.case) for row in rows})
-    same = all(not isinstance(r.result, Failure) and r.result == campaign.run(r.case) for r in rows)
-    good = killed == count and not lost and len(rows) == cases and not n_crash_reports and same
+    equal = all(not isinstance(r.result, Failure) and r.result == campaign.run(r.case) for r in rows)
+    passed = killed == count and not lost and len(rows) == cases and not n_crash_reports and equal
     print(
-        f"{killed} of {count} workers killed over {cases} cases: {lost} lost, {len(rows) - cases + lost} doubled, "
-        f"{n_crash_reports} reported as crashes, {'all' if same else 'NOT ALL'} records as without a kill"
+        f"{killed} of {count} workers killed over {cases} cases: {lost} lost, {len(rows) - cases + lost} duplicated, "
+        f"{n_crash_reports} reported as crashes, {'all' if equal else 'NOT ALL'} records equal those without kills"
     )
-    return good
+    return passed
 
 
-def limits(costs: Sequence[Cost], size: float) -> None:
-    """Prints the rates of cases at which the client becomes the limit."""
-    print(
-        "\n| executor | cases per message | overhead per case [us] | client [us] | client's limit [cases/s] |", end=""
-    )
-    print(f" cores kept busy at {SECONDS_OF_A_TROT:g} s a case | at 50 ms a case |")
+def print_throughput_limits(overheads: Sequence[Overhead], size: float) -> None:
+    """Prints the rates of cases at which the client becomes the bottleneck."""
+    print("\n| executor | cases per message | overhead per case [us] | client [us] | client limit [cases/s] |", end="")
+    print(f" max. cores at {TROT_CPU_TIME:g} s per case | at 50 ms per case |")
     print("|---|---|---|---|---|---|---|")
-    for c in costs:
-        rate = 1.0 / c.client
+    for overhead in overheads:
+        rate = 1.0 / overhead.client
         print(
-            f"| {c.name} | {c.batch} | {c.wall * 1e6:.0f} | {c.client * 1e6:.0f} | {rate:,.0f} |"
-            f" {rate * SECONDS_OF_A_TROT:,.0f} | {rate * 0.05:,.0f} |"
+            f"| {overhead.name} | {overhead.batch} | {overhead.wall * 1e6:.0f} | {overhead.client * 1e6:.0f} |"
+            f" {rate:,.0f} | {rate * TROT_CPU_TIME:,.0f} | {rate * 0.05:,.0f} |"
         )
-    print(f"\nA record takes {size:.0f} bytes on disk: {size * 1e6 / 1e6:.0f} MB a million.")
-    print("Beyond the limit: send more cases per message (--batch), run several clients with different seeds")
+    print(f"\nA record takes {size:.0f} bytes on disk: {size * 1e6 / 1e6:.0f} MB per million.")
+    print("Beyond the client limit: send more cases per message (--batch), or run several clients with different seeds")
     print("and stores, and read the stores together.")
 
 
@@ -253,46 +256,55 @@ def main() -> int:
     parser.add_argument("--equal", type=int, metavar="N", help="only compare the stores of N robustness cases")
     parser.add_argument("--campaign", default="robustness", help="name of the campaign for --equal")
     parser.add_argument(
-        "--seconds", type=float, default=0.2, help="duration of each trial for --equal [s]; 0: that of the campaign"
+        "--seconds", type=float, default=0.2, help="duration of each trial for --equal [s]; 0: full duration"
     )
     parser.add_argument("--kills", type=int, metavar="N", help="only kill N workers during --cases cases")
     parser.add_argument("--cases", type=int, default=2000, help="number of cases for the overhead and --kills")
     parser.add_argument("--scaling", type=int, metavar="N", help="only compare one worker with two in N rounds")
-    parser.add_argument("--million", type=int, default=1_000_000, help="number of cases for the memory")
+    parser.add_argument("--million", type=int, default=1_000_000, help="number of cases for the measurement of memory")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     if options.equal is not None:
-        return 0 if equal(options.campaign, options.equal, options.seconds) else 1
+        return 0 if compare_executors(options.campaign, options.equal, options.seconds) else 1
     if options.kills is not None:
-        return 0 if kills(options.kills, options.cases) else 1
+        return 0 if kill_workers(options.kills, options.cases) else 1
     print(cpu_name())
     if options.scaling is not None:
-        ratio = scaling(options.scaling, 40)
-        print(f"two workers over one: {ratio:.2f}")
+        ratio = measure_scaling(options.scaling, 40)
+        print(f"speed of two workers relative to one: {ratio:.2f}")
         return 0 if ratio >= 1.8 or not options.check else 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        costs = []
-        for title, make in (
+        overheads = []
+        for title, make_executor in (
             ("serial", None),
             ("processes", lambda: campaigns.process_pool(2)),
             ("Dask", lambda: campaigns.dask_executor("local:2")),
         ):
             with ExitStack() as stack:
-                executor = stack.enter_context(make()) if make else None
-                for batch in (1, 100) if make else (1,):
-                    costs.append(cost(title, executor, batch, options.cases * (5 if batch > 1 else 1), folder))
+                executor = stack.enter_context(make_executor()) if make_executor else None
+                for batch in (1, 100) if make_executor else (1,):
+                    overheads.append(
+                        measure_overhead(title, executor, batch, options.cases * (5 if batch > 1 else 1), folder)
+                    )
                     print(f"measured: {title}, {batch} per message", file=sys.stderr, flush=True)
-        limits(costs, bytes_per_record(folder))
-        marks = memory(options.million, folder)
-        print("\nclient's memory over", f"{options.million:,} cases [MB]:", ", ".join(f"{mb:.0f}" for _, mb in marks))
-        grown = marks[-1][1] - marks[0][1]
-    ratio = scaling(8, 40)
-    print(f"two workers over one: {ratio:.2f}")
-    bars = {"memory grows by less than 10 MB": grown < 10.0, "two workers >= 1.8 of one": ratio >= 1.8}
-    for text, holds in bars.items():
-        print(f"{text}: {'holds' if holds else 'MISSED'}")
-    return 0 if all(bars.values()) or not options.check else 1
+        print_throughput_limits(overheads, measure_record_size(folder))
+        marks = measure_memory(options.million, folder)
+        print(
+            "\nmemory of the client over",
+            f"{options.million:,} cases [MB]:",
+            ", ".join(f"{megabytes:.0f}" for _, megabytes in marks),
+        )
+        growth = marks[-1][1] - marks[0][1]
+    ratio = measure_scaling(8, 40)
+    print(f"speed of two workers relative to one: {ratio:.2f}")
+    requirements = {
+        "memory grows by less than 10 MB": growth < 10.0,
+        "two workers have at least 1.8 times the speed of one": ratio >= 1.8,
+    }
+    for text, met in requirements.items():
+        print(f"{text}: {'met' if met else 'MISSED'}")
+    return 0 if all(requirements.values()) or not options.check else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Loads all robot files below a folder and compares their inertia matrices with those of Pinocchio's importer.
+"""Loads all robot files below a folder and compares their mass matrices with those of Pinocchio's importer.
 
 Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and number of warnings of a file, the CPU time
-of loading, and the largest difference of its inertia matrix from that of Pinocchio's importer at 3 random
-configurations, divided by the largest entry ("-" where that importer rejects the file or makes another tree of it).
-Rejected files are counted by the kind of error; copies of a file count once.  With ``--trot`` every quadruped stands
-and trots for 3 s in the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises
-an exception that is no `QuaddynError`, if an inertia matrix differs by more than 1e-10, or if the median number of
-warnings is above 3.
+of loading, and the largest difference of its mass matrix from that of Pinocchio's importer at 3 random configurations,
+divided by the largest entry ("-" if that importer rejects the file or builds another tree from it).  Rejected files are
+counted by the kind of error; copies of a file are counted once.  With ``--trot`` every quadruped stands and trots for 3
+s in the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is
+not a `QuaddynError`, if a mass matrix differs by more than 1e-10, or if the median number of warnings is above 3.
 """
 
 from __future__ import annotations
@@ -32,14 +31,27 @@ import quaddyn as qd
 from quaddyn.demo.report import cpu_name
 from quaddyn.locomotion import LocomotionController, LocomotionMode
 
+#: Suffixes of robot files.
 ENDINGS = (".urdf", ".xacro", ".xml")
+#: Maximum CPU time of loading [s], relative difference of mass matrices, and median number of warnings.
 MAX_SECONDS, MAX_DIFFERENCE, MAX_WARNINGS = 1.0, 1e-10, 3
-STATES = 3
+STATES = 3  # configurations in which mass matrices are compared
 
 
 @dataclass
 class Row:
-    """Results of one file."""
+    """Results of one file.
+
+    Attributes:
+        file: path relative to the folder.
+        outcome: "loaded", or the reason for the rejection.
+        root: type of the root joint.
+        legs: names of the feet.
+        warned: number of warnings.
+        seconds: CPU time of loading [s].
+        pinocchio: relative difference of the mass matrix; None if not compared.
+        trot: result of `simulate_trot`.
+    """
 
     file: str
     outcome: str = "loaded"
@@ -51,37 +63,37 @@ class Row:
     trot: str = "-"
 
 
-def reason_of(error: qd.QuaddynError) -> str:
-    """Returns the class of a refusal: its message without names, numbers and the line of the file."""
+def error_kind(error: qd.QuaddynError) -> str:
+    """Returns the kind of an error: its message without names, numbers and the line of the file."""
     text = re.sub(r"^\S+?:\d+: ", "", str(error).splitlines()[0])
     text = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[-+]?\d[\d.e+-]*", "_", text)
     return f"{type(error).__name__}: {text[:90]}"
 
 
-def difference(robot: qd.Robot, model: pin.Model) -> float | None:
-    """Returns the relative difference of inertia matrices from those of another importer; None if the trees differ."""
-    own = robot.model
-    if robot.coupling is not None or (model.nq, model.nv) != (own.nq, own.nv):
+def compare_mass_matrices(robot: qd.Robot, other_model: pin.Model) -> float | None:
+    """Returns the relative difference of mass matrices from those of another importer; None if the trees differ."""
+    model = robot.model
+    if robot.coupling is not None or (other_model.nq, other_model.nv) != (model.nq, model.nv):
         return None
-    if list(model.names)[-own.njoints + 2 :] != list(own.names)[2:]:
+    if list(other_model.names)[-model.njoints + 2 :] != list(model.names)[2:]:
         return None
     rng, max_difference = np.random.default_rng(0), 0.0
     for _ in range(STATES):
-        q = pin.integrate(own, pin.neutral(own), rng.uniform(-1.0, 1.0, own.nv))
-        ours, theirs = (np.triu(pin.crba(each, each.createData(), q)) for each in (own, model))
+        q = pin.integrate(model, pin.neutral(model), rng.uniform(-1.0, 1.0, model.nv))
+        mass, other_mass = (np.triu(pin.crba(each, each.createData(), q)) for each in (model, other_model))
         # Rotor inertias are an extension of the file format that other importers do not read.
-        theirs += np.diag(own.armature - model.armature)
-        max_difference = max(max_difference, float(np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-12)))
+        other_mass += np.diag(model.armature - other_model.armature)
+        max_difference = max(max_difference, float(np.abs(mass - other_mass).max() / max(np.abs(mass).max(), 1e-12)))
     return max_difference
 
 
-def by_pinocchio(robot: qd.Robot, path: Path) -> float | None:
-    """Returns the difference from Pinocchio's importer."""
+def compare_with_pinocchio(robot: qd.Robot, path: Path) -> float | None:
+    """Returns the relative difference of mass matrices from Pinocchio's importer; None if it rejects the file."""
     if path.suffix != ".urdf" or robot.root == "planar":
         return None
     try:
         roots = [pin.JointModelFreeFlyer()] if robot.root == "free" else []
-        return difference(robot, pin.buildModelFromUrdf(str(path), *roots))
+        return compare_mass_matrices(robot, pin.buildModelFromUrdf(str(path), *roots))
     except (RuntimeError, ValueError):
         return None
 
@@ -100,71 +112,71 @@ def simulate_trot(robot: qd.Robot) -> str:
             plant.step(command.tau)
         return "trots"
     except qd.QuaddynError as error:
-        return reason_of(error)
+        return error_kind(error)
 
 
-def row_of(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
+def load_file(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
     """Loads a file and returns its results."""
-    row, begun = Row(str(path.relative_to(folder))), time.process_time()
+    row, start = Row(str(path.relative_to(folder))), time.process_time()
     try:
         robot = qd.load(path, packages=packages)
     except qd.QuaddynError as error:
-        row.outcome = reason_of(error)
-    except Exception as error:  # the census reports exceptions that are no QuaddynError
-        row.outcome = f"FOREIGN {type(error).__name__}: {error}"
-    row.seconds = time.process_time() - begun
+        row.outcome = error_kind(error)
+    except Exception as error:  # the census reports exceptions that are not a QuaddynError
+        row.outcome = f"UNEXPECTED {type(error).__name__}: {error}"
+    row.seconds = time.process_time() - start
     if row.outcome == "loaded":
         row.root, row.legs = robot.root, " ".join(robot.feet) or "none"
         row.warned = sum(finding.level == "warning" for finding in robot.report.findings)
-        row.pinocchio = by_pinocchio(robot, path)
+        row.pinocchio = compare_with_pinocchio(robot, path)
         if trot and len(robot.feet) == 4:
             row.trot = simulate_trot(robot)
     return row
 
 
-def files_of(folder: Path) -> list[Path]:
+def find_robot_files(folder: Path) -> list[Path]:
     """Returns the robot files below a folder, sorted by name; of files with equal content only the first."""
-    found: dict[bytes, Path] = {}
+    files_by_hash: dict[bytes, Path] = {}
     for path in sorted(p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file()):
         data = path.read_bytes()
         if b"<robot" in data or b"<mujoco" in data:
-            found.setdefault(hashlib.sha256(data).digest(), path)
-    return sorted(found.values())
+            files_by_hash.setdefault(hashlib.sha256(data).digest(), path)
+    return sorted(files_by_hash.values())
 
 
 def main() -> int:
-    """Prints the census; returns 1 if `--check` is not met."""
+    """Prints the table; returns 1 if a requirement of `--check` is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--packages", type=Path, action="append", default=[], help="package roots")
-    parser.add_argument("--trot", action="store_true", help="let quadrupeds trot")
-    parser.add_argument("--csv", type=Path, default=None, help="write all rows there")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("folder", type=Path, help="folder that is searched")
+    parser.add_argument("--packages", type=Path, action="append", default=[], help="folder of ROS packages; repeatable")
+    parser.add_argument("--trot", action="store_true", help="simulate a trot of each quadruped")
+    parser.add_argument("--csv", type=Path, default=None, help="file to which all rows are written")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    files, rows = files_of(options.folder), []
+    files, rows = find_robot_files(options.folder), []
     for i, path in enumerate(files):
         print(f"\r{i} of {len(files)}", end="", file=sys.stderr, flush=True)
-        rows.append(row_of(path, options.folder, options.packages, options.trot))
+        rows.append(load_file(path, options.folder, options.packages, options.trot))
     print(file=sys.stderr)
     if not rows:
-        print(f"{options.folder}: no robot file")
+        print(f"{options.folder}: contains no robot file")
         return 1
     console, table = Console(width=150), Table("file", "root", "legs", "warnings", "s", "M: Pinocchio", "trot")
     loaded = [row for row in rows if row.outcome == "loaded"]
     for row in loaded:
-        same = "-" if row.pinocchio is None else f"{row.pinocchio:.0e}"
-        table.add_row(row.file, row.root, row.legs, str(row.warned), f"{row.seconds:.2f}", same, row.trot)
+        difference = "-" if row.pinocchio is None else f"{row.pinocchio:.0e}"
+        table.add_row(row.file, row.root, row.legs, str(row.warned), f"{row.seconds:.2f}", difference, row.trot)
     console.print(table)
     for reason, count in Counter(row.outcome for row in rows if row.outcome != "loaded").most_common():
-        console.print(f"{count:4d} refused: {reason}", soft_wrap=True, highlight=False)
-    middle = statistics.median(row.warned for row in loaded) if loaded else 0
+        console.print(f"{count:4d} rejected: {reason}", soft_wrap=True, highlight=False)
+    median_warnings = statistics.median(row.warned for row in loaded) if loaded else 0
     compared = [row.pinocchio for row in loaded if row.pinocchio is not None]
     slow = [row.file for row in rows if row.seconds > MAX_SECONDS]
     print(
-        f"{len(rows)} files, {len(loaded)} loaded, median of warnings {middle:g}, largest difference of M "
-        f"{max(compared, default=0.0):.1e} in {len(compared)}, slowest {max(row.seconds for row in rows):.2f} s of "
-        f"processor time, {cpu_name()}"
+        f"{len(rows)} files, {len(loaded)} loaded, median of warnings {median_warnings:g}, largest difference of M "
+        f"{max(compared, default=0.0):.1e} in {len(compared)} files, longest load "
+        f"{max(row.seconds for row in rows):.2f} s of CPU time, {cpu_name()}"
     )
     if options.csv is not None:
         with options.csv.open("w", encoding="utf-8", newline="") as file:
@@ -172,9 +184,9 @@ def main() -> int:
             writer.writeheader()
             writer.writerows(map(asdict, rows))
     missed = [f"slow: {', '.join(slow)}"] if slow else []
-    missed += [row.outcome for row in rows if row.outcome.startswith("FOREIGN")]
+    missed += [row.outcome for row in rows if row.outcome.startswith("UNEXPECTED")]
     missed += [f"M of {row.file}" for row in loaded if (row.pinocchio or 0.0) > MAX_DIFFERENCE]
-    missed += ["median of warnings"] if middle > MAX_WARNINGS else []
+    missed += ["median of warnings"] if median_warnings > MAX_WARNINGS else []
     if missed:
         print("missed:", "; ".join(missed))
     return 1 if missed and options.check else 0

@@ -1,16 +1,17 @@
-"""Measures the start-up time of processes with empty caches and of the processes after them.
+"""Measures the CPU time of processes that start with empty caches and with the caches of an earlier process.
 
     python benchmarks/cold_start.py --check
-    python benchmarks/cold_start.py --checkout DIR    # of another checkout of this package
+    python benchmarks/cold_start.py --checkout DIR    # measures another checkout of this package
 
-Two commands, each in a fresh process with cache folders of its own that are empty: the first whole-body torque of Go2
-(load, Dynamics, controller, one tick), and ``quaddyn demo --headless`` for two simulated seconds, in which it rises and
-trots.  Then the same again with what the first process kept, the least of some runs.  Seconds of the processor (user
-and system, all threads and children) are what the bars are about; beside them the wall clock, and the most memory.
-Python's own byte code is there from the start, as it is in a package that was installed.
+Two commands are measured, each in a fresh process with separate, empty cache folders: the first whole-body torque of
+Go2 (load, `Dynamics`, controller, one tick), and ``quaddyn demo --headless`` for two simulated seconds, in which the
+robot stands up and trots.  Each command is then repeated with the caches that the first process filled; the minimum
+over the repetitions is printed.  The limits of `JOBS` are for the CPU time (user and system, all threads and child
+processes); wall-clock time and peak memory are printed beside it.  Python's byte code is compiled beforehand, as in an
+installed package.
 
-What importing takes is measured in one more process that finds everything, by ``python -X importtime``, late imports
-included; of the demo also what its ticks take by its own report, which is part of its seconds.
+The time of imports is measured in one more process with filled caches by ``python -X importtime``, late imports
+included.  For the demo, the time of its ticks according to its report is printed, too; it is part of the CPU time.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bench_wbc import cpu
 
-HERE = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 
+#: Program that computes the first whole-body torque.
 TORQUE = """
 import json
 import numpy as np
@@ -46,14 +48,15 @@ print(json.dumps({"passed": command.status.ok, "tau": command.tau.tolist()}))
 
 @dataclass(frozen=True)
 class Job:
-    """A command and the seconds of the processor that it may take: on nothing, and with what a first run kept."""
+    """Command and its maximum CPU time [s] with empty (`max_cold_time`) and with filled caches (`max_warm_time`)."""
 
     title: str
     arguments: tuple[str, ...]
-    cold: float
-    warm: float
+    max_cold_time: float
+    max_warm_time: float
 
 
+#: Arguments of Python for the demo.
 DEMO = ("-m", "quaddyn", "demo", "--headless", "--json", "--seconds", "2")
 JOBS = {
     "torque": Job("first whole-body torque", ("-c", TORQUE), 6.0, 1.5),
@@ -63,7 +66,7 @@ JOBS = {
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """Seconds of the processor and of the clock, most memory [MiB], and what was said."""
+    """CPU and wall-clock time [s], peak memory [MiB], and output of a process."""
 
     cpu: float
     wall: float
@@ -76,10 +79,10 @@ class ProcessUsage:
 
 
 def run_process(arguments: tuple[str, ...], env: dict[str, str], folder: Path) -> ProcessUsage:
-    """One process, run to its end.
+    """Runs a process to its end.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: The exit code of the process is not 0.
     """
     with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
         start = time.perf_counter()
@@ -97,8 +100,8 @@ def run_process(arguments: tuple[str, ...], env: dict[str, str], folder: Path) -
     return run_usage
 
 
-def importing(listing: str) -> tuple[float, str]:
-    """Seconds of all imports in what ``-X importtime`` said, and the packages that took most."""
+def sum_import_times(listing: str) -> tuple[float, str]:
+    """Returns the time of all imports in a listing of ``-X importtime`` [s], and the four slowest packages."""
     total, packages = 0.0, {}
     for line in listing.splitlines():
         parts = line.removeprefix("import time:").split("|")
@@ -106,38 +109,41 @@ def importing(listing: str) -> tuple[float, str]:
             continue
         seconds = 1e-6 * int(parts[0])
         total += seconds
-        top = parts[2].strip().split(".")[0]
-        packages[top] = packages.get(top, 0.0) + seconds
-    first = sorted(packages.items(), key=lambda item: -item[1])[:4]
-    return total, ", ".join(f"{name} {seconds:.2f}" for name, seconds in first)
+        package = parts[2].strip().split(".")[0]
+        packages[package] = packages.get(package, 0.0) + seconds
+    longest = sorted(packages.items(), key=lambda item: -item[1])[:4]
+    return total, ", ".join(f"{name} {seconds:.2f}" for name, seconds in longest)
 
 
 def measure_job(job: Job, checkout: Path, repeats: int) -> list[str]:
-    """Measures and prints the times of a job; returns the limits that are exceeded."""
+    """Measures and prints the times of a job; returns the missed requirements."""
     missed = []
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        env |= {"PYTHONPATH": str(checkout), "HOME": place, "XDG_CACHE_HOME": str(folder / "xdg")}
+        env |= {"PYTHONPATH": str(checkout), "HOME": folder_name, "XDG_CACHE_HOME": str(folder / "xdg")}
         for name in ("QUADDYN_CACHE", "NUMBA_CACHE_DIR"):
             (folder / name).mkdir(mode=0o700)
             env[name] = str(folder / name)
-        cold = run_process(job.arguments, env, folder)
-        kept = min(
+        cold_run = run_process(job.arguments, env, folder)
+        warm_run = min(
             (run_process(job.arguments, env, folder) for _ in range(repeats)), key=lambda run_usage: run_usage.cpu
         )
-        listed = run_process(("-X", "importtime", *job.arguments), env, folder)
+        import_run = run_process(("-X", "importtime", *job.arguments), env, folder)
         size = sum(file.stat().st_size for name in ("QUADDYN_CACHE", "NUMBA_CACHE_DIR", "xdg")
                    for file in (folder / name).rglob("*") if file.is_file())  # fmt: skip
-    for title, run_usage, bar in (("nothing kept", cold, job.cold), ("after that", kept, job.warm)):
-        print(f"{job.title:26s} {title:14s} {run_usage}  (bar {bar:g} CPU s)")
-        if run_usage.cpu > bar:
-            missed.append(f"{job.title}, {title}: {run_usage.cpu:.2f} > {bar:g} CPU s")
+    for title, run_usage, max_time in (
+        ("empty caches", cold_run, job.max_cold_time),
+        ("filled caches", warm_run, job.max_warm_time),
+    ):
+        print(f"{job.title:26s} {title:14s} {run_usage}  (limit {max_time:g} CPU s)")
+        if run_usage.cpu > max_time:
+            missed.append(f"{job.title}, {title}: {run_usage.cpu:.2f} > {max_time:g} CPU s")
         if not json.loads(run_usage.out)["passed"]:
-            missed.append(f"{job.title}, {title}: its own checks do not hold")
-    total, first = importing(listed.err)
-    line = f"{'':26s} imports {total:.2f} s ({first}); kept on disk {size / 2**20:.1f} MiB"
-    report = json.loads(kept.out)
+            missed.append(f"{job.title}, {title}: the checks of the program fail")
+    total, longest = sum_import_times(import_run.err)
+    line = f"{'':26s} imports {total:.2f} s ({longest}); caches on disk {size / 2**20:.1f} MiB"
+    report = json.loads(warm_run.out)
     if "steps_per_second" in report:
         line += f"; {report['steps']} steps {report['steps'] / report['steps_per_second']:.2f} s"
     print(line, flush=True)
@@ -146,9 +152,11 @@ def measure_job(job: Job, checkout: Path, repeats: int) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS))
-    parser.add_argument("--checkout", type=Path, default=HERE, metavar="DIR", help="whose package (default: this one)")
-    parser.add_argument("--repeats", type=int, default=3, help="runs with what was kept (default 3)")
+    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), help="commands that are measured")
+    parser.add_argument(
+        "--checkout", type=Path, default=ROOT, metavar="DIR", help="checkout that is measured (default: this one)"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="number of runs with filled caches (default 3)")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(f"{cpu()}; Python {platform.python_version()}")

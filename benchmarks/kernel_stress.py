@@ -1,11 +1,12 @@
-"""Calls compiled kernels on arrays next to inaccessible memory pages, where any out-of-bounds access crashes.
+"""Tests compiled kernels on arrays next to inaccessible memory pages, where any out-of-bounds access crashes.
 
     python benchmarks/kernel_stress.py                    # 1,000,000 mixed calls
     python benchmarks/kernel_stress.py --calls 20000
-    python benchmarks/kernel_stress.py --check            # exit 1 if an answer is wrong, or a wrong call goes unnoticed
+    python benchmarks/kernel_stress.py --check            # exit code 1 if a requirement is not met
 
-Right and wrong calls are mixed: single states and batches of 0 to 70 rows, results into new arrays and into `out`, both
-element types, threads; wrong shapes, types, NaN, read-only results.  Every right result is compared with the first one.
+Valid and invalid calls are mixed: single states and batches of 0 to 70 rows, results in new arrays and in `out`, both
+element types, threads; wrong shapes, types, NaN, read-only results.  Requirements: every result of a valid call agrees
+with that of the first call, every invalid call raises `ArgumentError`, and the process does not crash.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _protect = ctypes.CDLL(None, use_errno=True).mprotect
 _protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-class Fence:
+class FencedMemory:
     """Memory between two inaccessible pages.
 
     Args:
-        size: bytes of memory to have, at least.
+        size: minimum size of the memory [bytes].
     """
 
     def __init__(self, size: int) -> None:
@@ -43,107 +44,136 @@ class Fence:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def array(self, x: NDArray[Any], *, at_end: bool) -> NDArray[Any]:
-        """A copy of x whose last byte is the last before the fence, or whose first is the first after it."""
+        """Returns a copy of x that ends directly before the second page, or begins directly after the first one."""
         start = PAGE + (self.inner - x.nbytes if at_end else 0)
         out = np.frombuffer(self.memory, dtype=x.dtype, count=x.size, offset=start).reshape(x.shape)
         out[...] = x
         return out
 
 
-def states(robot: qd.Robot, rng: np.random.Generator, n: int) -> tuple[NDArray[Any], ...]:
-    """q, v, a of n rows: joints anywhere, units of norm one."""
+def random_states(robot: qd.Robot, rng: np.random.Generator, n: int) -> tuple[NDArray[Any], ...]:
+    """Draws random states: q, v and a with n rows, where quaternions and (cos, sin) have norm 1."""
     neutral = robot.neutral
     q = np.array([robot.algorithms.integrate(robot.model, neutral, rng.uniform(-3, 3, robot.nv)) for _ in range(n)])
     return q, rng.normal(size=(n, robot.nv)), rng.normal(size=(n, robot.nv))
 
 
-def spoiled(rng: np.random.Generator, arrays: list[Any]) -> list[Any]:
-    """The arguments with one of them wrong."""
+def make_invalid_arguments(rng: np.random.Generator, arrays: list[Any]) -> list[Any]:
+    """Returns a copy of the arguments in which one argument is invalid."""
     k = int(rng.integers(len(arrays)))
     x = arrays[k]
-    bad = x.copy()
-    bad.flat[int(rng.integers(bad.size))] = rng.choice([np.nan, np.inf, -np.inf])
-    wrong = [bad, x[..., :-1], x[None, None], x.tolist(), x.astype(np.int64), None, x.astype(complex), x.astype("U8")]
+    not_finite = x.copy()
+    not_finite.flat[int(rng.integers(not_finite.size))] = rng.choice([np.nan, np.inf, -np.inf])
+    invalid = [
+        not_finite,
+        x[..., :-1],
+        x[None, None],
+        x.tolist(),
+        x.astype(np.int64),
+        None,
+        x.astype(complex),
+        x.astype("U8"),
+    ]
     out = list(arrays)
-    out[k] = wrong[int(rng.integers(len(wrong)))]
+    out[k] = invalid[int(rng.integers(len(invalid)))]
     return out
 
 
-def spoiled_target(rng: np.random.Generator, like: NDArray[Any]) -> Any:
-    """Something that no result can be written to."""
-    frozen = np.zeros_like(like)
-    frozen.flags.writeable = False
-    other = np.float32 if like.dtype == np.float64 else np.float64
-    wrong = [frozen, np.zeros_like(like, dtype=other), np.zeros(like.size + 1, like.dtype), like.tolist(), like[None]]
-    return wrong[int(rng.integers(len(wrong)))]
+def make_invalid_out(rng: np.random.Generator, like: NDArray[Any]) -> Any:
+    """Returns an invalid argument `out`."""
+    read_only = np.zeros_like(like)
+    read_only.flags.writeable = False
+    other_type = np.float32 if like.dtype == np.float64 else np.float64
+    invalid = [
+        read_only,
+        np.zeros_like(like, dtype=other_type),
+        np.zeros(like.size + 1, like.dtype),
+        like.tolist(),
+        like[None],
+    ]
+    return invalid[int(rng.integers(len(invalid)))]
 
 
-def run(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[int, int]:
-    """Right and wrong calls made; a wrong answer or a missing error is an AssertionError."""
+def call_kernels(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[int, int]:
+    """Calls the kernels of a robot with valid and invalid arguments.
+
+    Returns:
+        Numbers of valid and of invalid calls.
+
+    Raises:
+        AssertionError: A result is wrong, or an invalid call raised no error.
+    """
     rng = np.random.default_rng(seed)
-    rows = 70
-    fast = qd.compile(robot, ("rnea", "crba", "aba"), dtype=dtype)
+    n_rows = 70
+    kernels = qd.compile(robot, ("rnea", "crba", "aba"), dtype=dtype)
     names = ("rnea", "crba", "aba")
-    data = [x.astype(dtype) for x in states(robot, rng, rows)]
+    data = [x.astype(dtype) for x in random_states(robot, rng, n_rows)]
     arguments = {"rnea": data, "crba": data[:1], "aba": data}
-    answers = {name: getattr(fast, name)(*arguments[name]) for name in names}
-    scale = {name: np.abs(x).max() for name, x in answers.items()}
+    expected = {name: getattr(kernels, name)(*arguments[name]) for name in names}
+    scale = {name: np.abs(x).max() for name, x in expected.items()}
     tolerance = 1e-9 if dtype == np.float64 else 1e-1
-    fences = [Fence(rows * 8 * (robot.nq + 1)) for _ in range(3)]
-    result = Fence(rows * 8 * robot.nv**2)
-    right = wrong = 0
+    input_memory = [FencedMemory(n_rows * 8 * (robot.nq + 1)) for _ in range(3)]
+    out_memory = FencedMemory(n_rows * 8 * robot.nv**2)
+    n_valid = n_invalid = 0
     for call in range(calls):
         name = ("rnea", "rnea", "crba", "aba")[call % 4]
         single = rng.random() < 0.5
-        n = 1 if single else int(rng.integers(0, rows + 1))
-        first = int(rng.integers(0, rows - n + 1))
-        pick: Any = first if single else slice(first, first + n)
+        n = 1 if single else int(rng.integers(0, n_rows + 1))
+        first = int(rng.integers(0, n_rows - n + 1))
+        selection: Any = first if single else slice(first, first + n)
         at_end = bool(rng.random() < 0.7)
-        given: list[Any] = [f.array(x[pick], at_end=at_end) for f, x in zip(fences, arguments[name], strict=False)]
-        function = getattr(fast, name)
+        inputs: list[Any] = [
+            f.array(x[selection], at_end=at_end) for f, x in zip(input_memory, arguments[name], strict=False)
+        ]
+        function = getattr(kernels, name)
         if call % 10 == 9 and n:
-            wrong += 1
+            n_invalid += 1
             try:
                 if rng.random() < 0.3:
-                    function(*given, out=spoiled_target(rng, answers[name][pick]))
+                    function(*inputs, out=make_invalid_out(rng, expected[name][selection]))
                 else:
-                    function(*spoiled(rng, given))
+                    function(*make_invalid_arguments(rng, inputs))
             except qd.ArgumentError:
                 continue
-            raise AssertionError(f"{name}: a wrong argument was accepted in call {call}")
-        right += 1
-        want = answers[name][pick]
+            raise AssertionError(f"{name}: an invalid argument was accepted in call {call}")
+        n_valid += 1
+        expected_result = expected[name][selection]
         if rng.random() < 0.3:
-            target = result.array(np.zeros(want.shape, dtype), at_end=at_end)
-            # A target alone goes the quick way, threads the other one.
+            out = out_memory.array(np.zeros(expected_result.shape, dtype), at_end=at_end)
+            # With `out` alone the fast entry is called, with threads the general one.
             options = {} if rng.random() < 0.7 else {"threads": int(rng.integers(1, 4))}
-            got = function(*given, out=target, **options)
-            assert got is target
+            result = function(*inputs, out=out, **options)
+            assert result is out
         else:
-            got = function(*given)
-        assert got.shape == want.shape and (not n or np.abs(got - want).max() <= tolerance * scale[name]), (name, call)
-    return right, wrong
+            result = function(*inputs)
+        assert result.shape == expected_result.shape and (
+            not n or np.abs(result - expected_result).max() <= tolerance * scale[name]
+        ), (name, call)
+    return n_valid, n_invalid
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=1_000_000, help="how many calls in all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="exit with 1, and one line, for what went wrong")
+    parser.add_argument("--calls", type=int, default=1_000_000, help="total number of calls")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the calls")
+    parser.add_argument("--check", action="store_true", help="exit code 1 and one line if a requirement is not met")
     options = parser.parse_args()
     start = time.perf_counter()
-    jobs = [(name, kind) for name in ("ur5", "go2") for kind in (np.float64, np.float32)]
-    right = wrong = 0
-    for k, (name, kind) in enumerate(jobs):
+    jobs = [(name, dtype) for name in ("ur5", "go2") for dtype in (np.float64, np.float32)]
+    n_valid = n_invalid = 0
+    for k, (name, dtype) in enumerate(jobs):
         try:
-            a, b = run(qd.load(name), kind, options.calls // len(jobs), options.seed + k)
+            a, b = call_kernels(qd.load(name), dtype, options.calls // len(jobs), options.seed + k)
         except AssertionError as error:
             if not options.check:
                 raise
-            print(f"{name}, {np.dtype(kind)}: {error}")
+            print(f"{name}, {np.dtype(dtype)}: {error}")
             return 1
-        right, wrong = right + a, wrong + b
-    print(f"{right} right and {wrong} wrong calls in {time.perf_counter() - start:.0f} s: no overrun, no wrong answer")
+        n_valid, n_invalid = n_valid + a, n_invalid + b
+    print(
+        f"{n_valid} valid and {n_invalid} invalid calls in {time.perf_counter() - start:.0f} s: "
+        "no out-of-bounds access, no wrong result"
+    )
     return 0
 
 

@@ -1,11 +1,14 @@
-"""Lagrange's equations of an arm in 4x4 matrices, as one would write them down, for whatever counts the arithmetic.
+"""Counts the operations of Lagrange's equations of motion of a serial arm, for comparison with the kernels.
 
-Source: Uicker's Lagrangian as Kahn wrote it (Hollerbach, *A recursive Lagrangian formulation of manipulator dynamics
+The equations are evaluated with 4x4 matrices as published, for numbers of any type: operation-counting numbers or
+nodes of the kernels' graph.
+
+Source: Uicker's Lagrangian in the form of Kahn (Hollerbach, *A recursive Lagrangian formulation of manipulator dynamics
 and a comparative study of dynamics formulation complexity*, 1980, equation 2.2):
 
     tau_i = sum_j sum_p tr(U_pj J_p U_pi^T) a_j + sum_jk sum_p tr(U_pjk J_p U_pi^T) v_j v_k - sum_p m_p g^T U_pi r_p
 
-with ``U_pj = d W_p / d q_j``, ``U_pjk`` its derivative, W_p the pose of link p and J_p its pseudo-inertia.
+with ``U_pj = d W_p / d q_j``, its derivative ``U_pjk``, the pose W_p of link p and its pseudo-inertia J_p.
 """
 
 from __future__ import annotations
@@ -22,140 +25,143 @@ from quaddyn.kernels.rnea import joint_placements
 Matrix = list[list[Any]]
 
 
-class Tally:
-    """Multiplications and additions made with `Counted` numbers."""
+class OperationTally:
+    """Number of multiplications and additions carried out with `CountedNumber`."""
 
     def __init__(self) -> None:
         self.mul = self.add = 0
 
 
-class Counted:
-    """A number of which nothing is known: zeros and ones cost what any other does."""
+class CountedNumber:
+    """Number without a value that counts its operations; those with zeros and ones count, too."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: OperationTally) -> None:
         self.tally = tally
 
-    def __mul__(self, other: object) -> Counted:
+    def __mul__(self, other: object) -> CountedNumber:
         self.tally.mul += 1
         return self
 
-    def __add__(self, other: object) -> Counted:
+    def __add__(self, other: object) -> CountedNumber:
         self.tally.add += 1
         return self
 
-    def __neg__(self) -> Counted:
+    def __neg__(self) -> CountedNumber:
         return self
 
     __rmul__ = __mul__
     __radd__ = __sub__ = __add__
 
 
-def product(A: Matrix, B: Matrix) -> Matrix:
-    """``A B``."""
+def matrix_product(A: Matrix, B: Matrix) -> Matrix:
+    """Returns the product ``A B``."""
     columns = list(zip(*B, strict=True))
-    return [[inner(row, column) for column in columns] for row in A]
+    return [[inner_product(row, column) for column in columns] for row in A]
 
 
-def inner(x: Sequence[Any], y: Sequence[Any]) -> Any:
-    """Sum of products."""
+def inner_product(x: Sequence[Any], y: Sequence[Any]) -> Any:
+    """Returns the inner product of two vectors."""
     out = x[0] * y[0]
     for a, b in zip(x[1:], y[1:], strict=True):
         out = out + a * b
     return out
 
 
-def turned(T: Matrix, zero: Any) -> Matrix:
-    """``T Q``, the derivative of a pose by the angle about its own z: columns swapped, no arithmetic."""
+def angle_derivative(T: Matrix, zero: Any) -> Matrix:
+    """Returns ``T Q``, the derivative of a pose with respect to the angle about its own z axis, without arithmetic."""
     return [[row[1], -row[0], zero, zero] for row in T]
 
 
-def torques(T: list[Matrix], J: list[Matrix], v: Sequence[Any], a: Sequence[Any], g: Any, zero: Any) -> list[Any]:
-    """Torques of a serial arm of turning joints.
+def compute_torques(
+    T: list[Matrix], J: list[Matrix], v: Sequence[Any], a: Sequence[Any], g: Any, zero: Any
+) -> list[Any]:
+    """Computes the torques of a serial arm with revolute joints.
 
     Args:
-        T: per link its pose in the one before.
-        J: per link its pseudo-inertia, second moments, first moments and mass.
-        v: velocities.
-        a: accelerations.
-        g: gravity along -z.
-        zero: the number 0.
+        T: pose of each link relative to the preceding link, 4x4.
+        J: pseudo-inertia of each link (second moments, first moments and mass), 4x4.
+        v: joint velocities.
+        a: joint accelerations.
+        g: acceleration of gravity, which acts along -z.
+        zero: the number 0 in the type of the other arguments.
     """
     n = len(T)
-    eye = [T[0]]  # W_1
-    W = eye + [[] for _ in range(n - 1)]
+    first_pose = [T[0]]  # W_1
+    W = first_pose + [[] for _ in range(n - 1)]
     for p in range(1, n):
-        W[p] = product(W[p - 1], T[p])
-    U: dict[tuple[int, int], Matrix] = {}
-    second: dict[tuple[int, int, int], Matrix] = {}
+        W[p] = matrix_product(W[p - 1], T[p])
+    derivatives: dict[tuple[int, int], Matrix] = {}
+    second_derivatives: dict[tuple[int, int, int], Matrix] = {}
     for j in range(n):
-        U[j, j] = turned(W[j], zero)
+        derivatives[j, j] = angle_derivative(W[j], zero)
         for p in range(j + 1, n):
-            U[p, j] = product(U[p - 1, j], T[p])
+            derivatives[p, j] = matrix_product(derivatives[p - 1, j], T[p])
     for j in range(n):
         for k in range(j, n):
-            second[k, j, k] = turned(U[k, j], zero)
+            second_derivatives[k, j, k] = angle_derivative(derivatives[k, j], zero)
             for p in range(k + 1, n):
-                second[p, j, k] = product(second[p - 1, j, k], T[p])
+                second_derivatives[p, j, k] = matrix_product(second_derivatives[p - 1, j, k], T[p])
     out = []
     for i in range(n):
         tau = zero
         for j in range(n):
-            mass = zero
+            inertia_entry = zero
             for p in range(max(i, j), n):
-                mass = mass + trace(U[p, j], J[p], U[p, i])
-            tau = tau + mass * a[j]
+                inertia_entry = inertia_entry + trace_product(derivatives[p, j], J[p], derivatives[p, i])
+            tau = tau + inertia_entry * a[j]
             for k in range(n):
-                force = zero
+                coefficient = zero
                 for p in range(max(i, j, k), n):
-                    force = force + trace(second[p, min(j, k), max(j, k)], J[p], U[p, i])
-                tau = tau + force * v[j] * v[k]
-        for p in range(i, n):  # m r is J's last column
-            tau = tau + inner(U[p, i][2], [row[3] for row in J[p]]) * g
+                    second = second_derivatives[p, min(j, k), max(j, k)]
+                    coefficient = coefficient + trace_product(second, J[p], derivatives[p, i])
+                tau = tau + coefficient * v[j] * v[k]
+        for p in range(i, n):  # the last column of J is m r
+            tau = tau + inner_product(derivatives[p, i][2], [row[3] for row in J[p]]) * g
         out.append(tau)
     return out
 
 
-def trace(A: Matrix, J: Matrix, B: Matrix) -> Any:
-    """``tr(A J B^T)``."""
-    AJ = product(A, J)
-    return inner([x for row in AJ for x in row], [x for row in B for x in row])
+def trace_product(A: Matrix, J: Matrix, B: Matrix) -> Any:
+    """Returns ``tr(A J B^T)``."""
+    AJ = matrix_product(A, J)
+    return inner_product([x for row in AJ for x in row], [x for row in B for x in row])
 
 
-def written(n: int) -> tuple[int, int]:
-    """Multiplications and additions of n joints as written, nothing known of any number and nothing shared."""
-    tally = Tally()
-    x = Counted(tally)
+def count_unsimplified(n: int) -> tuple[int, int]:
+    """Returns the multiplications and additions for n joints without simplification or reuse of common terms."""
+    tally = OperationTally()
+    x = CountedNumber(tally)
     full = [[x] * 4 for _ in range(4)]
-    torques([full] * n, [full] * n, [x] * n, [x] * n, x, x)
+    compute_torques([full] * n, [full] * n, [x] * n, [x] * n, x, x)
     return tally.mul, tally.add
 
 
-def shared(robot: qd.Robot) -> Program:
-    """The same formula recorded in the kernels' graph: zeros and constants folded, equal parts computed once."""
+def record_program(robot: qd.Robot) -> Program:
+    """Records the equations in the kernels' graph, which folds constants and computes common subexpressions once."""
     graph = Graph()
     mech = build_mechanism(robot, plain=True)
     q, v, a = (graph.inputs(k * mech.nv, mech.nv) for k in range(3))
     zero = graph.constant(0.0)
     J = [pseudo_inertia(link.inertia, graph.constant) for link in mech.links]
-    tau = torques(poses(graph, mech, q), J, v, a, graph.constant(GRAVITY), zero)
+    tau = compute_torques(link_poses(graph, mech, q), J, v, a, graph.constant(GRAVITY), zero)
     for link in mech.links:
         tau[link.v] = tau[link.v] + a[link.v] * link.armature
     inputs = (("q", mech.nq), ("v", mech.nv), ("a", mech.nv))
     return make_program("lagrange", graph, inputs, (("tau", (mech.nv,)),), tau)
 
 
-def poses(graph: Graph, mech: Mechanism, q: Sequence[Any]) -> list[Matrix]:
-    """Per link its pose in the one before, 4x4."""
-    at, zero, one = joint_placements(graph, mech, q), graph.constant(0.0), graph.constant(1.0)
+def link_poses(graph: Graph, mech: Mechanism, q: Sequence[Any]) -> list[Matrix]:
+    """Returns the 4x4 pose of each link relative to the preceding link."""
+    placements, zero, one = joint_placements(graph, mech, q), graph.constant(0.0), graph.constant(1.0)
     out = []
-    for R, r in zip(at.rotations, at.origins, strict=True):
+    for R, r in zip(placements.rotations, placements.origins, strict=True):
         columns = [R.to_parent([one if k == j else zero for k in range(3)]) for j in range(3)]
         out.append([[*(columns[j][i] for j in range(3)), r[i]] for i in range(3)] + [[zero, zero, zero, one]])
     return out
 
 
 def pseudo_inertia(p: Any, number: Callable[[float], Any]) -> Matrix:
-    """4x4 of m, h, K."""
+    """Returns the 4x4 pseudo-inertia of a link with mass, first moments and second moments ``p``."""
     out = [[number(0.0)] * 4 for _ in range(4)]
     for value, (i, j) in zip(p[4:], UPPER_TRIANGLE, strict=True):
         out[i][j] = out[j][i] = number(float(value))
@@ -165,6 +171,6 @@ def pseudo_inertia(p: Any, number: Callable[[float], Any]) -> Matrix:
     return out
 
 
-def counts(robot: qd.Robot) -> OperationCounts:
-    """Operations of Lagrange's equations by the kernels' counter."""
-    return shared(robot).operations
+def count_operations(robot: qd.Robot) -> OperationCounts:
+    """Returns the operations of Lagrange's equations for a robot as counted by the kernels' counter."""
+    return record_program(robot).operations

@@ -3,12 +3,12 @@
     python benchmarks/mutation.py urdf robot --sample 30 --seed 0
     python benchmarks/mutation.py --list
 
-Of each room (a subpackage) a number of mutants is drawn: a line of the subpackage first, so that long modules have more
-mutants, then a mutant of its module.  Each is tested by the subpackage's own quick tests:
-those that reach the changed line first, cheapest first, up to the first that fails (`mutation_judge.py`).  Prints each
-mutant with its place, what was changed and what noticed it, and the share that is killed.  Those that change nothing a
-user could see are left out: annotations, docstrings, and what `EQUIVALENT` lists with its reason.  Compiled functions
-run as Python where that is said.  Needs the extras "test" and "nightly".
+Mutants of each subpackage are drawn at random: first a module with a probability proportional to its number of lines,
+then a mutant of this module.  Each mutant is tested by the quick tests of its subpackage until one fails: tests that
+execute the changed line come first, cheap ones before expensive ones (`mutation_runner.py`).  Prints each mutant with
+its line, its change and the test that failed, and the fraction of mutants that are killed.  Not counted are mutants
+without an effect that a user could observe: those of annotations and docstrings, and those that `EQUIVALENT` lists with
+a reason.  With ``interpreted=True`` compiled functions run as Python.  Needs the extras "test" and "nightly".
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mutation_judge import ROOT, Copy, import_others
+from mutation_runner import ROOT, Copy, import_dependencies
 
 
-class Room(NamedTuple):
-    """What is mutated, and the tests that should notice, cheapest first; `only` is pytest's ``-k``."""
+class Subpackage(NamedTuple):
+    """Folder that is mutated, and its tests, cheapest first; `only` is the option ``-k`` of pytest."""
 
     path: str
     tests: tuple[str, ...]
@@ -36,222 +36,284 @@ class Room(NamedTuple):
     interpreted: bool = False
 
 
-ROOMS = {
-    "urdf": Room(
-        "quaddyn/urdf", ("urdf_words", "urdf", "load_oddities", "noticed", "traps"), "not demo and not small_stacks"
+SUBPACKAGES = {
+    "urdf": Subpackage(
+        "quaddyn/urdf",
+        ("urdf_messages", "urdf", "load_oddities", "mutation_regressions", "importer_pitfalls"),
+        "not demo and not small_stacks"
     ),
-    "robot": Room(
-        "quaddyn/robot", ("surface_sources", "surface_conventions", "robot_saving", "load_oddities", "guard", "mimic",
-        "loops", "motors", "load", "legs")
+    "robot": Subpackage(
+        "quaddyn/robot",
+        ("surface_sources", "surface_conventions", "robot_saving", "load_oddities", "validation", "mimic", "loops",
+         "motors", "load", "legs")
     ),
-    "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics", "kernels_export")),
-    "kinematics": Room(
+    "dynamics": Subpackage("quaddyn/dynamics", ("api_pitfalls", "dynamics", "kernels_export")),
+    "kinematics": Subpackage(
         "quaddyn/kinematics",
-        ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "surface_conventions", "kinematics",
-         "leg_command"),
-        "not demo",
+        ("kinematics_inverse", "mutation_regressions", "two_link_leg", "capsules", "surface_conventions",
+         "kinematics", "leg_command"),
+        "not demo"
     ),
-    "kernels": Room(
-        "quaddyn/kernels", ("noticed", "mimic", "kernels", "kernels_export", "tick_terms"),
-        "not demo and not small_stacks",
+    "kernels": Subpackage(
+        "quaddyn/kernels",
+        ("mutation_regressions", "mimic", "kernels", "kernels_export", "tick_terms"),
+        "not demo and not small_stacks"
     ),
-    "compiling": Room("quaddyn/compiler", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
-        "doctor")),
-    "hierarchy": Room(
+    "compiler": Subpackage(
+        "quaddyn/compiler",
+        ("compiling_calls", "compiling_errors", "compiling", "compiling_objects", "doctor")
+    ),
+    "hierarchy": Subpackage(
         "quaddyn/hierarchy",
-        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hostile", "_core", "_recorded")),
+        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hard", "_core", "_recorded"))
     ),
-    "wbc": Room("quaddyn/wbc", ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction", "wbc_kinds",
-        "wbc_states", "wbc_rows", "surface_own_elements", "wbc_optimum", "wbc_export")),
-    "contact": Room(
-        "quaddyn/contact", ("contact_set", "compliant", "contact_solvers", "noticed", "contact_scenes"), "not demo"
+    "wbc": Subpackage(
+        "quaddyn/wbc",
+        ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_misuse", "joint_friction", "wbc_kinds", "wbc_states",
+         "wbc_rows", "surface_custom_elements", "wbc_optimum", "wbc_export")
     ),
-    "control": Room("quaddyn/control", ("control", "surface_conventions", "control_trunk", "control_force",
-        "control_impedance")),
-    "locomotion": Room("quaddyn/locomotion", ("noticed", "foothold_map", "landing", "locomotion_slopes",
-        "locomotion_gait", "locomotion_load", "locomotion_touch", "locomotion"), "not demo"),
-    "estimation": Room("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
-    "simulation": Room("quaddyn/simulation", ("surface_logs", "simulation_sensors", "simulation_energy", "rollouts",
-        "simulation", "simulation_compiled", "mujoco_plant", "plants")),
-    "identification": Room(
-        "quaddyn/identification", ("surface_identification", "noticed", "identification_misuse",
-        "identification_base", "identification"),
-        "not demo",
+    "contact": Subpackage(
+        "quaddyn/contact",
+        ("contact_set", "compliant", "contact_solvers", "mutation_regressions", "contact_scenes"),
+        "not demo"
     ),
-    "runtime": Room("quaddyn/runtime", ("runtime_interfaces", "runtime_safety", "runtime_udp", "runtime_ros2",
-        "runtime_operators", "runtime_unitree", "runtime_process", "runtime_log", "preflight", "runtime_program",
-        "runtime_loop")),
-    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_drawn", "campaign_statistics", "campaigns",
-        "campaign_trials", "campaigns_cli", "datasheet")),
-    "reference": Room("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "agreement")),
-    "agreement": Room(
-        "quaddyn/verification", ("agreement",), "mutant or table or opinion or state or unchanged or differ or records"
+    "control": Subpackage(
+        "quaddyn/control",
+        ("control", "surface_conventions", "control_trunk", "control_force", "control_impedance")
     ),
-    "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")),
-    "demo": Room("quaddyn/demo", ("noticed", "leg_command", "surface_commands", "demo"),
-        "show_draws or demo or velocity or never or plot or records"),
-    "cli": Room("quaddyn/cli", ("printed", "surface_cli", "cli_hands_on", "surface_commands", "exit_codes",
-        "leg_command", "cli", "doctor", "campaigns_cli", "runtime_log", "identification")),
+    "locomotion": Subpackage(
+        "quaddyn/locomotion",
+        ("mutation_regressions", "foothold_map", "landing", "locomotion_slopes", "locomotion_gait", "locomotion_load",
+         "locomotion_contact_detection", "locomotion"),
+        "not demo"
+    ),
+    "estimation": Subpackage("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
+    "simulation": Subpackage(
+        "quaddyn/simulation",
+        ("surface_logs", "simulation_sensors", "simulation_energy", "rollouts", "simulation", "simulation_compiled",
+         "mujoco_plant", "plants")
+    ),
+    "identification": Subpackage(
+        "quaddyn/identification",
+        ("surface_identification", "mutation_regressions", "identification_misuse", "identification_base",
+         "identification"),
+        "not demo"
+    ),
+    "runtime": Subpackage(
+        "quaddyn/runtime",
+        ("runtime_interfaces", "runtime_safety", "runtime_udp", "runtime_ros2", "runtime_operators",
+         "runtime_unitree", "runtime_process", "runtime_log", "preflight", "runtime_program", "runtime_loop")
+    ),
+    "campaigns": Subpackage(
+        "quaddyn/campaigns",
+        ("campaign_kinds", "campaign_cases", "campaign_statistics", "campaigns", "campaign_trials", "campaigns_cli",
+         "datasheet")
+    ),
+    "reference": Subpackage("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "verification")),
+    "verification": Subpackage(
+        "quaddyn/verification",
+        ("verification",),
+        "mutated or edited or modified or verdict or in_a_state or sample or unchanged or first_deviations or matrices "
+        "or table or records"
+    ),
+    "viewer": Subpackage(
+        "quaddyn/viewer",
+        ("viewer_meshes", "malicious_files", "viewer", "page_browser", "viewer_browser")
+    ),
+    "demo": Subpackage(
+        "quaddyn/demo",
+        ("mutation_regressions", "leg_command", "surface_commands", "demo"),
+        "show_draws or demo or velocity or never or plot or records"
+    ),
+    "cli": Subpackage(
+        "quaddyn/cli",
+        ("printed", "surface_cli", "cli_options", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
+         "campaigns_cli", "runtime_log", "identification")
+    ),
 }  # fmt: skip
 
-#: Tests of every room beside its own.
-COMMON = ("records", "said")
+#: Tests that run for every subpackage in addition to its own.
+COMMON_TESTS = ("records", "object_texts")
 
-#: Survivors that are no faults: (file or folder, a part of the line, that part as mutated) and why nobody could tell.
-#: Spaces do not count.
+#: Equivalent mutants: (file or folder, a part of the line, that part in the mutant) and why the behavior is the same.
+#: White space is ignored.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("quaddyn", "slots=True", "slots=False"): "memory alone",
+    ("quaddyn", "slots=True", "slots=False"): "changes only the memory use",
     ("quaddyn/urdf/tree.py", "", "def of(rotation: object, translation: object) -> Pose:"): (
-        "without @staticmethod it is called on the class as before, and on nothing else"
+        "without @staticmethod the function still works, since it is called only on the class"
     ),
     ("quaddyn/compiler/typed_tree.py", "eq=False", "eq=True"): (
-        "nothing compares expressions or keeps them in a set: with __eq__ and __hash__ that raise, all compile"
+        "expressions are never compared or hashed: all code compiles with an __eq__ and a __hash__ that raise"
     ),
     (
         "quaddyn/identification/base_parameters.py",
         "min(64,",
         "min( 63,",
-    ): "one random state in 64 fewer: as good as any",
-    ("quaddyn/viewer/viewer.py", "dots: int = 60", "dots: int = 59"): "a trail of 59 dots looks like one of 60",
+    ): "draws one random state in 64 fewer",
+    (
+        "quaddyn/viewer/viewer.py",
+        "dots: int = 60",
+        "dots: int = 59",
+    ): "a trail of 59 dots cannot be distinguished from one of 60",
     (
         "quaddyn/demo/locomotion_run.py",
         "if self.ticks % SWING_TRACE_INTERVAL == 0",
         "if not self.ticks % SWING_TRACE_INTERVAL == 0",
-    ): ("more points on the same curve, which the page draws"),
-    ("quaddyn/control/task_torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
+    ): ("the page draws more points on the same curve"),
+    ("quaddyn/control/task_torque.py", "*,", "/,"): "an internal function, which its callers call in one way",
     ("quaddyn/control/load_distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
-        "integers up to 256 are one object each"
+        "CPython has one object for each integer up to 256"
     ),
-    ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
+    (
+        "quaddyn/demo/plot.py",
+        "if k == 0 else None",
+        "if k != 0 else None",
+    ): "both bounds have the same appearance in the legend",
     ("quaddyn/compiler/python_calls.py", "+ 16).value == number", "+ 16).value <= number"): (
-        "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
+        "detects interpreters with another memory layout of numbers, and none is installed"
     ),
     ("quaddyn/kernels/llvm_body.py", "self.part_of_node.get(i, -1)", "self.part_of_node.get(i, ~1)"): (
-        "no part has either number"
+        "no part has the number -1 or ~1"
     ),
     ("quaddyn/kernels/llvm_body.py", "if self.lanes > 1 else range(size)", "if self.lanes >= 1 else range(size)"): (
-        "windows of one lane are all entries"
+        "windows of one lane contain all entries"
     ),
-    ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
-    ("quaddyn/campaigns/campaign_runner.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
+    ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "changes only the names of registers",
+    ("quaddyn/campaigns/campaign_runner.py", "max(64,", "max( 63,"): "number of queued batches: changes only the time",
     ("quaddyn/hierarchy/level_solver.py", "2 * n + 10", "2 | n + 10"): (
-        "rounds after which a guess is given up: the same answer, sooner or later"
+        "number of changes after which a warm start is dropped: changes only the time"
     ),
     ("quaddyn/wbc/command.py", 'OUTCOMES[self.outcome] == "solved"', 'OUTCOMES[self.outcome] >= "solved"'): (
-        "no other outcome comes after it in the alphabet"
+        "no other outcome is later in alphabetical order"
     ),
     ("quaddyn/robot/arguments.py", "type(value) is np.ndarray", "type(value) == np.ndarray"): (
-        "types are equal where they are the same"
+        "types are equal exactly if they are identical"
     ),
     ("quaddyn/dynamics/dynamics.py", "robot.nq**-0.5", "robot.nq%-0.5"): (
-        "arguments are examined the long way, with the same answer"
-    ),
-    ("quaddyn/verification/bodies.py", "!= carrier else", "!= carrier else"): (
-        "a link directly below a joint lies in the joint's frame: there is nothing to undo"
+        "arguments are validated by the slow path, with the same result"
     ),
     ("quaddyn/kinematics/collision_model.py", "distanceResults, strict=True", "distanceResults, strict=False"): (
-        "one for each pair"
+        "both have one entry for each pair"
     ),
-    ("quaddyn/kinematics/capsule_model.py", "home.tolist(), strict=True", "home.tolist(), strict=False"): (
-        "both have a row for each pair"
-    ),
-    ("quaddyn/kinematics/leg_survey.py", "len(found) < ways.shape[1]", "len(found) <= ways.shape[1]"): (
-        "beside so many orthonormal directions no length is left"
-    ),
-    ("quaddyn/cli/verdict.py", "*,", "/,"): "a function of the room's own, which it calls one way",
-    ("quaddyn/cli/console.py", "", "def done(self) -> int: ..."): "a protocol, which type checkers alone read",
+    (
+        "quaddyn/kinematics/capsule_model.py",
+        "home_distances.tolist(), strict=True",
+        "home_distances.tolist(), strict=False",
+    ): ("both have one row for each pair"),
+    (
+        "quaddyn/kinematics/leg_survey.py",
+        "len(directions) < range_basis.shape[1]",
+        "len(directions) <= range_basis.shape[1]",
+    ): ("the component orthogonal to a complete orthonormal basis is zero"),
+    ("quaddyn/cli/verdict.py", "*,", "/,"): "an internal function, which its callers call in one way",
+    ("quaddyn/cli/console.py", "", "def done(self) -> int: ..."): "a protocol, which only type checkers use",
     (
         "quaddyn/cli/app.py",
         "code == EXIT_INTERRUPTED",
         "code is EXIT_INTERRUPTED",
-    ): "integers up to 256 are one object each",
+    ): "CPython has one object for each integer up to 256",
     ("quaddyn/verification/check.py", "rng.normal(size=6) * force", "rng.normal(size=6) % force"): (
-        "other random forces of the same size"
+        "draws other random forces of the same magnitude"
     ),
     ("quaddyn/demo/motion.py", "DesiredState(q, v, a, 0.0)", "DesiredState(q, v, a, -1.0)"): (
-        "nobody reads the height of a motion without feet"
+        "the height of a motion without feet is not used"
     ),
     ("quaddyn/kinematics/inverse.py", "max(1.0 / 3.0", "max( 2.0 / 3.0"): (
-        "how fast damping goes: the same answers, some iterations sooner or later"
+        "rate at which damping decreases: changes only the number of iterations"
     ),
     ("quaddyn/dynamics/compiled.py", 'parameters == "runtime"', 'parameters >= "runtime"'): (
-        "no other word comes after it in the alphabet"
+        "no other value is later in alphabetical order"
     ),
-    ("quaddyn/compiler/lanes.py", "(m + 7) // 16", "(m % 7) // 16"): "one sum at a time instead of two: time alone",
-    ("quaddyn/locomotion/foothold_map.py", "TIMES < APEX", "TIMES <= APEX"): "both halves of the curve meet there",
-    ("quaddyn/kernels/graph.py", "self.op[i] == CONST", "self.op[i] is CONST"): "one object for each kind of node",
+    (
+        "quaddyn/compiler/lanes.py",
+        "(m + 7) // 16",
+        "(m % 7) // 16",
+    ): "computes one sum at a time instead of two: changes only the time",
+    (
+        "quaddyn/locomotion/foothold_map.py",
+        "SWING_SAMPLES < APEX_PHASE",
+        "SWING_SAMPLES <= APEX_PHASE",
+    ): "both halves of the curve have the same value at the apex",
+    (
+        "quaddyn/kernels/graph.py",
+        "self.op[i] == CONST",
+        "self.op[i] is CONST",
+    ): "there is one string object for each kind of node",
     ("quaddyn/robot/limbs.py", "for i in range(1, len(bodies))", "for i in range(2, len(bodies))"): (
-        "body 1 hangs from the base: a leaf there is a chain of one joint, which is no limb"
+        "body 1 is a child of the base: if it is a leaf, its chain has one joint and is not a limb"
     ),
 }
 
 
 def main() -> int:
-    """Mutate, test, and print what survived; exit code 1 where a room is below `--least`."""
+    """Tests mutants and prints the results; returns 1 if the fraction killed is below ``--least`` in a subpackage."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", nargs="*", default=list(ROOMS), help="rooms; default: all")
-    parser.add_argument("--sample", type=int, default=30, help="mutants of each room")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--only", type=int, nargs="*", help="judge these of the sample alone, counted from 1")
-    parser.add_argument("--budget", type=float, default=120.0, help="seconds that the tests of one mutant may cost")
-    parser.add_argument("--least", type=float, default=0.0, help="smallest share to be killed, such as 0.9")
-    parser.add_argument("--keep", type=Path, help="folder for copies, used again in a later run of the same tests")
-    parser.add_argument("--list", action="store_true", help="print the rooms")
+    parser.add_argument("subpackages", nargs="*", default=list(SUBPACKAGES), help="subpackages (default: all)")
+    parser.add_argument("--sample", type=int, default=30, help="number of mutants of each subpackage")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--only", type=int, nargs="*", help="test only these mutants of the sample, counted from 1")
+    parser.add_argument("--budget", type=float, default=120.0, help="time limit of the tests of one mutant [s]")
+    parser.add_argument("--least", type=float, default=0.0, help="required fraction of killed mutants, such as 0.9")
+    parser.add_argument("--keep", type=Path, help="folder for copies, reused in later runs of the same tests")
+    parser.add_argument("--list", action="store_true", help="print the subpackages and their tests")
     options = parser.parse_args()
     if options.list:
-        for name, room in ROOMS.items():
-            print(f"{name:14} {room.path}: {', '.join(room.tests)}{f' -k {room.only!r}' if room.only else ''}")
+        for name, subpackage in SUBPACKAGES.items():
+            only = f" -k {subpackage.only!r}" if subpackage.only else ""
+            print(f"{name:14} {subpackage.path}: {', '.join(subpackage.tests)}{only}")
         return 0
-    if unknown := set(options.rooms) - set(ROOMS):
-        parser.error(f"no such room: {', '.join(sorted(unknown))}")
-    import_others()
-    shares = []
-    for name in options.rooms:
-        mutants = dict(enumerate(mutants_of(name, ROOMS[name], options.sample, options.seed), 1))
+    if unknown := set(options.subpackages) - set(SUBPACKAGES):
+        parser.error(f"unknown subpackages: {', '.join(sorted(unknown))}")
+    import_dependencies()
+    fractions = []
+    for name in options.subpackages:
+        mutants = dict(enumerate(draw_mutants(name, SUBPACKAGES[name], options.sample, options.seed), 1))
         if options.only:
             mutants = {k: mutants[k] for k in options.only}
-        with tempfile.TemporaryDirectory() if options.keep is None else nullcontext(options.keep) as place:
-            shares.append(judge(name, Path(place) / name, mutants, options.budget))
-    return 0 if min(shares) >= options.least else 1
+        with tempfile.TemporaryDirectory() if options.keep is None else nullcontext(options.keep) as folder:
+            fractions.append(run_mutants(name, Path(folder) / name, mutants, options.budget))
+    return 0 if min(fractions) >= options.least else 1
 
 
-def docstrings(path: Path) -> list[tuple[int, int]]:
-    """First and last lines of docstrings."""
-    spans = []
+def docstring_lines(path: Path) -> list[tuple[int, int]]:
+    """Returns the first and last lines of all docstrings."""
+    line_ranges = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            spans.append((node.lineno, node.end_lineno or node.lineno))
-    return spans
+            line_ranges.append((node.lineno, node.end_lineno or node.lineno))
+    return line_ranges
 
 
-def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where annotations begin and end: lines from 1, columns from 0."""
-    found: list[ast.expr | None] = []
+def annotation_positions(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Returns begin and end of all annotations as (line, column); lines count from 1, columns from 0."""
+    expressions: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.arg | ast.AnnAssign):
-            found.append(node.annotation)
+            expressions.append(node.annotation)
         elif isinstance(node, ast.FunctionDef):
-            found.append(node.returns)
-    return [((e.lineno, e.col_offset), (e.end_lineno or 0, e.end_col_offset or 0)) for e in found if e is not None]
+            expressions.append(node.returns)
+    return [
+        ((e.lineno, e.col_offset), (e.end_lineno or 0, e.end_col_offset or 0)) for e in expressions if e is not None
+    ]
 
 
-def drawn(room: Room, sample: int, rng: random.Random) -> list[str]:
-    """Modules of a room, as often as a mutant of them is wanted: long ones more often."""
-    place = ROOT / room.path
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+def draw_modules(subpackage: Subpackage, sample: int, rng: random.Random) -> list[str]:
+    """Draws a module for each mutant of a sample, with a probability proportional to its number of lines."""
+    path = ROOT / subpackage.path
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     files = [file for file in files if file.name != "__init__.py"]
     weights = [file.read_text(encoding="utf-8").count("\n") for file in files]
     return [str(file.relative_to(ROOT)) for file in rng.choices(files, weights, k=sample)]
 
 
-def place_of(mutation: Any) -> tuple[Any, ...]:
-    """What tells mutants of a module apart, the same in every run: identities of jobs are not."""
+def mutation_key(mutation: Any) -> tuple[Any, ...]:
+    """Returns a key of a mutation that is the same in every run, unlike the identifiers of cosmic-ray's jobs."""
     arguments = sorted((key, repr(value)) for key, value in mutation.operator_args.items())
     return mutation.start_pos, mutation.operator_name, arguments, mutation.occurrence
 
 
 class Mutant(NamedTuple):
-    """A module with one fault: its text, the line that differs, and that line before and now."""
+    """Module with one fault: its file and text, the changed line, and that line before and after."""
 
     file: str
     line: int
@@ -260,81 +322,83 @@ class Mutant(NamedTuple):
     source: str
 
     def __str__(self) -> str:
-        """Where it is and what was changed."""
+        """Returns the position and the change."""
         return f"{self.file}:{self.line}: {self.old}  ->  {self.new}"
 
     @property
-    def equivalent(self) -> str:
-        """Returns why the mutant is equivalent to the original; "" if that is not known."""
+    def equivalence_reason(self) -> str:
+        """Returns why the mutant is equivalent to the original; "" if it is not listed."""
         for (file, old, new), reason in EQUIVALENT.items():
-            was, now, old, new = ("".join(text.split()) for text in (self.old, self.new, old, new))
-            if self.file.startswith(file) and old in was and new in now and was != now:
+            old_line, new_line, old, new = ("".join(text.split()) for text in (self.old, self.new, old, new))
+            if self.file.startswith(file) and old in old_line and new in new_line and old_line != new_line:
                 return reason
         return ""
 
 
-def mutants_of(name: str, room: Room, sample: int, seed: int) -> list[Mutant]:
-    """A room's sample, in the order in which it was drawn."""
+def draw_mutants(name: str, subpackage: Subpackage, sample: int, seed: int) -> list[Mutant]:
+    """Draws the mutants of a subpackage; returns them in the order of drawing."""
     from cosmic_ray.commands import init
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
     from cosmic_ray.work_db import WorkDB, use_db
 
     rng = random.Random(f"{seed} {name}")
-    modules = drawn(room, sample, rng)
+    modules = draw_modules(subpackage, sample, rng)
     by_module: dict[str, list[Any]] = {}
     for module in dict.fromkeys(modules):
         path = ROOT / module
-        spans, strings = annotations(path), docstrings(path)
+        annotation_ranges, docstring_ranges = annotation_positions(path), docstring_lines(path)
         with use_db(":memory:", WorkDB.Mode.create) as db:
             init([path], db, {})
-            listed = sorted((item.mutations[0] for item in db.work_items), key=place_of)
+            mutations = sorted((item.mutations[0] for item in db.work_items), key=mutation_key)
         by_module[module] = [
             mutation
-            for mutation in listed
-            if not any(first <= mutation.start_pos < last for first, last in spans)
-            and not any(first <= mutation.start_pos[0] <= last for first, last in strings)
+            for mutation in mutations
+            if not any(first <= mutation.start_pos < last for first, last in annotation_ranges)
+            and not any(first <= mutation.start_pos[0] <= last for first, last in docstring_ranges)
         ]
-    kept = {}
+    drawn_mutations = {}
     for module in modules:
         if by_module[module]:
             mutation = rng.choice(by_module[module])
-            kept[module, *map(str, place_of(mutation))] = module, mutation
-    found = []
-    for module, mutation in kept.values():
-        was = (ROOT / module).read_text(encoding="utf-8")
-        source = mutate_code(was, get_operator(mutation.operator_name)(**mutation.operator_args), mutation.occurrence)
+            drawn_mutations[module, *map(str, mutation_key(mutation))] = module, mutation
+    mutants = []
+    for module, mutation in drawn_mutations.values():
+        original = (ROOT / module).read_text(encoding="utf-8")
+        source = mutate_code(
+            original, get_operator(mutation.operator_name)(**mutation.operator_args), mutation.occurrence
+        )
         try:
             ast.parse(source)
-        except SyntaxError:  # such as another word for the star of a signature: that it fails says nothing of tests
+        except SyntaxError:  # for example, an invalid signature: every test would detect it
             continue
-        lines = zip(was.splitlines(), source.splitlines(), strict=False)
+        lines = zip(original.splitlines(), source.splitlines(), strict=False)
         line, old, new = next((k, a.strip(), b.strip()) for k, (a, b) in enumerate(lines, 1) if a != b)
-        found.append(Mutant(module, line, old, new, source))
-    return found
+        mutants.append(Mutant(module, line, old, new, source))
+    return mutants
 
 
-def judge(name: str, place: Path, mutants: Mapping[int, Mutant], budget: float) -> float:
-    """The share of a room's mutants that are killed."""
-    room = ROOMS[name]
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    tests = [f"tests/test_{test}.py" for test in (*room.tests, *COMMON)]
-    copy = Copy(place, room.path, tests, room.only, room.interpreted)
+def run_mutants(name: str, folder: Path, mutants: Mapping[int, Mutant], budget: float) -> float:
+    """Tests the mutants of a subpackage, prints the results and returns the fraction that is killed."""
+    subpackage = SUBPACKAGES[name]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tests = [f"tests/test_{test}.py" for test in (*subpackage.tests, *COMMON_TESTS)]
+    copy = Copy(folder, subpackage.path, tests, subpackage.only, subpackage.interpreted)
     start = time.perf_counter()
     copy.prepare()
-    print(f"{name}: {len(copy.seconds)} tests hold without a mutant ({time.perf_counter() - start:.0f} s)", flush=True)
+    print(f"{name}: {len(copy.seconds)} tests pass without a mutant ({time.perf_counter() - start:.0f} s)", flush=True)
     killed = equivalent = 0
     for k, mutant in mutants.items():
-        verdict = copy.judge(mutant.file, mutant.line, mutant.source, budget)
-        reason = "" if verdict.killed else mutant.equivalent
-        killed += verdict.killed
+        result = copy.run_tests(mutant.file, mutant.line, mutant.source, budget)
+        reason = "" if result.killed else mutant.equivalence_reason
+        killed += result.killed
         equivalent += bool(reason)
-        said = f"killed by {verdict.by}" if verdict.killed else reason or f"SURVIVED {verdict.tests} tests"
-        print(f"  {k}, {verdict.seconds:.1f} s: {mutant}\n      {said}", flush=True)
-    tried = len(mutants) - equivalent
-    share = killed / tried if tried else 1.0
-    print(f"{name}: {killed} of {tried} mutants killed ({share:.0%}); {equivalent} equivalent", flush=True)
-    return share
+        result_text = f"killed by {result.by}" if result.killed else reason or f"SURVIVED {result.tests} tests"
+        print(f"  {k}, {result.seconds:.1f} s: {mutant}\n      {result_text}", flush=True)
+    n_tested = len(mutants) - equivalent
+    fraction = killed / n_tested if n_tested else 1.0
+    print(f"{name}: {killed} of {n_tested} mutants killed ({fraction:.0%}); {equivalent} equivalent", flush=True)
+    return fraction
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What is too slow for every change: the long fuzzing campaign and the cost bars.  Run it on a quiet machine.
+# Runs the tests and benchmarks that take too long to run after every change.  Several of them measure times: run it on an
+# otherwise idle machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

@@ -1,10 +1,10 @@
-"""Tests quadrupeds on obstacles scaled by leg length: stairs, boxes, rough ground; with a terrain map and blind.
+"""Tests quadrupeds on obstacles scaled by leg length, with a terrain map and blind: stairs, boxes, rough ground.
 
-A cell is a combination of robot, plant and obstacle, with some trials each (`quaddyn campaign obstacles`).  A trial
-succeeds if the robot passes the whole obstacle without a fall, with a speed error along the path below a fifth of the
-command.  It ends as predicted if it succeeds, or if the robot does not fall and its speed is that which the controller
-permitted, within a fifth of the command: slower where steps require it, or zero where they are too high.  ``--check``
-exits with 1 if the success rate of a cell is below that required for its obstacle.
+A cell is a combination of robot, plant and obstacle; each has ``--trials`` trials (`quaddyn campaign obstacles`).  A
+trial succeeds if the robot passes the whole obstacle without a fall, with a speed error along the path below a fifth of
+the command.  It ends as predicted if it succeeds, or if the robot does not fall and its speed is that which the
+controller permitted, within a fifth of the command: slower where steps require it, or zero where they are too high.
+``--check`` exits with 1 if the success rate of a cell is below that required for its obstacle.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ def print_progress(progress: Progress) -> None:
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[str]:
+def run_cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[str]:
     """Runs all cells, prints their results, and returns those below the required success rate."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
+    records = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
-    missed = []
+    not_met = []
     for name, plant, title in itertools.product(campaign.robot, campaign.plants, campaign.obstacles):
         n_success, n_slower, causes, speeds, flagged = 0, 0, [], [], []
         for number in range(campaign.trials):
             case = campaign.case(name, title, plant, number)
-            record = found[case]
+            record = records[case]
             if isinstance(record, Failure):
                 causes.append(record.error.splitlines()[0])
                 continue
             n_success += bool(record["success"])
             flagged.append(record["flagged"])
-            where = f" at {(record['ahead'] - case.course_interval[0]) / robot_proportions(name).length:.1f} l"
+            position_text = f" at {(record['ahead'] - case.course_interval[0]) / robot_proportions(name).length:.1f} l"
             if record["vx"] is not None:
                 speeds.append(record["vx"] / case.unit_speed)
-                where = f" ({speeds[-1]:.2f} of the speed"
-                where += f", {record['limit_reason']})" if record["limit_reason"] else ")"
-                slow = (record["allowed_fraction"] or 0.0) < 1.0 and abs(
+                position_text = f" ({speeds[-1]:.2f} of the speed"
+                position_text += f", {record['limit_reason']})" if record["limit_reason"] else ")"
+                is_slower_as_predicted = (record["allowed_fraction"] or 0.0) < 1.0 and abs(
                     speeds[-1] - record["allowed_fraction"]
                 ) < campaign.max_velocity_error
-                n_slower += not record["success"] and slow
-            causes += [] if record["success"] else [f"{record['reason']}{where}"]
+                n_slower += not record["success"] and is_slower_as_predicted
+            causes += [] if record["success"] else [f"{record['reason']}{position_text}"]
         mean_speed = f"{np.mean(speeds):.2f}" if speeds else "   -"
         n_as_predicted = n_success + n_slower
         print(
@@ -61,14 +61,17 @@ def cells(campaign: ObstacleCampaign, pool: object, store: str | None) -> list[s
             f"{'; '.join(causes)}",
             flush=True,
         )
-        missed += [f"{name} {plant} {title}"] if n_success < OBSTACLES[title].bar * campaign.trials else []
-    return missed
+        not_met += [f"{name} {plant} {title}"] if n_success < OBSTACLES[title].bar * campaign.trials else []
+    return not_met
 
 
 def main() -> int:
+    """Runs the campaign; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--obstacles", default="", help="parts of names of obstacles (default: all)")
+    parser.add_argument(
+        "--obstacles", default="", help="parts of names of obstacles, separated by commas (default: all)"
+    )
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--gait", default="trot")
@@ -81,13 +84,15 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="file of results; an interrupted run continues from it")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
-    words = [word for word in options.obstacles.split(",") if word]
-    for word in words:
-        if not any(word in name for name in OBSTACLES):
-            parser.error(f"--obstacles: no obstacle has {word!r} in its name; there are {', '.join(OBSTACLES)}")
+    name_parts = [part for part in options.obstacles.split(",") if part]
+    for part in name_parts:
+        if not any(part in name for name in OBSTACLES):
+            parser.error(
+                f"--obstacles: no name of an obstacle contains {part!r}; valid names are {', '.join(OBSTACLES)}"
+            )
     campaign = ObstacleCampaign(
         robot=tuple(options.robots.split(",")),
-        obstacles=tuple(name for name in OBSTACLES if not words or any(word in name for word in words)),
+        obstacles=tuple(name for name in OBSTACLES if not name_parts or any(part in name for part in name_parts)),
         plants=tuple(options.plants.split(",")),
         trials=options.trials,
         gait=options.gait,
@@ -98,10 +103,10 @@ def main() -> int:
         seed=options.seed,
     )
     with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
-        missed = cells(campaign, pool, options.store)
-    if missed:
-        print("missed:", "; ".join(missed))
-    return 1 if missed and options.check else 0
+        not_met = run_cells(campaign, pool, options.store)
+    if not_met:
+        print("not met:", "; ".join(not_met))
+    return 1 if not_met and options.check else 0
 
 
 if __name__ == "__main__":

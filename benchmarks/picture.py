@@ -1,7 +1,7 @@
-"""Makes pictures of the docs by a headless Chromium.
+"""Renders the pictures of the documentation with a headless Chromium.
 
-``python benchmarks/picture.py`` draws the README's, Go2 standing, with contact forces and center of mass, and
-``--footholds`` the tour's, Go2 on stairs that it is told of, with footholds and what they cost.
+``python benchmarks/picture.py`` renders that of the README, Go2 standing, with contact forces and center of mass.
+``--footholds`` renders that of the tour, Go2 on stairs with a terrain map, with footholds and their costs.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ WIDTH, HEIGHT = 1280, 640
 
 
 def foot_positions(robot: qd.Robot) -> np.ndarray:
-    """The feet in `q_home`, one a row [m]."""
+    """Returns the positions of the feet in `q_home`, one per row [m]."""
     dynamics = qd.Dynamics(robot)
     return np.array([dynamics.frame_placement(robot.q_home, name).translation for name in robot.feet])
 
 
 def stance_length(robot: qd.Robot) -> float:
-    """Distance between front and hind feet [m]."""
+    """Returns the distance between front and hind feet [m]."""
     return float(np.ptp(foot_positions(robot)[:, 0]))
 
 
 def standing_forces(robot: qd.Robot) -> dict[str, np.ndarray]:
-    """Vertical forces at the feet that hold the robot in `q_home`: the smallest that balance force and moment."""
+    """Returns the smallest vertical foot forces [N] that balance force and moment in `q_home`."""
     feet, center = foot_positions(robot), qd.Dynamics(robot).center_of_mass(robot.q_home)
     balance = np.vstack([np.ones(len(feet)), feet[:, 0] - center[0], feet[:, 1] - center[1]])
     weight = robot.mass * np.linalg.norm(robot.model.gravity.linear)
@@ -45,14 +45,14 @@ def standing_forces(robot: qd.Robot) -> dict[str, np.ndarray]:
     return {name: np.array([0.0, 0.0, f]) for name, f in zip(robot.feet, vertical, strict=True)}
 
 
-def stand(robot: qd.Robot, viewer: Viewer) -> None:
-    """Shows it at home."""
+def show_standing(robot: qd.Robot, viewer: Viewer) -> None:
+    """Shows the robot in `q_home` with contact forces."""
     viewer.set_camera(azimuth=48, elevation=14, fov=17, distance=6.5 * stance_length(robot))
     viewer.show(robot.q_home, forces=standing_forces(robot), show_friction_cones=True)
 
 
-def climb(robot: qd.Robot, viewer: Viewer) -> None:
-    """Shows it on stairs, where a forefoot is put beside the place where it is wanted."""
+def show_climbing(robot: qd.Robot, viewer: Viewer) -> None:
+    """Shows the robot on stairs at a moment at which the foothold of a front foot differs from the nominal one."""
     dt, controller = 2e-3, qd.LocomotionController(robot, dt=2e-3)
     p = controller.morphology
     rise, run, start = 0.2 * p.length, 0.6 * p.length, float(p.nominal_stance[:, 0].max()) + 0.4 * p.length
@@ -63,8 +63,8 @@ def climb(robot: qd.Robot, viewer: Viewer) -> None:
     plant, dynamics = qd.Simulation(robot, dt=dt, friction=0.8, terrain=ground), qd.Dynamics(robot)
     for _ in range(2000):
         command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale, 0.0, 0.0))
-        aside = {foot for foot, foothold in command.footholds.items() if foothold.deviation > 0.1 * p.length}
-        if "FL" in aside and command.swings["FL"].progress > 0.35:
+        deviating_feet = {foot for foot, foothold in command.footholds.items() if foothold.deviation > 0.1 * p.length}
+        if "FL" in deviating_feet and command.swings["FL"].progress > 0.35:
             break
         plant.step(command.tau)
     print(command.explain())
@@ -84,14 +84,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot", default="go2")
     parser.add_argument("--output", type=Path, help="default: docs/go2.png or docs/footholds.png")
-    parser.add_argument("--footholds", action="store_true", help="on stairs, instead of standing")
+    parser.add_argument("--footholds", action="store_true", help="render the robot on stairs instead of standing")
     parser.add_argument("--browser", default="chromium")
     options = parser.parse_args()
     robot = qd.load(options.robot)
     output = options.output or ROOT / "docs" / ("footholds.png" if options.footholds else "go2.png")
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Viewer(robot, serve=False) as viewer:
-        (climb if options.footholds else stand)(robot, viewer)
+        (show_climbing if options.footholds else show_standing)(robot, viewer)
         page = viewer.record(Path(folder) / "page.html")
         with chromium(options.browser, WIDTH, HEIGHT) as new_page:
             tab = new_page()

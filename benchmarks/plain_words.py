@@ -1,12 +1,12 @@
-"""How plain the package's words are: counts of phrases to avoid, and random samples for a reader to judge.
+"""Counts phrases that the style rules replace, and draws random docstrings and functions for a reader to assess.
 
     python benchmarks/plain_words.py                       # counts of phrases in code and docs
-    python benchmarks/plain_words.py --lines told          # where a phrase, a regular expression, occurs
+    python benchmarks/plain_words.py --lines told          # lines in which a phrase, a regular expression, occurs
     python benchmarks/plain_words.py --sample 60 --seed 7  # docstrings and functions, drawn at random, as Markdown
 
-A reader judges a sample from its text alone: what does the function do, what does the docstring state?  At least 95 %
-should be right at first reading, and no public one unclear.  Docstrings are shown without the code and functions
-without their docstrings and comments, so that neither explains the other.
+A reader assesses a sample from its text alone: what does the function do, what does the docstring state?  Required are
+95 % right answers at first reading, and no public docstring that is unclear.  Docstrings are printed without the code,
+and functions without their docstrings and comments, so that neither explains the other.
 """
 
 from __future__ import annotations
@@ -98,26 +98,29 @@ def definitions() -> Iterator[tuple[str, bool, ast.FunctionDef | ast.ClassDef]]:
 
 def print_sample(count: int, seed: int) -> None:
     """Prints docstrings and bodies of functions, each drawn at random."""
-    drawn = random.Random(seed)
-    found = list(definitions())
-    documented = [(name, public, node) for name, public, node in found if ast.get_docstring(node)]
-    long = [(n, p, f) for n, p, f in found if isinstance(f, ast.FunctionDef) and f.end_lineno - f.lineno > 5]  # type: ignore[operator]
+    generator = random.Random(seed)
+    all_definitions = list(definitions())
+    documented = [(name, public, node) for name, public, node in all_definitions if ast.get_docstring(node)]
+    long_functions = [
+        (n, p, f) for n, p, f in all_definitions if isinstance(f, ast.FunctionDef) and f.end_lineno - f.lineno > 5
+    ]  # type: ignore[operator]
     print(f"# Docstrings (seed {seed})\n")
-    for k, (name, public, node) in enumerate(drawn.sample(documented, count), 1):
+    for k, (name, public, node) in enumerate(generator.sample(documented, count), 1):
         kind = "class" if isinstance(node, ast.ClassDef) else f"def({ast.unparse(node.args)})"
         print(f"## D{k} {name} ({'public' if public else 'internal'}), {kind}\n\n{ast.get_docstring(node)}\n")
     print(f"# Functions (seed {seed})\n")
-    for k, (name, public, node) in enumerate(drawn.sample(long, count), 1):
+    for k, (name, public, node) in enumerate(generator.sample(long_functions, count), 1):
         if ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
         print(f"## F{k} {name} ({'public' if public else 'internal'})\n\n```python\n{ast.unparse(node)}\n```\n")
 
 
 def main() -> None:
+    """Prints the counts, the lines or the sample."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", metavar="REGEX", help="print the lines in which a phrase occurs")
-    parser.add_argument("--sample", type=int, metavar="COUNT", help="print so many docstrings and functions")
-    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--sample", type=int, metavar="COUNT", help="print this number of docstrings and of functions")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
     options = parser.parse_args()
     if options.lines:
         print_lines(options.lines)

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Runs the test suite as other processors, libraries and machines would, and prints a table of what failed where.
+# Runs the test suite with the settings of other processors, libraries and environments, and prints a table of failures.
 #
-#   bash benchmarks/processors.sh                         # every setting by itself, hours
-#   bash benchmarks/processors.sh --covering              # every setting in one of six runs, an hour
-#   bash benchmarks/processors.sh --list
+#   bash benchmarks/processors.sh                         # one run per setting; takes hours
+#   bash benchmarks/processors.sh --covering              # all settings, distributed over six runs; takes an hour
+#   bash benchmarks/processors.sh --list                  # prints the runs
 #   bash benchmarks/processors.sh --only openblas-haswell,lanes-2 -- tests/test_soles.py
 #
-# Where a run of --covering fails, runs of its single settings show which one is behind it.  What stands after "--" is
-# handed to pytest.  Reports are kept in build/processors.  Ends with exit code 1 if a test
-# fails in any combination.  PYTHON names another interpreter than that of .venv; it needs the extras "test" and
-# "nightly".
+# If a run of --covering fails, runs of its single settings show which setting causes the failure.  Arguments after "--"
+# are passed to pytest.  Reports are written to build/processors.  The exit code is 1 if a test fails in any run.
+# PYTHON selects the interpreter (default: that of .venv), which needs the extras "test" and "nightly".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(realpath -s "${PYTHON:-.venv/bin/python}")
@@ -29,7 +28,7 @@ pytest_arguments=("$@")
 names=()
 failed=0
 
-# combination NAME PYTHON [VARIABLE=VALUE ...] -- [pytest argument ...]: one run of the suite.
+# combination NAME PYTHON [VARIABLE=VALUE ...] -- [pytest argument ...]: runs the suite once.
 combination() {
     local name=$1 interpreter=$2
     shift 2
@@ -38,7 +37,7 @@ combination() {
     shift
     [ "$only" = --list ] && { echo "$name: ${variables[*]:-}${*:+ pytest $*}"; return 0; }
     case ",$only," in ,,|*",$name,"*) ;; *) return 0 ;; esac
-    # Environments of other versions are made when they are needed.
+    # Environments with other versions are created only when they are needed.
     case "$interpreter" in environment_*) interpreter=$("$interpreter") ;; esac
     names+=("$name")
     echo "== $name: ${variables[*]:-}${*:+ pytest $*}"
@@ -49,7 +48,7 @@ combination() {
     [ "$status" -eq 0 ] || failed=1
 }
 
-# environment NAME [uv option ...]: the interpreter of a new environment with the extra "test".
+# environment NAME [uv option ...]: creates an environment with the extra "test" and prints its interpreter.
 environment() {
     local folder=$reports/environment-$1
     shift
@@ -68,7 +67,7 @@ environment_bare() {
     echo "$interpreter"
 }
 
-# Names of NumPy's loops that this processor would choose, from a level of x86-64 on.
+# numpy_loops WORD ...: prints the names of those NumPy loops for this processor that contain one of the words.
 numpy_loops() {
     "$python" - "$@" <<'P'
 import sys
@@ -78,7 +77,7 @@ print(" ".join(name for name in m.__cpu_dispatch__ if any(word in name for word 
 P
 }
 
-# A PATH without Chromium, whatever folder it lies in.
+# Prints a PATH that contains all programs except Chromium, Chrome and ffmpeg.
 path_without_chromium() {
     local folder=$reports/programs each
     rm -rf "$folder"; mkdir -p "$folder"
@@ -99,17 +98,17 @@ locale_c=(LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0)
 without_chromium=PATH="$([ "$only" = --list ] || path_without_chromium)"
 
 single_settings() {
-    # 1. The linear algebra that NumPy calls.
+    # 1. BLAS kernels of NumPy.
     for core in Prescott Nehalem SandyBridge Haswell Zen; do
         combination "openblas-${core,,}" "$python" OPENBLAS_CORETYPE=$core --
     done
     if grep -q avx512f /proc/cpuinfo; then
         combination openblas-skylakex "$python" OPENBLAS_CORETYPE=SkylakeX --
     fi
-    # 2. NumPy's own loops.
+    # 2. SIMD loops of NumPy.
     combination numpy-without-avx512 "$python" "$without_avx512" --
     combination numpy-without-avx2 "$python" "$without_avx2" --
-    # 3. Our machine code (docs/compiling.md).
+    # 3. Machine code of quaddyn (docs/compiling.md).
     combination target-x86-64-v3 "$python" QUADDYN_TARGET=x86-64-v3 --
     combination target-x86-64 "$python" QUADDYN_TARGET=x86-64 --
     combination uncontracted "$python" QUADDYN_TARGET=contract=off --
@@ -119,17 +118,17 @@ single_settings() {
     # 4. Versions of the dependencies.
     combination versions-lowest environment_lowest --
     combination versions-highest environment_highest --
-    # 5. Order, workers, locale.
+    # 5. Order of the tests, number of workers, locale.
     combination shuffled "$python" PYTHONHASHSEED=random -- -p randomly
     combination workers-1 "$python" -- -n 1
     combination workers-4 "$python" -- -n 4
     combination locale-c "$python" "${locale_c[@]}" --
     combination locale-utf-8 "$python" LC_ALL=C.UTF-8 --
-    # 6. Programs that may be missing; their tests are skipped.
+    # 6. Without optional programs, whose tests are skipped.
     combination without-tools environment_bare "$without_chromium" --
 }
 
-# Every setting of single_settings, in six runs.
+# All settings of single_settings, distributed over six runs.
 covering_settings() {
     combination cover-1 "$python" OPENBLAS_CORETYPE=Prescott "$without_avx512" QUADDYN_TARGET=x86-64 "${locale_c[@]}" --
     combination cover-2 environment_lowest OPENBLAS_CORETYPE=Nehalem QUADDYN_TARGET=lanes=2 -- -n 4
@@ -146,7 +145,7 @@ covering_settings() {
 
 [ "$only" = --list ] && exit 0
 "$python" - "$reports" "${names[@]}" <<'P'
-"""A table of the combinations, then every test that failed, with the combinations it failed in and the first line."""
+"""Prints a table of the runs, then each failed test with its runs and the first line of its message."""
 import sys
 import xml.etree.ElementTree as ET
 from collections import defaultdict

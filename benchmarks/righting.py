@@ -1,9 +1,9 @@
-"""Tests self-righting of robots that lie on their back or side: how many stand up and walk, in both plants.
+"""Tests self-righting of robots that lie on their back or side: fraction that stands up and walks, in both plants.
 
     python benchmarks/righting.py --robots go2
     python benchmarks/righting.py --check          # exit code 1 if a requirement is not met
 
-Plans are those of `plan_righting`, computed with the embedded plant unless they are cached.  A robot is dropped from a
+The plans are computed by `plan_righting` with the embedded plant, unless they are cached.  A robot is dropped from a
 small height, folds its legs, gets the command to stand up, and then walks for some seconds.  Printed are the successes,
 the time at which the robot stood, and the largest power of one joint in m g sqrt(g l).  Sides for which there is no
 feasible plan are skipped; the reason is printed.  Required is a success rate of 90 % in either plant.
@@ -35,21 +35,21 @@ MIN_SUCCESS = 0.9
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Result: time of standing [s], whether the robot then walked half the commanded distance, largest joint power."""
+class TrialResult:
+    """Time of standing [s], whether the robot then walked half the commanded distance, and largest joint power."""
 
     stood: float | None
     walked: bool
     power: float
 
 
-def trial(robot: qd.Robot, plan: RightingPlan, plant_name: str, side: str, seed: int) -> Trial:
+def run_trial(robot: qd.Robot, plan: RightingPlan, plant_name: str, side: str, seed: int) -> TrialResult:
     """Simulates one trial that starts from a random attitude about a side."""
     rng = np.random.default_rng(seed)
     plant, controller = PLANTS[plant_name](robot, dt=DT), LocomotionController(robot, dt=DT, righting_plan=plan)
     dynamics, p = qd.Dynamics(robot), controller.morphology
-    q, turn = np.array(robot.q_home), ROLL_ANGLES[side] + rng.uniform(-0.2, 0.2)
-    q[3:7] = pin.Quaternion(pin.exp3(np.array([turn, 0.0, 0.0])) @ p.heading.T).coeffs()
+    q, roll_angle = np.array(robot.q_home), ROLL_ANGLES[side] + rng.uniform(-0.2, 0.2)
+    q[3:7] = pin.Quaternion(pin.exp3(np.array([roll_angle, 0.0, 0.0])) @ p.heading.T).coeffs()
     q[2] += 0.1 * p.length
     plant.reset(q)
     speed, power, commanded = 0.2 * p.speed_scale, 0.0, False
@@ -76,10 +76,11 @@ def trial(robot: qd.Robot, plan: RightingPlan, plant_name: str, side: str, seed:
         plant.step(command.tau)
     distance = float(np.hypot(*(end - begin)))
     has_walked = stood is not None and controller.mode is LocomotionMode.MOVING and distance > 0.5 * speed * WALK
-    return Trial(stood, has_walked, power / (p.mass * p.gravity * p.speed_scale))
+    return TrialResult(stood, has_walked, power / (p.mass * p.gravity * p.speed_scale))
 
 
 def main() -> int:
+    """Prints the results; returns 1 if `--check` finds that the requirement is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", nargs="+", default=ROBOTS)
     parser.add_argument("--plants", nargs="+", default=tuple(PLANTS), choices=tuple(PLANTS))
@@ -89,8 +90,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit code 1 if the requirement is not met")
     options = parser.parse_args()
     print(f"{cpu()}; powers in m g sqrt(g l)")
-    good = dict.fromkeys(options.plants, 0)
-    tried = dict.fromkeys(options.plants, 0)
+    n_success = dict.fromkeys(options.plants, 0)
+    n_trials = dict.fromkeys(options.plants, 0)
     for name in options.robots:
         robot = qd.load(name)
         plan = plan_righting(robot)
@@ -100,18 +101,18 @@ def main() -> int:
             for side in ROLL_ANGLES:
                 if side in plan.infeasible:
                     continue
-                runs = [trial(robot, plan, plant, side, seed) for seed in range(options.seeds)]
-                well = [run for run in runs if run.walked]
-                good[plant], tried[plant] = good[plant] + len(well), tried[plant] + len(runs)
-                latest = max((run.stood or 0.0 for run in well), default=float("nan"))
-                title = f"{name:10s} {side:5s} {plant:8s} {len(well)} of {len(runs)} walk on"
-                most = max(run.power for run in runs)
-                print(f"{title}; stood after {latest:.1f} s at the latest, power {most:.2f}", flush=True)
+                results = [run_trial(robot, plan, plant, side, seed) for seed in range(options.seeds)]
+                successes = [result for result in results if result.walked]
+                n_success[plant], n_trials[plant] = n_success[plant] + len(successes), n_trials[plant] + len(results)
+                latest = max((result.stood or 0.0 for result in successes), default=float("nan"))
+                title = f"{name:10s} {side:5s} {plant:8s} {len(successes)} of {len(results)} walk"
+                max_power = max(result.power for result in results)
+                print(f"{title}; stood after at most {latest:.1f} s, power {max_power:.2f}", flush=True)
     for plant in options.plants:
-        print(f"{plant}: {good[plant]} of {tried[plant]} walk on")
-    missed = [plant for plant in options.plants if good[plant] < MIN_SUCCESS * tried[plant]]
-    print(f"missed: {', '.join(missed)}" if missed else "bar met")
-    return 1 if options.check and missed else 0
+        print(f"{plant}: {n_success[plant]} of {n_trials[plant]} walk")
+    not_met = [plant for plant in options.plants if n_success[plant] < MIN_SUCCESS * n_trials[plant]]
+    print(f"requirement not met: {', '.join(not_met)}" if not_met else "requirement met")
+    return 1 if options.check and not_met else 0
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
     python benchmarks/rollouts.py                      # go2 on level ground, 1 kHz, sixteen robots, one and two threads
     python benchmarks/rollouts.py --robot solo12 --plants 64 --seconds 1
 
-The same scene on both sides: every robot stands under the torques of joint springs, recorded once and then played.
-MuJoCo's is the model that `MujocoPlant` makes.  Beside them: `Simulation.step` from Python, and `rollout` in worker
-processes of `quaddyn.campaigns.process_pool`.  All of ours are compared bit for bit.  Wall time is the best of several
-rounds in alternation, so that it means something on a machine with neighbours; CPU time of a step is given, too.
+Both simulate the same scene: every robot stands with the torques of joint springs, which are recorded once and then
+applied without feedback.  MuJoCo simulates the model that `MujocoPlant` creates.  Measured for comparison are
+`Simulation.step` called from Python, and `rollout` in worker processes of `quaddyn.campaigns.process_pool`.  All
+results of quaddyn are compared bit for bit; the exit code is 1 if they differ.  The wall time is the shortest of
+several rounds in alternation, which reduces the influence of other processes; the processor time of a step is printed,
+too.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ Array = np.ndarray
 
 
 @cache
-def scene(name: str) -> tuple[qd.Robot, Simulation, Array]:
-    """A robot, its plant at home, and torques (steps, nu) of joint springs over a second."""
+def make_scene(name: str) -> tuple[qd.Robot, Simulation, Array]:
+    """Returns a robot, its plant, and torques (steps, nu) of joint springs over a second."""
     robot = qd.load(name)
     sim, torques = Simulation(robot), []
     stiffness = 30.0 * robot.mass * robot.q_home[2]
@@ -42,122 +44,128 @@ def scene(name: str) -> tuple[qd.Robot, Simulation, Array]:
     return robot, sim, np.array(torques)
 
 
-def starts(robot: qd.Robot, count: int) -> list[Array]:
-    """Configurations at home, each a little higher than the last."""
-    out = []
+def start_configurations(robot: qd.Robot, count: int) -> list[Array]:
+    """Returns home configurations, each with the base 0.1 mm higher than the preceding one."""
+    configurations = []
     for i in range(count):
         q = robot.q_home.copy()
         q[2] += 1e-4 * i
-        out.append(q)
-    return out
+        configurations.append(q)
+    return configurations
 
 
-def played(name: str, steps: int) -> Array:
-    """Torques (steps, nu)."""
-    return np.resize(scene(name)[2], (steps, scene(name)[0].nu))
+def recorded_torques(name: str, steps: int) -> Array:
+    """Returns the recorded torques, repeated, (steps, nu)."""
+    return np.resize(make_scene(name)[2], (steps, make_scene(name)[0].nu))
 
 
-def stepped(name: str, count: int, steps: int) -> list[bytes]:
-    """Step the plants one after the other from Python: their last states."""
-    begin, torques, out = starts(scene(name)[0], count), played(name, steps), []
+def step_one_by_one(name: str, count: int, steps: int) -> list[bytes]:
+    """Steps the plants one after the other from Python; returns their final states."""
+    initial_configurations, torques, states = (
+        start_configurations(make_scene(name)[0], count),
+        recorded_torques(name, steps),
+        [],
+    )
     for i in range(count):
-        sim = plant(name, i)
-        sim.reset(begin[i])
+        sim = get_plant(name, i)
+        sim.reset(initial_configurations[i])
         for tau in torques:
             sim.step(tau)
-        out.append(sim.q.tobytes() + sim.v.tobytes())
-    return out
+        states.append(sim.q.tobytes() + sim.v.tobytes())
+    return states
 
 
-def ours(name: str, chosen: Sequence[int], count: int, steps: int, threads: int = 1) -> list[bytes]:
-    """Roll some of the plants out: their last states."""
-    begin = starts(scene(name)[0], count)
-    q = np.array([begin[i] for i in chosen])
-    found = rollout([plant(name, i) for i in chosen], played(name, steps), q=q, threads=threads)
-    return [q[-1].tobytes() + v[-1].tobytes() for q, v in zip(found.q, found.v, strict=True)]
+def run_rollout(name: str, numbers: Sequence[int], count: int, steps: int, threads: int = 1) -> list[bytes]:
+    """Runs a rollout of some of the plants; returns their final states."""
+    initial_configurations = start_configurations(make_scene(name)[0], count)
+    q = np.array([initial_configurations[i] for i in numbers])
+    result = rollout([get_plant(name, i) for i in numbers], recorded_torques(name, steps), q=q, threads=threads)
+    return [q[-1].tobytes() + v[-1].tobytes() for q, v in zip(result.q, result.v, strict=True)]
 
 
 @cache
-def plant(name: str, number: int) -> Simulation:
-    """The plant of a number, kept."""
-    return Simulation(scene(name)[0])
+def get_plant(name: str, number: int) -> Simulation:
+    """Returns the plant with a number; it is created once."""
+    return Simulation(make_scene(name)[0])
 
 
-def spread(pool: Executor, workers: int, name: str, count: int, steps: int) -> list[bytes]:
-    """The same over workers."""
-    shares = [range(i, count, workers) for i in range(workers)]
-    found = [pool.submit(ours, name, share, count, steps) for share in shares]
+def run_in_processes(pool: Executor, workers: int, name: str, count: int, steps: int) -> list[bytes]:
+    """Runs the rollouts in worker processes; returns the final states."""
+    worker_numbers = [range(i, count, workers) for i in range(workers)]
+    futures = [pool.submit(run_rollout, name, numbers, count, steps) for numbers in worker_numbers]
     states: dict[int, bytes] = {}
-    for share, future in zip(shares, found, strict=True):
-        states |= dict(zip(share, future.result(), strict=True))
+    for numbers, future in zip(worker_numbers, futures, strict=True):
+        states |= dict(zip(numbers, future.result(), strict=True))
     return [states[i] for i in range(count)]
 
 
-class Mujocos:
-    """The same scene in MuJoCo, rolled out by its own thread pool."""
+class MujocoRollouts:
+    """Rollouts of the same scene by MuJoCo's thread pool."""
 
     def __init__(self, name: str, count: int, steps: int) -> None:
-        robot, _, torques = scene(name)
-        made = MujocoPlant(robot)
-        self.model, self.count, self.steps = made.model, count, steps
+        robot, _, torques = make_scene(name)
+        mujoco_plant = MujocoPlant(robot)
+        self.model, self.count, self.steps = mujoco_plant.model, count, steps
         states = []
-        for q in starts(robot, count):
-            made.reset(q)
-            state = np.empty(mujoco.mj_stateSize(made.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-            mujoco.mj_getState(made.model, made.data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        for q in start_configurations(robot, count):
+            mujoco_plant.reset(q)
+            state = np.empty(mujoco.mj_stateSize(mujoco_plant.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+            mujoco.mj_getState(mujoco_plant.model, mujoco_plant.data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
             states.append(state)
         self.states = np.array(states)
         self.controls = np.array([torques[k % len(torques)] for k in range(steps)])[None]
 
     def run(self, threads: int) -> None:
-        """Roll out."""
+        """Runs the rollouts."""
         data = [mujoco.MjData(self.model) for _ in range(threads)]
         with mujoco.rollout.Rollout(nthread=threads) as rollout:
             rollout.rollout(self.model, data, self.states, self.controls, nstep=self.steps)
 
 
-def rates(calls: dict[str, Callable[[], object]], robot_seconds: float, rounds: int) -> dict[str, float]:
-    """Robot-seconds per second of each, the best of some rounds, in alternation."""
-    best = dict.fromkeys(calls, np.inf)
+def measure_rates(calls: dict[str, Callable[[], object]], robot_seconds: float, rounds: int) -> dict[str, float]:
+    """Returns robot-seconds per second of each call: the best of several rounds in alternation."""
+    shortest = dict.fromkeys(calls, np.inf)
     for _ in range(rounds):
         for title, call in calls.items():
             start = time.perf_counter()
             call()
-            best[title] = min(best[title], time.perf_counter() - start)
-    return {title: robot_seconds / took for title, took in best.items()}
+            shortest[title] = min(shortest[title], time.perf_counter() - start)
+    return {title: robot_seconds / duration for title, duration in shortest.items()}
 
 
 def main() -> int:
+    """Prints the rates; returns 1 if the results of quaddyn differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="go2")
     parser.add_argument("--plants", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each rollout [s]")
+    parser.add_argument("--seconds", type=float, default=0.5, help="duration of each rollout [s]")
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    name, count, steps = given.robot, given.plants, round(given.seconds * 1e3)
-    theirs = Mujocos(name, count, steps)
-    with campaigns.process_pool(2) as two:
-        alone, everyone = stepped(name, count, steps), range(count)
-        others = [ours(name, everyone, count, steps, threads) for threads in (1, 2)]
-        same = all(each == alone for each in (*others, spread(two, 2, name, count, steps)))
+    options = parser.parse_args()
+    name, count, steps = options.robot, options.plants, round(options.seconds * 1e3)
+    mujoco_rollouts = MujocoRollouts(name, count, steps)
+    with campaigns.process_pool(2) as pool:
+        expected, numbers = step_one_by_one(name, count, steps), range(count)
+        results = [run_rollout(name, numbers, count, steps, threads) for threads in (1, 2)]
+        is_identical = all(result == expected for result in (*results, run_in_processes(pool, 2, name, count, steps)))
         start = time.thread_time()
-        ours(name, everyone, count, steps)
+        run_rollout(name, numbers, count, steps)
         per_step = (time.thread_time() - start) / (count * steps)
         calls: dict[str, Callable[[], object]] = {
-            "Simulation.step from Python": lambda: stepped(name, count, steps),
-            "rollout, 1 thread": lambda: ours(name, everyone, count, steps, 1),
-            "rollout, 2 threads": lambda: ours(name, everyone, count, steps, 2),
-            "rollout, 2 processes": lambda: spread(two, 2, name, count, steps),
-            "mujoco.rollout, 1 thread": lambda: theirs.run(1),
-            "mujoco.rollout, 2 threads": lambda: theirs.run(2),
+            "Simulation.step from Python": lambda: step_one_by_one(name, count, steps),
+            "rollout, 1 thread": lambda: run_rollout(name, numbers, count, steps, 1),
+            "rollout, 2 threads": lambda: run_rollout(name, numbers, count, steps, 2),
+            "rollout, 2 processes": lambda: run_in_processes(pool, 2, name, count, steps),
+            "mujoco.rollout, 1 thread": lambda: mujoco_rollouts.run(1),
+            "mujoco.rollout, 2 threads": lambda: mujoco_rollouts.run(2),
         }
-        found = rates(calls, count * steps * 1e-3, given.rounds)
+        rates_by_title = measure_rates(calls, count * steps * 1e-3, options.rounds)
     print(f"{cpu()}\n{count} of {name}, {steps} steps of 1 ms; robot-seconds per second:")
-    for title, rate in found.items():
+    for title, rate in rates_by_title.items():
         print(f"  {title:30} {rate:8.1f}")
-    print(f"a step of a rollout takes {1e6 * per_step:.1f} us of CPU time")
-    print(f"threads and processes {'give the bits of' if same else 'DIFFER FROM'} stepping one after the other")
-    return 0 if same else 1
+    print(f"processor time of a step of a rollout: {1e6 * per_step:.1f} us")
+    comparison = "equal" if is_identical else "DIFFER FROM"
+    print(f"results of threads and processes {comparison} those of single steps, bit for bit")
+    return 0 if is_identical else 1
 
 
 if __name__ == "__main__":

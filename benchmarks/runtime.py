@@ -1,28 +1,29 @@
-"""Tests the runtime with random sequences of faults and with a robot that trots in another process in real time.
+"""Tests the runtime with random sequences of faults, and in real time with a robot in a second process.
 
     python benchmarks/runtime.py [--parts NAME ...] [--minutes 0.3] [--schedules 100000] [--rate 500] [--check]
     python benchmarks/runtime.py --parts idle trot link kill c disk --minutes 10 --check  # on an idle machine, 26 min
 
-Parts, each of which can be left out; what they will take is said beforehand:
+Parts, each of which can be omitted; the expected duration is printed before each part:
 
-- ``schedules``: random faults go through the safety layer: those of tests/runtime_faults.py in the readings of a trot,
-  up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading that
-  it was computed for, and what is not finite never reaches a motor.
-- ``idle``: a loop that commands nothing, on a Go2 in a second process in real time, a tenth of ``--minutes``; it comes
-  before ``trot``, ``link`` and ``disk`` in any case, since it shows how the machine stalls.
-- ``trot``: it stands up and trots.  Its log is then replayed: all commands must be the same bit for bit, and its file
-  no larger than was reserved.
-- ``link``: the same with 2 ms latency, 1 ms jitter and 1 % loss each way, made up for by ``Walker(delay=...)``.
-- ``kill``: a controller is killed in mid-trot; the robot's side must be damped, with its default watchdog of 2 periods
-  (of 10 in all others), the log whole up to 20 ms before.
-- ``c``: a program in C stands and nods on such a robot, without Python.
-- ``disk``: a log's disk, a small tmpfs, is filled up while the robot trots: the loop must go on as before, and the log
-  be whole.
+- ``schedules``: passes random faults through the safety layer: up to three faults of tests/runtime_faults.py at once in
+  the readings of a trot, and random numbers in readings and commands.  Required is that no torque exceeds a limit at
+  the reading for which it was computed, and that no value that is not finite is sent to a motor.
+- ``idle``: runs a loop that commands zero torques, on a Go2 in a second process, for a tenth of ``--minutes``.  It
+  always runs before ``trot``, ``link`` and ``disk``, because it measures the stalls of the machine.
+- ``trot``: the robot stands up and trots.  The log is then replayed: required are identical commands, bit for bit, and
+  a file that is not larger than the reserved space.
+- ``link``: the same with 2 ms latency, 1 ms jitter and 1 % loss in each direction, compensated by the controller's
+  ``delay``.
+- ``kill``: kills the controller during a trot.  Required are damping by the robot's process, with the default watchdog
+  of 2 periods (10 in all other parts), and a complete log up to 20 ms before the end.
+- ``c``: a C program controls the robot, which stands and nods, without Python.
+- ``disk``: fills the disk of the log, a small tmpfs, while the robot trots.  Required are an unaffected loop and a
+  complete log.
 
-Periods, latencies, overruns and CPU time are those of this machine, best an idle one.  With ``--check`` the exit code
-says whether all of this was as it must be, and whether robots trotted all the time, with no more overruns than one in a
-thousand ticks and those that the machine is to blame for: as many as the idle run had ticks that began too late for the
-computation to be in time.
+Periods, latencies, overruns and processor times depend on the machine, which should be otherwise idle.  With
+``--check`` the exit code is 1 if one of these requirements is not met, if a robot did not trot all the time, or if
+there were more overruns than one per thousand ticks plus those explained by stalls of the machine: the number of ticks
+of the idle run that began too late to complete the computation in time.
 """
 
 from __future__ import annotations
@@ -77,317 +78,348 @@ from quaddyn.runtime.stages import Stage
 from quaddyn.simulation import Measurement
 
 
-def processor() -> str:
-    """Its name."""
+def cpu_name() -> str:
+    """Returns the name of the processor."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def damage(rng: np.random.Generator, m: Measurement, tau: np.ndarray) -> tuple[Measurement, MotorCommand]:
-    """Random numbers in a reading or in a command."""
+def insert_random_numbers(
+    rng: np.random.Generator, m: Measurement, tau: np.ndarray
+) -> tuple[Measurement, MotorCommand]:
+    """Inserts random numbers into a reading or a command."""
     name = ("position", "velocity", "gyro", "accelerometer", "torque", "foot_forces", "temperature")[rng.integers(7)]
-    part, command = getattr(m, name).copy(), MotorCommand.from_torques(tau)
-    at, kind = rng.integers(len(part)), rng.integers(6)
+    values, command = getattr(m, name).copy(), MotorCommand.from_torques(tau)
+    index, kind = rng.integers(len(values)), rng.integers(6)
     if kind == 0:
-        part[at] = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e12, 0.0])
+        values[index] = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e12, 0.0])
     elif kind == 1:
-        part = rng.permutation(part)
+        values = rng.permutation(values)
     elif kind == 2:
-        part *= rng.normal(1.0, 3.0)
+        values *= rng.normal(1.0, 3.0)
     elif kind == 3:
-        part += rng.normal(0.0, 10.0 ** rng.uniform(-3.0, 3.0), part.shape)
+        values += rng.normal(0.0, 10.0 ** rng.uniform(-3.0, 3.0), values.shape)
     elif kind == 4:
-        wild = 10.0 ** rng.uniform(-2.0, 300.0) * rng.standard_normal((4, len(tau)))
-        command = MotorCommand(tau * 10.0 ** rng.uniform(0.0, 6.0), wild[0], wild[1], abs(wild[2]), abs(wild[3]))
+        gains = 10.0 ** rng.uniform(-2.0, 300.0) * rng.standard_normal((4, len(tau)))
+        command = MotorCommand(tau * 10.0 ** rng.uniform(0.0, 6.0), gains[0], gains[1], abs(gains[2]), abs(gains[3]))
     else:
         command = MotorCommand.from_torques(np.where(rng.random(len(tau)) < 0.1, rng.choice([np.nan, np.inf]), tau))
-    return replace(m, **{name: part}), command
+    return replace(m, **{name: values}), command
 
 
-def intact(m: Measurement) -> bool:
-    """Whether further faults can be put into a reading."""
+def is_complete_reading(m: Measurement) -> bool:
+    """Returns whether a reading has all values, so that further faults can be inserted."""
     return m.position.shape == (12,) and not any(part is None for part in (m.torque, m.foot_forces, m.temperature))
 
 
 @np.errstate(all="ignore")
-def schedules(count: int, seed: int, ticks: int = 24) -> bool:
-    """Faults that begin, mix and end at random in a trot; whether all torques were within limits."""
+def check_fault_schedules(n_schedules: int, seed: int, ticks: int = 24) -> bool:
+    """Passes random fault sequences through the safety layer; returns whether all torques were within limits."""
     robot, rng = qd.load("go2"), np.random.default_rng(seed)
-    trot, changes = recorded_trot(robot), [fault.change for fault in FAULTS.values()]
+    trot, fault_changes = recorded_trot(robot), [fault.change for fault in FAULTS.values()]
     safety, effort = Safety(robot, dt=DT), robot.effort_limits
-    worst, named, damped, examined = 0.0, Counter[str](), 0, 0
-    began = time.process_time()
-    for _ in range(count):
+    max_fraction, fault_counts, n_damped, n_checked = 0.0, Counter[str](), 0, 0
+    begin_time = time.process_time()
+    for _ in range(n_schedules):
         safety.reset()
         start = rng.integers(len(trot) - ticks)
-        # Which faults, when they begin and end, and how often numbers are random.
-        chosen = rng.integers(len(changes), size=rng.integers(1, 4))
-        spans = np.sort(rng.integers(ticks + 1, size=(len(chosen), 2)))
-        noisy = rng.choice([0.0, 0.0, 0.02, 0.5])
+        # Draw the faults, their intervals, and the probability of random numbers.
+        faults = rng.integers(len(fault_changes), size=rng.integers(1, 4))
+        intervals = np.sort(rng.integers(ticks + 1, size=(len(faults), 2)))
+        noise_probability = rng.choice([0.0, 0.0, 0.02, 0.5])
         for k in range(ticks):
             m, tau = trot[start + k]
-            for change, (first, last) in zip(chosen, spans, strict=True):
-                if first <= k < last and intact(m):
-                    m, tau = changes[change](m, tau, k - first, trot[start + first][0])
+            for change, (first, last) in zip(faults, intervals, strict=True):
+                if first <= k < last and is_complete_reading(m):
+                    m, tau = fault_changes[change](m, tau, k - first, trot[start + first][0])
             command = MotorCommand.from_torques(tau)
-            if noisy and rng.random() < noisy and intact(m):
-                m, command = damage(rng, m, tau)
-            given = safety.filter_command(m, command).command.validated(12)  # finite, whatever came
-            examined += 1
+            if noise_probability and rng.random() < noise_probability and is_complete_reading(m):
+                m, command = insert_random_numbers(rng, m, tau)
+            filtered = safety.filter_command(m, command).command.validated(12)  # finite for any input
+            n_checked += 1
             if m.position.shape == (12,) and np.isfinite([m.position, m.velocity]).all():
-                worst = max(worst, float((np.abs(given.compute_torque(m.position, m.velocity)) / effort).max()))
+                max_fraction = max(
+                    max_fraction, float((np.abs(filtered.compute_torque(m.position, m.velocity)) / effort).max())
+                )
         if safety.fault is not None:
-            damped += 1
-            named[safety.fault.name] += 1
-    cost = 1e6 * (time.process_time() - began) / examined
+            n_damped += 1
+            fault_counts[safety.fault.name] += 1
+    microseconds = 1e6 * (time.process_time() - begin_time) / n_checked
     print(
-        f"{count} random schedules of {ticks} ticks: {damped} ended in damping, "
-        f"{cost:.0f} us a tick with what makes the faults"
+        f"{n_schedules} random schedules of {ticks} ticks: {n_damped} ended in damping; "
+        f"{microseconds:.0f} us per tick, generation of faults included"
     )
-    print("  " + ", ".join(f"{name} {n}" for name, n in named.most_common()))
-    print(f"  largest torque at the reading it was computed for: {worst:.12f} of the limit, none that is not finite")
-    return worst <= 1.0 + 1e-9
+    print("  " + ", ".join(f"{name} {n}" for name, n in fault_counts.most_common()))
+    print(f"  largest torque at the reading for which it was computed: {max_fraction:.12f} of the limit; all finite")
+    return max_fraction <= 1.0 + 1e-9
 
 
-class Idle(Controller):
-    """Asks for nothing."""
+class IdleController(Controller):
+    """Controller that commands zero torques."""
 
     def __init__(self, robot: qd.Robot, dt: float) -> None:
         self.robot, self.dt = robot, dt
         self._off = MotorCommand.zero(robot.nu)
 
     def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
-        """No torque."""
+        """Returns zero torques."""
         return self._off
 
 
-#: Periods for which the robot's side goes on with the last command but in ``kill``, which is about its default of 2:
-#: many machines stall for a few milliseconds several times a second, and damping in mid-stride is a push.
-PATIENT = 10
-#: What can be asked for, in the order in which it runs.
+#: Periods without a command after which the watchdog damps the robot, except in ``kill``, which tests the default of 2.
+#: Many machines stall for a few milliseconds several times a second, and damping during a stride disturbs the gait.
+WATCHDOG_PERIODS = 10
+#: Parts in the order in which they run.
 PARTS = ("schedules", "idle", "trot", "link", "kill", "c", "disk")
-#: How long a robot that is damped needs until it rests [s].
-RESTED = 2.5
+#: Time until a damped robot is at rest [s].
+DAMPING_TIME = 2.5
 
 
-class Persistent(Operator):
-    """Wants the robot to trot, also after it had to be damped: counts how often and why, until it trots and later."""
+class PersistentOperator(Operator):
+    """Operator that commands a trot, also after a fault, and counts faults by reason, before and during the trot."""
 
     def __init__(self, velocity: tuple[float, float, float]) -> None:
         super().__init__()
         self.velocity, self.loop, self.trotted = velocity, None, False
-        self.attempts, self.stops = Counter[str](), Counter[str]()
+        self.stops_before_trot, self.stops_during_trot = Counter[str](), Counter[str]()
         self.walk(velocity)
 
     def read_device(self, now: float) -> None:
-        """Forget a fault, and stand up anew when the robot rests: gravity is not felt in a fall."""
+        """Resets a fault and stands up again when the robot is at rest: gravity cannot be measured during a fall."""
         if self.loop is None:
             return
         self.trotted = self.trotted or self.loop.stage is Stage.RUN
         fault = self.loop.safety.fault
-        if fault is not None and now - fault.time > RESTED:
-            (self.stops if self.trotted else self.attempts)[str(fault)] += 1
+        if fault is not None and now - fault.time > DAMPING_TIME:
+            (self.stops_during_trot if self.trotted else self.stops_before_trot)[str(fault)] += 1
             self.reset()
             self.walk(self.velocity)
 
 
 class AccountingClock(SystemClock):
-    """Counts ticks of a loop that took more CPU time than a period has: their overruns are nobody else's."""
+    """Clock that counts the ticks that take more processor time than a period: overruns that the loop itself causes."""
 
     def __init__(self, dt: float) -> None:
         super().__init__()
-        self.heavy, self._dt, self._since = 0, dt, np.inf
+        self.n_over_budget, self._dt, self._tick_start = 0, dt, np.inf
 
     def sleep_until(self, time: float) -> None:
-        """A tick ends here, and the next one begins."""
-        self.heavy += int(thread_time() - self._since > self._dt)
+        """Ends the processor time of a tick, sleeps, and starts that of the next one."""
+        self.n_over_budget += int(thread_time() - self._tick_start > self._dt)
         super().sleep_until(time)
-        self._since = thread_time()
+        self._tick_start = thread_time()
 
 
-def loop_on(
-    side: RobotInterface, dt: float, file: Path, *, idle: bool = False, kept: float = 10.0, delay: float = 0.0
+def make_loop(
+    interface: RobotInterface,
+    dt: float,
+    file: Path,
+    *,
+    idle: bool = False,
+    log_seconds: float = 10.0,
+    delay: float = 0.0,
 ) -> tuple[ControlLoop, Operator, Controller]:
-    """A loop with all that belongs to it, on a robot in another process; its log goes back `kept` seconds."""
-    robot, operator = side.robot, Operator() if idle else Persistent((0.3, 0.0, 0.0))
-    controller: Controller = Idle(robot, dt) if idle else WalkingController(robot, dt=dt, delay=delay)
-    recording = Recording(file, robot, controller=controller, seconds=kept)
-    # With a link between, measured torques answer commands of some ticks ago.
+    """Returns a loop on a robot in a second process, its operator and its controller; the log covers `log_seconds`."""
+    robot, operator = interface.robot, Operator() if idle else PersistentOperator((0.3, 0.0, 0.0))
+    controller: Controller = IdleController(robot, dt) if idle else WalkingController(robot, dt=dt, delay=delay)
+    recording = Recording(file, robot, controller=controller, seconds=log_seconds)
+    # With a delayed link, measured torques correspond to commands of earlier ticks: disable the comparison.
     safety = Safety(robot, dt=dt, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=0.05))
-    real = RealTimeOptions(priority=50, lock_memory=True)
-    # A machine that is busy with other things misses deadlines in bursts: here they are counted, not answered.
+    scheduling = RealTimeOptions(priority=50, lock_memory=True)
+    # Other processes cause bursts of missed deadlines: here they are counted and do not stop the robot.
     loop = ControlLoop(
-        side,
+        interface,
         controller,
         operator=operator,
         safety=safety,
         clock=AccountingClock(dt),
-        real_time=real,
+        real_time=scheduling,
         recorder=recording,
         overrun="repeat",
     )
-    if isinstance(operator, Persistent):
+    if isinstance(operator, PersistentOperator):
         operator.loop = loop
     return loop, operator, controller
 
 
-def histogram(times: Histogram) -> str:
-    """How many of a loop's times lie in ranges, in microseconds."""
+def format_histogram(times: Histogram) -> str:
+    """Returns the number of a loop's times in each range, in microseconds, as text."""
     edges = [0, 20, 50, 100, 200, 500, 1000, 2000, 5000, 20000]
-    shares = [int(times.counts[low:high].sum()) for low, high in pairwise(edges)] + [int(times.counts[20000:].sum())]
-    words = [f"below {high}: {n}" for high, n in zip(edges[1:], shares, strict=False)] + [f"beyond: {shares[-1]}"]
-    return ", ".join(words)
+    counts = [int(times.counts[low:high].sum()) for low, high in pairwise(edges)] + [int(times.counts[20000:].sum())]
+    texts = [f"below {high}: {n}" for high, n in zip(edges[1:], counts, strict=False)] + [f"beyond: {counts[-1]}"]
+    return ", ".join(texts)
 
 
-def stalled(found: LoopStatistics, idle: LoopStatistics, dt: float) -> float:
-    """How many overruns a loop would have by the machine's stalls alone, as the idle loop shows them."""
-    slack = dt - found.compute.quantile(0.5)
-    late = int(idle.latency.counts[max(int(slack / BIN_WIDTH), 0) :].sum())
-    return found.ticks * late / max(idle.ticks, 1)
+def expected_stall_overruns(statistics: LoopStatistics, idle_statistics: LoopStatistics, dt: float) -> float:
+    """Returns the number of overruns that stalls of the machine alone would cause, estimated from the idle loop."""
+    slack = dt - statistics.compute.quantile(0.5)
+    n_late = int(idle_statistics.latency.counts[max(int(slack / BIN_WIDTH), 0) :].sum())
+    return statistics.ticks * n_late / max(idle_statistics.ticks, 1)
 
 
-def real_time(
-    name: str, minutes: float, dt: float, quality: LinkQuality, *, idle: list[LoopStatistics], replay: bool = False
+def run_in_real_time(
+    name: str,
+    minutes: float,
+    dt: float,
+    quality: LinkQuality,
+    *,
+    idle_statistics: list[LoopStatistics],
+    replay: bool = False,
 ) -> bool:
-    """A loop in this process, the robot in another one; whether it kept time and trotted throughout.
+    """Runs a loop in this process and the robot in a second one; returns whether all requirements are met.
 
-    The first one is idle, and its statistics are put into `idle`.
+    The first run is idle, and its statistics are appended to `idle_statistics`.
     """
-    resting = not idle
-    # A reading takes the link's mean delay to come, and its command as long to go.
+    is_idle = not idle_statistics
+    # The mean delay of the link applies twice, to the reading and to its command.
     delay = 2.0 * (quality.latency + 0.5 * quality.jitter) + dt if quality.latency else 0.0
-    began, seconds = os.times(), 60.0 * minutes
-    with RobotProcess("go2", dt=dt, link_quality=quality, watchdog=PATIENT, plant="mujoco", priority=60) as process:
-        side, file = process.interface(), process.path.with_suffix(".qdlog")
-        kept = seconds + 10.0 if replay else 10.0
-        loop, operator, controller = loop_on(side, dt, file, idle=resting, kept=kept, delay=delay)
-        time.sleep(RESTED)  # without commands the robot has lain down meanwhile
+    begin, seconds = os.times(), 60.0 * minutes
+    with RobotProcess(
+        "go2", dt=dt, link_quality=quality, watchdog=WATCHDOG_PERIODS, plant="mujoco", priority=60
+    ) as process:
+        interface, file = process.interface(), process.path.with_suffix(".qdlog")
+        log_seconds = seconds + 10.0 if replay else 10.0
+        loop, operator, controller = make_loop(interface, dt, file, idle=is_idle, log_seconds=log_seconds, delay=delay)
+        time.sleep(DAMPING_TIME)  # without commands the robot lies down
         report = loop.run(seconds)
-        status, believed, found = process.status(), controller.estimated_state, report.statistics
-        attempts, stops = (getattr(operator, name, Counter[str]()) for name in ("attempts", "stops"))
-        walked = "" if believed is None else f", {controller.status}, {np.hypot(*believed[0][:2]):.2f} m from the start"
-        print(f"\n{name}: {1.0 / dt:g} Hz for {minutes:g} min{walked}\n{report}")
-        for what in ("latency", "compute"):
-            print(f"{what} [us]: {histogram(getattr(found, what))}")
+        status, estimate, statistics = process.status(), controller.estimated_state, report.statistics
+        stops_before_trot, stops_during_trot = (
+            getattr(operator, name, Counter[str]()) for name in ("stops_before_trot", "stops_during_trot")
+        )
+        motion_text = (
+            "" if estimate is None else f", {controller.status}, {np.hypot(*estimate[0][:2]):.2f} m from the start"
+        )
+        print(f"\n{name}: {1.0 / dt:g} Hz for {minutes:g} min{motion_text}\n{report}")
+        for label in ("latency", "compute"):
+            print(f"{label} [us]: {format_histogram(getattr(statistics, label))}")
         print(
-            f"robot's side: {status['late']:.0f} of {status['ticks']:.0f} periods late, "
-            f"{status['silences']:.0f} silences of 2 periods or more"
+            f"robot's process: {status['late']:.0f} of {status['ticks']:.0f} periods late, "
+            f"{status['silences']:.0f} intervals of 2 periods or more without a command"
         )
         assert isinstance(loop.clock, AccountingClock)
-        allowed = 1e-3 * found.ticks
-        if resting:
-            idle.append(found)
+        max_overruns = 1e-3 * statistics.ticks
+        if is_idle:
+            idle_statistics.append(statistics)
         else:
-            machine = stalled(found, idle[0], dt)
-            allowed += machine
+            stall_overruns = expected_stall_overruns(statistics, idle_statistics[0], dt)
+            max_overruns += stall_overruns
             print(
-                f"overruns: {found.overruns}, {loop.clock.heavy} with more CPU time than a period has; the machine's "
-                f"stalls, as in the idle run, would make {machine:.0f}"
+                f"overruns: {statistics.overruns}, {loop.clock.n_over_budget} with more processor time than a period; "
+                f"expected from the stalls in the idle run: {stall_overruns:.0f}"
             )
-        for what, whys in (("before it trotted", attempts), ("while it trotted", stops)):
-            print(f"  stopped {what}: " + (", ".join(f"{n} times, {why}" for why, n in whys.items()) or "never"))
-        side.close()
-    ended = os.times()
-    # Compiling and warming up are in it; they are short beside minutes.
-    own, other = (sum(ended[k] - began[k] for k in of) / (ended.elapsed - began.elapsed) for of in ((0, 1), (2, 3)))
-    print(f"CPU: {100.0 * own:.0f} % of a processor for the loop, {100.0 * other:.0f} % for the robot", flush=True)
-    trotted = resting or (report.stage is Stage.RUN and not stops)
-    same = not replay or replayed(file, found.ticks)
+        for label, reasons in (("before it trotted", stops_before_trot), ("while it trotted", stops_during_trot)):
+            print(
+                f"  stopped {label}: " + (", ".join(f"{n} times, {reason}" for reason, n in reasons.items()) or "never")
+            )
+        interface.close()
+    end = os.times()
+    # Includes compilation and warm-up, which are short compared with the run.
+    loop_cpu, robot_cpu = (
+        sum(end[k] - begin[k] for k in fields) / (end.elapsed - begin.elapsed) for fields in ((0, 1), (2, 3))
+    )
+    print(
+        f"processor time: {100.0 * loop_cpu:.0f} % of a core for the loop, {100.0 * robot_cpu:.0f} % for the robot",
+        flush=True,
+    )
+    has_trotted = is_idle or (report.stage is Stage.RUN and not stops_during_trot)
+    is_identical = not replay or replay_log(file, statistics.ticks)
     file.unlink()
-    return same and trotted and report.fault is None and found.overruns <= allowed
+    return is_identical and has_trotted and report.fault is None and statistics.overruns <= max_overruns
 
 
-def program_in_c(seconds: float, dt: float) -> bool:
-    """A controller without Python on a robot in another process; whether it drove it all the time."""
+def run_c_program(seconds: float, dt: float) -> bool:
+    """Controls a robot in a second process with a C program; returns whether it ran without a fault or a stop."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        print("\nprogram in C: not tried, there is no compiler")
+        print("\nprogram in C: not tested, no C compiler was found")
         return False
-    with TemporaryDirectory() as folder, contextlib.ExitStack() as undo:
+    with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         export_program(qd.WholeBodyController(qd.load("go2"), dt=dt), folder, name="go2")
         program, sources = str(Path(folder) / "go2_drive"), sorted(map(str, Path(folder).glob("*.c")))
         subprocess.run([compiler, "-std=c99", "-O2", *sources, "-lm", "-o", program], check=True)
-        process = undo.enter_context(RobotProcess("go2", dt=dt, watchdog=PATIENT, plant="mujoco", priority=60))
-        # Priority as of the loop; where that is not permitted, without.
-        ranked, chrt = [], shutil.which("chrt")
-        if chrt is not None and not subprocess.run([chrt, "-f", "50", "true"], capture_output=True).returncode:
-            ranked = [chrt, "-f", "50"]
-        time.sleep(RESTED)
-        began = os.times()
-        done = subprocess.run(
-            [*ranked, program, str(process.path), str(seconds)], capture_output=True, encoding="utf-8"
+        process = stack.enter_context(
+            RobotProcess("go2", dt=dt, watchdog=WATCHDOG_PERIODS, plant="mujoco", priority=60)
         )
-        ended = os.times()
-        share = sum(ended[k] - began[k] for k in (2, 3)) / (ended.elapsed - began.elapsed)
-        print(f"\nprogram in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * share:.0f} % of a processor")
-        print(f"  {done.stdout.strip() or done.stderr.strip()}")
-    return done.returncode == 0 and "no fault" in done.stdout and "stopped 0 times" in done.stdout
+        # The priority of the loop, if it is permitted.
+        priority_command, chrt = [], shutil.which("chrt")
+        if chrt is not None and not subprocess.run([chrt, "-f", "50", "true"], capture_output=True).returncode:
+            priority_command = [chrt, "-f", "50"]
+        time.sleep(DAMPING_TIME)
+        begin = os.times()
+        result = subprocess.run(
+            [*priority_command, program, str(process.path), str(seconds)], capture_output=True, encoding="utf-8"
+        )
+        end = os.times()
+        cpu_fraction = sum(end[k] - begin[k] for k in (2, 3)) / (end.elapsed - begin.elapsed)
+        print(f"\nprogram in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * cpu_fraction:.0f} % of a core")
+        print(f"  {result.stdout.strip() or result.stderr.strip()}")
+    return result.returncode == 0 and "no fault" in result.stdout and "stopped 0 times" in result.stdout
 
 
-def full_disk(seconds: float, dt: float, idle: list[LoopStatistics]) -> bool:
-    """A trot whose log lies on a tmpfs that is filled up in its midst; whether loop and log are as if it were not."""
+def fill_disk_during_trot(seconds: float, dt: float, idle: list[LoopStatistics]) -> bool:
+    """Runs a trot and fills the tmpfs of its log; returns whether loop and log are unaffected."""
     with TemporaryDirectory() as folder:
-        mounted = subprocess.run(
+        result = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True, encoding="utf-8"
         )
-        if mounted.returncode:
-            print(f"\nfull disk: not tried, a tmpfs may not be mounted here: {mounted.stderr.strip()}")
+        if result.returncode:
+            print(f"\nfull disk: not tested, a tmpfs cannot be mounted: {result.stderr.strip()}")
             return False
         try:
-            return _filled(Path(folder), seconds, dt, idle[0])
+            return _run_with_full_disk(Path(folder), seconds, dt, idle[0])
         finally:
             subprocess.run(["umount", "--lazy", folder], check=True)  # the log may still be mapped
 
 
-def _filled(disk: Path, seconds: float, dt: float, idle: LoopStatistics) -> bool:
-    with RobotProcess("go2", dt=dt, watchdog=PATIENT, plant="mujoco", priority=60) as process:
-        side = process.interface()
-        loop, operator, _ = loop_on(side, dt, disk / "run.qdlog")
+def _run_with_full_disk(disk: Path, seconds: float, dt: float, idle: LoopStatistics) -> bool:
+    with RobotProcess("go2", dt=dt, watchdog=WATCHDOG_PERIODS, plant="mujoco", priority=60) as process:
+        interface = process.interface()
+        loop, operator, _ = make_loop(interface, dt, disk / "run.qdlog")
         before = loop.run(seconds).statistics
 
-        def fill() -> None:
+        def fill_disk() -> None:
             with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
                 while filler.write(bytes(4096)):
                     pass
 
-        filling = threading.Timer(0.2 * seconds, fill)
-        filling.start()
+        timer = threading.Timer(0.2 * seconds, fill_disk)
+        timer.start()
         report = loop.run(seconds)
-        filling.join()
-        free, found = shutil.disk_usage(disk).free, report.statistics
+        timer.join()
+        free, statistics = shutil.disk_usage(disk).free, report.statistics
         log = load_recording(disk / "run.qdlog")
         gaps = int((np.diff(log.records["last"]) != 1).sum())
-        machine = stalled(found, idle, dt)
+        stall_overruns = expected_stall_overruns(statistics, idle, dt)
         print(
-            f"\nfull disk: {found.overruns} overruns of {found.ticks} ticks, {before.overruns} before it was full; "
-            f"the machine's stalls, as in the idle run, would make {machine:.0f}"
+            f"\nfull disk: {statistics.overruns} overruns of {statistics.ticks} ticks, {before.overruns} before; "
+            f"expected from the stalls in the idle run: {stall_overruns:.0f}"
         )
-        print(
-            f"  {free} bytes free, the log has {len(log)} ticks to the last one, {gaps} gaps; {log.stages[-1].value!r}"
+        print(f"  {free} bytes free; the log has {len(log)} ticks and {gaps} gaps; last stage {log.stages[-1].value!r}")
+        stops_during_trot = sum(operator.stops_during_trot.values()) if isinstance(operator, PersistentOperator) else 0
+        is_complete = (
+            not gaps and log.records["last"][-1] == before.ticks + statistics.ticks and loop.recording_error is None
         )
-        stops = sum(operator.stops.values()) if isinstance(operator, Persistent) else 0
-        whole = not gaps and log.records["last"][-1] == before.ticks + found.ticks and loop.recording_error is None
-        side.close()
-    allowed = before.overruns + 1e-3 * found.ticks + machine
-    return bool(whole and not free and not stops and found.overruns <= allowed)
+        interface.close()
+    max_overruns = before.overruns + 1e-3 * statistics.ticks + stall_overruns
+    return bool(is_complete and not free and not stops_during_trot and statistics.overruns <= max_overruns)
 
 
-def drive(path: str, file: str, dt: float) -> None:
-    """What runs in the process that is killed: stand up and trot, for good."""
-    side = SharedMemoryInterface(qd.load("go2"), path)
-    loop, _, _ = loop_on(side, dt, Path(file))
+def run_controller(path: str, file: str, dt: float) -> None:
+    """Stands up and trots until the process is killed."""
+    interface = SharedMemoryInterface(qd.load("go2"), path)
+    loop, _, _ = make_loop(interface, dt, Path(file))
     loop.run()
 
 
-def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
-    """SIGKILL for a controller in mid-trot: when the robot damps, and how much of the log is there."""
+def kill_controller(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
+    """Kills a controller during a trot; returns whether the robot is damped and the log complete."""
     with RobotProcess("go2", dt=dt, watchdog=watchdog, plant="mujoco", priority=60) as process:
         memory = SharedMemory(process.path, 12, 4)
         file = process.path.with_suffix(".qdlog")
-        call = ["--drive", str(process.path), "--log", str(file), "--rate", str(1.0 / dt)]
-        controller = subprocess.Popen([sys.executable, __file__, *call])
-        give_up = time.monotonic() + 90.0
-        while time.monotonic() < give_up and controller.poll() is None:
+        arguments = ["--drive", str(process.path), "--log", str(file), "--rate", str(1.0 / dt)]
+        controller = subprocess.Popen([sys.executable, __file__, *arguments])
+        deadline = time.monotonic() + 90.0
+        while time.monotonic() < deadline and controller.poll() is None:
             time.sleep(0.2)
             log = load_recording(file) if file.exists() and file.stat().st_size else None
             if (
@@ -397,91 +429,112 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
                 and log.stages.count(Stage.RUN) * dt > seconds
             ):
                 break
-        lost = bool(process.status()["fault"])
+        was_damped = bool(process.status()["fault"])
         controller.kill()
         controller.wait()
-        answered = memory.read_command()
+        last_command = memory.read_command()
         time.sleep(20.0 * watchdog * dt)
         status, log = process.status(), load_recording(file)
-        missing = (answered[1] if answered else np.nan) - log.records["time"][-1]
+        missing = (last_command[1] if last_command else np.nan) - log.records["time"][-1]
         gaps = int((np.diff(log.records["last"]) != 1).sum())
-        words = f"watchdog of {watchdog} periods of {1e3 * dt:g} ms"
-        print(f"\nkilled in {log.stages[-1].value!r} after {log.records['last'][-1]} ticks; {words}")
-        if lost:
-            print("  the watchdog had damped the robot before: this machine kept the controller waiting")
+        watchdog_text = f"watchdog of {watchdog} periods of {1e3 * dt:g} ms"
+        print(f"\nkilled in {log.stages[-1].value!r} after {log.records['last'][-1]} ticks; {watchdog_text}")
+        if was_damped:
+            print("  the watchdog had damped the robot before, because the machine stalled the controller")
         print(f"  {status['silent']:.0f} periods later: damped {bool(status['fault'])}")
         print(f"  the log ends {1e3 * missing:.1f} ms before the last command, {len(log)} ticks, {gaps} gaps")
         memory.close()
         file.unlink()
     if log.stages[-1] is not Stage.RUN:
-        print("  it had not come to trot")
+        print("  the robot had not started to trot")
     return bool(status["fault"]) and missing <= 0.02 and log.stages[-1] is Stage.RUN
 
 
-def replayed(file: Path, ticks: int) -> bool:
-    """A log of so many ticks fed to its controller once more; whether all of it is there, and the same."""
+def replay_log(file: Path, ticks: int) -> bool:
+    """Replays a log of a number of ticks; returns whether it is complete and all commands are identical."""
     size, log = file.stat().st_size, load_recording(file)
-    began, at = time.perf_counter(), time.process_time()
-    again = log.replay()
-    cost, took = 1e6 * (time.process_time() - at) / max(again.ticks, 1), time.perf_counter() - began
+    begin_time, begin_cpu_time = time.perf_counter(), time.process_time()
+    replay = log.replay()
+    microseconds, duration = (
+        1e6 * (time.process_time() - begin_cpu_time) / max(replay.ticks, 1),
+        time.perf_counter() - begin_time,
+    )
     per_tick = log.records.dtype.itemsize
     reserved = round(ticks + 10.0 / log.metadata["dt"]) * per_tick
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    max_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     print(
-        f"replay of {len(log)} ticks: {again.ticks} computed again in {took:.0f} s, {again.n_different} differ; "
-        f"{cost:.0f} us a tick"
+        f"replay of {len(log)} ticks: {replay.ticks} recomputed in {duration:.0f} s, {replay.n_different} differ; "
+        f"{microseconds:.0f} us per tick"
     )
     print(
-        f"  the file has {size / 1e6:.1f} MB, {per_tick} bytes a tick; memory at most {most:.0f} MB, log included",
+        f"  file: {size / 1e6:.1f} MB, {per_tick} bytes per tick; memory at most {max_memory:.0f} MB with the log",
         flush=True,
     )
-    return again.identical and len(log) == ticks and size - reserved < 0.1 * reserved + 1e6 and again.ticks > 0
+    return replay.identical and len(log) == ticks and size - reserved < 0.1 * reserved + 1e6 and replay.ticks > 0
 
 
 def main() -> int:
+    """Runs the selected parts; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, metavar="NAME", help=", ".join(PARTS))
-    parser.add_argument("--schedules", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0, help="of the schedules")
-    parser.add_argument("--minutes", type=float, default=0.3, help="of each trot in real time")
-    parser.add_argument("--rate", type=float, default=500.0, help="[Hz]")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=PARTS,
+        choices=PARTS,
+        metavar="NAME",
+        help="parts to run (default: all): " + ", ".join(PARTS),
+    )
+    parser.add_argument("--schedules", type=int, default=100_000, help="number of random schedules")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the schedules")
+    parser.add_argument("--minutes", type=float, default=0.3, help="duration of each trot in real time [min]")
+    parser.add_argument("--rate", type=float, default=500.0, help="rate of the loop [Hz]")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     parser.add_argument("--drive", metavar="MEMORY", help=argparse.SUPPRESS)
     parser.add_argument("--log", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.drive:
-        drive(options.drive, options.log, 1.0 / options.rate)
+        run_controller(options.drive, options.log, 1.0 / options.rate)
         return 0
-    bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
+    lossy_link = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
     dt, minutes = 1.0 / options.rate, options.minutes
-    short = min(10.0, 60.0 * minutes)
-    # What each does, and about how long it takes [s]: beside the runs, a process starts and compiles.
+    short_seconds = min(10.0, 60.0 * minutes)
+    # Function and approximate duration of each part [s], including start and compilation of its processes.
     idle: list[LoopStatistics] = []
     parts: dict[str, tuple[Callable[[], bool], float]] = {
-        "schedules": (lambda: schedules(options.schedules, options.seed), 4e-3 * options.schedules),
-        "idle": (lambda: real_time("idle", 0.1 * minutes, dt, LinkQuality(), idle=idle), 6.0 * minutes + 8.0),
+        "schedules": (lambda: check_fault_schedules(options.schedules, options.seed), 4e-3 * options.schedules),
+        "idle": (
+            lambda: run_in_real_time("idle", 0.1 * minutes, dt, LinkQuality(), idle_statistics=idle),
+            6.0 * minutes + 8.0,
+        ),
         "trot": (
-            lambda: real_time("trot", minutes, dt, LinkQuality(), idle=idle, replay=True),
+            lambda: run_in_real_time("trot", minutes, dt, LinkQuality(), idle_statistics=idle, replay=True),
             60.0 * minutes * (1.0 + 8e-4 / dt) + 15.0,
         ),
-        "link": (lambda: real_time("trot over a bad link", minutes, dt, bad, idle=idle), 60.0 * minutes + 10.0),
-        "kill": (lambda: killed(dt), 25.0),
-        "c": (lambda: program_in_c(short, dt), short + 15.0),
-        "disk": (lambda: full_disk(short, dt, idle), 2.0 * short + 15.0),
+        "link": (
+            lambda: run_in_real_time("trot over a lossy link", minutes, dt, lossy_link, idle_statistics=idle),
+            60.0 * minutes + 10.0,
+        ),
+        "kill": (lambda: kill_controller(dt), 25.0),
+        "c": (lambda: run_c_program(short_seconds, dt), short_seconds + 15.0),
+        "disk": (lambda: fill_disk_during_trot(short_seconds, dt, idle), 2.0 * short_seconds + 15.0),
     }
-    timed = {"trot", "link", "disk"} & set(options.parts)
-    chosen = [name for name in PARTS if name in options.parts or (name == "idle" and timed)]
-    whole = sum(parts[name][1] for name in chosen)
+    needs_idle = {"trot", "link", "disk"} & set(options.parts)
+    names = [name for name in PARTS if name in options.parts or (name == "idle" and needs_idle)]
+    total_seconds = sum(parts[name][1] for name in names)
     print(
-        f"{processor()}, load {os.getloadavg()[0]:.1f}; {len(chosen)} parts, about {whole / 60.0:.1f} min", flush=True
+        f"{cpu_name()}, load {os.getloadavg()[0]:.1f}; {len(names)} parts, about {total_seconds / 60.0:.1f} min",
+        flush=True,
     )
-    began, verdicts = time.monotonic(), dict[str, bool]()
-    for i, name in enumerate(chosen):
-        passed = time.monotonic() - began
-        about = parts[name][1] / 60.0
-        print(f"\n[{passed / 60.0:.1f} min] part {i + 1} of {len(chosen)}, {name}: about {about:.1f} min", flush=True)
+    begin_time, verdicts = time.monotonic(), dict[str, bool]()
+    for i, name in enumerate(names):
+        elapsed = time.monotonic() - begin_time
+        minutes_of_part = parts[name][1] / 60.0
+        print(
+            f"\n[{elapsed / 60.0:.1f} min] part {i + 1} of {len(names)}, {name}: about {minutes_of_part:.1f} min",
+            flush=True,
+        )
         verdicts[name] = parts[name][0]()
-    print("\n" + ", ".join(f"{name}: {'passed' if good else 'FAILED'}" for name, good in verdicts.items()))
+    print("\n" + ", ".join(f"{name}: {'passed' if is_passed else 'FAILED'}" for name, is_passed in verdicts.items()))
     return int(options.check and not all(verdicts.values()))
 
 

@@ -1,9 +1,10 @@
-"""Measures the energy errors of the embedded plant's integrators at high joint speeds, and the time of a step.
+"""Compares the energy errors and step times of the embedded plant's integrators at high joint speeds.
 
-Free flight and drops without motors at random joint speeds: what appears beyond the work of friction and contacts.
-Costs are taken in alternation in one process: the least of several runs of the same step, and the median of the steps.
-"euler" keeps the account of energy, too.  Before there was one and a step was one compiled call, a step of go2 on its
-feet took 18.6 us and one of ur5 18.7 us, where they take 12.6 us and 7.8 us now (least of three runs in alternation).
+Robots fly freely or are dropped without motor torques, at random joint speeds.  The energy error is the change of
+energy minus the work of friction and contacts.  Times are measured in alternation in one process: the fastest of
+several runs of each step, and the median over steps.  The integrator "euler" computes the energy balance, too.  Before
+that, when a step was one compiled call without the balance, a step of go2 on its feet took 18.6 us and one of ur5 18.7
+us; now they take 12.6 us and 7.8 us (fastest of three runs in alternation).  The requirements are the constants below.
 
     python benchmarks/simulation_energy.py            # five robots, some ten seconds each
     python benchmarks/simulation_energy.py --check    # exit code 1 if a requirement is not met
@@ -27,35 +28,38 @@ from quaddyn.simulation import Simulation
 
 G = 9.81
 ROBOTS = ("go2", "solo12", "anymal_c", "b1_z1", "ur5")
-#: Bars: of fast flight, a share of the kinetic energy; of slow flight and of drops, a height [m]; of cost, a ratio.
-FLIGHT, DRIFT, RISE, COST = 2e-3, 1e-3, 1e-2, 1.3
-#: Speeds of joints in fast and in slow flight [rad/s].
-FAST, SLOW = 10.0, 1.0
+#: Largest mean energy error of fast flight, divided by the kinetic energy; largest error of slow flight and largest
+#: rise after a drop, as heights [m]; largest ratio of step times.
+MAX_FAST_ERROR, MAX_SLOW_ERROR, MAX_RISE, MAX_TIME_RATIO = 2e-3, 1e-3, 1e-2, 1.3
+#: Standard deviation of joint speeds in fast and in slow flight [rad/s].
+FAST_SPEED, SLOW_SPEED = 10.0, 1.0
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One number beside that of "euler", and the bar it has to pass from below."""
+class Result:
+    """Result of the integrator "adaptive", that of "euler", and the largest value that meets the requirement."""
 
-    what: str
+    title: str
     euler: float
     value: float
-    bar: float
+    maximum: float
 
     @property
-    def held(self) -> bool:
-        """Whether the bar is passed."""
-        return self.value <= self.bar
+    def is_met(self) -> bool:
+        """Whether the requirement is met."""
+        return self.value <= self.maximum
 
     def __str__(self) -> str:
-        mark = "held" if self.held else "MISSED"
-        return f"{self.what:<62} euler {self.euler:>9.3g}   adaptive {self.value:>9.3g}  <= {self.bar:<7.3g} {mark}"
+        mark = "met" if self.is_met else "NOT MET"
+        return (
+            f"{self.title:<62} euler {self.euler:>9.3g}   adaptive {self.value:>9.3g}  <= {self.maximum:<7.3g} {mark}"
+        )
 
 
-def flight(robot: qd.Robot, integrator: str, speed: float, number: int) -> tuple[float, float, float]:
-    """Mean and largest error of the energy after 0.3 s, over the kinetic energy at the start; as a height [m]."""
+def fly(robot: qd.Robot, integrator: str, speed: float, n_trials: int) -> tuple[float, float, float]:
+    """Returns the mean and the largest energy error divided by the kinetic energy, and the largest as a height [m]."""
     errors, heights = [], []
-    for seed in range(number):
+    for seed in range(n_trials):
         sim = Simulation(robot, floor=-np.inf, spheres={}, integrator=integrator)
         v = np.zeros(robot.nv)
         v[-robot.nu :] = np.random.default_rng(seed).normal(0.0, speed, robot.nu)
@@ -70,81 +74,97 @@ def flight(robot: qd.Robot, integrator: str, speed: float, number: int) -> tuple
 
 
 def drop(robot: qd.Robot, integrator: str, speed: float, seed: int, dt: float = 1e-3) -> tuple[float, int]:
-    """How far a robot thrown down from 0.3 m above its stance rises above its first energy [m]; flagged steps."""
+    """Throws a robot down from 0.3 m above its stance; returns the energy rise as a height [m], and flagged steps."""
     sim, v = Simulation(robot, dt=dt, integrator=integrator), np.random.default_rng(seed).normal(0.0, speed, robot.nv)
     q = robot.q_home.copy()
     q[2] += 0.3
     v[2] = -abs(v[2])
     sim.reset(q, v)
-    start, highest, flagged = sim.energy, -np.inf, 0
+    start, max_energy_rise, n_flagged = sim.energy, -np.inf, 0
     try:
         for _ in range(round(0.4 / dt)):
             sim.step(np.zeros(robot.nu))
-            highest, flagged = max(highest, sim.energy - start), flagged + (not sim.ok)
+            max_energy_rise, n_flagged = max(max_energy_rise, sim.energy - start), n_flagged + (not sim.ok)
     except qd.DivergenceError:
-        highest = np.inf
-    return highest / (robot.mass * G), flagged
+        max_energy_rise = np.inf
+    return max_energy_rise / (robot.mass * G), n_flagged
 
 
-def energies(name: str, number: int) -> Iterator[Figure]:
-    """Flights, and drops where there is ground."""
+def compare_energies(name: str, number: int) -> Iterator[Result]:
+    """Compares the integrators in flights and, for robots with a free root, in drops."""
     robot = qd.load(name)
-    (mean, most, _), (good, best, _) = (flight(robot, each, FAST, number) for each in ("euler", "adaptive"))
-    scene = f"{name}, flight at {FAST:g} rad/s for 0.3 s, error"
-    yield Figure(f"{scene} / kinetic, mean", mean, good, FLIGHT)
-    yield Figure(f"{scene} / kinetic, max", most, best, 2.0 * FLIGHT)
-    (*_, most), (*_, best) = (flight(robot, each, SLOW, number) for each in ("euler", "adaptive"))
-    yield Figure(f"{name}, flight at {SLOW:g} rad/s for 0.3 s, largest error [m]", most, best, DRIFT)
+    (euler_mean, euler_max, _), (adaptive_mean, adaptive_max, _) = (
+        fly(robot, integrator, FAST_SPEED, number) for integrator in ("euler", "adaptive")
+    )
+    scene = f"{name}, flight at {FAST_SPEED:g} rad/s for 0.3 s, error"
+    yield Result(f"{scene} / kinetic energy, mean", euler_mean, adaptive_mean, MAX_FAST_ERROR)
+    yield Result(f"{scene} / kinetic energy, max", euler_max, adaptive_max, 2.0 * MAX_FAST_ERROR)
+    (*_, euler_max), (*_, adaptive_max) = (
+        fly(robot, integrator, SLOW_SPEED, number) for integrator in ("euler", "adaptive")
+    )
+    yield Result(
+        f"{name}, flight at {SLOW_SPEED:g} rad/s for 0.3 s, largest error [m]", euler_max, adaptive_max, MAX_SLOW_ERROR
+    )
     if robot.root != "fixed":
-        poor, good = ([drop(robot, each, 10.0, seed) for seed in range(number)] for each in ("euler", "adaptive"))
+        euler_drops, adaptive_drops = (
+            [drop(robot, integrator, 10.0, seed) for seed in range(number)] for integrator in ("euler", "adaptive")
+        )
         scene = f"{name}, {number} passive drops at 10 rad/s"
-        yield Figure(f"{scene}: highest rise [m]", max(r for r, _ in poor), max(r for r, _ in good), RISE)
-        yield Figure(f"{scene}: that rose by 0.5 m", sum(r > 0.5 for r, _ in poor), sum(r > 0.5 for r, _ in good), 0)
-        share = [100.0 * sum(n for _, n in each) / (400 * number) for each in (poor, good)]
-        yield Figure(f"{scene}: steps that are flagged [%]", *share, 0.5)
+        yield Result(
+            f"{scene}: largest rise [m]", max(r for r, _ in euler_drops), max(r for r, _ in adaptive_drops), MAX_RISE
+        )
+        yield Result(
+            f"{scene}: rises above 0.5 m",
+            sum(r > 0.5 for r, _ in euler_drops),
+            sum(r > 0.5 for r, _ in adaptive_drops),
+            0,
+        )
+        percentages = [100.0 * sum(n for _, n in drops) / (400 * number) for drops in (euler_drops, adaptive_drops)]
+        yield Result(f"{scene}: steps with a status other than ok [%]", *percentages, 0.5)
 
 
-def cost(name: str, rounds: int = 12, steps: int = 100) -> Figure:
-    """A step of a robot that holds its pose: on its feet, or an arm in the air."""
+def compare_step_times(name: str, rounds: int = 12, steps: int = 100) -> Result:
+    """Compares the times of a step of a robot that holds its pose: on its feet, or an arm without contact."""
     robot = qd.load(name)
-    sims = [Simulation(robot, integrator=each) for each in ("euler", "adaptive")]
-    dynamics, pd, starts, torques = qd.Dynamics(robot), JointPD(robot), [], []
-    for sim in sims:
+    simulations = [Simulation(robot, integrator=each) for each in ("euler", "adaptive")]
+    dynamics, pd, checkpoints, torques = qd.Dynamics(robot), JointPD(robot), [], []
+    for sim in simulations:
         sim.warmup(quiet=True)
         for _ in range(200):
-            hold = gravity_compensation(dynamics.update(sim.q, sim.v)).tau
-            tau = pd.compute(sim.q, sim.v, robot.q_home, feedforward=hold).tau
+            gravity_torque = gravity_compensation(dynamics.update(sim.q, sim.v)).tau
+            tau = pd.compute(sim.q, sim.v, robot.q_home, feedforward=gravity_torque).tau
             sim.step(tau)
-        starts.append(sim.checkpoint())
+        checkpoints.append(sim.checkpoint())
         torques.append(tau)
-    clocks = np.full((2, steps), np.inf)
+    durations = np.full((2, steps), np.inf)
     gc.disable()
     for _ in range(rounds):
-        for k, sim in enumerate(sims):
-            sim.restore(starts[k])
+        for k, sim in enumerate(simulations):
+            sim.restore(checkpoints[k])
             for i in range(steps):
                 begin = time.perf_counter_ns()
                 sim.step(torques[k])
-                clocks[k, i] = min(clocks[k, i], time.perf_counter_ns() - begin)
+                durations[k, i] = min(durations[k, i], time.perf_counter_ns() - begin)
     gc.enable()
-    euler, adaptive = np.median(clocks, axis=1)
+    euler, adaptive = np.median(durations, axis=1)
     print(f"{name}, held pose, one step: euler {euler / 1e3:.1f} us, adaptive {adaptive / 1e3:.1f} us")
-    return Figure(f"{name}, held pose: cost of a step over that of euler", 1.0, float(adaptive / euler), COST)
+    return Result(f"{name}, held pose: time of a step over that of euler", 1.0, float(adaptive / euler), MAX_TIME_RATIO)
 
 
 def main() -> int:
+    """Prints the results; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
-    parser.add_argument("--number", type=int, default=40, help="flights and drops of each robot")
+    parser.add_argument("--number", type=int, default=40, help="number of flights and of drops of each robot")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
     print(cpu())
-    figures = []
+    results = []
     for name in options.robots:
-        for figure in (*energies(name, options.number), cost(name)):
-            print(figure, flush=True)
-            figures.append(figure)
-    return int(options.check and not all(figure.held for figure in figures))
+        for result in (*compare_energies(name, options.number), compare_step_times(name)):
+            print(result, flush=True)
+            results.append(result)
+    return int(options.check and not all(result.is_met for result in results))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ a second, in the case "dry" not at all.  Sensors are noisy and delayed by 2 ms (
 
 A stance foot slips if its normal force is above a twentieth of the weight, its force is on the friction cone of the
 plant, and its contact point moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g).  A slip is detected if it is
-reported at most 0.3 sqrt(l/g) after its begin.  A report is a false alarm if the foot did not move faster than
+reported at most 0.3 sqrt(l/g) after its beginning.  A report is a false alarm if the foot did not move faster than
 0.04 sqrt(g l) with its force on the cone shortly before.  With soft contacts (``--plants mujoco:soft``) a foot moves
 without slipping.  "assumed" is the friction coefficient that the controller assumes at the end of each report, divided
 by the true one: 10, 50 and 90 % quantiles.  "return" is the longest time after the end of the slippery ground until 0.4
@@ -44,100 +44,106 @@ CASES = {
     "dry": (None, np.inf, 0.9),
 }
 DEFAULT_CASES = "0.2,0.1,ice"
-#: Fraction of the plant's friction from which on the force of a foot is at the cone: along a diagonal, a pyramid of
-#: MuJoCo allows sqrt(1/2) of it.
-AT_CONE = {"mujoco:mujoco": 0.67, "mujoco:soft": 0.67}
-ROUND_CONE = 0.93
+#: A force is on the friction cone from this fraction of the plant's friction coefficient on.  MuJoCo's pyramids allow
+#: only sqrt(1/2) of it along a diagonal.
+CONE_FRACTIONS = {"mujoco:mujoco": 0.67, "mujoco:soft": 0.67}
+DEFAULT_CONE_FRACTION = 0.93
 #: Longest time until the assumed friction is at least `RETURN_FRICTION` again [s], and false alarms per minute.
 MAX_RETURN_TIME, RETURN_FRICTION, MAX_FALSE_ALARMS = 3.0, 0.4, 0.5
 #: Period [s], friction of the dry ground, earliest drop and time after it [sqrt(l/g)], time simulated after a fall [s].
 DT, DRY_FRICTION, DROP_TIME, TIME_AFTER_DROP, TIME_AFTER_FALL = 2e-3, 0.6, 6.0, 24.0, 1.0
-#: Least normal force [m g], speed of a slip and of a motion that is no false alarm [sqrt(g l)], duration of a slip and
-#: longest delay of its detection [sqrt(l/g)].
-MIN_FORCE, SLIP_SPEED, MIN_SPEED, MIN_SLIP_TIME, MAX_DELAY = 0.05, 0.1, 0.04, 0.05, 0.3
+#: Smallest normal force of a slip [m g], speed of a slip, and smallest speed at which a report is not a false alarm
+#: [sqrt(g l)]; shortest slip and longest delay of its detection [sqrt(l/g)].
+MIN_FORCE, SLIP_SPEED, MIN_SLIDING_SPEED, MIN_SLIP_TIME, MAX_DELAY = 0.05, 0.1, 0.04, 0.05, 0.3
 #: Required fraction of detected slips, and largest motor power [m g sqrt(g l)].
 MIN_DETECTED, MAX_MOTOR_POWER = 0.9, 4.0
 
 
 @dataclass
-class Figures:
-    """Sums and samples over some runs."""
+class SlipStatistics:
+    """Sums and samples of some runs."""
 
     runs: int = 0
     upright: int = 0
     slips: int = 0
-    found: int = 0
-    false: int = 0
+    detected: int = 0
+    false_alarms: int = 0
     upright_time: float = 0.0
     power: float = 0.0
     delays: list[float] = field(default_factory=list)
     friction_ratios: list[float] = field(default_factory=list)
-    returns: list[float] = field(default_factory=list)
+    return_times: list[float] = field(default_factory=list)
 
-    def add(self, other: Figures) -> None:
-        """Adds the figures of other runs."""
+    def add(self, other: SlipStatistics) -> None:
+        """Adds the statistics of other runs."""
         for name, value in vars(other).items():
-            mine = getattr(self, name)
-            setattr(self, name, max(mine, value) if name == "power" else mine + value)
+            own_value = getattr(self, name)
+            setattr(self, name, max(own_value, value) if name == "power" else own_value + value)
 
     def __str__(self) -> str:
         delay = f"{np.median(self.delays):3.0f} ms, at most {max(self.delays):3.0f}" if self.delays else "-"
-        more = ""
+        optional_text = ""
         if self.friction_ratios:
-            more += "  assumed " + "/".join(f"{x:.2f}" for x in np.quantile(self.friction_ratios, [0.1, 0.5, 0.9]))
-        if self.returns:
-            more += f"  return {max(self.returns):.1f} s"
+            optional_text += "  assumed " + "/".join(
+                f"{x:.2f}" for x in np.quantile(self.friction_ratios, [0.1, 0.5, 0.9])
+            )
+        if self.return_times:
+            optional_text += f"  return {max(self.return_times):.1f} s"
         return (
-            f"up {self.upright:2d}/{self.runs:<2d}  slips found {self.found:3d}/{self.slips:<3d}  false "
-            f"{self.false / max(self.upright_time, 1e-9):4.2f}/s  delay {delay}  power {self.power:4.2f}{more}"
+            f"upright {self.upright:2d}/{self.runs:<2d}  slips detected {self.detected:3d}/{self.slips:<3d}  "
+            f"false alarms {self.false_alarms / max(self.upright_time, 1e-9):4.2f}/s  delay {delay}  "
+            f"power {self.power:4.2f}{optional_text}"
         )
 
 
-def sliding(
-    plant: Plant, dynamics: qd.Dynamics, p: Morphology, contacts: tuple[str, ...], at_cone: float
+def slip_speeds(
+    plant: Plant, dynamics: qd.Dynamics, p: Morphology, contacts: tuple[str, ...], cone_fraction: float
 ) -> list[float]:
-    """Returns the slip speed of each foot in the plant [sqrt(g l)]; 0 of feet that do not carry or hold."""
-    robot, forces, out = plant.robot, plant.contact_forces, []
+    """Returns the slip speed of each foot in the plant [sqrt(g l)]; 0 without load or with a force inside the cone."""
+    robot, forces, speeds = plant.robot, plant.contact_forces, []
     s = dynamics.update(np.array(plant.q), np.array(plant.v))
     for foot in robot.feet:
         v, f = s.velocity(foot), forces[foot]
-        along = v[:2] - robot.legs[foot].foot.radius * np.array([v[4], -v[3]])
-        pressed = foot in contacts and f[2] > MIN_FORCE * p.mass * p.gravity
-        yields = float(np.hypot(*f[:2])) > at_cone * plant.friction * float(f[2])
-        out.append(float(np.hypot(*along)) / p.speed_scale if pressed and yields else 0.0)
-    return out
+        tangential_velocity = v[:2] - robot.legs[foot].foot.radius * np.array([v[4], -v[3]])
+        is_loaded = foot in contacts and f[2] > MIN_FORCE * p.mass * p.gravity
+        is_at_cone = float(np.hypot(*f[:2])) > cone_fraction * plant.friction * float(f[2])
+        speeds.append(float(np.hypot(*tangential_velocity)) / p.speed_scale if is_loaded and is_at_cone else 0.0)
+    return speeds
 
 
-def spans(on: Array) -> list[tuple[int, int]]:
+def true_intervals(signal: Array) -> list[tuple[int, int]]:
     """Returns first and past-the-end indices of the intervals in which a signal is True."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(int))).tolist()
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], signal, [False])).astype(int))).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def count_detections(speed: Array, reported_slips: Array, p: Morphology, figures: Figures) -> None:
-    """Compares the slips of one foot with the reports and adds them to the figures."""
-    soon, long = round(MAX_DELAY * p.time_scale / DT), max(2, round(MIN_SLIP_TIME * p.time_scale / DT))
-    for begin, end in spans(speed > SLIP_SPEED):
-        if end - begin < long:
+def count_detections(speed: Array, reported_slips: Array, p: Morphology, statistics: SlipStatistics) -> None:
+    """Compares the slips of one foot with the reports and adds the counts to the statistics."""
+    max_delay_ticks, min_slip_ticks = (
+        round(MAX_DELAY * p.time_scale / DT),
+        max(2, round(MIN_SLIP_TIME * p.time_scale / DT)),
+    )
+    for begin, end in true_intervals(speed > SLIP_SPEED):
+        if end - begin < min_slip_ticks:
             continue
-        figures.slips += 1
-        near = np.flatnonzero(reported_slips[begin : min(begin + soon, len(reported_slips))])
-        if len(near):
-            figures.found += 1
-            figures.delays.append(1e3 * DT * int(near[0]))
-    for begin, _ in spans(reported_slips):
-        figures.false += not (speed[max(0, begin - soon) : begin + 2] > MIN_SPEED).any()
+        statistics.slips += 1
+        reports = np.flatnonzero(reported_slips[begin : min(begin + max_delay_ticks, len(reported_slips))])
+        if len(reports):
+            statistics.detected += 1
+            statistics.delays.append(1e3 * DT * int(reports[0]))
+    for begin, _ in true_intervals(reported_slips):
+        statistics.false_alarms += not (speed[max(0, begin - max_delay_ticks) : begin + 2] > MIN_SLIDING_SPEED).any()
 
 
 def run(
     name: str, kind: str, case: str, number: int, noise: float, estimate: bool, dry: float = DRY_FRICTION
-) -> Figures:
-    """Simulates one run and returns its figures."""
+) -> SlipStatistics:
+    """Simulates one run and returns its statistics."""
     robot = qd.load(name)
     p, rng = Morphology.from_robot(robot), np.random.default_rng((number, 17))
-    mu, lasting, _ = CASES[case]
+    mu, drop_duration, _ = CASES[case]
     mu = dry if mu is None else mu
-    at_cone = AT_CONE.get(kind, ROUND_CONE)
+    cone_fraction = CONE_FRACTIONS.get(kind, DEFAULT_CONE_FRACTION)
     velocity = slippery_ground(p, mu, rng)["velocity"]
     options = (("controller.friction", "estimated" if estimate else "nominal"),)
     trial = Trial(
@@ -149,82 +155,88 @@ def run(
         friction=dry,
         options=options,
     )
-    made = make_trial_setup(trial, robot, rng)
-    plant, controller, dynamics, truth = made.plant, made.controller, qd.Dynamics(robot), qd.Dynamics(robot)
-    begins = round((DROP_TIME + rng.uniform(0.0, 2.2)) * p.time_scale / DT)
-    ends, last = begins + lasting / DT, begins + round(TIME_AFTER_DROP * p.time_scale / DT)
-    figures, true, reported_slips, fell, back = Figures(runs=1), [], [], None, None
-    reported: tuple[str, ...] = ()
-    standing: tuple[str, ...] = robot.feet
-    for k in range(last):
-        if k == begins:
+    setup = make_trial_setup(trial, robot, rng)
+    plant, controller, dynamics, plant_dynamics = setup.plant, setup.controller, qd.Dynamics(robot), qd.Dynamics(robot)
+    drop_tick = round((DROP_TIME + rng.uniform(0.0, 2.2)) * p.time_scale / DT)
+    return_tick, last_tick = drop_tick + drop_duration / DT, drop_tick + round(TIME_AFTER_DROP * p.time_scale / DT)
+    statistics, speeds, reported_slips, fall_tick, return_time = SlipStatistics(runs=1), [], [], None, None
+    previous_slipping_feet: tuple[str, ...] = ()
+    stance_feet: tuple[str, ...] = robot.feet
+    for k in range(last_tick):
+        if k == drop_tick:
             plant.friction = mu
-        if begins < ends <= k < ends + 1:
+        if drop_tick < return_tick <= k < return_tick + 1:
             plant.friction = dry
         q, v = np.array(plant.q), np.array(plant.v)
-        if made.sensors is not None and made.estimator is not None:
-            m = made.sensors.read(plant)
-            made.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
-            q, v = made.estimator.odometry()
+        if setup.sensors is not None and setup.estimator is not None:
+            m = setup.sensors.read(plant)
+            setup.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, stance_feet)
+            q, v = setup.estimator.odometry()
         command = controller.compute(dynamics.update(q, v), velocity if k * DT > 0.3 else (0.0, 0.0, 0.0))
-        standing = tuple(foot for foot in command.contacts if foot not in command.slipping_feet)
+        stance_feet = tuple(foot for foot in command.contacts if foot not in command.slipping_feet)
         if command.mode is LocomotionMode.FALLEN:
-            fell = k if fell is None else fell
-            if k > fell + TIME_AFTER_FALL / DT:
+            fall_tick = k if fall_tick is None else fall_tick
+            if k > fall_tick + TIME_AFTER_FALL / DT:
                 break
         elif k * DT > 0.3:
-            true.append(sliding(plant, truth, p, command.contacts, at_cone))
-            if k > begins and set(reported) - set(command.slipping_feet):
-                figures.friction_ratios.append(command.friction / plant.friction)
-            reported = command.slipping_feet
-            if back is None and k > ends and command.friction >= RETURN_FRICTION:
-                back = DT * (k - ends)
+            speeds.append(slip_speeds(plant, plant_dynamics, p, command.contacts, cone_fraction))
+            if k > drop_tick and set(previous_slipping_feet) - set(command.slipping_feet):
+                statistics.friction_ratios.append(command.friction / plant.friction)
+            previous_slipping_feet = command.slipping_feet
+            if return_time is None and k > return_tick and command.friction >= RETURN_FRICTION:
+                return_time = DT * (k - return_tick)
             reported_slips.append([foot in command.slipping_feet for foot in robot.feet])
-        before = np.array(plant.v)[robot.actuated_index]
+        joint_velocity = np.array(plant.v)[robot.actuated_index]
         plant.step(command.tau)
-        if k >= begins:
-            figures.power = max(figures.power, float((plant.tau * before).max()) / (p.mass * p.gravity * p.speed_scale))
-    if fell is None and ends < last:
-        figures.returns.append(DT * (last - ends) if back is None else back)
-    figures.upright, figures.upright_time = int(fell is None), DT * len(true)
+        if k >= drop_tick:
+            statistics.power = max(
+                statistics.power, float((plant.tau * joint_velocity).max()) / (p.mass * p.gravity * p.speed_scale)
+            )
+    if fall_tick is None and return_tick < last_tick:
+        statistics.return_times.append(DT * (last_tick - return_tick) if return_time is None else return_time)
+    statistics.upright, statistics.upright_time = int(fall_tick is None), DT * len(speeds)
     if estimate:
         for foot in range(4):
-            count_detections(np.array(true)[:, foot], np.array(reported_slips)[:, foot], p, figures)
-    return figures
+            count_detections(np.array(speeds)[:, foot], np.array(reported_slips)[:, foot], p, statistics)
+    return statistics
 
 
 def main() -> int:
-    """Prints the table; returns 1 if `--check` fails."""
+    """Prints the table; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", default=",".join(ROBOTS))
     parser.add_argument("--plants", default="embedded,mujoco")
-    parser.add_argument("--cases", default=DEFAULT_CASES)
+    parser.add_argument("--cases", default=DEFAULT_CASES, help="cases, separated by commas (default: %(default)s)")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--noise", type=float, default=1.0, help="sensor noise in multiples of consumer sensors")
     parser.add_argument("--dry", type=float, default=DRY_FRICTION, help="friction coefficient before the drop")
     parser.add_argument("--told", action="store_true", help="without friction estimation: the controller assumes 0.4")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
-    missed, numbers = [], range(options.first, options.first + options.trials)
+    not_met, numbers = [], range(options.first, options.first + options.trials)
     for case in options.cases.split(","):
-        every = Figures()
-        for name, kind in itertools.product(options.robots.split(","), options.plants.split(",")):
-            cell = Figures()
+        all_statistics = SlipStatistics()
+        for name, plant_type in itertools.product(options.robots.split(","), options.plants.split(",")):
+            cell_statistics = SlipStatistics()
             for number in numbers:
-                cell.add(run(name, kind, case, number, options.noise, not options.told, options.dry))
-            print(f"{case:4s} {name:9s} {kind:16s} {cell}", flush=True)
-            every.add(cell)
-        print(f"{case:4s} all                {every}", flush=True)
-        missed += [f"{case} up"] if every.upright < CASES[case][2] * every.runs else []
-        missed += [f"{case} power"] if every.power > MAX_MOTOR_POWER else []
-        missed += [f"{case} found"] if every.found < MIN_DETECTED * every.slips else []
-        missed += [f"{case} return"] if every.returns and max(every.returns) > MAX_RETURN_TIME else []
-        if case == "dry" and every.false > MAX_FALSE_ALARMS * every.upright_time / 60.0:
-            missed.append("dry false alarms")
-    if missed:
-        print("missed:", ", ".join(missed))
-    return 1 if missed and options.check else 0
+                cell_statistics.add(run(name, plant_type, case, number, options.noise, not options.told, options.dry))
+            print(f"{case:4s} {name:9s} {plant_type:16s} {cell_statistics}", flush=True)
+            all_statistics.add(cell_statistics)
+        print(f"{case:4s} all                {all_statistics}", flush=True)
+        not_met += [f"{case} upright"] if all_statistics.upright < CASES[case][2] * all_statistics.runs else []
+        not_met += [f"{case} power"] if all_statistics.power > MAX_MOTOR_POWER else []
+        not_met += [f"{case} detection"] if all_statistics.detected < MIN_DETECTED * all_statistics.slips else []
+        not_met += (
+            [f"{case} return"]
+            if all_statistics.return_times and max(all_statistics.return_times) > MAX_RETURN_TIME
+            else []
+        )
+        if case == "dry" and all_statistics.false_alarms > MAX_FALSE_ALARMS * all_statistics.upright_time / 60.0:
+            not_met.append("dry false alarms")
+    if not_met:
+        print("not met:", ", ".join(not_met))
+    return 1 if not_met and options.check else 0
 
 
 if __name__ == "__main__":

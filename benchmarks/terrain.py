@@ -1,10 +1,10 @@
-"""Tests quadrupeds on slopes: which angles they climb, descend and cross, and whether the controller predicts it.
+"""Tests quadrupeds on slopes and the controller's prediction of the angles that they climb, descend and cross.
 
-A cell is a combination of robot, plant, friction, angle and direction, with some trials each (`quaddyn campaign
-slopes`).  Before each trial `LocomotionController.slope_limit_reason` predicts whether it is feasible.  There are two
-kinds of wrong predictions: feasible, but the robot falls or misses the commanded speed, and infeasible, but the robot
-walks the slope.  ``--check`` exits with 1 if a cell is predicted feasible and less than 95 % of its trials succeed, or
-if less than 95 % of all predictions are n_right.
+A cell is a combination of robot, plant, friction, angle and direction, each with ``--trials`` trials (`quaddyn campaign
+slopes`).  Before each trial `LocomotionController.slope_limit_reason` predicts whether the slope is feasible.  There
+are two kinds of wrong predictions: feasible, but the robot falls or misses the commanded speed, and infeasible, but the
+robot walks the slope.  ``--check`` exits with 1 if a cell is predicted feasible and less than 95 % of its trials
+succeed, or if less than 95 % of all predictions are right.
 """
 
 from __future__ import annotations
@@ -39,50 +39,53 @@ def outcome(case: Trial, record: object) -> str:
     return f"{record['reason']} ({x:.2f}, {y:.2f})"  # type: ignore[index]
 
 
-def slopes(campaign: SlopeCampaign, pool: object, store: str | None) -> list[str]:
-    """Runs all cells, prints their results, and returns the missed requirements."""
-    found = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
+def run_cells(campaign: SlopeCampaign, pool: object, store: str | None) -> list[str]:
+    """Runs all cells, prints their results, and returns the requirements that are not met."""
+    records = {case: record for case, record in run(campaign, pool, store, progress=print_progress).results}
     print(file=sys.stderr)
-    missed, n_right, n_false_feasible, n_false_infeasible, flagged = [], 0, 0, 0, 0.0
-    for name, plant, friction, way, angle in itertools.product(
+    not_met, n_right, n_false_feasible, n_false_infeasible, flagged = [], 0, 0, 0, 0.0
+    for name, plant, friction, direction, angle in itertools.product(
         campaign.robot, campaign.plants, campaign.friction, campaign.ways, campaign.angles
     ):
-        good, causes, predictions = 0, [], []
+        n_success, causes, predictions = 0, [], []
         for number in range(campaign.trials):
-            case = campaign.case(name, angle, way, friction, plant, number)
-            record = found[case]
-            why = outcome(case, record)
-            good += not why
-            causes += [why] if why else []
+            case = campaign.case(name, angle, direction, friction, plant, number)
+            record = records[case]
+            failure = outcome(case, record)
+            n_success += not failure
+            causes += [failure] if failure else []
             if isinstance(record, Failure):
                 continue
             predictions.append(str(record["predicted_slope_limit"]))
             flagged = max(flagged, float(record["flagged"] or 0.0))
-            n_right += (not why) == (not predictions[-1])
-            n_false_feasible += bool(why) and not predictions[-1]
-            n_false_infeasible += not why and bool(predictions[-1])
+            n_right += (not failure) == (not predictions[-1])
+            n_false_feasible += bool(failure) and not predictions[-1]
+            n_false_infeasible += not failure and bool(predictions[-1])
         predicted_limits = sorted({each for each in predictions if each})
         print(
-            f"{name:9s} {plant:9s} {friction:4.2f} {way:7s} {angle:4.0f} deg {good:3d}/{campaign.trials:<3d} "
-            f"predicted {', '.join(predicted_limits) or 'feasible':28s} {'; '.join(causes)}",
+            f"{name:9s} {plant:9s} {friction:4.2f} {direction:7s} {angle:4.0f} deg {n_success:3d}/"
+            f"{campaign.trials:<3d} predicted {', '.join(predicted_limits) or 'feasible':28s} {'; '.join(causes)}",
             flush=True,
         )
-        bad = not predicted_limits and good < MIN_SUCCESS * campaign.trials
-        missed += [f"{name} {plant} {friction:g} {way} {angle:g} deg"] if bad else []
+        is_violated = not predicted_limits and n_success < MIN_SUCCESS * campaign.trials
+        not_met += [f"{name} {plant} {friction:g} {direction} {angle:g} deg"] if is_violated else []
     count = campaign.count()
     print(
         f"right predictions: {n_right} of {count}; wrong: feasible, but failed: {n_false_feasible}; infeasible, but "
         f"walked: {n_false_infeasible}"
     )
     print(f"ticks without a certificate: at most {flagged:.2%} of a trial")
-    return missed + (["predictions"] if n_right < MIN_SUCCESS * count else [])
+    return not_met + (["predictions"] if n_right < MIN_SUCCESS * count else [])
 
 
 def main() -> int:
+    """Runs the campaign; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--angles", default="10,15,20,25")
-    parser.add_argument("--ways", default=",".join(SLOPE_DIRECTIONS))
+    parser.add_argument("--angles", default="10,15,20,25", help="angles of the slopes [deg]")
+    parser.add_argument(
+        "--ways", default=",".join(SLOPE_DIRECTIONS), help="directions of the path (default: %(default)s)"
+    )
     parser.add_argument("--friction", default="0.8", help="friction coefficients of the ground, separated by commas")
     parser.add_argument("--plants", default="embedded,mujoco")
     parser.add_argument("--trials", type=int, default=10)
@@ -105,10 +108,10 @@ def main() -> int:
         seed=options.seed,
     )
     with nullcontext() if options.jobs == 0 else process_pool(options.jobs) as pool:
-        missed = slopes(campaign, pool, options.store)
-    if missed:
-        print("missed:", "; ".join(missed))
-    return 1 if missed and options.check else 0
+        not_met = run_cells(campaign, pool, options.store)
+    if not_met:
+        print("not met:", "; ".join(not_met))
+    return 1 if not_met and options.check else 0
 
 
 if __name__ == "__main__":

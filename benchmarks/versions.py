@@ -3,8 +3,9 @@
     python benchmarks/versions.py --check
     python benchmarks/versions.py --python 3.13 --resolution lowest-direct --tests tests/test_dynamics.py
 
-Each environment is made by uv in a folder of its own and thrown away.  "lowest-direct" is what `pyproject.toml` says at
-least; what those packages need themselves is the newest.  Ends with exit code 0 only if every job is done everywhere.
+uv creates each environment in a temporary folder.  "lowest-direct" installs the lowest versions that `pyproject.toml`
+permits, and the newest versions of their own dependencies.  The exit code is 0 only if all jobs succeed in all
+environments.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLUTIONS = ("lowest-direct", "highest")
 
-#: The main jobs, small: a robot read and judged, kernels, a controlled step, a page, the command.
+#: Small versions of the main jobs: loading and verifying a robot, kernels, controlled steps, a page, the command.
 JOBS = """
 import pathlib, tempfile
 import numpy as np
@@ -47,57 +48,59 @@ COMMANDS = (("--version",), ("--help",), ("check", "--help"), ("check", "two_lin
 
 
 def main() -> int:
-    """Make every environment asked for; print one line each."""
+    """Tests the selected environments and prints a line for each; returns 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", nargs="*", default=PYTHONS, help="versions; those that are not here are skipped")
+    parser.add_argument(
+        "--python", nargs="*", default=PYTHONS, help="versions; those that are not installed are skipped"
+    )
     parser.add_argument("--resolution", nargs="*", default=RESOLUTIONS, choices=RESOLUTIONS)
-    parser.add_argument("--tests", nargs="*", default=(), help="run these tests too")
-    parser.add_argument("--check", action="store_true", help="fail where no Python but this one is at hand")
+    parser.add_argument("--tests", nargs="*", default=(), help="also run these tests")
+    parser.add_argument("--check", action="store_true", help="fail if only one Python version is installed")
     options = parser.parse_args()
-    failed = done = 0
+    n_failed = n_tested = 0
     for version in options.python:
-        python = interpreter(version)
+        python = find_interpreter(version)
         if python is None:
-            print(f"{version}: not here")
+            print(f"{version}: not installed")
             continue
         for resolution in options.resolution:
             start = time.perf_counter()
-            problem = attempt(python, resolution, options.tests)
-            print(f"{version} {resolution}: {problem or 'well'} ({time.perf_counter() - start:.0f} s)", flush=True)
-            failed += bool(problem)
-            done += 1
-    return 1 if failed or done == 0 or (options.check and done <= len(options.resolution)) else 0
+            problem = check_environment(python, resolution, options.tests)
+            print(f"{version} {resolution}: {problem or 'passed'} ({time.perf_counter() - start:.0f} s)", flush=True)
+            n_failed += bool(problem)
+            n_tested += 1
+    return 1 if n_failed or n_tested == 0 or (options.check and n_tested <= len(options.resolution)) else 0
 
 
-def interpreter(version: str) -> str | None:
-    """A Python of this version that runs: among those of pyenv, or on the path (where pyenv may have empty shims)."""
+def find_interpreter(version: str) -> str | None:
+    """Returns an interpreter of this version that runs: of pyenv, or on the path, where pyenv may have empty shims."""
     folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for found in (*map(str, folder.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")):
-        if found is not None and subprocess.run([found, "-V"], capture_output=True).returncode == 0:
-            return found
+    for candidate in (*map(str, folder.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")):
+        if candidate is not None and subprocess.run([candidate, "-V"], capture_output=True).returncode == 0:
+            return candidate
     return None
 
 
-def attempt(python: str, resolution: str, tests: tuple[str, ...]) -> str:
-    """What goes wrong in a new environment; "" where nothing does."""
-    with tempfile.TemporaryDirectory() as place:
-        environment, own = Path(place) / "venv", Path(place) / "venv" / "bin" / "python"
+def check_environment(python: str, resolution: str, tests: tuple[str, ...]) -> str:
+    """Runs the jobs in a new environment; returns the error, "" if there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment, environment_python = Path(folder) / "venv", Path(folder) / "venv" / "bin" / "python"
         uv = [sys.executable, "-m", "uv"]
-        what = f"{ROOT}[test]" if tests else str(ROOT)
+        requirement = f"{ROOT}[test]" if tests else str(ROOT)
         steps = [
             [*uv, "venv", "-q", "--python", python, str(environment)],
-            [*uv, "pip", "install", "-q", "--python", str(own), "--resolution", resolution, what],
-            [str(own), "-W", "error::DeprecationWarning:quaddyn", "-c", JOBS],
-            *([str(own), "-m", "quaddyn", *words] for words in COMMANDS),
+            [*uv, "pip", "install", "-q", "--python", str(environment_python), "--resolution", resolution, requirement],
+            [str(environment_python), "-W", "error::DeprecationWarning:quaddyn", "-c", JOBS],
+            *([str(environment_python), "-m", "quaddyn", *command] for command in COMMANDS),
         ]
         if tests:
-            steps.append([str(own), "-m", "pytest", "-q", *(str(ROOT / test) for test in tests)])
-        aside = os.environ | {"QUADDYN_CACHE": str(Path(place) / "cache")}
+            steps.append([str(environment_python), "-m", "pytest", "-q", *(str(ROOT / test) for test in tests)])
+        variables = os.environ | {"QUADDYN_CACHE": str(Path(folder) / "cache")}
         for step in steps:
-            done = subprocess.run(step, cwd=place, env=aside, capture_output=True, encoding="utf-8")
-            if done.returncode:
-                words = step[step.index("-m") + 1 :] if "-m" in step else step[:1]
-                return f"{' '.join(words)[:60]}: {(done.stderr or done.stdout).strip()[-1500:]}"
+            result = subprocess.run(step, cwd=folder, env=variables, capture_output=True, encoding="utf-8")
+            if result.returncode:
+                command = step[step.index("-m") + 1 :] if "-m" in step else step[:1]
+                return f"{' '.join(command)[:60]}: {(result.stderr or result.stdout).strip()[-1500:]}"
     return ""
 
 

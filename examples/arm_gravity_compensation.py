@@ -1,7 +1,7 @@
 """Gravity compensation of an arm.
 
-A UR5 whose motors carry its own weight is pushed at its hand and glides on; with joint damping it comes to
-rest where it was left. Without compensation it falls.
+The motors of a UR5 compensate its weight and add joint damping. After a push at its hand, the arm moves and
+comes to rest at a new position. Without gravity compensation the arm falls.
 """
 
 import sys
@@ -15,7 +15,7 @@ START = np.array([0.0, -1.2, 1.5, -0.3, 1.5, 0.0])
 
 
 def fall(robot: qd.Robot, fraction: float) -> np.ndarray:
-    """Simulates a second with a fraction of the weight compensated; returns the heights of the hand [m]."""
+    """Simulates one second with a fraction of the gravity torques; returns the heights of the hand [m]."""
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     sim.reset(START)
     sim.push("tool0", np.array([0.0, 20.0, 0.0]), duration=0.2)  # [N]
@@ -28,7 +28,7 @@ def fall(robot: qd.Robot, fraction: float) -> np.ndarray:
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Returns by how much the hand has fallen, with and without compensation [m]."""
+    """Returns the height that the hand loses in one second, with and without compensation [m]."""
     robot = qd.load("ur5")
     heights = {"weight compensated": fall(robot, 1.0), "without": fall(robot, 0.0)}
     drops = {name: float(z[0] - z[-1]) for name, z in heights.items()}
@@ -38,7 +38,7 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 
 def draw(heights: dict[str, np.ndarray], picture: str) -> None:
-    """Height over time."""
+    """Plots the height of the hand over time."""
     from matplotlib.figure import Figure
 
     ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
@@ -51,4 +51,4 @@ def draw(heights: dict[str, np.ndarray], picture: str) -> None:
 
 if __name__ == "__main__":
     for name, drop in main(*sys.argv[2:]).items():  # --picture FILE
-        print(f"{name}: {drop:.3f} m lower after a second")
+        print(f"{name}: the hand is {drop:.3f} m lower after one second")

@@ -1,7 +1,7 @@
 """A map of torques.
 
-Inverse dynamics of ten thousand postures in one call of a compiled kernel: what the shoulder of a UR5 has to
-carry over its workspace.
+One call of a compiled kernel computes the inverse dynamics of a UR5 in ten thousand postures. The picture shows
+the gravity torque of the shoulder over its workspace.
 """
 
 import sys
@@ -12,7 +12,7 @@ import quaddyn as qd
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Largest torque [N m], and the largest difference from single calls [N m]."""
+    """Returns the largest shoulder torque and the largest difference from single calls [N m]."""
     robot = qd.load("ur5")
     fast, dyn = qd.compile(robot, ("rnea",)), qd.Dynamics(robot)
     lift, elbow = np.meshgrid(np.linspace(-np.pi, 0.0, 100), np.linspace(-2.5, 2.5, 100))
@@ -35,4 +35,4 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     found = main(*sys.argv[2:])  # --picture FILE
-    print(f"up to {found['largest']:.1f} N m; single calls differ by {found['error']:.0e} N m")
+    print(f"largest torque {found['largest']:.1f} N m; single calls differ by {found['error']:.0e} N m")

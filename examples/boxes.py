@@ -1,7 +1,7 @@
 """Trotting over boxes.
 
-The controller has no terrain map. Swings end at measured contacts (`measured_contacts=`), and the next steps are
-planned from there.
+A Go2 trots over boxes without a terrain map. A swing ends when the foot measures contact (`measured_contacts=`), and
+the controller plans the next steps from the measured height.
 """
 
 import sys
@@ -15,7 +15,7 @@ DT = 2e-3
 
 
 def main(picture: str | None = None) -> dict[str, float | str]:
-    """How far it came [m], over how high ground [m], and in which mode it ended."""
+    """Returns the final trunk position [m], the maximum foot height [m] and the final mode."""
     robot = qd.load("go2")
     boxes = [
         Box(center=np.array([0.6 + 0.35 * i, 0.2 * (-1) ** i, 0.0]), size=np.array([0.3, 0.5, 0.04 + 0.02 * (i % 2)]))

@@ -1,7 +1,7 @@
 """A custom limit.
 
-The trunk may not come closer to a wall than 2 cm: a constraint of one row on level 0, in which the wall acts
-on the acceleration early enough to stop in time. The reference of the center of mass leads through the wall.
+A constraint with one row on level 0 keeps the center of mass on one side of a plane. It limits the acceleration
+early enough to stop before the plane, although the reference of the center of mass is beyond it.
 """
 
 import sys
@@ -13,7 +13,7 @@ from quaddyn.wbc import CustomConstraint
 
 
 class BehindPlane(CustomConstraint):
-    """The center of mass stays on one side of a plane, ``x <= limit``."""
+    """Keeps the center of mass on one side of a plane, ``x <= limit``."""
 
     def __init__(self, robot: qd.Robot, limit: float) -> None:
         super().__init__(robot, "wall", rows=1, stiffness=225.0)  # [1/s^2]
@@ -27,32 +27,32 @@ class BehindPlane(CustomConstraint):
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Closest distances to the plane, with and without the limit [m]."""
-    robot, ways = qd.load("go2"), {}
+    """Returns the smallest distances to the plane, with and without the limit [m]."""
+    robot, results = qd.load("go2"), {}
     for name in ("with the limit", "without"):
         dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
         start = dyn.center_of_mass(sim.q)
         if name == "with the limit":
             wbc.add(BehindPlane(robot, start[0] + 0.02), level=0)
-        way = []
+        distances = []
         for tick in range(1200):
             wbc.tasks.com.reference(start + [0.05 * min(tick / 400, 1.0), 0.0, 0.0])
             s = dyn.update(sim.q, sim.v)
-            way.append(start[0] + 0.02 - s.com[0])
+            distances.append(start[0] + 0.02 - s.com[0])
             sim.step(wbc.compute(s).tau)
-        ways[name] = np.array(way)
+        results[name] = np.array(distances)
     if picture:
         from matplotlib.figure import Figure
 
         ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
-        for name, way in ways.items():
-            ax.plot(1e-3 * np.arange(len(way)), 1e3 * way, label=name)
+        for name, distances in results.items():
+            ax.plot(1e-3 * np.arange(len(distances)), 1e3 * distances, label=name)
         ax.set(xlabel="t [s]", ylabel="distance to the plane [mm]")
         ax.legend(frameon=False)
         figure.savefig(picture, dpi=100)
-    return {name: float(way.min()) for name, way in ways.items()}
+    return {name: float(distances.min()) for name, distances in results.items()}
 
 
 if __name__ == "__main__":
     for name, distance in main(*sys.argv[2:]).items():  # --picture FILE
-        print(f"{name}: {1e3 * distance:.1f} mm from the plane")
+        print(f"{name}: smallest distance {1e3 * distance:.1f} mm")

@@ -1,7 +1,7 @@
 """Identification from a CSV file.
 
-A motion that shows the parameters is recorded to CSV, with noise, by an arm whose joints have friction; the
-file is read again, fitted to one part of the samples and validated on the rest.
+A simulated arm with joint friction executes an exciting motion. The noisy measurements are written to a CSV file and
+read again. The parameters are fitted to 80 % of the samples and validated with the rest.
 """
 
 import sys
@@ -25,7 +25,7 @@ VISCOUS = np.array([3.0, 2.0, 1.0, 0.3, 0.2, 0.1])  # [N m s/rad]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Largest error of the friction [N m s/rad] and of the torques of the validation samples [N m]."""
+    """Returns the largest errors of the friction [N m s/rad] and of the validation torques [N m]."""
     robot = qd.load("ur5")
     base = base_parameters(robot)
     motion = exciting_trajectory(base, iterations=10)
@@ -36,7 +36,7 @@ def main(picture: str | None = None) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "motion.csv"
         save_samples(file, robot, Samples(q, v, a, tau))
-        (samples,) = stream_samples(file, robot)  # one chunk: it is a short file
+        (samples,) = stream_samples(file, robot)  # a short file has one chunk
     fit, validation = split_samples(samples, 0.2)
     found = identify(base, fit, torque_noise=0.05)
     friction = np.array([found.delta[base.names.index(f"fv {joint}")] for joint in robot.actuated])
@@ -55,4 +55,4 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     found = main(*sys.argv[2:])  # --picture FILE
-    print(f"friction to {found['friction']:.2f} N m s/rad, torques to {found['torque']:.2f} N m")
+    print(f"errors: friction {found['friction']:.2f} N m s/rad, torque {found['torque']:.2f} N m")

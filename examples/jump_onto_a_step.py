@@ -1,7 +1,7 @@
 """A jump onto a step.
 
-The controller has a terrain map with a step right before the robot's feet, and plans the whole jump beforehand: the
-push, the parabola, how far feet are drawn up to pass over the edge, and where they land.
+The terrain map of the controller contains a step in front of the robot's feet. The controller plans the whole jump
+beforehand: the push-off, the parabola, the foot heights above the edge, and the landing positions.
 """
 
 import sys
@@ -11,11 +11,11 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.simulation.terrain import Box, Plane, Terrain
 
-DT, HEIGHT, LENGTH = 2e-3, 0.05, 2.0  # of a tick [s], of the step [m]
+DT, HEIGHT, LENGTH = 2e-3, 0.05, 2.0  # control period [s]; height and length of the step [m]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Farthest miss of a foot [m], highest place over the planned one, height in the end over that at home."""
+    """Returns the landing error [m], and ratios of the highest and final heights to the planned and initial ones."""
     robot = qd.load("a1")
     controller = qd.LocomotionController(robot, dt=DT, friction=0.8)
     stance, dyn = controller.morphology.nominal_stance, qd.Dynamics(robot)
@@ -39,8 +39,8 @@ def main(picture: str | None = None) -> dict[str, float]:
 
         axes = (figure := Figure(figsize=(6, 3), layout="constrained")).subplots()
         axes.plot(com[:, 0], com[:, 2], label="center of mass")
-        for foot, way in (("FL", feet[:, 0]), ("RL", feet[:, 2])):
-            axes.plot(way[:, 0], way[:, 2], label=foot)
+        for foot, path in (("FL", feet[:, 0]), ("RL", feet[:, 2])):
+            axes.plot(path[:, 0], path[:, 2], label=foot)
         x = np.linspace(-0.3, 0.9, 400)
         axes.fill_between(x, ground.height(x, 0.0 * x + middle[1]), -0.02, color="0.8")
         axes.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
@@ -55,5 +55,5 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     found = main(*sys.argv[2:])  # --picture FILE
-    high, end = f"{found['top']:.0%} of the planned height", f"stands at {found['end']:.0%}"
-    print(f"feet within {1e3 * found['miss']:.0f} mm, {high}, {end}")
+    high, end = f"{found['top']:.0%} of the planned height", f"final height {found['end']:.0%}"
+    print(f"landing error {1e3 * found['miss']:.0f} mm, {high}, {end}")

@@ -1,7 +1,7 @@
-"""Links that keep their distance.
+"""Avoiding a moving obstacle.
 
-A ball flies at a standing robot's trunk and past its legs; `CollisionLimits` makes the robot lean out of its way, and
-keeps its own links apart. Without it the ball goes through the trunk.
+A ball moves through the space of a standing robot's trunk. With `CollisionLimits` the trunk leans aside, and the links
+keep a minimum distance from the ball and from each other. Without them the ball passes through the trunk.
 """
 
 import sys
@@ -16,8 +16,8 @@ START, VELOCITY = np.array([0.0, 0.3, 0.42]), np.array([0.0, -0.3, 0.0])  # [m],
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Least distance of the ball and any link, with and without the limits [m]."""
-    robot, ways = qd.load("go2"), {}
+    """Returns the smallest distance between the ball and the links, with and without limits [m]."""
+    robot, results = qd.load("go2"), {}
     model = CapsuleModel(robot, links=("base", "FL_thigh", "FL_calf", "FR_thigh", "FR_calf"))
     for name in ("with the limits", "without"):
         dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
@@ -26,23 +26,25 @@ def main(picture: str | None = None) -> dict[str, float]:
         )
         if name == "with the limits":
             wbc.add(limits, level=0)
-        way = []
+        distances = []
         for tick in range(600):
             limits.set_obstacle_pose("ball", START + tick * 1e-3 * VELOCITY, velocity=VELOCITY)
             command = wbc.compute(dyn.update(sim.q, sim.v))
             sim.step(command.tau)
-            way.append(limits.distance_margins(sim.q, sim.v)[0].min() + limits.margin if tick % 10 == 0 else way[-1])
-        ways[name] = np.array(way)
+            distances.append(
+                limits.distance_margins(sim.q, sim.v)[0].min() + limits.margin if tick % 10 == 0 else distances[-1]
+            )
+        results[name] = np.array(distances)
     if picture:
         from matplotlib.figure import Figure
 
         ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
-        for name, way in ways.items():
-            ax.plot(1e-3 * np.arange(len(way)), 1e3 * way, label=name)
+        for name, distances in results.items():
+            ax.plot(1e-3 * np.arange(len(distances)), 1e3 * distances, label=name)
         ax.set(xlabel="t [s]", ylabel="nearest distance [mm]")
         ax.legend(frameon=False)
         figure.savefig(picture, dpi=100)
-    return {name: float(way.min()) for name, way in ways.items()}
+    return {name: float(distances.min()) for name, distances in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A custom task.
 
-How high one foot is above another, from two methods: its error and its Jacobian. On a controller that stands on three
-feet, it lifts the fourth.
+The task controls the height difference between two feet. Its class defines two methods, the error and the Jacobian.
+The robot stands on three feet and lifts the fourth by this task.
 """
 
 import sys
@@ -13,7 +13,7 @@ from quaddyn.wbc import CustomTask
 
 
 class HeightBetween(CustomTask):
-    """Height of a frame above another one [m]."""
+    """Task for the height of one frame above another frame [m]."""
 
     def __init__(self, robot: qd.Robot, frame: str, other: str) -> None:
         super().__init__(robot, "height", rows=1, stiffness=100.0)
@@ -32,12 +32,12 @@ class HeightBetween(CustomTask):
 
 
 def main(picture: str | None = None) -> float:
-    """Height reached [m]."""
+    """Returns the final height difference [m]."""
     robot = qd.load("go2")
     dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
     own = HeightBetween(robot, "FL", "FR")
     wbc.add(own, level=1)
-    wbc.remove("FL")  # the task that holds a lifted foot where it is
+    wbc.remove("FL")  # the default task keeps a lifted foot at its position
     start, heights = dyn.center_of_mass(sim.q), []
     for tick in range(1500):
         wbc.tasks.com.reference(start + min(tick / 500, 1.0) * np.array([-0.06, -0.04, 0.0]))

@@ -1,7 +1,7 @@
 """The joint order of an SDK.
 
-A robot's own software counts joints in its own order. One permutation, made once, translates torques out and
-readings in, and names are checked on the way.
+The software of a robot (SDK) has its own joint order. A permutation, which is computed once from the joint names,
+converts torques to the order of the SDK and readings back. Wrong names raise an error.
 """
 
 import sys
@@ -10,12 +10,12 @@ import numpy as np
 
 import quaddyn as qd
 
-#: As the robot's software has it: right before left.
+#: Joint order of the robot's software: right legs before left legs.
 SDK = [f"{leg}_{part}_joint" for leg in ("FR", "FL", "RR", "RL") for part in ("hip", "thigh", "calf")]
 
 
 def main(picture: str | None = None) -> bool:
-    """Whether a posture survives the way to the SDK and back."""
+    """Returns True if a posture is unchanged after conversion to the SDK order and back."""
     robot = qd.load("go2")
     to_sdk = robot.joint_permutation(SDK)  # SDK's vector = ours[to_sdk]
     from_sdk = np.argsort(to_sdk)
@@ -43,4 +43,4 @@ def main(picture: str | None = None) -> bool:
 
 
 if __name__ == "__main__":
-    print("there and back again:", main(*sys.argv[2:]))  # --picture FILE
+    print("equal after conversion and back:", main(*sys.argv[2:]))  # --picture FILE

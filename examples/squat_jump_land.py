@@ -1,7 +1,7 @@
 """Squat, jump, land.
 
-Whole-body control alone: the center of mass goes down, is thrown upwards, flies without contacts while the
-feet are held below the trunk, and is caught where the feet touch down.
+A robot jumps by whole-body control without a jump plan. The reference of the center of mass moves down and then
+up. During flight no contact is active, and tasks keep the feet below the trunk until touchdown.
 """
 
 import sys
@@ -10,11 +10,11 @@ import numpy as np
 
 import quaddyn as qd
 
-PUSH, SPEED = 0.18, 1.4  # of the push [s], at take-off [m/s]
+PUSH, SPEED = 0.18, 1.4  # duration of the push [s], lift-off speed [m/s]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Height of the jump [m], time without contact [s], and height of the trunk in the end over that before."""
+    """Returns the jump height [m], the flight time [s] and the final height relative to the initial one."""
     robot = qd.load("go2")
     dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot, ramp_time=0.01)
     com, start = wbc.tasks.com, dyn.center_of_mass(sim.q)
@@ -30,7 +30,7 @@ def main(picture: str | None = None) -> dict[str, float]:
             com.reference(low + [0, 0, a * t * t / 2], np.array([0, 0, a * t]), np.array([0, 0, a]))
             if t > PUSH:
                 phase, since = "fly", sim.time
-                for foot in robot.feet:  # below the trunk, a little drawn in
+                for foot in robot.feet:  # the default reference is below the trunk
                     wbc.tasks[foot].clear_references()
         elif phase == "fly" and t > 0.08 and sum(f[2] for f in sim.contact_forces.values()) > 20.0:
             phase, since, down = "land", sim.time, s.com.copy()
@@ -57,4 +57,4 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     found = main(*sys.argv[2:])  # --picture FILE
-    print(f"{100 * found['jump']:.0f} cm high, {found['flight']:.2f} s in the air, stands at {found['end']:.0%}")
+    print(f"{100 * found['jump']:.0f} cm high, {found['flight']:.2f} s in the air, final height {found['end']:.0%}")

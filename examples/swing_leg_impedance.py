@@ -1,8 +1,8 @@
 """A swinging leg on a spring.
 
-A foot follows a step-like curve by Cartesian impedance and is hit on its way: it yields, as a spring of the
-given stiffness does, and comes back without ringing, because the damping follows the inertia that the foot
-feels.
+A foot follows an ellipse by Cartesian impedance control and is pushed once. It yields like a spring with the
+given stiffness, and returns without oscillation, because the damping is computed from the task-space inertia
+of the foot.
 """
 
 import sys
@@ -16,7 +16,7 @@ PERIOD = 0.5  # [s]
 
 
 def target(start: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Position [m] and velocity [m/s] on an ellipse in the sagittal plane."""
+    """Returns the position [m] and velocity [m/s] on an ellipse in the sagittal plane."""
     phase = 2 * np.pi * t / PERIOD
     c, s = np.cos(phase), np.sin(phase)
     return (
@@ -26,27 +26,27 @@ def target(start: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Largest error before, during and well after the hit [m]."""
+    """Returns the largest position errors before, during and after the push [m]."""
     robot = qd.load("go2", root="fixed")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     spring = CartesianImpedance(robot, "FL", stiffness=2000.0)  # [N/m]
     start = dyn.frame_placement(sim.q, "FL").translation
-    way, errors = [], []
+    positions, errors = [], []
     for tick in range(1500):
         if tick == 700:
             sim.push("FL", np.array([-40.0, 0.0, 0.0]), duration=0.03)  # [N]
         s = dyn.update(sim.q, sim.v)
         p, v = target(start, sim.time)
-        way.append((p, s.placement("FL").translation))
-        errors.append(np.linalg.norm(way[-1][0] - way[-1][1]))
+        positions.append((p, s.placement("FL").translation))
+        errors.append(np.linalg.norm(positions[-1][0] - positions[-1][1]))
         sim.step(spring.compute(s, p, velocity=v).tau)
     if picture:
         from matplotlib.figure import Figure
 
         ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
-        desired, reached = (np.array([each[i] for each in way]) for i in (0, 1))
+        desired, reached = (np.array([each[i] for each in positions]) for i in (0, 1))
         ax.plot(desired[:, 0], desired[:, 2], "--", label="target")
-        ax.plot(reached[:, 0], reached[:, 2], label="foot, hit once")
+        ax.plot(reached[:, 0], reached[:, 2], label="foot, pushed once")
         ax.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
         ax.legend(frameon=False)
         figure.savefig(picture, dpi=100)
@@ -55,4 +55,4 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     for when, error in main(*sys.argv[2:]).items():  # --picture FILE
-        print(f"{when}: at most {1e3 * error:.1f} mm off")
+        print(f"{when}: largest position error {1e3 * error:.1f} mm")

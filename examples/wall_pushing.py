@@ -1,7 +1,7 @@
-"""A foot pushes a wall.
+"""A foot that pushes against a wall.
 
-Hybrid control: force along the wall's normal, motion across it. The foot comes to a force of 30 N on a stiff
-wall while it draws a line up and down on it.
+A hybrid controller regulates the force along the normal of a stiff wall to 30 N. At the same time it controls the
+motion of the foot on the wall along a vertical line.
 """
 
 import sys
@@ -16,7 +16,7 @@ DT = 1e-3
 
 
 def main(picture: str | None = None) -> dict[str, float]:
-    """Force at the end [N], and how far the foot is off its line [m]."""
+    """Returns the final force [N] and the largest deviation of the foot from its line [m]."""
     robot = qd.load("go2", root="fixed")
     dyn, q, v = qd.Dynamics(robot), robot.q_home.copy(), np.zeros(robot.nv)
     foot = dyn.frame_placement(q, "FL").translation
@@ -48,4 +48,4 @@ def main(picture: str | None = None) -> dict[str, float]:
 
 if __name__ == "__main__":
     found = main(*sys.argv[2:])  # --picture FILE
-    print(f"{found['force']:.1f} N on the robot, {1e3 * found['off']:.1f} mm off the line")
+    print(f"{found['force']:.1f} N on the robot, {1e3 * found['off']:.1f} mm from the line")

@@ -42,7 +42,7 @@ FLAGS = (
 )
 
 
-#: Time after which a page counts as hanging [s]: long enough for a busy machine that draws in software.
+#: Time after which a page counts as hanging [s], long enough for software rendering under load.
 PATIENCE = 300.0
 
 
@@ -107,7 +107,7 @@ class Page:
         return out["result"].get("value")
 
     def wait(self, expression: str, timeout: float = PATIENCE) -> None:
-        """Returns once `expression` is true; the time-out only ends a page that hangs, on however busy a machine."""
+        """Returns once `expression` is true; the timeout is long, to end only pages that hang."""
         deadline = time.monotonic() + timeout
         while not self.evaluate(expression):
             if time.monotonic() > deadline:
@@ -126,7 +126,7 @@ class Page:
         self.settle()
 
     def settle(self) -> None:
-        """Returns after the next two animation frames: what has been posed is on the screen."""
+        """Returns after the next two animation frames, when changes are on the screen."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def offline(self) -> None:
@@ -147,7 +147,7 @@ class Page:
 def chromium(
     program: str, width: int = 640, height: int = 480, extra: tuple[str, ...] = ()
 ) -> Iterator[Callable[[], Page]]:
-    """Runs a browser with an empty profile; yields a function that makes new tabs; leaves nothing behind."""
+    """Runs a browser with an empty profile; yields a function that opens tabs; removes the profile afterwards."""
     from websockets.sync.client import connect
 
     with contextlib.ExitStack() as stack:
@@ -179,7 +179,7 @@ def chromium(
 
 @contextlib.contextmanager
 def closed_afterwards(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
-    """Yields a function that makes new tabs; closes them at the end: a tab that stays open goes on drawing."""
+    """Yields a function that opens tabs, and closes these at the end; open tabs would continue to draw."""
     pages: list[Page] = []
 
     def make() -> Page:
@@ -192,7 +192,7 @@ def closed_afterwards(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page
 
 
 def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """The port and path that the browser writes down once it listens."""
+    """Port and path of the DevTools server, from the file that the browser writes."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         lines = file.read_text(encoding="utf-8").split() if file.exists() else []
@@ -205,7 +205,7 @@ def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the browser and the helpers in its own process group, which leave only a temporary profile."""
+    """Ends the browser and the helper processes in its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)

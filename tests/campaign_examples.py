@@ -1,4 +1,4 @@
-"""Small campaigns for the tests: at the top of a module, as workers must import them."""
+"""Small campaigns for the tests, in a module because workers have to import them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Throw:
-    """One throw: `seed` and `number` of the random numbers, `what` happens before."""
+    """One throw: `seed` and `number` of its random numbers, and `what` it does first (raise, die, exit)."""
 
     number: int
     seed: int = 0
@@ -81,7 +81,7 @@ class Throws(Campaign[Throw]):
 
 @dataclass(frozen=True)
 class Together(Throws):
-    """The same, several at a time."""
+    """The same throws in batches."""
 
     name: ClassVar[str] = "together"
 
@@ -92,7 +92,7 @@ class Together(Throws):
 
 @dataclass(frozen=True)
 class Shown(Throws):
-    """Throws that can be seen: the robot's base goes where they went."""
+    """Throws with a replay that moves a robot's base."""
 
     name: ClassVar[str] = "shown"
 
@@ -118,7 +118,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Options(Campaign[Sizes]):
-    """Options of every kind."""
+    """Options of every type."""
 
     name: ClassVar[str] = "options"
     Case: ClassVar[type] = Sizes

@@ -1,4 +1,4 @@
-"""Collision geometry against coal, and links kept apart under hostile references: see `benchmarks/collisions.py`."""
+"""Capsule distances against coal, and collision limits under hostile references: see `benchmarks/collisions.py`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from quaddyn.kinematics import CapsuleModel, CollisionModel
 from quaddyn.wbc import CollisionLimits, Command, JointBounds, PostureTask, TorqueLimits
 from quaddyn.wbc.tick_problem import TickProblem
 
-#: Tolerance that coal is given [m], and that of the bar; control period [s]; ticks from one reference to the next.
+#: Tolerance of coal [m]; tolerance of the comparison [m]; control period [s]; ticks between references.
 COAL, NEARLY, DT, EVERY = 1e-9, 1e-8, 1e-3, 150
-#: Ticks after an unsolved one that count as its consequence; distance that is kept [m].
+#: Ticks after an unsolved one in which violations are attributed to it; minimal distance [m].
 AFTER, MARGIN = 200, 0.005
-#: Poses of a case, and ticks; one tick of so many is judged by optimality conditions, up to this residual.
+#: Poses per case; ticks per case; ticks per check of the optimality conditions; largest residual of these.
 POSES, TICKS, JUDGED, OPTIMAL = 500, 5000, 250, 1e-6
-#: Torques' steps that pairs may cause as they come and go, over the effort limits.
+#: Largest torque step due to rows that appear or disappear, relative to the effort limits.
 STEP = 0.05
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PoseCase:
-    """Some random poses of a robot: the `number`-th of `seed`."""
+    """Random poses of a robot: batch `number` of `seed`."""
 
     robot: str
     number: int
@@ -40,7 +40,7 @@ class PoseCase:
 
 @functools.lru_cache(maxsize=4)
 def geometry(name: str) -> tuple[CapsuleModel, CollisionModel]:
-    """A robot's capsules, all pairs of them, and its own shapes."""
+    """Capsule model with all pairs, and collision model with the shapes of the file."""
     exact = CollisionModel(load_cached_robot(name))
     for each in exact._scratch.distanceRequests:
         each.gjk_tolerance, each.gjk_max_iterations = COAL, 1000
@@ -49,14 +49,14 @@ def geometry(name: str) -> tuple[CapsuleModel, CollisionModel]:
 
 @dataclass(frozen=True, kw_only=True)
 class Distances(Campaign[PoseCase]):
-    """Distances of capsules against those of coal on the file's own shapes, pair of links by pair of links."""
+    """Compares capsule distances with those of coal for the shapes of the file, for each pair of links."""
 
     name: ClassVar[str] = "distances"
     Case: ClassVar[type[PoseCase]] = PoseCase
 
-    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "with collision geometry"})
-    poses: int = field(default=100, metadata={"help": "of each robot"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "robots with collision geometry"})
+    poses: int = field(default=100, metadata={"help": "poses of each robot"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def cases(self) -> Iterator[PoseCase]:
         for name in self.robot:
@@ -103,7 +103,7 @@ class Distances(Campaign[PoseCase]):
 # -- hostile references ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class HostileCase:
-    """Some ticks of a robot: the `number`-th of `seed`."""
+    """Ticks of a robot: batch `number` of `seed`."""
 
     robot: str
     number: int
@@ -113,7 +113,7 @@ class HostileCase:
 
 
 def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float) -> qd.WholeBodyController:
-    """Torque limits, joint bounds and, if any, collision limits over a posture."""
+    """Controller with torque limits, joint bounds, optional collision limits, and a posture task."""
     bounds = JointBounds(robot, DT, acceleration=300.0)
     constraints = [TorqueLimits(robot), bounds] + ([limits] if limits else [])
     tasks = [[PostureTask(robot, stiffness=stiffness)]]
@@ -122,7 +122,7 @@ def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float
 
 @functools.lru_cache(maxsize=4)
 def guarded(name: str) -> tuple[qd.Robot, CapsuleModel]:
-    """A robot with a fixed root, with limits where its file has void ones, and its capsules."""
+    """A robot with a fixed root, its limits replaced if the file has none, and its capsules."""
     found = load_cached_robot(name, root="fixed")
     if found.velocity_limits.max() >= 100.0:
         limits = {"lower": -3.0, "upper": 3.0, "velocity": 10.0, "effort": 5.0}
@@ -131,20 +131,20 @@ def guarded(name: str) -> tuple[qd.Robot, CapsuleModel]:
 
 
 class Rows(NamedTuple):
-    """A tick, and which rows of pairs it had."""
+    """A command, and the pairs with rows in it."""
 
     command: Command
     rows: tuple[int, ...]
 
 
 def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
-    """How far torques would be elsewhere without some of the rows of pairs, over the effort limits."""
+    """Change of torques without the rows of some pairs, relative to the effort limits."""
     found, chosen = tick.command.details, [row in changed for row in tick.rows]
     levels = [list(level) for level in found.problem.levels]
     place, group = next((i, g) for i, g in enumerate(levels[0]) if g.element == "collisions")
     y = group.A @ found.x
     if (np.minimum(y - group.lower, group.upper - y) * group.weights)[chosen].min() > 1e-7:
-        return 0.0  # limits that do not press are as good as none
+        return 0.0  # inactive limits have no effect
     kept = ~np.array(chosen)
     names = tuple(name for name, keep in zip(group.names, kept.tolist(), strict=True) if keep)
     arrays = {name: getattr(group, name)[kept] for name in ("A", "lower", "upper", "offset", "weights")}
@@ -156,7 +156,7 @@ def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HostileReferences(Campaign[HostileCase]):
-    """Robots with a fixed root whose posture is sent to random configurations, most of them through themselves."""
+    """Robots with a fixed root and random posture references, most of which lead through self-collisions."""
 
     name: ClassVar[str] = "hostile references"
     Case: ClassVar[type[HostileCase]] = HostileCase
@@ -186,7 +186,7 @@ class HostileReferences(Campaign[HostileCase]):
         wbc = controller(robot, limits if case.limited else None, 200.0)
         rng, count = case_rng(case.seed, case.number), Counter[str]()
         q, v, steps, caused, worst = np.array(robot.q_home), np.zeros(robot.nv), list[float](), 0.0, 0.0
-        for _ in range(200 if case.number else 0):  # at rest anywhere is viable where no pair is too near
+        for _ in range(200 if case.number else 0):  # any configuration at rest is viable if no pair is too close
             q = robot.random_configuration(rng)
             if limits.distance_margins(q, v)[0].min() > 0.0:
                 break
@@ -194,13 +194,13 @@ class HostileReferences(Campaign[HostileCase]):
             q = np.array(robot.q_home)
         least, last, unsolved = np.inf, None, -AFTER
         for tick in range(case.ticks):
-            if tick % EVERY == 0:  # to the middle of somewhere, or at once to where links would cross
+            if tick % EVERY == 0:  # the next random reference, possibly in collision
                 wbc.tasks["posture"].reference(robot.random_configuration(rng))
             command = wbc.compute(dyn.update(q, v))
             if not command.ok:
                 count[command.status.outcome] += 1
                 unsolved = tick
-            buffer = wbc._structure.solver.data.rows  # which rows there are: no other way is as quick
+            buffer = wbc._structure.solver.data.rows  # the fastest way to read which rows exist
             source = buffer.C_source[: buffer.count[1]]
             now = Rows(command, tuple(source[source[:, 0] == 2, 2].tolist()) if case.limited else ())
             if last is not None and tick % EVERY:
@@ -250,6 +250,6 @@ class HostileReferences(Campaign[HostileCase]):
 
 
 def parts(total: int, most: int) -> Iterator[tuple[int, int]]:
-    """A number in parts of `most`: their numbers and sizes."""
+    """Splits `total` into parts of at most `most`; yields their numbers and sizes."""
     for number in range(-(-total // most)):
         yield number, min(most, total - number * most)

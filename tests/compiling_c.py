@@ -20,7 +20,7 @@ _NUMBERS = {FLOAT: ctypes.c_double, INT: ctypes.c_int64, BOOL: ctypes.c_bool}
 
 @cache
 def structure(kind):
-    """`ctypes`' type of a value."""
+    """The `ctypes` type of a value."""
     if kind in _NUMBERS:
         return _NUMBERS[kind]
     if isinstance(kind, ArrayKind) and kind.rank == 0:
@@ -33,7 +33,7 @@ def structure(kind):
 
 
 def value(x, kind):
-    """An object as `ctypes` hands it over; its memory stays the object's."""
+    """An object converted for `ctypes`, without copying its memory."""
     if isinstance(kind, ArrayKind):
         return structure(kind)(x.ctypes.data, *x.shape)
     if isinstance(kind, RecordKind):
@@ -42,7 +42,7 @@ def value(x, kind):
 
 
 def compile_c(folder, name, source, header, *flags):
-    """Compile, without a warning; the shared library."""
+    """Compiles with warnings as errors; returns the path of the shared library."""
     (folder / f"{name}.h").write_text(header, encoding="utf-8")
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
     out = folder / f"{name}.so"
@@ -73,7 +73,7 @@ def _function(which, function):
 
 
 def copied(x):
-    """Arguments of their own; arrays lie in memory that goes on, with zeros."""
+    """Copies of arguments; arrays are followed by zeros in memory, for loads of eight lanes."""
     if isinstance(x, np.ndarray):
         room = np.zeros(x.size + 8, dtype=x.dtype)
         out = room[: x.size].reshape(x.shape)

@@ -1,7 +1,7 @@
 # ruff: noqa: B007, F823, F841, RUF059
-"""Functions that cannot be compiled; a comment says where and what the refusal must say.
+"""Functions that cannot be compiled; comments give line and text of the expected error.
 
-``#!`` marks the line that is named, with words of the message behind it.
+``#!`` marks the line that the error names, followed by a part of the message.
 """
 
 import enum
@@ -582,7 +582,7 @@ def calls_twins(a: float) -> float:
     return first(a) + second(a)
 
 
-#: Refused at their first line, the decorator's.
+#: Messages of errors at the line of the decorator.
 class Side(enum.IntEnum):
     LEFT = 0
     RIGHT = 1

@@ -1,4 +1,4 @@
-"""Calls of a C function with every array in memory of exactly its size; run as a program beneath a sanitizer.
+"""Calls of a C function with every array in memory of exactly its size; run as a program under a sanitizer.
 
 ``python compiling_sanitized.py LIBRARY SYMBOL CALLS`` reads pickled calls, each a list of arguments: arrays, numbers,
 and lists of these for records.  The file then holds what the arrays hold.
@@ -17,7 +17,7 @@ LIBC.free.argtypes = (ctypes.c_void_p,)
 
 
 class Call:
-    """One call: its structures, and its arrays in memory of their own."""
+    """One call, with its structures and copies of its arrays."""
 
     def __init__(self, arguments):
         self.places = []
@@ -38,7 +38,7 @@ class Call:
         return {float: ctypes.c_double, int: ctypes.c_int64, bool: ctypes.c_bool}[type(x)](x)
 
     def finish(self):
-        """What the arrays hold; their memory is given back."""
+        """Returns the contents of the arrays and frees their memory."""
         out = []
         for place, x in self.places:
             out.append(np.empty_like(x))

@@ -1,4 +1,4 @@
-"""Small functions that together use all that restricted Python has, each with what to call it with.
+"""Small functions that together use all constructs of restricted Python, with functions that make their arguments.
 
 `CASES` names for every entry a function that makes random arguments; arrays among them may be written to.
 """
@@ -61,7 +61,7 @@ HALF, MANY, LEAST = 0.5, 2**40, -(2**63)
 
 
 def floats(rng, size=None):
-    """Floats of all kinds."""
+    """Random floats, including zeros, infinities, NaN and extreme values."""
     x = rng.normal(size=size) * 10.0 ** rng.integers(-3, 4, size=size)
     odd = rng.choice([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 5e-324, 0.1], size=size)
     out = np.where(rng.random(size) < 0.3, odd, x)
@@ -69,7 +69,7 @@ def floats(rng, size=None):
 
 
 def tame(rng, size=None):
-    """Floats without surprises."""
+    """Normally distributed floats."""
     out = rng.normal(size=size)
     return float(out) if size is None else out
 
@@ -84,7 +84,7 @@ def ints(rng, size=None):
 
 
 def case(make):
-    """An entry, and what makes its arguments from a random generator."""
+    """Decorator of an entry; `make` returns its arguments from a random generator."""
 
     def register(function):
         out = entry("zoo")(function)
@@ -97,7 +97,7 @@ def case(make):
 # -- numbers ---------------------------------------------------------------------------------------------------------
 @case(lambda g: (ints(g),))
 def floor_division(n: int) -> int:
-    """Of negatives, towards minus infinity."""
+    """Floor division, also of negative numbers."""
     return n // 7 + n // 1 - n // 8 + n // 1000003
 
 
@@ -124,7 +124,7 @@ def int_extremes(a: int, b: int, c: int) -> int:
 
 @case(lambda g: (floats(g), floats(g), floats(g)))
 def float_extremes(a: float, b: float, c: float) -> float:
-    """NaN and signed zeros: the first unless another is less."""
+    """Minima and maxima with NaN and signed zeros: the first value unless another one is smaller or larger."""
     return min(a, b) if c > 0.0 else max(a, b, c, 0.0) if c < 0.0 else min(c, a, 1)
 
 
@@ -436,7 +436,7 @@ def fill(x: Vector, M: Matrix) -> None:
 
 @compiled()
 def row_of(M: Matrix, i: int) -> Vector:
-    """A view of what was handed over may be returned."""
+    """A view of an argument can be returned."""
     return M[i]
 
 
@@ -510,7 +510,7 @@ def records(r: Outer, i: Inner, x: float) -> float:
 
 @case(_records)
 def records_in_loops(r: Outer, i: Inner, x: float) -> float:
-    """Records are values: what was put into others stays as it was."""
+    """Records are values: copies in other records do not change."""
     kept, old, first = (i, 1), r, r.first
     before = i
     for k in range(4):
@@ -574,7 +574,7 @@ def lanes(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
 
 @case(lambda g: (tame(g, (2, 3)), tame(g, 11)))
 def lanes_at_the_end(M: Matrix, x: Vector) -> float:
-    """Within memory that goes on; Python sees zeros beyond the end."""
+    """Loads beyond the end of an array; Python reads zeros there."""
     return (
         sum8(mask_range8(load8(x, 5), 0, 6))
         + sum8(mask_range8(load8(M, 1, 0), 0, 3))
@@ -768,7 +768,7 @@ def small_rotations(phi: Vector, R: Matrix, q: Vector, s: float) -> float:
 
 @compiled()
 def axis_of(a: Vec3, far: bool) -> tuple[Vec3, float]:
-    """Small arrays in tuples, on both ways of a branch and in loops."""
+    """Small arrays in tuples, in branches and in loops."""
     longest, at = a, 0.0
     if far:
         longest = a * 2.0
@@ -785,7 +785,7 @@ def small_arrays_in_tuples(x: Vector, y: Vector, far: bool) -> float:
     return at
 
 
-# -- names that mean something to C ----------------------------------------------------------------------------------
+# -- names that are reserved in C ------------------------------------------------------------------------------------
 @case(lambda g: (tame(g), tame(g), tame(g, 3)))
 def keywords(double: float, exp: float, register: Vector) -> float:
     """Comments may hold */ and /* and ??/ and "quotes"."""

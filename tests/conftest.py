@@ -1,4 +1,4 @@
-"""What every test may rely on, whatever started them."""
+"""Environment, Hypothesis profiles and handling of optional packages for all tests."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from collections.abc import Generator
 
 import pytest
 
-# One worker a core: threads inside NumPy's linear algebra would wait for each other, at ten times the cost of a small
-# factorization.  It must be said before NumPy is imported, and holds for every program that a test starts.
+# There is one test worker per core: threads of NumPy's linear algebra would wait for each other, which makes a small
+# factorization ten times slower.  To be set before NumPy is imported; programs started by tests inherit it.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-# What a shell or a service says of its terminal decides neither widths nor colours of what tests compare.  Libraries
-# read it when they are imported.
+# Outputs that tests compare must not depend on the terminal settings of the environment.  Libraries read these when
+# they are imported.
 for name in ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES"):
     os.environ.pop(name, None)
 os.environ.update(TERM="xterm", COLUMNS="80")
 
-# Where Python is told to write no byte code, every program that a test starts would compile the whole package from its
-# source, as would each worker the tests.  It is written after all: to __pycache__, for workers and programs alike.
+# Without byte code files, every program that a test starts would compile the whole package, and each worker the tests.
+# Byte code is therefore written to __pycache__, also if the environment disables it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
+# In a background job of a shell, Ctrl-C is ignored, and also in programs started by tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from hypothesis import settings  # noqa: E402  # once the environment is as it should be
+from hypothesis import settings  # noqa: E402  # after the environment is set
 
 # Every change is tested on the same examples; the nightly run draws new ones.
 settings.register_profile("change", derandomize=True, deadline=None, database=None)
@@ -47,22 +47,22 @@ def pytest_collection_finish() -> None:
 
 
 # -- optional packages ------------------------------------------------------------------------------------------------
-#: What an error says when an optional package is not installed: the package's own sentence, Python's and pytest's.
-WANTING = {
+#: Messages about an optional package that is not installed: of quaddyn, Python and pytest.
+MISSING_PACKAGE_MESSAGES = {
     "mujoco": ("MuJoCo is not installed", "No module named 'mujoco", "could not import 'mujoco"),
     "imageio_ffmpeg": ("No module named 'imageio_ffmpeg", "could not import 'imageio_ffmpeg"),
 }
-ABSENT = [name for name in WANTING if importlib.util.find_spec(name) is None]
-#: Whether a test fails, instead of being skipped, where a package or program that it needs is missing.
+MISSING_PACKAGES = [name for name in MISSING_PACKAGE_MESSAGES if importlib.util.find_spec(name) is None]
+#: Whether a test fails, instead of being skipped, if a required package or program is missing.
 REQUIRED = os.environ.get("QUADDYN_REQUIRE_TOOLS") == "1"
 
 
-def absent_package(error: BaseException | None) -> str | None:
-    """The optional package that an error is about, if it is not installed; causes and output of programs count."""
+def missing_package(error: BaseException | None) -> str | None:
+    """The missing optional package that an error, a cause of it or a program's output names, else None."""
     while error is not None:
         said = f"{error} {getattr(error, 'stdout', '')} {getattr(error, 'stderr', '')}"
-        for name in ABSENT:
-            if any(sentence in said for sentence in WANTING[name]):
+        for name in MISSING_PACKAGES:
+            if any(sentence in said for sentence in MISSING_PACKAGE_MESSAGES[name]):
                 return name
         error = error.__cause__ or error.__context__
     return None
@@ -72,9 +72,9 @@ def absent_package(error: BaseException | None) -> str | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test ended by an absent package is skipped; it fails with QUADDYN_REQUIRE_TOOLS=1, even if it asks to skip."""
+    """Skips a test that a missing package ended; with QUADDYN_REQUIRE_TOOLS=1 it fails, even if it was skipped."""
     report = yield
-    if call.excinfo is None or (name := absent_package(call.excinfo.value)) is None:
+    if call.excinfo is None or (name := missing_package(call.excinfo.value)) is None:
         return report
     if REQUIRED and report.skipped:
         report.outcome, report.longrepr = "failed", f"{name} is not installed, but QUADDYN_REQUIRE_TOOLS=1"
@@ -86,8 +86,8 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """With QUADDYN_REQUIRE_TOOLS=1, a module that would be skipped because a package is absent is an error."""
+    """With QUADDYN_REQUIRE_TOOLS=1, a module that would be skipped because of a missing package is an error."""
     report = yield
-    if REQUIRED and report.skipped and any(f"'{name}" in str(report.longrepr) for name in ABSENT):
+    if REQUIRED and report.skipped and any(f"'{name}" in str(report.longrepr) for name in MISSING_PACKAGES):
         report.outcome, report.longrepr = "failed", f"{report.longrepr}, but QUADDYN_REQUIRE_TOOLS=1"
     return report

@@ -1,4 +1,4 @@
-"""Random contact problems of legged robots, and their laws in plain words: shared by tests and benchmarks."""
+"""Random contact problems of legged robots, and a direct check of the contact laws, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pinocchio as pin
 
 import quaddyn as qd
 
-#: What the feet of a problem look like.
+#: Arrangements of contact points, see `cases`.
 KINDS = ("four", "straight", "redundant")
 DT = 1e-3
 
@@ -41,11 +41,11 @@ def cases(robot: qd.Robot, count: int, kind: str, seed: int) -> Iterator[Case]:
     or at 1 m/s, with or without torques of half the robot's weight at 1 m, on ice or rubber.
 
     Args:
-        robot: with feet.
-        count: how many.
-        kind: "four": one point a foot; "straight": the same with straight knees, to a milliradian; "redundant": four
-            points a foot, 2 cm around it, sixteen on a quadruped.
-        seed: of the generator.
+        robot: a robot with feet.
+        count: number of cases.
+        kind: "four": one point per foot; "straight": the same with knees straight within 1 mrad; "redundant": four
+            points per foot, 2 cm around it, sixteen on a quadruped.
+        seed: seed of the generator.
     """
     rng, dyn = np.random.default_rng(seed), qd.Dynamics(robot)
     knees = [robot.configuration_index(leg.knee) for leg in robot.legs.values() if leg.knee]
@@ -70,7 +70,7 @@ def cases(robot: qd.Robot, count: int, kind: str, seed: int) -> Iterator[Case]:
 
 
 def violation(case: Case, impulses: np.ndarray) -> float:
-    """Signorini's and Coulomb's laws in their own words, from joint velocities, without the Delassus matrix.
+    """Violation of Signorini's and Coulomb's laws, from joint velocities, without the Delassus matrix.
 
     Returns:
         The largest of: velocity into the ground [m/s], distance from the cone [N s], and normal and tangential

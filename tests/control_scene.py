@@ -1,4 +1,4 @@
-"""Minimal scenes for Cartesian controllers: a fixed robot before yielding planes, and one whose feet are held fast.
+"""Minimal scenes for Cartesian controllers: a fixed robot at compliant planes, and a robot with fixed stance feet.
 
 The integrator is semi-implicit Euler on Pinocchio's forward dynamics; the controller acts every `period`.
 """
@@ -20,13 +20,13 @@ Array = np.ndarray
 
 @cache
 def strong(name: str, root: str | None = None) -> qd.Robot:
-    """A robot of the catalogue whose motors know no limits."""
+    """A robot of the catalogue without torque limits."""
     robot = qd.load(name, root=root)
     return replace(robot, effort_limits=np.full(robot.nu, np.inf))
 
 
 def bent(robot: qd.Robot) -> Array:
-    """Home, or a bent posture where home is straight."""
+    """The home configuration, or a bent one if home is straight."""
     if robot.legs and all(leg.knee_direction != "straight" for leg in robot.legs.values()):
         return np.array(robot.q_home)
     q = robot.algorithms.integrate(robot.model, robot.q_home, np.zeros(robot.nv))
@@ -42,7 +42,7 @@ def random_state(robot: qd.Robot, seed: int, speed: float = 1.0) -> tuple[Array,
 def constrained(
     robot: qd.Robot, dyn: qd.Dynamics, q: Array, v: Array, tau: Array, feet: Sequence[str], fext: dict[str, Array]
 ) -> tuple[Array, Array]:
-    """Acceleration with `feet` held fast, and the forces (k, 3) that hold them: the KKT system, solved densely."""
+    """Acceleration with fixed `feet`, and their contact forces (k, 3), from the dense KKT system."""
     M, h = dyn.crba(q), dyn.nle(q, v)
     right = robot.generalized_torques(tau) - h
     for frame, force in fext.items():
@@ -59,7 +59,7 @@ def constrained(
 def pressed(
     robot: qd.Robot, data: pin.Data, q: Array, v: Array, planes: Sequence[CompliantPlane], touch: Sequence[str]
 ) -> dict[str, Array]:
-    """The numbers of `foot_forces`, of Pinocchio's kinematics directly: cheap enough for every inner step."""
+    """The same wrenches as `foot_forces`, from Pinocchio's kinematics directly, fast enough for every inner step."""
     pin.forwardKinematics(robot.model, data, q, v)
     out = {}
     for name in touch:
@@ -89,7 +89,7 @@ def run(
     held: Sequence[str] = (),
     each: Callable[[float, Array, Array, dict[str, Array]], None] | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate; `control` gets the state and the planes' forces on the feet that `touch`; `each` sees every period."""
+    """Simulates; `control` gets the state and the plane forces on the feet `touch`, `each` is called every period."""
     dyn, plant = qd.Dynamics(robot), qd.Dynamics(robot, validate=False)
     inner = round(period / dt)
     external, data = external or {}, robot.model.createData()

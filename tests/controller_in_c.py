@@ -1,4 +1,4 @@
-"""A controller twice, in Python and exported to C: built, run side by side on the same ticks, and compared."""
+"""Comparison of a controller in Python with its export to C on the same ticks."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ from quaddyn.wbc import ForceTask, JointFriction, Task, TorqueLimits, export_c, 
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
-#: What makes C's bits those of machine code that does not contract; optimized by night, as that takes a compiler long.
+#: Flags with which C has the bits of uncontracted machine code; optimized only in the nightly run, which takes longer.
 SAME_BITS = ("-O2" if "QUADDYN_SLOW" in os.environ else "-O0", "-ffp-contract=off")
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 OUTCOMES = ("solved", "infeasible", "inaccurate", "fallback", "overflow", "not a number", "refused")
@@ -29,7 +29,7 @@ _compiled = {}
 
 
 def compiled(folder, out, *flags, program=None, compiler=COMPILER):
-    """What lies in a folder as a library, or as a program with a main of its own; without a warning."""
+    """Compiles the sources of a folder to a library, or to a program with the given main; warnings are errors."""
     sources = sorted(each for each in Path(folder).glob("*.c") if each.name != "main.c")
     kind = ("-shared", "-fPIC") if program is None else (str(program),)
     files = tuple((each.name, each.read_bytes()) for each in sorted(Path(folder).glob("*.[ch]")))
@@ -47,18 +47,18 @@ def compiled(folder, out, *flags, program=None, compiler=COMPILER):
 
 @cache
 def uncontracted():
-    """Python's ticks as machine code in which no product and sum become one: entries of `tick_core` by name."""
+    """Entries of `tick_core` by name, as machine code without fused multiply-add."""
     return CompilationUnit.of_module(tick_core.__name__).compile_uncached(contract=False)
 
 
-class InC:
+class ExportedController:
     """An exported controller as a library.
 
     Args:
-        controller: which is exported.
-        folder: to write to.
-        name: of the functions.
-        flags: of the compiler.
+        controller: the controller to export.
+        folder: folder for the sources.
+        name: prefix of the functions.
+        flags: flags of the compiler.
     """
 
     def __init__(self, controller, folder, name, *flags):
@@ -71,7 +71,7 @@ class InC:
         self.fill = getattr(self.library, f"{name}_terms")
 
     def tick(self, q, v, contacts):
-        """Outcome and torques."""
+        """Runs a tick; returns outcome and torques."""
         if contacts is not None:
             self.wanted[: len(self.contacts)] = [name in contacts for name in self.contacts]
         wanted = None if contacts is None else self.wanted.ctypes.data
@@ -83,7 +83,7 @@ class InC:
         return out
 
     def set(self, name, *arguments):
-        """Call a function that sets something; whether it was taken."""
+        """Calls a setter; returns whether the values were accepted."""
         arrays = [np.ascontiguousarray(x, dtype=np.float64) if isinstance(x, np.ndarray) else x for x in arguments]
         given = [
             ctypes.c_void_p(x.ctypes.data)
@@ -98,7 +98,7 @@ class InC:
         return getattr(self.library, f"{self.name}_{name}")(*given)
 
     def array(self, name, *shape):
-        """What an accessor points to."""
+        """Copy of the array that an accessor returns."""
         function = getattr(self.library, f"{self.name}_{name}")
         function.restype = ctypes.POINTER(ctypes.c_double)
         return np.ctypeslib.as_array(function(), shape=(int(np.prod(shape)),)).reshape(shape).copy()
@@ -111,7 +111,7 @@ class InC:
 
 @dataclass
 class Tally:
-    """What came of ticks."""
+    """Counts of compared ticks, differences and rejected states."""
 
     ticks: int = 0
     different: int = 0
@@ -126,21 +126,21 @@ class Tally:
         return f"{self.ticks} ticks {self.outcomes}: {self.different} differ, {apart}{more}"
 
 
-class Twins:
+class ControllerPair:
     """A controller in Python and in C; `tick` compares.
 
     Args:
-        name: of the robot.
-        folder: to write to.
-        exact: whether Python's tick neither contracts nor has terms of its own; it is then to have the same bits.
-        flags: of the compiler.
-        make: makes a controller.
+        name: name of the robot.
+        folder: folder for the sources.
+        exact: whether Python's tick runs without fused multiply-add and with the terms of C, for bit equality.
+        flags: flags of the compiler.
+        make: function that returns a controller.
     """
 
     def __init__(self, name, folder, *flags, exact=True, make=qd.WholeBodyController):
         self.robot = qd.load(name)
         self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
-        self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
+        self.c = ExportedController(make(self.robot), folder, f"{name}_wbc", *flags)
         if exact:
             solver, entries = self.python._structure.solver, uncontracted()
             solver._tick = lambda q, v, values: entries["tick"](q, v, solver.data, values)
@@ -155,10 +155,10 @@ class Twins:
     def reset(self):
         self.python.reset()
         self.c.set("reset")
-        self.c.tau[:] = 0.0  # what C gives where it has no torques
+        self.c.tau[:] = 0.0  # C returns its last torques, zero after a reset
 
     def tick(self, q, v, contacts):
-        """Python's command, after both have ticked and were compared."""
+        """Runs a tick of both and compares them; returns Python's command."""
         command = self.python.compute(self.dynamics.update(q, v), contacts)
         outcome, tau = self.c.tick(q, v, contacts)
         tally = self.tally
@@ -173,8 +173,8 @@ class Twins:
                 tally.worst_solved = max(tally.worst_solved, float(apart))
         return command
 
-    def refuse(self, q, v, rng):
-        """A state that both refuse, torques of C being those of the tick before."""
+    def check_rejection(self, q, v, rng):
+        """Checks an invalid state that both reject, with unchanged torques of C."""
         q, v, kind = q.copy(), v.copy(), rng.integers(4)
         x = q if rng.random() < 0.5 else v
         x[rng.integers(len(x))] = (np.nan, np.inf, -np.inf, 1e200)[kind]
@@ -186,59 +186,63 @@ class Twins:
         assert tau.tobytes() == before.tobytes()
         self.tally.refused += 1
 
-    # -- what may be set, on both sides --------------------------------------------------------------------------
-    def refer(self, name, position, velocity=None, acceleration=None):
+    # -- settings, changed on both sides -------------------------------------------------------------------------
+    def set_reference(self, name, position, velocity=None, acceleration=None):
         arguments = (position, velocity, acceleration)
         self.python.tasks[name].reference(*arguments)
         arguments = arguments if self.python.tasks[name].size else arguments[1:]
         assert self.c.set(f"{_word(name)}_reference", *arguments) == 1, name
 
-    def weaken(self, share):
+    def scale_torque_limits(self, share):
         self.python.tasks[self.torque].limits = share * self.limits
         assert self.c.set(f"{_word(self.torque)}_limits", share * self.limits) == 1
 
-    def rub(self, mu):
+    def set_friction(self, mu):
         for c, settings in enumerate(self.python.contacts.values()):
             if settings.contact.kind == "point" and settings.contact.unilateral:
                 settings.friction = mu
                 assert self.c.set("friction", c, float(mu)) == 1
 
-    def press(self, c, least, largest):
+    def set_normal_force_bounds(self, c, least, largest):
         list(self.python.contacts.values())[c].limit(least, largest)
         assert self.c.set("normal_force", c, float(least), float(largest)) == 1
 
-    def grease(self, name, share, damping, coulomb):
+    def set_joint_friction(self, name, share, damping, coulomb):
         nv, friction = self.robot.nv, self.python.tasks[name]
         friction.compensation_fraction, friction.damping, friction.coulomb = share, damping, coulomb
         assert self.c.set(f"{_word(name)}_share", np.array([share])) == 1
         for what, value in (("damping", damping), ("coulomb", coulomb)):
             assert self.c.set(f"{_word(name)}_{what}", np.full(nv, value)) == 1
 
-    def push(self, name, wanted):
+    def set_force_references(self, name, wanted):
         self.python.tasks[name].reference(wanted)
         for c, contact in enumerate(self.c.contacts):
             assert self.c.set(f"{_word(name)}_reference", c, wanted.get(contact)) == 1
 
     def change(self, rng, calm=False):
-        """A reference or a limit, on both sides."""
+        """Changes references and limits on both sides at random."""
         robot, kind = self.robot, 7 if calm else rng.integers(8)
         state = self.dynamics.update(robot.q_home, np.zeros(robot.nv))
         if kind == 0:
-            self.weaken(rng.choice([1.0, 1.0, 0.4, 0.1, 0.01]))
+            self.scale_torque_limits(rng.choice([1.0, 1.0, 0.4, 0.1, 0.01]))
         elif kind == 1 and self.c.contacts:
-            self.rub(rng.choice([0.6, 0.6, 0.2, 0.0]))
+            self.set_friction(rng.choice([0.6, 0.6, 0.2, 0.0]))
         elif kind == 2 and self.c.contacts:
-            self.press(int(rng.integers(len(self.c.contacts))), *[(0.0, np.inf), (5.0, 60.0)][rng.integers(2)])
+            self.set_normal_force_bounds(
+                int(rng.integers(len(self.c.contacts))), *[(0.0, np.inf), (5.0, 60.0)][rng.integers(2)]
+            )
         for name, task in self.python.tasks.items():
             if isinstance(task, JointFriction):
-                self.grease(name, *((0.0, 1.0, 1.0), (1.0, 0.0, 0.1), (0.5, 0.1, 0.0))[self.tally.ticks % 3])
+                self.set_joint_friction(
+                    name, *((0.0, 1.0, 1.0), (1.0, 0.0, 0.1), (0.5, 0.1, 0.0))[self.tally.ticks % 3]
+                )
                 continue
             if rng.random() < 0.7:
                 continue
             if isinstance(task, ForceTask):
                 about = [c for c in self.c.contacts if task.contacts is None or c in task.contacts]
                 sizes = {c: self.python.contacts[c].size for c in about if rng.random() < 0.5}
-                self.push(name, {c: 10.0 * rng.normal(size=size) for c, size in sizes.items()})
+                self.set_force_references(name, {c: 10.0 * rng.normal(size=size) for c, size in sizes.items()})
             elif isinstance(task, Task):
                 rows = len(task.labels)
                 position = task.position(state)
@@ -246,14 +250,14 @@ class Twins:
                     position = (pin.exp3(0.1 * rng.normal(size=3)) @ position.reshape(3, 3)).ravel()
                 elif len(position) == rows:
                     position = position + 0.02 * rng.normal(size=rows)
-                self.refer(
+                self.set_reference(
                     name, position, *(0.1 * rng.normal(size=rows) if rng.random() < 0.5 else None for _ in range(2))
                 )
 
-    def live(self, count, seed, *, calm=False):
-        """So many ticks in closed loop: contacts come and go, references and limits change, motors are too weak.
+    def run_closed_loop(self, count, seed, *, calm=False):
+        """Runs `count` ticks in closed loop with changing contacts, references, limits and weak motors.
 
-        Calm ones stay near home with all their strength.
+        With `calm` the robot stays near home with full torque limits.
         """
         robot, rng, names = self.robot, np.random.default_rng(seed), self.c.contacts
         q, v = robot.q_home.copy(), np.zeros(robot.nv)
@@ -271,7 +275,7 @@ class Twins:
                 if rng.random() < 0.4:
                     self.reset()
             if rng.random() < 0.005:
-                self.refuse(q, v, rng)
+                self.check_rejection(q, v, rng)
             command = self.tick(q, v, contacts)
             v = v + self.python.dt * command.acceleration
             q = robot.algorithms.integrate(robot.model, q, self.python.dt * v)
@@ -282,12 +286,12 @@ def _word(name):
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
-#: A program of hostile ticks, with NAME and UPPER for the controller's name, FREE for its root, SET for a setter.
+#: A C program of hostile ticks; NAME, UPPER (name of the controller), FREE (its root) and SET (a setter) are replaced.
 HOSTILE = Path(__file__).with_name("hostile_controller.c")
 
 
 def hostile(controller, folder, ticks, *flags):
-    """Run hostile ticks of a controller under sanitizers: how often there was which outcome."""
+    """Runs hostile ticks of a controller under sanitizers; returns the number of ticks by outcome."""
     name, robot = "hostile", controller.robot
     export_c(controller, folder, name=name)
     setter = f"{name}_com_reference(wanted, wanted, NULL)" if robot.root == "free" else f"{name}_torque_limits(wanted)"

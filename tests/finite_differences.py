@@ -1,7 +1,7 @@
-"""Finite differences of anything that depends on a configuration, on its manifold.
+"""Finite differences of functions of a configuration, on its manifold.
 
-One helper for every test: fourth-order central differences, so that steps can be large enough for the rounding of the
-function not to matter.  Errors are of the order ``step^4`` and ``eps / step`` relative to the function.
+Fourth-order central differences, with steps large enough that rounding of the function does not matter.  Errors are
+of the order ``step^4`` and ``eps / step`` relative to the function.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def second_derivative(f: Callable[[float], Array], step: float = STEP) -> Array:
 
 
 def moved(model: pin.Model | Robot, q: Array, v: Array) -> Array:
-    """Where v leads from q in unit time."""
+    """The configuration reached from q with velocity v in unit time."""
     return np.asarray(model.integrate(q, v) if isinstance(model, Robot) else pin.integrate(model, q, v))
 
 

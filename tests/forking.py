@@ -1,4 +1,4 @@
-"""Forks of this process whose children have to do something in time."""
+"""Forks of this process whose children must finish within a time limit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ HUNG = 9
 
 
 def fork(call: Callable[[], object], patience: float) -> int:
-    """Do something in a child; how it ended: 0 as it should, `HUNG` if not within `patience` [s]."""
+    """Calls a function in a child; returns its exit code, 0 for success, or `HUNG` after `patience` [s]."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns wherever there are threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns if there are threads
         child = os.fork()
     if child == 0:
         code = 1
@@ -37,7 +37,7 @@ def fork(call: Callable[[], object], patience: float) -> int:
 
 
 def forks_beside_threads(call: Callable[[], object], count: int, pause: float, patience: float) -> list[int]:
-    """Forks that do what three threads do meanwhile, again and again; how each child ended."""
+    """Forks `count` children that call the function while three threads call it, too; returns their exit codes."""
     ending = threading.Event()
 
     def work() -> None:
@@ -59,7 +59,7 @@ def forks_beside_threads(call: Callable[[], object], count: int, pause: float, p
 
 
 def make_controllers(count: int, pause: float, patience: float) -> list[int]:
-    """Threads and children make a controller each, and its first torque, of a process that has made none before."""
+    """Threads and children each create a controller and compute a torque, in a process without earlier controllers."""
     import numpy as np
 
     import quaddyn as qd

@@ -4,12 +4,12 @@ The judge knows nothing of active sets.  Level by level it freezes what a soluti
 of that by singular values, hands the level's quadratic program to an interior-point solver and compares objectives:
 if no level can be improved with all above it frozen, the solution is the lexicographic optimum.  Whether that solver
 converges on a badly scaled level depends on its version and on the processor; where it does not, the whole hierarchy is
-compared with the optimum that `exact_judge` finds with three hundred digits.
+compared with the optimum that `exact_optimum` finds with three hundred digits.
 """
 
 from dataclasses import dataclass
 
-import exact_judge
+import exact_optimum
 import numpy as np
 
 from quaddyn.hierarchy import Level
@@ -148,7 +148,7 @@ def merged(level):
 
 
 def plain_rows(level):
-    """The rows of a level without weights and crossed bounds, as `exact_judge` reads them."""
+    """The rows of a level without weights and crossed bounds, as `exact_optimum` reads them."""
     root = np.sqrt(level.weights)
     return LevelRows(root[:, None] * level.A, root * level.b, level.C, *merged(level))
 
@@ -197,7 +197,7 @@ def judge(levels, x):
             np.concatenate([a, b]) for a, b in zip(limits, (level.C[keep], lower[keep], upper[keep]), strict=True)
         )
     if verdict.doubtful:
-        worse = exact_judge.excess([plain_rows(level) for level in levels], x)
+        worse = exact_optimum.excess([plain_rows(level) for level in levels], x)
         if worse is not None and len(worse) == len(levels):
             verdict.excess, verdict.doubtful = max(verdict.excess, max(worse) / 1e-9), 0
     return verdict

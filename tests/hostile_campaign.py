@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from exact_judge import excess
+from exact_optimum import excess
 from hostile_ticks import HANDS, of_controller
 
 from quaddyn.campaigns import Campaign, Record, hash_robot, hash_texts

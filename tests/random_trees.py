@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from oracle import inertial
+from reference_models import inertial
 
 import quaddyn as qd
 
@@ -13,7 +13,7 @@ TURNS = ("0 0 0", "1.5707963267948966 0 0", "0 -1.5707963267948966 0", "0 0 3.14
 
 
 def random_tree(rng: np.random.Generator, joints: int, *, chain: bool = False) -> str:
-    """A URDF: joints about aligned and any axes, parallel and skew; chains and branches, or one chain."""
+    """A random URDF: joints with aligned, parallel and skew axes, as a tree, or as a chain."""
     parts = [f'<link name="b0">{inertial(int(rng.integers(1 << 30)))}</link>']
     for i in range(1, joints + 1):
         kind = rng.choice(KINDS, p=(0.5, 0.18, 0.22, 0.06, 0.04))
@@ -35,7 +35,7 @@ def random_tree(rng: np.random.Generator, joints: int, *, chain: bool = False) -
 def random_robot(seed: int, largest: int = 40) -> qd.Robot:
     """A loaded robot of 1 to `largest` joints, with rotors, on any root."""
     rng = np.random.default_rng(seed)
-    # Few joints more often than many: every size occurs, and the whole stays cheap.
+    # Small numbers of joints are more frequent, to save time.
     joints = int(np.ceil(largest ** rng.random()))
     root = str(rng.choice(("free", "fixed", "planar")))
     return qd.load(random_tree(rng, joints), root=root, armature=float(rng.uniform(0, 0.1)))

@@ -1,4 +1,4 @@
-"""Strict hierarchies as whole-body control meets them: recorded from ticks, with the answers that were given."""
+"""Strict hierarchies recorded from whole-body ticks, with their solutions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GAITS", "REGIMES", "levels_of", "recorded"]
 
 
 def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> Iterator[Command]:
-    """Ticks of one robot ("stand", "trot"; "calm", "saturated", "hard"), joint bounds among the limits."""
+    """Commands of one robot for a gait ("stand", "trot") and regime ("calm", "saturated", "hard")."""
     r = record(robot, gait, regime, count, seed)
     ours = QuaddynRunner(robot, r, bounds=True)
     for k in range(count):
@@ -28,7 +28,7 @@ def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> 
 
 
 def levels_of(command: Command) -> list[Level]:
-    """The command's problem."""
+    """The levels of the command's problem."""
     return [
         Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper)
         for rows in command.details.problem.matrices()

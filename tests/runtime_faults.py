@@ -128,49 +128,52 @@ class Injected:
 IMU_AXES = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 FAULTS: dict[str, Injected] = {
     "stuck encoder": Injected(
-        stuck("position", "velocity", at=CALF), "encoder frozen", 0.06, "bitwise equal while others move"
+        stuck("position", "velocity", at=CALF),
+        "encoder frozen",
+        0.06,
+        "unchanged bit for bit while other encoders change",
     ),
     "stuck position": Injected(
-        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position against integrated velocity"
+        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position differs from integrated velocity"
     ),
     "stuck velocity": Injected(
-        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position against integrated velocity"
+        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position differs from integrated velocity"
     ),
     "encoder counts backwards": Injected(
         reading(position=lambda m, k: FLIP * m.position, velocity=lambda m, k: FLIP * m.velocity),
         "encoder jumps",
         DT,
-        "position against the last one and velocity",
+        "position differs from last position plus velocity",
     ),
     "velocity of opposite sign": Injected(
         reading(velocity=lambda m, k: FLIP * m.velocity),
         "encoder contradicts itself",
         0.1,
-        "position against integrated velocity",
+        "position differs from integrated velocity",
     ),
     "velocity doubled": Injected(
         reading(velocity=lambda m, k: 2.0 * m.velocity),
         "encoder contradicts itself",
         0.06,
-        "position against integrated velocity",
+        "position differs from integrated velocity",
     ),
     "encoder slips": Injected(
         reading(position=lambda m, k: m.position + at_joint(4, 0.3)),
         "encoder jumps",
         DT,
-        "position against the last one and velocity",
+        "position differs from last position plus velocity",
     ),
     "swapped legs": Injected(
         reading(position=lambda m, k: m.position[SWAPPED], velocity=lambda m, k: m.velocity[SWAPPED]),
         "encoder jumps",
         DT,
-        "position against the last one and velocity",
+        "position differs from last position plus velocity",
     ),
     "wrong order": Injected(
         reading(position=lambda m, k: m.position[REVERSED], velocity=lambda m, k: m.velocity[REVERSED]),
         "encoder jumps",
         DT,
-        "position against the last one and velocity",
+        "position differs from last position plus velocity",
     ),
     "NaN position": Injected(entry("position", CALF, np.nan), "reading not a number", DT, "not finite"),
     "infinite velocity": Injected(entry("velocity", CALF, np.inf), "reading not a number", DT, "not finite"),
@@ -179,21 +182,23 @@ FAULTS: dict[str, Injected] = {
     "reading of wrong shape": Injected(
         reading(position=lambda m, k: m.position[:3]), "reading not a number", DT, "shape"
     ),
-    "frozen IMU": Injected(stuck("gyro", "accelerometer"), "gyroscope frozen", 0.06, "bitwise equal while joints move"),
+    "frozen IMU": Injected(
+        stuck("gyro", "accelerometer"), "gyroscope frozen", 0.06, "unchanged bit for bit while joints move"
+    ),
     "frozen accelerometer": Injected(
-        stuck("accelerometer"), "accelerometer frozen", 0.06, "bitwise equal while joints move"
+        stuck("accelerometer"), "accelerometer frozen", 0.06, "unchanged bit for bit while joints move"
     ),
     "gyroscope bias of 1.2 rad/s": Injected(
         reading(gyro=lambda m, k: m.gyro + np.array([0.0, 1.2, 0.0])),
         "IMU contradicts itself",
         0.7,
-        "integrated gyroscope against gravity",
+        "integrated gyroscope differs from gravity direction",
     ),
     "axes of the IMU permuted": Injected(
         reading(gyro=lambda m, k: IMU_AXES @ m.gyro, accelerometer=lambda m, k: IMU_AXES @ m.accelerometer),
         "IMU contradicts itself",
         0.1,
-        "integrated gyroscope against gravity",
+        "integrated gyroscope differs from gravity direction",
     ),
     "falls over": Injected(rolls, "tilted", 0.4, "angle to the vertical"),
     "stall of 50 ms": Injected(stalls, "stale reading", 0.014, "age of the reading"),
@@ -220,13 +225,13 @@ FAULTS: dict[str, Injected] = {
         reading(torque=lambda m, k: m.torque * (np.arange(12) != CALF)),
         "motor does not follow",
         0.15,
-        "measured against commanded torque",
+        "measured torque differs from commanded torque",
     ),
     "motor with torque of opposite sign": Injected(
         reading(torque=lambda m, k: m.torque * FLIP),
         "motor does not follow",
         0.08,
-        "measured against commanded torque",
+        "measured torque differs from commanded torque",
     ),
     "hot motor": Injected(
         reading(temperature=lambda m, k: np.full(12, 40.0) + k), "temperature limit", 0.1, "temperature limit for 10 ms"
@@ -249,10 +254,10 @@ FAULTS: dict[str, Injected] = {
     ),
     "time stamps negative": Injected(stamped(lambda time, k: -time), "stale reading", 0.014, "time stamp not a number"),
     "time stamps repeated": Injected(
-        stamped(lambda time, k: time - DT * k), "stale reading", 0.014, "time stamp not later"
+        stamped(lambda time, k: time - DT * k), "stale reading", 0.014, "time stamp not later than the previous one"
     ),
     "time stamps go back": Injected(
-        stamped(lambda time, k: time - 0.1), "stale reading", 0.014, "time stamp not later"
+        stamped(lambda time, k: time - 0.1), "stale reading", 0.014, "time stamp not later than the previous one"
     ),
     "time stamps 0.1 s ahead": Injected(
         stamped(lambda time, k: time + 0.1), "stale reading", 0.014, "time stamp ahead of the caller's clock"
@@ -267,6 +272,6 @@ FAULTS: dict[str, Injected] = {
     ),
     "foot sensor NaN": Injected(entry("foot_forces", 1, np.nan), "", DT, "foot force not finite"),
     "foot sensor stuck": Injected(
-        entry("foot_forces", 1, 37.0), "", 0.06, "foot force bitwise equal while others change"
+        entry("foot_forces", 1, 37.0), "", 0.06, "foot force unchanged bit for bit while others change"
     ),
 }

@@ -1,4 +1,4 @@
-"""The structure: arrows go one way, rooms keep out what does not belong there, importing stays cheap."""
+"""Structure of the package: one import direction, no cycles, and no heavy package loaded by an import."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "quaddyn"
 
-# In import order: a room may import from the rooms above it only.
-ROOMS = (
+# In import order: a subpackage may import only from those above it.
+SUBPACKAGES = (
     "version",
     "errors",
     "safe_files",
@@ -83,7 +83,7 @@ class Import(NamedTuple):
 
 @functools.cache
 def read(path: Path) -> tuple[Import, ...]:
-    """All imports of a file; expressions, which have none, are not looked through."""
+    """All imports of a file; expressions are skipped, because they contain none."""
     found: list[Import] = []
 
     def visit(node: ast.AST, in_function: bool, for_types: bool) -> None:
@@ -102,7 +102,7 @@ def read(path: Path) -> tuple[Import, ...]:
 
 
 def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tuple[str, int]]:
-    """(absolute dotted name without the package, or an outside package with a leading "!"), line; types left out."""
+    """Pairs (dotted name inside the package, or "!" and an external package; line), without imports for types."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: list[tuple[str, int]] = []
 
@@ -123,12 +123,12 @@ def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tupl
     return found
 
 
-def test_every_module_lives_in_a_known_room() -> None:
-    strangers = {name.split(".")[0] for name in modules() if name} - set(ROOMS)
-    assert not strangers, f"rooms that the architecture does not know: {sorted(strangers)}"
+def test_every_module_is_in_a_listed_subpackage() -> None:
+    strangers = {name.split(".")[0] for name in modules() if name} - set(SUBPACKAGES)
+    assert not strangers, f"subpackages that are not in the import order: {sorted(strangers)}"
 
 
-def test_no_import_goes_back_up_the_rooms() -> None:
+def test_subpackages_import_in_one_direction_only() -> None:
     wrong = []
     for name, path in modules().items():
         room = name.split(".")[0]
@@ -136,12 +136,12 @@ def test_no_import_goes_back_up_the_rooms() -> None:
             if target.startswith("!") or not target:
                 continue
             other = target.split(".")[0]
-            if other in ROOMS and ROOMS.index(other) > ROOMS.index(room):
+            if other in SUBPACKAGES and SUBPACKAGES.index(other) > SUBPACKAGES.index(room):
                 wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {room} -> {other}")
-    assert not wrong, "arrows that go the other way:\n" + "\n".join(wrong)
+    assert not wrong, "imports in the wrong direction:\n" + "\n".join(wrong)
 
 
-def test_rooms_keep_out_what_does_not_belong_there() -> None:
+def test_subpackages_do_not_import_excluded_packages() -> None:
     wrong = []
     for name, path in modules().items():
         banned = MUST_NOT_IMPORT.get(name.split(".")[0], set())
@@ -149,7 +149,7 @@ def test_rooms_keep_out_what_does_not_belong_there() -> None:
     assert not wrong
 
 
-def test_the_modules_import_each_other_without_cycles() -> None:
+def test_modules_import_each_other_without_cycles() -> None:
     known = modules()
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
@@ -173,7 +173,7 @@ def test_the_modules_import_each_other_without_cycles() -> None:
 
 
 def everything_imported(name: str, path: Path) -> set[str]:
-    """Modules of the package that a module names anywhere: in functions and for types, too."""
+    """Modules of the package that a module imports anywhere, also in functions and for types."""
     known, package = modules(), name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found = set()
     for node, _, _ in read(path):
@@ -187,7 +187,7 @@ def everything_imported(name: str, path: Path) -> set[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
-    """What reaches itself: groups of modules, each of which leads to all others of its group."""
+    """Cycles: groups of modules of which each imports all others of its group, directly or indirectly."""
     reach = {}
     for start in graph:
         seen, ahead = set[str](), list(graph[start])
@@ -199,20 +199,20 @@ def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
     return sorted({tuple(sorted(b for b in graph if b in reach[a] and a in reach[b])) for a in graph if a in reach[a]})
 
 
-def test_no_circle_inside_a_room_even_in_functions_and_types() -> None:
+def test_modules_have_no_import_cycles_in_functions_and_types() -> None:
     graph = {name: everything_imported(name, path) for name, path in modules().items() if name}
     found = circles(graph)
-    assert not found, "modules that lead back to themselves:\n" + "\n".join(" <-> ".join(each) for each in found)
+    assert not found, "modules that import each other:\n" + "\n".join(" <-> ".join(each) for each in found)
 
 
-def test_circles_are_seen() -> None:
+def test_import_cycles_are_detected() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [("b", "c")]
     package = PACKAGE / "wbc" / "controller.py"
     assert {"compiler", "wbc.command", "wbc.tick_core"} <= everything_imported("wbc.controller", package)
 
 
-def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
-    """The reader of imports itself: it must find relative imports of every form."""
+def test_relative_imports_of_every_form_are_found(tmp_path: Path) -> None:
+    """The reader of imports finds relative imports of every form."""
     path = tmp_path / "bad.py"
     path.write_text("from ..viewer import Viewer\nfrom .. import cli\nimport pinocchio as pin\n", encoding="utf-8")
     assert [t for t, _ in imports("urdf.bad", path)] == ["viewer", "cli", "!pinocchio"]
@@ -230,14 +230,14 @@ def test_importing_quaddyn_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_no_package_joins_those_that_everybody_has_to_install() -> None:
+def test_required_dependencies_are_the_listed_ones() -> None:
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     assert {re.split(r"[^\w-]", line, maxsplit=1)[0] for line in table} == {
         "pin", "numpy", "example-robot-data", "meshcat", "tornado", "llvmlite", "defusedxml", "typer", "rich",
     }  # fmt: skip
 
 
-def test_numba_is_named_nowhere() -> None:
+def test_package_does_not_mention_numba() -> None:
     texts = [*PACKAGE.rglob("*.py"), PACKAGE.parent / "pyproject.toml", PACKAGE.parent / "README.md"]
     assert not [str(path) for path in texts if "numba" in path.read_text(encoding="utf-8").lower()]
 
@@ -258,5 +258,5 @@ assert sim.status == "solved" and len(sim.contacts) == 4
 """
 
 
-def test_robots_stand_where_numba_cannot_be_imported() -> None:
+def test_robot_stands_without_numba() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], check=True, timeout=120)

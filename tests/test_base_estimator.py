@@ -1,4 +1,4 @@
-"""The base's state from encoders, an IMU and standing feet, against the plant's own."""
+"""Base state estimated from encoders, IMU and stance feet, compared with the true state of the plant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DT = 2e-3
 
 @dataclass
 class Trot:
-    """A robot that trots on its true state, tick by tick, and the accelerations that its controller counted on."""
+    """Trot with feedback of the true state: states, contact forces and the controller's accelerations at each tick."""
 
     robot: qd.Robot
     q: np.ndarray
@@ -31,8 +31,8 @@ class Trot:
     accelerations: np.ndarray
 
 
-class Played(Observable):
-    """The trot again, for sensors to read."""
+class RecordedTrot(Observable):
+    """Plant that replays a trot for the sensors."""
 
     def __init__(self, trot: Trot) -> None:
         self.robot, self.trot, self.k = trot.robot, trot, 0
@@ -50,7 +50,7 @@ def trot() -> Trot:
 
 
 def trotting(robot: qd.Robot, ticks: int) -> Trot:
-    """So many ticks of a robot that begins to trot."""
+    """Simulates `ticks` ticks of a robot that starts to trot."""
     plant, controller, dynamics = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     rows = []
     for _ in range(ticks):
@@ -65,8 +65,8 @@ def trotting(robot: qd.Robot, ticks: int) -> Trot:
 def follow(
     trot: Trot, encoders: Encoders, imu: Imu, *, delay: float = 0.0, estimator: BaseEstimator | None = None
 ) -> Iterator[tuple[int, BaseEstimator, np.ndarray, np.ndarray]]:
-    """Tick, estimator, and estimated q and v; a foot stands when it carries a twentieth of the weight."""
-    robot, played = trot.robot, Played(trot)
+    """Yields tick, estimator, estimated q and v; a foot with over 1/20 of the weight is in contact."""
+    robot, played = trot.robot, RecordedTrot(trot)
     feet = FootSensors()
     sensors = Sensors(robot, np.random.default_rng(0), encoders=encoders, imu=imu, feet=feet, delay=delay)
     estimator = BaseEstimator(robot, dt=DT) if estimator is None else estimator
@@ -97,14 +97,16 @@ VENDOR_IMU = Imu(gyro_noise=5e-3, accelerometer_noise=0.05, initial_gyro_bias=5e
 
 def test_perfect_sensors_give_the_true_state_of_a_trot(trot: Trot) -> None:
     q, v = states(trot, Encoders(), Imu())
-    assert np.abs(v - trot.v)[50:, :3].max() < 0.02  # at first all feet sink into the ground, as if the trunk rose
-    assert np.abs(v[:, 3:6] - trot.v[:, 3:6]).max() < 3e-3  # what the filter takes for the bias
+    assert (
+        np.abs(v - trot.v)[50:, :3].max() < 0.02
+    )  # at first all feet sink into the ground, which looks like a rising trunk
+    assert np.abs(v[:, 3:6] - trot.v[:, 3:6]).max() < 3e-3  # the filter's estimate of the bias
     assert attitude_error(q, trot.q) < 0.005
     assert np.linalg.norm(q[-1, :3] - trot.q[-1, :3]) < 0.01 * np.linalg.norm(trot.q[-1, :2] - trot.q[0, :2])
     np.testing.assert_allclose(q[:, 7:], trot.q[:, 7:], atol=1e-12)
 
 
-def test_noisy_sensors_give_a_velocity_one_can_walk_with(trot: Trot) -> None:
+def test_velocity_error_with_noisy_sensors_is_below_1_cm_per_s_rms(trot: Trot) -> None:
     q, v = states(trot, VENDOR, VENDOR_IMU)
     error = (v - trot.v)[:, :3]
     assert np.sqrt((error**2).mean(axis=0)).max() < 0.01
@@ -112,8 +114,8 @@ def test_noisy_sensors_give_a_velocity_one_can_walk_with(trot: Trot) -> None:
     assert attitude_error(q, trot.q) < 0.02
 
 
-def test_the_covariance_agrees_with_the_errors_of_the_estimate(trot: Trot) -> None:
-    """Normalized squared errors of attitude, velocity and position lie where nine normal numbers do."""
+def test_covariance_is_consistent_with_estimation_errors(trot: Trot) -> None:
+    """Normalized squared errors of attitude, velocity and position follow a chi-square distribution (nine DOF)."""
     found = []
     for k, estimator, _, _ in follow(trot, VENDOR, VENDOR_IMU):
         f, lever = estimator._state, np.array(estimator._model.lever)
@@ -129,7 +131,7 @@ def test_the_covariance_agrees_with_the_errors_of_the_estimate(trot: Trot) -> No
 
 
 def test_yaw_and_position_are_unobservable(trot: Trot) -> None:
-    """Begun elsewhere and turned about the vertical, everything else is as before, the covariance included."""
+    """From another start position and yaw, all other estimates are equal, and the covariance transforms accordingly."""
     robot, far = trot.robot, BaseEstimator(trot.robot, dt=DT)
     turn, shift = pin.exp3(np.array([0.0, 0.0, 2.0])), np.array([3.0, -7.0, 0.5])
     q = np.array(robot.q_home)
@@ -143,14 +145,14 @@ def test_yaw_and_position_are_unobservable(trot: Trot) -> None:
         np.testing.assert_allclose(other[:3], turn @ q[:3] + shift, atol=1e-7)
         if k == 300:
             break
-    G = np.zeros((9, 9))  # of the invariant error: by the adjoint of what it was moved by
+    G = np.zeros((9, 9))  # adjoint of the displacement, which transforms the invariant error
     for i in range(3):
         G[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = turn
     G[6:, :3] = pin.skew(shift) @ turn
     np.testing.assert_allclose(far.covariance[:9, :9], G @ near.covariance[:9, :9] @ G.T, atol=1e-9)
 
 
-def test_late_readings_are_made_up_for_by_what_the_model_expects(trot: Trot) -> None:
+def test_prediction_with_the_model_compensates_delayed_readings(trot: Trot) -> None:
     late, ahead = [], []
     for k, estimator, _, v in follow(trot, Encoders(), Imu(), delay=3 * DT):
         if k >= 3:
@@ -163,13 +165,13 @@ def test_late_readings_are_made_up_for_by_what_the_model_expects(trot: Trot) -> 
         estimator.predict([np.zeros(3)])
 
 
-def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beginning(trot: Trot) -> None:
-    """After a long way a wrong attitude has made a wrong height: the state is put right, feet that stand are not."""
+def test_odometry_is_continuous_under_attitude_corrections_far_from_the_start(trot: Trot) -> None:
+    """After 60 m an attitude error has caused a height error; the state is corrected, the odometry stays continuous."""
     robot, estimator = trot.robot, BaseEstimator(trot.robot, dt=DT)
     q, far = np.array(robot.q_home), np.array([60.0, 0.0, 0.0])
     estimator.reset(q)
     f = estimator._state
-    # An attitude that was wrong all the way is wrong about where it began.
+    # The attitude error is about the start position.
     f.R = pin.exp3(np.array([0.0, 0.004, 0.0])) @ np.array(f.R)
     f.p = f.p + far
     f.P[:] = 0.0
@@ -183,9 +185,9 @@ def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beg
     assert np.abs(np.diff(odometry - true)[5:]).max() < 1e-3 and np.ptp((odometry - true)[5:]) < 0.02
 
 
-def test_lost_readings_are_bridged(trot: Trot) -> None:
-    """Four readings in ten are lost, up to eight in a row: the filter stays as sure as it may be."""
-    robot, played, rng = trot.robot, Played(trot), np.random.default_rng(3)
+def test_estimate_stays_accurate_when_readings_are_lost(trot: Trot) -> None:
+    """40 % of the readings are lost, up to eight in a row; errors and detected slips stay small."""
+    robot, played, rng = trot.robot, RecordedTrot(trot), np.random.default_rng(3)
     sensors = Sensors(robot, np.random.default_rng(0), encoders=VENDOR, imu=VENDOR_IMU, feet=FootSensors())
     estimator, last, errors, slips = BaseEstimator(robot, dt=DT), -1, [], 0
     for played.k in range(len(trot.q)):
@@ -214,7 +216,7 @@ def resting(estimator: BaseEstimator, ticks: int, **readings: np.ndarray) -> tup
     return q, v
 
 
-def test_standing_still_stays_still_and_learns_the_bias() -> None:
+def test_standing_estimate_is_constant_and_gyro_bias_converges() -> None:
     robot, bias = qd.load("solo12"), np.array([0.02, -0.01, 0.0])
     estimator = BaseEstimator(robot, dt=DT, flat_ground=True)
     q, v = resting(estimator, 4000, gyro=bias)
@@ -224,7 +226,7 @@ def test_standing_still_stays_still_and_learns_the_bias() -> None:
     assert estimator.slipping_feet == ()
 
 
-def test_a_foot_that_slips_is_left_out() -> None:
+def test_slipping_foot_is_excluded() -> None:
     robot = qd.load("go2")
     estimator = BaseEstimator(robot, dt=DT)
     resting(estimator, 300)
@@ -238,13 +240,13 @@ def test_a_foot_that_slips_is_left_out() -> None:
     assert np.abs(v[:3]).max() < 5e-3 and np.abs(q[:3] - robot.q_home[:3]).max() < 2e-3
     resting(estimator, 1, position=position)
     assert estimator.slipping_feet == ()
-    # Where all feet say the same, it is the estimate that is wrong.
+    # If all feet disagree in the same way, the estimate is wrong.
     estimator.reset(robot.q_home, np.r_[1.0, np.zeros(17)])
     q, v = resting(estimator, 200)
     assert np.abs(v[:3]).max() < 0.02
 
 
-def test_what_others_see_of_the_pose_ends_the_drift() -> None:
+def test_external_pose_measurements_remove_drift() -> None:
     robot = qd.load("go2")
     estimator = BaseEstimator(robot, dt=DT, imu="imu")
     resting(estimator, 10)
@@ -261,7 +263,7 @@ def test_what_others_see_of_the_pose_ends_the_drift() -> None:
             estimator.correct_pose(**wrong)
 
 
-def test_it_starts_upright_on_its_feet() -> None:
+def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot() -> None:
     robot = qd.load("go2")
     estimator = BaseEstimator(robot, dt=DT)
     position = np.array(robot.q_home[7:])
@@ -274,7 +276,7 @@ def test_it_starts_upright_on_its_feet() -> None:
     assert abs(lowest) < 1e-12 and not v.any()
 
 
-def test_machine_code_agrees_with_its_python(trot: Trot) -> None:
+def test_compiled_estimator_agrees_with_python(trot: Trot) -> None:
     fast = follow(trot, VENDOR, VENDOR_IMU)
     kept = [next(fast) for _ in range(3)]
     with interpret():
@@ -284,7 +286,7 @@ def test_machine_code_agrees_with_its_python(trot: Trot) -> None:
             np.testing.assert_allclose(same, v, atol=1e-12)
 
 
-def test_bad_arguments_are_refused_by_name() -> None:
+def test_invalid_arguments_are_rejected_by_name() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentError, match="root"):
         BaseEstimator(qd.load("ur5"))
@@ -307,15 +309,15 @@ def test_bad_arguments_are_refused_by_name() -> None:
         estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
     reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), robot.feet
     for ours, untouched in zip(estimator.update(*reading), other.update(*reading), strict=True):
-        np.testing.assert_array_equal(ours, untouched)  # what was refused left no trace
+        np.testing.assert_array_equal(ours, untouched)  # rejected calls did not change the state
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         BaseEstimator(None)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="q"):
         estimator.reset(np.zeros(19))
 
 
-def test_feet_are_found_through_the_loops_that_move_them() -> None:
-    """Four-bar knees: the readings are those of hips and knees, cranks and rods follow."""
+def test_robot_with_kinematic_loops_is_estimated() -> None:
+    """Robot with four-bar knees: readings of hips and knees determine cranks and rods."""
     robot = qd.load(quadruped())
     trot = trotting(robot, 300)
     q, v = states(trot, Encoders(), Imu())
@@ -330,7 +332,7 @@ def test_feet_are_found_through_the_loops_that_move_them() -> None:
         estimator.update(beyond, np.zeros(robot.nu), np.zeros(3), np.array([0.0, 0.0, 9.81]), robot.feet)
 
 
-def test_the_error_names_the_first_of_several_unknown_feet() -> None:
+def test_error_names_the_first_of_several_unknown_feet() -> None:
     robot = qd.load("go2")
     estimator, q = BaseEstimator(robot, dt=DT), np.zeros(robot.nu)
     for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):

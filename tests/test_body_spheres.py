@@ -1,4 +1,4 @@
-"""What a robot falls on: trunk, thighs and knees touch the ground by default, and walking is what it was without."""
+"""Contact spheres of trunk, thighs and knees, which carry a fallen robot and do not change walking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago"
 
 
 def on_its_side(robot: qd.Robot) -> np.ndarray:
-    """In the air, rolled by 100 degrees."""
+    """Configuration in the air, rolled by 100 degrees."""
     q = np.array(robot.q_home)
     q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(np.radians(100.0), 0.1, 0.0)).coeffs()
     q[2] += 0.1
@@ -23,7 +23,7 @@ def on_its_side(robot: qd.Robot) -> np.ndarray:
 
 
 def lowest(robot: qd.Robot, q: np.ndarray, links: set[str]) -> float:
-    """Height of the lowest point of these links' collision shapes, by every sphere that they have [m]."""
+    """Height of the lowest collision sphere of the links [m]."""
     dynamics = qd.Dynamics(robot)
     heights = []
     for sphere in collision_spheres(robot, links).values():
@@ -33,7 +33,7 @@ def lowest(robot: qd.Robot, q: np.ndarray, links: set[str]) -> float:
 
 
 @pytest.mark.parametrize("name", QUADRUPEDS)
-def test_trunk_thighs_and_knees_can_touch_but_do_not_at_home(name: str) -> None:
+def test_trunk_thighs_and_knees_have_spheres_without_contact_at_home(name: str) -> None:
     robot = qd.load(name)
     spheres = body_spheres(robot)
     bodies = {link.name: i for i, body in enumerate(robot.bodies) for link, _ in body.links}
@@ -50,7 +50,7 @@ def test_trunk_thighs_and_knees_can_touch_but_do_not_at_home(name: str) -> None:
                 centre = dynamics.frame_placement(robot.q_home, sphere.frame).apply(sphere.offset)
                 assert np.linalg.norm(centre - knee) < np.linalg.norm(centre - foot)
     sim = qd.Simulation(robot)
-    assert sim.spheres == robot.feet, "names of the feet, as ever"
+    assert sim.spheres == robot.feet, "names of the feet"
     sim.step(np.zeros(robot.nu))
     assert {contact.sphere for contact in sim.contacts} <= set(robot.feet)
     assert sim.body_forces == {} and set(sim.contact_forces) == set(robot.feet)
@@ -58,7 +58,7 @@ def test_trunk_thighs_and_knees_can_touch_but_do_not_at_home(name: str) -> None:
 
 @pytest.mark.parametrize("kind", PLANTS)
 @pytest.mark.parametrize("name", ["go2", "anymal_c"])
-def test_a_robot_that_falls_lies_on_the_ground(kind: type, name: str) -> None:
+def test_fallen_robot_rests_on_its_body_spheres(kind: type, name: str) -> None:
     robot = qd.load(name)
     plant = kind(robot, dt=2e-3)
     plant.reset(on_its_side(robot))
@@ -66,7 +66,7 @@ def test_a_robot_that_falls_lies_on_the_ground(kind: type, name: str) -> None:
     for _ in range(1000):
         plant.step(-damping * plant.v[6:] * np.ones(robot.nu))
     trunk = {link.name for link, _ in robot.bodies[0].links}
-    assert lowest(robot, plant.q, trunk) > -0.015  # of its edges the outermost spheres leave out as much
+    assert lowest(robot, plant.q, trunk) > -0.015  # the spheres leave out up to 15 mm of the edges
     links = {contact.link for contact in plant.contacts} - {None}
     assert links == set(plant.body_forces), "the same by link"
     assert links & trunk or len(links) >= 2
@@ -76,7 +76,7 @@ def test_a_robot_that_falls_lies_on_the_ground(kind: type, name: str) -> None:
         assert contact.sphere in robot.feet if contact.link is None else contact.sphere.startswith(contact.link)
 
 
-def test_nothing_but_the_feet_or_what_is_named_where_that_is_asked_for() -> None:
+def test_body_spheres_can_be_disabled() -> None:
     robot = qd.load("go2")
     bare = qd.Simulation(robot, dt=2e-3, spheres={})
     bare.reset(on_its_side(robot))
@@ -98,8 +98,8 @@ GROUNDS = {
 
 
 @pytest.mark.parametrize("ground", GROUNDS)
-def test_a_robot_on_its_feet_moves_as_if_it_had_nothing_else(ground: str) -> None:
-    """What is far from the ground is left out before it costs anything, and to the bit."""
+def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str) -> None:
+    """Body spheres above the ground do not change the motion in a single bit."""
     robot = qd.load("go2")
     ends = []
     for spheres in ({}, None):
@@ -115,8 +115,8 @@ def test_a_robot_on_its_feet_moves_as_if_it_had_nothing_else(ground: str) -> Non
 
 
 @pytest.mark.parametrize("ground", ["boxes", *(pytest.param(g, marks=pytest.mark.slow) for g in ("floor", "field"))])
-def test_clusters_leave_out_no_contact(ground: str) -> None:
-    """Whatever touches by each sphere of its own touches in the cluster, too."""
+def test_clustered_spheres_find_every_contact(ground: str) -> None:
+    """Contacts are the same with clustered and with single spheres."""
     robot = qd.load("go2")
     clustered = qd.Simulation(robot, dt=2e-3, terrain=GROUNDS[ground], joint_stops=False)
     named = {f"each {name}": sphere for name, sphere in body_spheres(robot).items()}
@@ -131,7 +131,7 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
         for sim in (clustered, singly):
             sim.reset(q)
             sim.step(np.zeros(12))
-            near = sim._contacts.collisions  # within reach; forces of so many are not unique
+            near = sim._contacts.collisions  # contacts within range; their forces are not unique
             names = sim._reported_names
             sides.append({(names[near.spheres[i]].removeprefix("each "), near.gaps[i]) for i in range(sim._n_contacts)})
         assert sides[0] == sides[1]
@@ -139,8 +139,8 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
     assert touching > 40
 
 
-def test_outermost_points_are_looked_for_to_all_sides_alike() -> None:
-    """Faces, edges and corners of a cube; of those, the faces and corners alone where few are wanted."""
+def test_search_directions_of_outermost_points_are_symmetric() -> None:
+    """Directions to faces, edges and corners of a cube; the reduced set has faces and corners only."""
     sides = {tuple(side) for side in DIRECTIONS.tolist()}
     assert len(sides) == 26 and all(tuple(-x for x in side) in sides for side in sides) and (0.0,) * 3 not in sides
     assert {int(np.abs(side).sum()) for side in OUTERMOST} == {1, 3} and len(OUTERMOST) == 6 + 8

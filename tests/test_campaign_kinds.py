@@ -1,4 +1,4 @@
-"""Agreement and identification as campaigns: the same figures as one pass in one process."""
+"""Verification and identification as campaigns give the same results as one pass in one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quaddyn.locomotion import Morphology
 from quaddyn.reference import Reference
 
 
-def test_blocks_of_states_give_the_largest_error_of_each() -> None:
+def test_verification_blocks_report_their_largest_errors() -> None:
     campaign = VerificationCampaign(names=("two_link_leg", "three_link_leg"), samples=5, block=3, derivatives=4)
     cases = list(campaign.cases())
     assert len(cases) == campaign.count() == 4
@@ -53,7 +53,7 @@ def logs(robot: qd.Robot, folder: Path, count: int) -> tuple[list[str], list[Sam
     return names, all_samples
 
 
-def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
+def test_merged_accumulators_equal_one_pass(tmp_path: Path) -> None:
     robot = qd.load("ur5")
     names, parts = logs(robot, tmp_path, 7)
     campaign = IdentificationCampaign(robot="ur5", files=tuple(names), torque_noise=0.01)
@@ -65,7 +65,7 @@ def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
     assert [row.rows for row in found.rows] == [row.rows for row in once.rows]
     one, other = fit_accumulated(found, method="weighted"), fit_accumulated(once, method="weighted")
     assert np.abs(one.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
-    # In any order, and in any tree.
+    # The result is independent of the order of merging.
     for order in ([3, 1, 6, 0, 5, 2, 4], list(range(6, -1, -1))):
         leaves = []
         for i in order:
@@ -75,7 +75,7 @@ def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
         assert np.abs(again.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
 
 
-def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
+def test_changed_or_invalid_log_is_rejected(tmp_path: Path) -> None:
     names, _ = logs(qd.load("planar_3r"), tmp_path, 2)
     campaign = IdentificationCampaign(robot="planar_3r", files=tuple(names))
     first, second = campaign.cases()
@@ -94,7 +94,7 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
         Accumulator(qd.load("planar_3r")).load(Accumulator(qd.load("ur5")).dump())
 
 
-def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
+def test_gait_campaign_covers_every_direction_at_each_speed() -> None:
     campaign = GaitCampaign(gaits=("trot",), speeds=(0.2, 0.3), directions=tuple(DIRECTIONS))
     speed, turn = Morphology.from_robot(qd.load("go2")).speed_scale, YAW_RATE / DEFAULT_COMMAND_SPEED
     asked = {case.velocity for case in campaign.cases()}
@@ -102,6 +102,6 @@ def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
     assert asked == expected and len(asked) == campaign.count() == 2 * len(DIRECTIONS)
 
 
-def test_digests_tell_parts_apart_and_stay_those_that_older_stores_know() -> None:
+def test_hashes_separate_parts_and_are_unchanged() -> None:
     assert hash_texts("ab", "c") != hash_texts("a", "bc") and hash_texts("a") == hash_texts(b"a")
     assert hash_texts() == "cae66941d9efbd404e4d88758ea67670" and len(hash_texts("a")) == 32

@@ -1,4 +1,4 @@
-"""Clopper-Pearson bounds against tables and the binomial sum; searches whose claims hold as often as they say."""
+"""Clopper-Pearson bounds against tables and the binomial sum; claims of searches hold at their confidence."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from quaddyn.campaigns.threshold_search import Search, Threshold, search
 
 
 def tail(k: int, n: int, p: float) -> float:
-    """P(at least k of n), term by term."""
+    """P(at least k of n), summed term by term."""
     return math.fsum(math.comb(n, i) * p**i * (1.0 - p) ** (n - i) for i in range(k, n + 1))
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 1), (10, 3), (59, 59), (100, 95), (300, 1)])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_the_bound_is_where_so_many_successes_are_just_improbable_enough(n: int, k: int, confidence: float) -> None:
+def test_clopper_pearson_bounds_match_the_binomial_sum(n: int, k: int, confidence: float) -> None:
     low, high = lower_bound(k, n, confidence), upper_bound(k, n, confidence)
     assert low == 0.0 if k == 0 else tail(k, n, low) == pytest.approx(1.0 - confidence, rel=1e-9)
     assert high == 1.0 if k == n else 1.0 - tail(k + 1, n, high) == pytest.approx(1.0 - confidence, rel=1e-9)
     assert 0.0 <= low <= k / n <= high <= 1.0
 
 
-def test_values_of_the_literature() -> None:
+def test_clopper_pearson_bounds_match_published_values() -> None:
     # Clopper and Pearson 1934, and every table since: two-sided 95 % of 5 in 10, and of 0 in 20.
     assert interval(5, 10) == pytest.approx((0.18709, 0.81291), abs=1e-5)
     assert interval(0, 20) == pytest.approx((0.0, 0.16843), abs=1e-5)
@@ -35,7 +35,7 @@ def test_values_of_the_literature() -> None:
     assert upper_bound(0, 1000) == pytest.approx(1.0 - 0.05**1e-3, rel=1e-12)  # the rule of three: 3 / n
 
 
-def test_scipy_agrees() -> None:
+def test_bounds_agree_with_scipy() -> None:
     beta = pytest.importorskip("scipy.stats").beta
     rng = np.random.default_rng(0)
     for n in (1, 7, 200, 100_000):
@@ -46,7 +46,7 @@ def test_scipy_agrees() -> None:
             assert upper_bound(k, n) == pytest.approx(high, abs=1e-11)
 
 
-def test_the_incomplete_beta_function_is_symmetric() -> None:
+def test_incomplete_beta_function_is_symmetric() -> None:
     for x, a, b in ((0.3, 2.0, 5.0), (0.95, 59.0, 1.0), (0.5, 1e4, 1e4)):
         assert incomplete_beta(x, a, b) + incomplete_beta(1.0 - x, b, a) == pytest.approx(1.0, abs=1e-12)
     assert (incomplete_beta(0.0, 2.0, 3.0), incomplete_beta(1.0, 2.0, 3.0)) == (0.0, 1.0)
@@ -58,14 +58,14 @@ def test_impossible_counts_are_rejected(wrong: tuple[int, int, float]) -> None:
         lower_bound(*wrong)
 
 
-def test_the_interim_tests_divide_the_risk() -> None:
+def test_interim_tests_divide_the_risk() -> None:
     plan = interim_tests(0.95, 0.05)
     assert [look.failures for look in plan] == [0, 2]
     assert math.fsum(1.0 - look.confidence for look in plan) == pytest.approx(0.05)
     for look in plan:
         assert lower_bound(look.trials - look.failures, look.trials, look.confidence) >= 0.95
         assert lower_bound(look.trials - 1 - look.failures, look.trials - 1, look.confidence) < 0.95
-    # The risk of the whole test where the claim is just not true, exactly: P(pass the first look or the second).
+    # Exact risk of the test at success rate 0.95: P(pass the first or the second interim test).
     (n, _), (m, c) = ((look.trials, look.failures) for look in plan)
     at_once = 0.95**n
     later = math.fsum(
@@ -75,7 +75,7 @@ def test_the_interim_tests_divide_the_risk() -> None:
 
 
 def play(task: Search, success: Callable[[int], float], rng: np.random.Generator) -> tuple[Threshold, int]:
-    """Answer a search with trials whose luck is common to all levels; the outcome, and how many trials it took."""
+    """Runs a search with random numbers common to all levels; returns the threshold and the number of trials."""
     luck: dict[int, float] = {}
     asked = 0
     try:
@@ -100,8 +100,8 @@ def logistic(middle: float, width: float) -> Callable[[int], float]:
         pytest.param(lambda level: 0.97 if level % 2 else 0.9, id="jagged"),
     ],
 )
-def test_claims_are_true_at_their_confidence(success: Callable[[int], float]) -> None:
-    """The share of wrong claims over 300 searches is no evidence against "at most 5 %"."""
+def test_claims_hold_at_their_confidence(success: Callable[[int], float]) -> None:
+    """The fraction of wrong claims over 300 searches is consistent with at most 5 %."""
     rng, wrong = np.random.default_rng(7), 0
     for _ in range(300):
         found, _ = play(search(32), success, rng)
@@ -109,7 +109,7 @@ def test_claims_are_true_at_their_confidence(success: Callable[[int], float]) ->
     assert lower_bound(wrong, 300, 0.999) <= 0.05
 
 
-def test_a_steep_threshold_is_claimed_within_a_level() -> None:
+def test_steep_threshold_is_found_within_one_level() -> None:
     rng = np.random.default_rng(3)
     for middle in (1, 7, 30):
         found, trials = play(search(32), lambda level, middle=middle: float(level <= middle), rng)
@@ -135,7 +135,7 @@ def test_failures_at_easier_levels_are_detected() -> None:
     assert hole.level == 19 and not hole.monotone and hole.exceptions == (9,) and hole.inversions > 0
 
 
-def test_a_search_rejects_arguments_out_of_range() -> None:
+def test_search_rejects_arguments_out_of_range() -> None:
     for options in ({"probability": 1.0}, {"confidence": 0.0}, {"pilot": 0}):
         with pytest.raises(qd.ArgumentError):
             search(10, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Trials are pure functions of their cases, disturbances have the size they say, campaigns are what they count."""
+"""Trials depend only on their cases, disturbances have the given size, and campaigns the declared number of cases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print(encode_record(run_trial(decode(Trial, sys.argv[1]))))
 """
 
 
-#: A campaign from its seed, its runs cut short: cases and records, one a line.
+#: A campaign with short runs; prints case and record, one pair per line.
 CAMPAIGN = """
 import dataclasses, itertools
 from quaddyn.campaigns import run
@@ -54,7 +54,7 @@ cases = [dataclasses.replace(case, seconds=0.3, averaging_time=0.1, push_time=0.
 for case, record in run(campaign, cases=cases).results:
     print(encode(case), encode_record(record))
 """
-#: The same interpreter a day later, its hashes and its global random numbers other ones.
+#: Shifts the clock by one day and changes the seeds of the global random generators.
 TOMORROW = """
 import random, time
 import numpy as np
@@ -70,7 +70,7 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_before() -> None:
+def test_record_depends_only_on_the_case() -> None:
     short = SHORT | {"seconds": 0.3, "averaging_time": 0.1}
     case = Trial(**short, push=0.3, push_time=0.1, noise_scale=1.0, delay=4e-3, seed=3, number=7)
     other = Trial(**short, payload=2.0, strips=0.02)
@@ -90,7 +90,7 @@ def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_befo
 
 
 @pytest.mark.slow
-def test_a_campaign_gives_the_same_records_on_another_day(capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_do_not_depend_on_date_or_global_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     exec(CAMPAIGN, {})
     today = capsys.readouterr().out
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "TZ": "Pacific/Auckland"}
@@ -100,14 +100,14 @@ def test_a_campaign_gives_the_same_records_on_another_day(capsys: pytest.Capture
     assert len(today.splitlines()) == 2 and answer.stdout == today, answer.stderr
 
 
-def test_a_fall_ends_the_run_and_has_a_reason() -> None:
+def test_fall_ends_the_run_with_a_reason() -> None:
     record = run_trial(Trial(robot="go2", seconds=3.0, averaging_time=1.0, push=3.0, push_direction=1.5, push_time=0.1))
     assert record["success"] is False and record["velocity_ratio"] is None and record["cost"] is None
     assert 0.1 < float(record["fell"] or 0.0) < 2.0 and "feet due on the ground" in str(record["reason"])
 
 
-def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watched() -> None:
-    """Friction of 0.005, on which a robot falls; the run goes on for a second after that, whose power counts."""
+def test_friction_drops_at_slip_time_and_a_fall_is_simulated_for_one_more_second() -> None:
+    """With friction 0.005 the robot falls; the run continues for 1 s, and motor power is recorded in that time."""
     seen: list[tuple[float, float, LocomotionMode]] = []
     case = Trial(
         robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip_friction=0.005, slip_time=0.6, slip_duration=4.0,
@@ -122,7 +122,7 @@ def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watch
     assert record["flagged"] <= 1.0 and record["power"] is None  # type: ignore[operator]
 
 
-def test_ground_that_was_slippery_is_not_any_more() -> None:
+def test_friction_is_restored_after_slip_duration() -> None:
     seen: dict[float, float] = {}
     case = dataclasses.replace(Trial(**SHORT), slip_friction=0.3, slip_time=0.1, slip_duration=0.2)
     record = run_trial(case, lambda plant, command: seen.update({round(plant.time, 6): plant.friction}))
@@ -132,12 +132,12 @@ def test_ground_that_was_slippery_is_not_any_more() -> None:
 
 
 @pytest.mark.parametrize(("friction", "said"), [(0.5, ""), (0.2, "friction of the ground")])
-def test_what_is_said_of_a_slope_beforehand_stands_in_the_record(friction: float, said: str) -> None:
+def test_record_contains_the_predicted_slope_limit(friction: float, said: str) -> None:
     case = dataclasses.replace(Trial(**SHORT), seconds=0.02, averaging_time=0.01, slope=0.25, friction=friction)
     assert run_trial(case)["predicted_slope_limit"] == said
 
 
-def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
+def test_friction_drop_cases_are_the_same_for_all_robots_and_plants() -> None:
     campaign = FrictionDropCampaign(robot=("go2", "anymal_c"), trials=2)
     cases = list(campaign.cases())
     assert len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3 * 2 * 2
@@ -163,7 +163,7 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
             bad()
 
 
-def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every_day() -> None:
+def test_velocity_limit_campaign_draws_velocities_within_limits_reproducibly() -> None:
     campaign = VelocityLimitCampaign(robot=("go2", "a1"), gaits=("trot", "bound"), trials=3, seconds=4.0)
     cases = list(campaign.cases())
     assert cases == list(campaign.cases()) and len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3
@@ -183,7 +183,7 @@ def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every
             bad()
 
 
-def test_the_reach_campaign_leaves_out_gaits_that_a_robot_is_refused() -> None:
+def test_velocity_limit_campaign_omits_gaits_that_a_robot_cannot_use() -> None:
     campaign = VelocityLimitCampaign(robot=("anymal_c", "go2"), gaits=("bound", "trot"), trials=2)
     cells = {(case.robot, case.gait) for case in campaign.cases()}
     assert cells == {("anymal_c", "trot"), ("go2", "bound"), ("go2", "trot")} and campaign.count() == 2 * len(cells)
@@ -191,14 +191,14 @@ def test_the_reach_campaign_leaves_out_gaits_that_a_robot_is_refused() -> None:
         VelocityLimitCampaign(robot=("ur5",)).count()
 
 
-def test_who_reaches_less_than_the_share_of_the_command_fails() -> None:
+def test_run_below_min_velocity_ratio_fails() -> None:
     record = run_trial(dataclasses.replace(Trial(**SHORT), min_velocity_ratio=5.0))
     assert record["success"] is False and record["fell"] is None and "500 %" in str(record["reason"])
     missed = run_trial(dataclasses.replace(Trial(**SHORT), min_velocity_ratio=-5.0, max_velocity_error=1e-6))
     assert missed["success"] is False and "misses" in str(missed["reason"])
 
 
-def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
+def test_quantities_of_a_record_are_consistent(go2: qd.Robot) -> None:
     record = run_trial(Trial(robot="go2", seconds=2.0, averaging_time=0.8, velocity=(0.4, 0.0, 0.0)))
     assert record["success"] is True and record["reason"] is None and record["flagged"] == 0.0
     power, peak, vx, vy = (float(record[name]) for name in ("power", "power_peak", "vx", "vy"))  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("payload", [0.0, 3.0])
-def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: float) -> None:
+def test_com_offset_of_a_case_is_applied(go2: qd.Robot, payload: float) -> None:
     p = Morphology.from_robot(go2)
     case = Trial(robot="go2", payload=payload, com_offset=0.02, com_offset_direction=0.5)
     real = with_trunk_load(go2, p, case)
@@ -220,7 +220,7 @@ def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: 
     assert qd.Dynamics(real).crba(q)[0, 0] == pytest.approx(real.mass, rel=1e-12)
 
 
-def test_a_wrong_model_is_wrong_within_what_the_case_says_and_the_same_for_every_plant(go2: qd.Robot) -> None:
+def test_model_error_is_bounded_and_the_same_for_every_plant(go2: qd.Robot) -> None:
     case = Trial(robot="go2", model_error=0.25)
     real, again = (
         make_trial_setup(dataclasses.replace(case, plant=plant), go2, np.random.default_rng(3)).plant.robot
@@ -238,8 +238,8 @@ def test_a_wrong_model_is_wrong_within_what_the_case_says_and_the_same_for_every
 
 
 @pytest.mark.parametrize("kind", [name for name in DISTURBANCES])
-def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None:
-    """No foot starts inside the ground or in the air: within a few steps the weight is carried."""
+def test_robot_stands_at_the_start_of_every_disturbance(go2: qd.Robot, kind: str) -> None:
+    """No foot starts inside the ground or in the air: after 25 steps contact forces equal the weight."""
     case = RobustnessCampaign(robot="go2", disturbances=(kind,), plants=("embedded",), trials=1).case(
         kind, "embedded", 3
     )
@@ -253,7 +253,7 @@ def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None
     assert carried == pytest.approx(made.plant.robot.mass * 9.81, rel=0.15)
 
 
-def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size() -> None:
+def test_disturbance_depends_only_on_its_number() -> None:
     campaign = RobustnessCampaign(robot="solo12", trials=2)
     cases = list(campaign.cases())
     assert len(cases) == campaign.count() == 2 * 2 * (len(DISTURBANCES) - 1) == len(set(cases))
@@ -265,7 +265,7 @@ def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size(
         larger == dataclasses.replace(usual, push=0.9)
         and usual.push_time != campaign.case("push", "mujoco", 0).push_time
     )
-    # A smaller campaign is a part of a larger one, and they may share a store.
+    # The cases of a smaller campaign are a subset, and both may use one store.
     assert set(RobustnessCampaign(robot="solo12", trials=1).cases()) < set(cases)
     assert (
         campaign.model_hash()
@@ -274,7 +274,7 @@ def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size(
     )
 
 
-def test_a_sweep_changes_one_option_and_nothing_else() -> None:
+def test_sweep_changes_one_option_and_nothing_else() -> None:
     sweep = SweepCampaign(robot="go2", option="gait.duty_factor", values=(0.6, 0.7), trials=2, disturbance="friction")
     cases = list(sweep.cases())
     assert len(cases) == sweep.count() == 4
@@ -290,7 +290,7 @@ def test_a_sweep_changes_one_option_and_nothing_else() -> None:
     assert next(SweepCampaign(option="dt", values=(1e-3,), trials=1).cases()).dt == 1e-3
 
 
-def test_gaits_command_what_they_say() -> None:
+def test_gait_campaign_commands_the_scaled_speeds() -> None:
     campaign = GaitCampaign(
         robot=("go2", "solo12"), gaits=("trot", "walk"), speeds=(0.1, 0.25), directions=("forward", "turning")
     )
@@ -319,22 +319,22 @@ def test_gaits_command_what_they_say() -> None:
         (lambda: SweepCampaign(values=()), "values"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_run(make: Callable[[], object], message: str) -> None:
+def test_invalid_options_are_rejected_before_any_run(make: Callable[[], object], message: str) -> None:
     with pytest.raises(qd.QuaddynError, match=message):
         make()
 
 
-def test_campaigns_are_registered_and_their_options_travel() -> None:
+def test_campaigns_are_registered_and_their_options_are_serialized() -> None:
     for name in ("verification", "datasheet", "gaits", "robustness", "sweep"):
         kind: type[Campaign[Any]] = find(name)
-        with pytest.raises(TypeError, match="positional"):  # the order of options means nothing
+        with pytest.raises(TypeError, match="positional"):  # options are keyword-only
             kind(())  # type: ignore[call-arg]
         assert name in names() and kind.name == name
         assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))
 
 
 class Drawn:
-    """What a viewer is asked to draw."""
+    """Viewer that records its calls."""
 
     def __init__(self) -> None:
         self.terrains: list[Any] = []
@@ -347,7 +347,7 @@ class Drawn:
         self.frames.append({"q": q.copy(), **options})
 
 
-def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> None:
+def test_replay_shows_the_terrain_of_its_case_and_the_reason() -> None:
     case = Trial(**SHORT, boxes=0.02, seed=2, number=1)
     drawn = Drawn()
     record = RobustnessCampaign().replay(case, drawn)  # type: ignore[arg-type]
@@ -355,12 +355,12 @@ def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> Non
     (terrain,) = drawn.terrains
     heights = [s.size[2] for s in terrain.surfaces[1:]]
     assert len(heights) > 10 and set(heights) == {0.02}
-    assert len(drawn.frames) == 16  # at 30 Hz, and the end
+    assert len(drawn.frames) == 16  # 30 Hz for 0.5 s, and the last frame
     assert record["reason"] == "slower than 70 % of the command"
     assert drawn.frames[-1]["caption"] == "0.50 s, slower than 70 % of the command"
 
 
-def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> None:
+def test_motor_power_counts_only_positive_power(go2: qd.Robot) -> None:
     v, tau = np.zeros(go2.nv), np.zeros(go2.nu)
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
@@ -372,7 +372,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
 
 
 @pytest.mark.parametrize("size", [0.0, 2.0])
-def test_noise_of_every_sensor_grows_with_its_size(go2: qd.Robot, size: float) -> None:
+def test_noise_of_every_sensor_scales_with_noise_scale(go2: qd.Robot, size: float) -> None:
     def numbers(noise: float) -> dict[str, float]:
         made = make_sensors(go2, Trial(**SHORT, noise_scale=noise), np.random.default_rng(0))
         settings = (

@@ -1,4 +1,4 @@
-"""Campaigns: every case once, the same records on every executor, and what is refused."""
+"""Campaigns run every case once, give the same records on every executor, and reject invalid stores and options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign_examples import Throw, Throws, Together
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run
@@ -32,7 +32,7 @@ class Everything:
 
 
 def contents(store: str | Path, kind: type[Throws] = Throws) -> set[tuple[str, str]]:
-    """Cases with what became of them; where exceptions were raised is the worker's own affair."""
+    """Pairs of case and record or error text, without tracebacks, which depend on the worker."""
     with Store.read(store, kind) as there:
         rows = list(there.rows())
     found = {
@@ -64,7 +64,7 @@ def test_values_that_are_not_plain_are_rejected_by_name() -> None:
         decode(Throw, '{"nothing": 1}')
 
 
-def test_a_serial_run_stores_every_case_in_order() -> None:
+def test_serial_run_stores_every_case_in_order() -> None:
     summary = run(Throws(trials=12))
     assert (summary.ran, summary.skipped) == (12, 0)
     results = list(summary.results)
@@ -75,7 +75,7 @@ def test_a_serial_run_stores_every_case_in_order() -> None:
 
 @pytest.fixture(scope="module")
 def executors() -> Iterator[dict[str, Executor]]:
-    """Those in this process and of processes; Dask's by night: by day test_campaigns_faults has its records."""
+    """Executors by name; with Dask only in the nightly run, because test_campaigns_faults compares its records."""
     with (
         campaigns.dask_executor("local:2") if NIGHT else contextlib.nullcontext() as dask,
         campaigns.process_pool(2) as processes,
@@ -98,7 +98,7 @@ def test_every_executor_gives_the_same_store(
         assert contents(tmp_path / f"{name}.db", type(campaign)) == expected, name
 
 
-def test_a_second_run_skips_what_is_done_and_more_trials_extend_a_store(tmp_path: Path) -> None:
+def test_second_run_skips_finished_cases_and_more_trials_extend_a_store(tmp_path: Path) -> None:
     store, log = tmp_path / "runs.db", tmp_path / "ran"
     campaign = Throws(10, folder=str(tmp_path))
     assert run(campaign, store=store, cases=list(campaign.cases())[2:5]).ran == 3
@@ -110,7 +110,7 @@ def test_a_second_run_skips_what_is_done_and_more_trials_extend_a_store(tmp_path
     assert sorted(map(int, log.read_text(encoding="utf-8").split())) == list(range(15))
 
 
-def test_a_repeated_case_runs_once(tmp_path: Path) -> None:
+def test_repeated_case_runs_once(tmp_path: Path) -> None:
     campaign = Throws(4, folder=str(tmp_path))
     cases = [*campaign.cases(), *campaign.cases()]
     with ThreadPoolExecutor(2) as pool:
@@ -119,7 +119,7 @@ def test_a_repeated_case_runs_once(tmp_path: Path) -> None:
     assert len((tmp_path / "ran").read_text(encoding="utf-8").split()) == 4
 
 
-def test_an_open_store_takes_several_rounds(tmp_path: Path) -> None:
+def test_open_store_accepts_several_runs(tmp_path: Path) -> None:
     campaign = Throws(6)
     cases = list(campaign.cases())
     with Store.open(tmp_path / "runs.db", campaign) as store:
@@ -129,7 +129,7 @@ def test_an_open_store_takes_several_rounds(tmp_path: Path) -> None:
     assert len(contents(tmp_path / "runs.db")) == 4
 
 
-def test_exceptions_are_results_with_their_text(tmp_path: Path) -> None:
+def test_exceptions_are_stored_as_results_with_their_text(tmp_path: Path) -> None:
     summary = run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db")
     failures = [result for _, result in summary.results if isinstance(result, Failure)]
     assert [f.error for f in failures] == [f"ValueError: throw {i} fails\nfor a test" for i in (2, 5)]
@@ -140,7 +140,7 @@ def test_exceptions_are_results_with_their_text(tmp_path: Path) -> None:
     assert run(Throws(1, what="exit")).tally.errors == {"SystemExit: …": 1}
 
 
-def test_progress_tells_total_rate_and_failures() -> None:
+def test_progress_reports_total_rate_and_failures() -> None:
     told: list[Progress] = []
     run(Throws(8, what="raise", every=4), progress=told.append)
     assert (told[-1].done, told[-1].total, told[-1].failures) == (8, 8, 2)
@@ -159,7 +159,7 @@ class Heavier(Throws):
         return campaigns.hash_texts("heavier")
 
 
-def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_store_of_another_campaign_or_model_is_rejected_with_the_reason(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
     with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
@@ -173,7 +173,7 @@ def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_pat
         run(Other(3), store=store, ignore_mismatch=True)
 
 
-def test_a_store_of_another_version_is_rejected_unless_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_of_another_version_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
     monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
@@ -193,7 +193,7 @@ def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
         run(Throws(3), store=tmp_path / "nowhere" / "runs.db")
 
 
-def test_two_writers_are_refused_and_a_reader_is_not(tmp_path: Path) -> None:
+def test_store_allows_one_writer_and_readers(tmp_path: Path) -> None:
     path, campaign = tmp_path / "runs.db", Throws(5)
     with Store.open(path, campaign) as store:
         run(campaign, store=store, cases=list(campaign.cases())[:3])
@@ -205,7 +205,7 @@ def test_two_writers_are_refused_and_a_reader_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"batch": 0}, {"in_flight": 0}, {"batch": 1.5}])
-def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
+def test_options_out_of_range_are_rejected(options: dict[str, int]) -> None:
     with pytest.raises(ArgumentError, match=next(iter(options))):
         run(Throws(1), **options)
 
@@ -230,14 +230,14 @@ def test_cases_in_flight_are_bounded() -> None:
     assert pool.most <= 64
 
 
-def test_an_executor_that_cannot_take_more_is_explained() -> None:
+def test_closed_executor_raises_a_campaign_error() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     with pytest.raises(CampaignError, match="Finished results are stored"):
         run(Throws(3), pool)
 
 
-def test_security_is_made_of_the_files_that_are_given() -> None:
+def test_tls_security_uses_the_given_files() -> None:
     pytest.importorskip("distributed")
     assert tls(None, None, None) is None
     for files in (("ca.pem", None, None), ("ca.pem", "own.pem", Path("own.key"))):

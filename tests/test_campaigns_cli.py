@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Together
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 from quaddyn.campaigns import Store, registry, run
@@ -47,7 +47,7 @@ def test_every_registered_campaign_is_a_command_with_its_options() -> None:
     assert "number of throws" in call("campaign", "throws", "--help")
 
 
-def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
+def test_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     told = json.loads(call("campaign", "throws", "--trials", 12, "--store", store, "--workers", 1, "--json"))
     assert (told["ran"], told["total"], told["options"]["trials"]) == (12, 12, 12)
@@ -78,7 +78,7 @@ def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     assert "robots" not in again.columns
 
 
-def test_a_campaign_that_is_not_registered_is_named_by_the_user(tmp_path: Path) -> None:
+def test_unregistered_campaign_needs_the_campaign_option(tmp_path: Path) -> None:
     store, named = tmp_path / "runs.db", ("--campaign", "campaign_examples:Together")
     run(Together(6), store=store, cases=list(Together(6).cases())[:4])
     assert "4 of 6 cases" in call("campaign", "show", store, *named)
@@ -99,10 +99,8 @@ def test_a_campaign_that_is_not_registered_is_named_by_the_user(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_no_module_is_imported_because_a_store_names_it(
-    beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file beside the store, in the folder that Python looks in first; or a class that could be imported."""
+def test_module_named_in_a_store_is_not_imported(beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store names a module in the first folder of sys.path, or a class that can be imported."""
     store = tmp_path / "runs.db"
     run(Together(2), store=store)
     monkeypatch.syspath_prepend(tmp_path)
@@ -122,7 +120,7 @@ def test_no_module_is_imported_because_a_store_names_it(
         Store.read(store)
 
 
-def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) -> None:
+def test_failures_are_grouped_and_errors_exit_with_1(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     words = ("campaign", "throws", "--trials", 9, "--what", "raise", "--every", 3, "--store", store, "--workers", 0)
     text = call(*words, code=1)
@@ -134,7 +132,7 @@ def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) 
     assert (tmp_path / "runs.csv").read_text(encoding="utf-8").count("ValueError: throw ") == 3
 
 
-def test_options_of_every_kind(tmp_path: Path) -> None:
+def test_options_of_every_type_are_parsed(tmp_path: Path) -> None:
     words = ("--needed", "x", "--sizes", "0.5,big", "--sizes", "2", "--names", "a, b", "--no-wide", "--label", "l")
     store = tmp_path / "runs.db"
     call("campaign", "options", *words, "--half", 0.5, "--store", store, "--workers", 0)
@@ -147,7 +145,7 @@ def test_options_of_every_kind(tmp_path: Path) -> None:
     call("campaign", "options", code=2)
 
 
-def test_a_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
+def test_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
     store, page = tmp_path / "runs.db", tmp_path / "out.html"
     call("campaign", "shown", "--trials", 40, "--store", store, "--workers", 0)
     with Store.read(store) as there:
@@ -193,7 +191,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_first_worker_of_a_process_ignores_ctrl_c(tmp_path: Path) -> None:
+def test_first_worker_of_a_process_ignores_ctrl_c(tmp_path: Path) -> None:
     script = tmp_path / "first.py"
     script.write_text(FIRST_WORKER, encoding="utf-8")
     told = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=60, check=True)
@@ -243,5 +241,5 @@ def done(store: Path) -> int:
     try:
         with Store.read(store) as there:
             return len(there)
-    except CampaignError:  # it is being made
+    except CampaignError:  # the store is being created
         return 0

@@ -1,4 +1,4 @@
-"""What a campaign survives: dead workers, a dead client, poison, a full disk, a torn store."""
+"""Campaigns with killed workers, a killed client, cases that kill workers, a full disk and damaged stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Throw, Throws
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn import campaigns
 from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run
@@ -32,7 +32,7 @@ TESTS = Path(__file__).resolve().parent
 
 
 def contents(store: str | Path) -> dict[str, str]:
-    """What became of each case, by case."""
+    """Record or error text of each case."""
     with Store.read(store, Throws) as there:
         rows = list(there.rows())
     found = {encode(r.case): r.result.error if isinstance(r.result, Failure) else encode_record(r.result) for r in rows}
@@ -41,7 +41,7 @@ def contents(store: str | Path) -> dict[str, str]:
 
 
 def records(campaign: Throws) -> dict[str, str]:
-    """What a campaign comes to where nothing happens."""
+    """Records of a campaign without faults."""
     return {encode(case): encode_record(campaign.run(case)) for case in campaign.cases()}
 
 
@@ -52,14 +52,14 @@ def executor(request: pytest.FixtureRequest) -> Iterator[ProcessPool | DaskExecu
 
 
 def pids(executor: ProcessPool | DaskExecutor) -> list[int]:
-    """The worker processes that are there now."""
+    """Process ids of the current workers."""
     if isinstance(executor, ProcessPool):
         return executor.pids()
     return [nanny.pid for nanny in executor.local.workers.values() if nanny.pid and nanny.is_alive()]
 
 
 class Killer:
-    """A progress that kills workers each time so many more cases are done."""
+    """Progress callback that kills workers each time `every` more cases are done."""
 
     def __init__(self, executor: ProcessPool | DaskExecutor, *, every: int, times: int, how_many: int = 1) -> None:
         self.executor, self.every, self.left, self.how_many = executor, every, times, how_many
@@ -69,7 +69,7 @@ class Killer:
         if not self.left or progress.done < self.every * (1 + self.killed // self.how_many):
             return
         self.left -= 1
-        # Those that died before may not be replaced yet; asking for `slots` lets the cluster see to it.
+        # Killed workers may not be replaced yet; reading `slots` lets the cluster replace them.
         wait_for(lambda: self.executor.slots > 0 and len(pids(self.executor)) >= self.how_many, 120.0)
         for pid in pids(self.executor)[: self.how_many]:
             os.kill(pid, signal.SIGKILL)
@@ -77,7 +77,7 @@ class Killer:
 
 
 @pytest.mark.parametrize(("how_many", "times"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
-def test_killed_workers_lose_and_double_nothing(
+def test_killed_workers_lose_and_duplicate_no_case(
     tmp_path: Path, executor: ProcessPool | DaskExecutor, how_many: int, times: int
 ) -> None:
     campaign = Throws(40, seconds=0.03)
@@ -90,7 +90,7 @@ def test_killed_workers_lose_and_double_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "cases"), [(3, 30), (50, 500)])
-def test_many_kills_in_one_campaign(
+def test_campaign_survives_many_killed_workers(
     tmp_path: Path, executor: ProcessPool | DaskExecutor, kills: int, cases: int
 ) -> None:
     campaign = Throws(cases, seconds=0.03)
@@ -101,7 +101,7 @@ def test_many_kills_in_one_campaign(
 
 
 @pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
-def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: ProcessPool | DaskExecutor) -> None:
+def test_batches_of_killed_workers_are_rerun_case_by_case(tmp_path: Path, executor: ProcessPool | DaskExecutor) -> None:
     campaign = Throws(12, what="die once", every=6, folder=str(tmp_path))
     summary = run(campaign, executor, tmp_path / "runs.db", batch=4)
     assert summary.tally.killed_workers == 0
@@ -109,7 +109,7 @@ def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: 
 
 
 @pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
-def test_a_case_that_kills_workers_is_recorded_and_the_others_continue(
+def test_case_that_kills_workers_is_recorded_and_the_others_continue(
     tmp_path: Path, executor: ProcessPool | DaskExecutor
 ) -> None:
     campaign = Throws(10, what="die", every=10)
@@ -124,7 +124,7 @@ def test_a_case_that_kills_workers_is_recorded_and_the_others_continue(
     assert run(campaign, executor, tmp_path / "runs.db").ran == 0
 
 
-def test_a_pool_that_cannot_replace_workers_ends_with_stored_results(tmp_path: Path) -> None:
+def test_pool_that_cannot_replace_workers_ends_with_stored_results(tmp_path: Path) -> None:
     campaign = Throws(20, what="die", every=10)
     with (
         pytest.raises(CampaignError, match=r"cannot replace them.*Finished results are stored"),
@@ -141,7 +141,7 @@ with campaigns.process_pool(1) as executor:
 """
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+def test_script_without_main_guard_raises_an_explanatory_error(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=100)
@@ -171,9 +171,7 @@ if __name__ == "__main__":
         ),
     ],
 )
-def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
-    tmp_path: Path, executor_text: str, pids_text: str
-) -> None:
+def test_killed_client_leaves_a_usable_store_and_no_workers(tmp_path: Path, executor_text: str, pids_text: str) -> None:
     store, script = tmp_path / "runs.db", tmp_path / "client.py"
     script.write_text(
         CLIENT.format(tests=str(TESTS), executor=executor_text, pids=pids_text, store=str(store)), encoding="utf-8"
@@ -189,7 +187,7 @@ def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
     done = committed(store)
     campaign = Throws(done + 5)
     summary = run(campaign, store=store)
-    assert 0 < summary.ran <= 5 + 2  # those that followed in the store's order of arrival may be ahead
+    assert 0 < summary.ran <= 5 + 2  # results are stored in order of arrival
     assert records(campaign).items() <= contents(store).items()
 
 
@@ -223,10 +221,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_ends_the_campaign_with_what_is_committed(
+def test_full_disk_ends_the_campaign_with_committed_results(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # however soon the disk is full
+    monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # commit every result before the disk is full
     store, campaign = small_disk / "runs.db", Throws(1500)
     with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; committed results are stored"):
         run(campaign, store=store)
@@ -244,14 +242,14 @@ def test_a_full_disk_ends_the_campaign_with_what_is_committed(
     assert contents(roomy) == expected
 
 
-def test_a_new_store_on_a_full_disk_is_refused(small_disk: Path) -> None:
+def test_new_store_on_a_full_disk_raises_an_error(small_disk: Path) -> None:
     (small_disk / "other").write_bytes(bytes(256 * 1024 - 8192))
     with pytest.raises(StoreError, match="no space left"):
         run(Throws(3), store=small_disk / "runs.db")
 
 
 def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
-    """A store and its journal as a client leaves them that dies at once."""
+    """Store and journal as a killed client leaves them."""
     store = Store.open(folder / "live.db", campaign)
     cases = list(campaign.cases())
     step = len(cases) // commits
@@ -264,7 +262,7 @@ def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("share", [0.999, 0.9, 0.61, 0.5, 0.3])
-def test_a_store_torn_in_the_middle_of_a_write_keeps_what_was_committed_before(tmp_path: Path, share: float) -> None:
+def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, share: float) -> None:
     campaign = Throws(200)
     store, journal = torn(tmp_path, campaign, 40)
     size = journal.stat().st_size
@@ -279,7 +277,7 @@ def test_a_store_torn_in_the_middle_of_a_write_keeps_what_was_committed_before(t
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
-def test_a_store_cut_short_is_refused_with_the_reason(tmp_path: Path, share: float) -> None:
+def test_truncated_store_is_rejected_with_the_reason(tmp_path: Path, share: float) -> None:
     store = tmp_path / "runs.db"
     run(Throws(300), store=store)
     os.truncate(store, int(store.stat().st_size * share))
@@ -292,7 +290,7 @@ def test_a_store_cut_short_is_refused_with_the_reason(tmp_path: Path, share: flo
         list(there.rows())
 
 
-def test_bytes_flipped_in_a_store_are_refused(tmp_path: Path) -> None:
+def test_store_with_an_overwritten_page_is_rejected(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     run(Throws(300), store=store)
     data = bytearray(store.read_bytes())
@@ -303,7 +301,7 @@ def test_bytes_flipped_in_a_store_are_refused(tmp_path: Path) -> None:
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"
-#: What a file that calls itself a store may hold instead, and what the error says of it.
+#: SQL that damages a store, and a pattern of the error message.
 FOREIGN: dict[str, tuple[str, str]] = {
     "an endless view of the format": (
         f"DROP TABLE about; CREATE VIEW about AS {ENDLESS.format('max(x) AS format, x AS campaign')}",
@@ -331,7 +329,7 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "a format in words": ("UPDATE about SET format = 'one'", "damaged"),
     "a campaign of bytes": ("UPDATE about SET campaign = x'00ff'", "damaged"),
     "no options": ("DELETE FROM sessions", "damaged"),
-    "options that are none": ("UPDATE sessions SET options = '[1, 2]'", "options: .*JSON object"),
+    "options that are not an object": ("UPDATE sessions SET options = '[1, 2]'", "options: .*JSON object"),
     "options in prose": ("UPDATE sessions SET options = 'Dear reader'", "options: 'Dear reader' is not a Throws"),
     "options nested without end": (f"UPDATE sessions SET options = '{'[' * 100_000}'", "options: .* is not a Throws"),
     "options of another type": ('UPDATE sessions SET options = \'{"trials": "many"}\'', "trials: expected int"),
@@ -339,7 +337,7 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "a case in prose": ("UPDATE results SET \"case\" = 'no case'", "#1: 'no case' is not a Throw"),
     "a case of bytes": ("UPDATE results SET \"case\" = x'7b7d'", "#1: .* expected text, got bytes"),
     "a case of other types": ('UPDATE results SET "case" = \'{"number": [1]}\'', "#1: .*number: expected int"),
-    "text that is none": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),
+    "text that is not UTF-8": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),
     "a record in prose": ("UPDATE results SET record = 'fine'", "#1: 'fine' is not a record"),
     "a record of lists": ("UPDATE results SET record = '{\"x\": [1]}'", "#1: .*'x': expected a number"),
     "a record that is a list": ("UPDATE results SET record = '[]'", "#1: .* is not a record"),
@@ -366,8 +364,8 @@ def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_what_a_store_holds_instead_is_said_at_once(what: str, small_store: Path, tmp_path: Path) -> None:
-    """By a store's error that names the file, within seconds: nothing of it is run."""
+def test_manipulated_store_is_rejected_with_the_reason(what: str, small_store: Path, tmp_path: Path) -> None:
+    """The error names the file within seconds, and no SQL of the file is executed."""
     store, (script, said) = tmp_path / "runs.db", FOREIGN[what]
     shutil.copyfile(small_store, store)
     with contextlib.closing(sqlite3.connect(store)) as connection:
@@ -383,7 +381,7 @@ def test_what_a_store_holds_instead_is_said_at_once(what: str, small_store: Path
     assert time.monotonic() - began < 5.0
 
 
-def test_bytes_of_a_store_flipped_at_random_are_read_or_refused(small_store: Path, tmp_path: Path) -> None:
+def test_store_with_random_bytes_is_read_or_rejected(small_store: Path, tmp_path: Path) -> None:
     store, data, rng = tmp_path / "runs.db", small_store.read_bytes(), random.Random(45)
     refused = 0
     for _ in range(150):
@@ -401,7 +399,7 @@ def test_bytes_of_a_store_flipped_at_random_are_read_or_refused(small_store: Pat
     assert 20 < refused < 150
 
 
-def test_a_worker_with_another_model_is_refused(tmp_path: Path, executor: Executor) -> None:
+def test_worker_with_another_model_is_rejected(tmp_path: Path, executor: Executor) -> None:
     assert executor.submit(os.getpid).result() > 0
     campaign = Throws(3)
     with Store.open(tmp_path / "runs.db", campaign) as store:
@@ -413,7 +411,7 @@ def test_a_worker_with_another_model_is_refused(tmp_path: Path, executor: Execut
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """One certificate for all of a cluster, its own authority, and its key."""
+    """A self-signed certificate for all members of a cluster, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     folder = tmp_path_factory.mktemp("tls")
@@ -428,7 +426,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Address and process of a scheduler that takes TLS alone, with one worker."""
+    """Address and process of a scheduler that accepts only TLS, with one worker."""
     pem, key = map(str, certificate)
     where = str(tmp_path / "scheduler.json")
     shared = ["--scheduler-file", where, "--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", key, "--no-dashboard"]
@@ -451,7 +449,7 @@ def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[
 
 
 @pytest.mark.slow
-def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
+def test_killed_tls_scheduler_ends_the_campaign_with_stored_results(
     tmp_path: Path, scheduler: tuple[str, subprocess.Popen[bytes]], certificate: tuple[Path, Path]
 ) -> None:
     (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"

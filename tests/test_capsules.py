@@ -1,4 +1,4 @@
-"""Capsules that contain collision shapes, and the pairs of them that may meet."""
+"""Capsules that contain collision shapes, and the pairs of them that may collide."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def arms() -> qd.Robot:
 
 
 def distance_to(shape: BoxShape | CylinderShape, points: np.ndarray) -> np.ndarray:
-    """Of points from a shape about the origin, zero inside."""
+    """Distances of points from a shape at the origin, zero inside."""
     if isinstance(shape, BoxShape):
         over = np.abs(points) - 0.5 * np.array(shape.size)
     else:
@@ -69,7 +69,7 @@ def test_capsules_contain_their_shape_and_extend_at_most_by_their_overapproximat
     assert float(np.min(gaps, axis=0).max()) <= 1e-12
 
 
-def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> None:
+def test_capsule_distances_are_conservative_within_the_overapproximation(arms: qd.Robot) -> None:
     model, exact = CapsuleModel(arms, reach=np.inf), CollisionModel(arms)
     again = pickle.loads(pickle.dumps(model))
     assert again.capsules[0].link == model.capsules[0].link and np.array_equal(again.pairs, model.pairs)
@@ -90,7 +90,7 @@ def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> N
     assert compared > 200
 
 
-def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
+def test_excluded_pairs_have_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
     srdf = '<robot name="arms"><disable_collisions link1="right_lower" link2="left_lower" reason="Never"/></robot>'
     (tmp_path / "arms.srdf").write_text(srdf, encoding="utf-8")
     for source in (srdf, tmp_path / "arms.srdf"):
@@ -107,10 +107,10 @@ def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("radius", "length"), [(0.05, 0.4), (0.1, 0.02), (0.03, 0.0)])
-def test_capsules_about_a_mesh_contain_it_and_extend_at_most_by_their_overapproximation(
+def test_mesh_capsules_contain_the_mesh_and_extend_at_most_by_their_overapproximation(
     radius: float, length: float
 ) -> None:
-    """Points of a capsule in any pose: the fit knows nothing of it."""
+    """The points are those of a capsule in a random pose, which the fit does not use."""
     rng = np.random.default_rng(0)
     axis, place = rng.normal(size=3), rng.normal(size=3)
     axis /= np.linalg.norm(axis)

@@ -1,4 +1,4 @@
-"""The small inputs of `tests/cases`, each with the answer that its README calls right."""
+"""The small inputs of `tests/cases`, each with the result that its README states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.locomotion import LocomotionController
 CASES = Path(__file__).parent / "cases"
 
 
-def test_mesh_uris() -> None:
+def test_mesh_uris_are_resolved_relative_to_their_package() -> None:
     for file in ("parent.urdf", "triple.urdf"):
         robot = qd.load(CASES / "mesh_uris" / "pk" / "urdf" / file)
         assert [leg.foot.radius for leg in robot.legs.values()] == pytest.approx([0.02] * 4)
@@ -22,7 +22,7 @@ def test_mesh_uris() -> None:
         assert qd.load(CASES / "mesh_uris" / "pk" / "urdf" / file, strict=True).q_home[2] == robot.q_home[2]
 
 
-def test_xacro_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_find_resolves_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     provide_xacro(monkeypatch)
     file = CASES / "xacro_find" / "pk" / "urdf" / "robot.xacro"
     for packages in ((), (CASES / "xacro_find",), (CASES / "xacro_find" / "pk",)):
@@ -30,7 +30,7 @@ def test_xacro_find(monkeypatch: pytest.MonkeyPatch) -> None:
         assert robot.tree.joints_by_name["j"].child == "b" and robot.mass == 1.0
 
 
-def test_appearance_refuses() -> None:
+def test_invalid_visual_elements_are_warnings() -> None:
     folder = CASES / "appearance_refuses"
     plain = qd.Dynamics(qd.load(folder / "plain.urdf")).crba([0.3])
     assert plain == pytest.approx(np.array([[0.01]]))
@@ -47,25 +47,25 @@ def test_appearance_refuses() -> None:
             qd.load(file, strict=True)
 
 
-def test_foreign_tags() -> None:
+def test_tags_of_other_tools_are_ignored_with_a_note() -> None:
     robot = qd.load(CASES / "foreign_tags" / "robot.urdf", strict=True)
     assert not robot.report.warnings
     (note,) = [f for f in robot.report if "ignored, because only other tools" in f.reason]
     assert all(tag in note.reason for tag in ("<ros2_control>", "<sensor>", "<mujoco>", "<material>"))
 
 
-def test_limits_in_degrees() -> None:
+def test_limits_in_degrees_raise_a_warning() -> None:
     robot = qd.load(CASES / "limits_in_degrees" / "robot.urdf")
     (warning,) = [w for w in robot.report.warnings if "degrees" in w.reason]
     assert "FL_hip_joint" in warning.reason and "12 joints" in warning.reason and "radians" in warning.advice
 
 
-def test_millimetres() -> None:
+def test_dimensions_in_millimeters_raise_a_warning() -> None:
     (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
     assert "millimeters" in warning.advice and "reaches 469 m" in warning.reason
 
 
-def test_root_joint_name() -> None:
+def test_joint_named_root_joint_is_accepted_on_a_fixed_root() -> None:
     robot = qd.load(CASES / "root_joint_name" / "robot.urdf")
     assert robot.root == "fixed" and robot.actuated == ("root_joint",)
     assert qd.Dynamics(robot).crba([0.3]) == pytest.approx(np.array([[0.01]]))
@@ -74,7 +74,7 @@ def test_root_joint_name() -> None:
         qd.load(CASES / "root_joint_name" / "robot.urdf", root="free")
 
 
-def test_loop_massless_rod() -> None:
+def test_loop_with_a_massless_rod_is_solved() -> None:
     file = CASES / "loop_massless_rod" / "robot.urdf"
     for options in ({}, {"allow_massless": True}):
         robot = qd.load(file, **options)
@@ -85,7 +85,7 @@ def test_loop_massless_rod() -> None:
         qd.load(file, loops=False, allow_massless=True)
 
 
-def test_wheels_of_dae() -> None:
+def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
     robot = qd.load(CASES / "wheels_of_dae" / "robot.urdf")
     (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
     assert "FL, FR, RL, RR" in warning.reason and "'wheel.dae' is not found" in warning.reason
@@ -96,7 +96,7 @@ def test_wheels_of_dae() -> None:
         qd.load(CASES / "wheels_of_dae" / "robot.urdf", strict=True)
 
 
-def test_wheels_trot() -> None:
+def test_driven_wheels_are_rejected_by_locomotion() -> None:
     robot = qd.load(CASES / "wheels_trot" / "robot.urdf", strict=True)
     assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
     with pytest.raises(qd.ArgumentError, match=r"does not drive wheels.*FL_wheel_joint.*type=\"fixed\""):

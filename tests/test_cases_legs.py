@@ -1,4 +1,4 @@
-"""What is a leg, and which way is forward: small files that were read wrongly, and the kinds of robot behind them."""
+"""Recognition of legs and of the forward direction: four small files, and the kinds of robot that they represent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
-from wild import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
+from slow_parameters import others_slow
+from urdf_editing import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
 
 import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology
@@ -37,7 +37,7 @@ def warned(robot: qd.Robot, words: str) -> bool:
 
 
 def verdict(robot: qd.Robot) -> str:
-    """What the report says of the legs."""
+    """The finding on legs in the validation report."""
     return next(f.reason for f in robot.report if f.where.element == "legs" and "score" in f.reason)
 
 
@@ -59,7 +59,7 @@ def first_joints(robot: qd.Robot) -> dict[str, str]:
 
 
 # -- the four files ---------------------------------------------------------------------------------------------------
-def test_a_humanoid_with_its_arms_ahead_is_a_biped() -> None:
+def test_humanoid_with_arms_in_front_is_a_biped() -> None:
     file = CASES / "humanoid_arms_ahead" / "robot.urdf"
     start = time.process_time()
     robot = qd.load(file)
@@ -72,14 +72,14 @@ def test_a_humanoid_with_its_arms_ahead_is_a_biped() -> None:
         qd.LocomotionController(robot)
 
 
-def test_a_robot_whose_legs_are_locked_does_not_walk() -> None:
+def test_locomotion_rejects_locked_legs() -> None:
     robot = qd.load(CASES / "locked_legs" / "robot.urdf")
     assert set(robot.feet) == set(FEET)
     with pytest.raises(qd.ArgumentError, match=r"leg FL .* is locked: 'FL_hip_joint', .*limits="):
         qd.LocomotionController(robot)
 
 
-def test_a_quadruped_whose_base_points_backward_walks_where_its_names_say() -> None:
+def test_leg_names_determine_the_heading_of_a_reversed_base() -> None:
     file = CASES / "quadruped_backwards" / "robot.urdf"
     robot = qd.load(file)
     assert first_joints(robot) == {name: f"{name}_hip_joint" for name in FEET}
@@ -93,7 +93,7 @@ def test_a_quadruped_whose_base_points_backward_walks_where_its_names_say() -> N
     np.testing.assert_allclose(Morphology.from_robot(turned).heading, np.eye(3), rtol=0, atol=0)
 
 
-def test_a_quadruped_with_one_leg_on_each_side_stands() -> None:
+def test_quadruped_with_front_left_right_and_rear_leg_stands() -> None:
     robot = qd.load(CASES / "quadruped_plus" / "robot.urdf")
     assert robot.root == "free"
     assert first_joints(robot) == {"F": "front_yaw", "L": "left_yaw", "R": "right_yaw", "B": "rear_yaw"}
@@ -106,7 +106,7 @@ def test_a_quadruped_with_one_leg_on_each_side_stands() -> None:
 
 
 @pytest.mark.slow
-def test_forward_is_where_the_front_legs_are() -> None:
+def test_robot_walks_toward_its_front_legs() -> None:
     ends = []
     for base in (None, BACKWARD):
         robot = qd.load(CASES / "quadruped_backwards" / "robot.urdf", base=base)
@@ -118,16 +118,16 @@ def test_forward_is_where_the_front_legs_are() -> None:
     np.testing.assert_allclose(ends[0], ends[1] * (-1, -1, 1), rtol=0, atol=1e-5)
 
 
-# -- the kinds behind them --------------------------------------------------------------------------------------------
+# -- kinds of robot ---------------------------------------------------------------------------------------------------
 def nameless(urdf: Urdf, seed: int = 0) -> tuple[Urdf, dict[str, str]]:
-    """The file with names that say nothing, in another order, and the new names."""
+    """The file with meaningless names in another order, and the map from old to new names."""
     every = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
     new = dict(zip(every, (f"n{k}" for k in np.random.default_rng(seed).permutation(len(every))), strict=True))
     return urdf.rename(new.__getitem__).shuffle(seed), new
 
 
 @pytest.mark.parametrize("seed", others_slow([0, 1, 2], [0]))
-def test_without_names_the_humanoid_and_the_plus_are_what_they_are(seed: int) -> None:
+def test_legs_are_recognized_without_names(seed: int) -> None:
     for name, legs in (
         ("humanoid_arms_ahead", {"L": "l_hip_yaw", "R": "r_hip_yaw"}),
         ("quadruped_plus", {"F": "front_yaw", "L": "left_yaw", "R": "right_yaw", "B": "rear_yaw"}),
@@ -136,14 +136,14 @@ def test_without_names_the_humanoid_and_the_plus_are_what_they_are(seed: int) ->
         assert found_legs(urdf) == {leg: new[joint] for leg, joint in legs.items()}
 
 
-def test_without_names_the_base_frame_says_what_is_ahead() -> None:
+def test_base_frame_determines_the_heading_without_names() -> None:
     urdf, new = nameless(case("quadruped_backwards"))
     robot = qd.load(str(urdf))
     assert first_joints(robot)["FL"] == new["RR_hip_joint"] and not warned(robot, "is rotated")
 
 
 def humanoid(arms_ahead: float = 0.0, arm: float = 0.25, shoulder: float = 0.45) -> Urdf:
-    """Legs of six joints under a pelvis, and arms of four joints of two segments [m] of a chest that does not move."""
+    """Legs of six joints at a pelvis, and arms of four joints (two segments of length `arm` [m]) at a fixed chest."""
     leg = (
         Segment(Z, (0, 0, -0.05)), Segment(X, (0, 0, -0.05)), Segment(Y, (0, 0, -0.35)), Segment(Y, (0, 0, -0.35)),
         Segment(Y, (0, 0, -0.03)), Segment(X, (0.03, 0, -0.05)),
@@ -159,7 +159,7 @@ def humanoid(arms_ahead: float = 0.0, arm: float = 0.25, shoulder: float = 0.45)
 
 @given(ahead=st.floats(-0.3, 0.3), arm=st.floats(0.15, 0.4), shoulder=st.floats(0.3, 0.7), order=st.integers(0, 9))
 @settings(max_examples=8, deadline=None, derandomize=True)
-def test_no_humanoid_is_a_quadruped(ahead: float, arm: float, shoulder: float, order: int) -> None:
+def test_humanoids_are_never_recognized_as_quadrupeds(ahead: float, arm: float, shoulder: float, order: int) -> None:
     urdf, new = nameless(humanoid(ahead, arm, shoulder), order)
     assert found_legs(urdf) == {"L": new["aL_0_joint"], "R": new["aR_0_joint"]}
 
@@ -169,9 +169,9 @@ TURNS = {"y": (math.pi / 2, 0, 0), "-y": (-math.pi / 2, 0, 0), "x": (0, -math.pi
 
 @pytest.mark.parametrize("axis", others_slow(TURNS, ["y"]))
 @pytest.mark.parametrize("named", [True, False])
-def test_a_base_frame_on_its_side_is_told_with_the_rotation_that_mends_it(axis: str, named: bool) -> None:
+def test_tilted_base_frame_is_reported_with_the_correcting_rotation(axis: str, named: bool) -> None:
     plain = qd.load(str(dog()))
-    turn = pin.rpy.rpyToMatrix(*TURNS[axis])  # from the file that stands on its side to the upright one
+    turn = pin.rpy.rpyToMatrix(*TURNS[axis])  # from the rotated base frame to the upright one
     urdf = dog().turn_base_by(turn.T)
     if not named:
         urdf, _ = nameless(urdf)
@@ -188,7 +188,7 @@ def test_a_base_frame_on_its_side_is_told_with_the_rotation_that_mends_it(axis: 
         np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-6)
 
 
-def test_the_base_argument_turns_model_reference_meshes_contacts_and_records_alike() -> None:
+def test_base_argument_rotates_model_reference_contacts_and_records() -> None:
     turn = pin.rpy.rpyToMatrix(0.3, -0.4, 2.0)
     plain, urdf = qd.load(str(dog())), dog().turn_base_by(turn.T)
     robot = qd.load(str(urdf), base=turn)
@@ -198,18 +198,18 @@ def test_the_base_argument_turns_model_reference_meshes_contacts_and_records_ali
     np.testing.assert_allclose(states[0].M, states[1].M, rtol=0, atol=1e-9)
     for foot in FEET:
         np.testing.assert_allclose(*(s.placement(foot).translation for s in states), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(states[0].placement("trunk").rotation, turn, rtol=0, atol=1e-9)  # the file's own frame
+    np.testing.assert_allclose(states[0].placement("trunk").rotation, turn, rtol=0, atol=1e-9)  # the frame of the file
     assert qd.cross_check(robot, samples=2, n_derivative_samples=0).passed
     again = from_record(to_record(robot))
     np.testing.assert_array_equal(again.q_home, robot.q_home)
-    again = from_record(to_record(robot), source=str(urdf))  # the file as it is
+    again = from_record(to_record(robot), source=str(urdf))  # the unchanged file
     np.testing.assert_allclose(again.legs["FL"].foot.offset, robot.legs["FL"].foot.offset, atol=1e-12)
     placements = [list(r.model.jointPlacements)[1:] for r in (again, robot)]
     assert all(a.isApprox(b, 1e-12) for a, b in zip(*placements, strict=True))
 
 
 @pytest.mark.parametrize(("top", "kind"), [("world", "fixed"), ("world", "floating"), ("odom", "floating")])
-def test_the_base_argument_turns_what_hangs_from_the_world(top: str, kind: str) -> None:
+def test_base_argument_rotates_robots_attached_to_a_world_link(top: str, kind: str) -> None:
     urdf = dog().turn_base(math.pi).under(top, kind)
     for root in ("free", "fixed"):
         robot = qd.load(str(urdf).encode().decode(), root=root, base=(0, 0, math.pi))
@@ -219,18 +219,18 @@ def test_the_base_argument_turns_what_hangs_from_the_world(top: str, kind: str) 
 @pytest.mark.parametrize(
     "base", [(1, 2), np.diag([1, 1, -1]), np.diag([2, 1, 1]), [[1, 0, 0], [0, 1, 0], [0, 0, math.nan]], "up", {}]
 )
-def test_a_base_that_is_no_rotation_is_refused(base: object) -> None:
+def test_base_argument_must_be_a_rotation(base: object) -> None:
     with pytest.raises(qd.ArgumentError, match="base"):
         qd.load("small_quadruped", base=base)
 
 
-def test_a_base_whose_name_is_taken_is_refused() -> None:
+def test_link_named_turned_base_is_rejected_with_the_base_argument() -> None:
     urdf = dog().add_link("turned_base").add_joint("there", "fixed", "trunk", "turned_base")
     with pytest.raises(qd.ModelError, match="turned_base"):
         qd.load(str(urdf), base=(0, 0, 1))
 
 
-def test_names_that_fit_no_turn_are_a_warning_and_places_count() -> None:
+def test_leg_names_that_contradict_positions_raise_a_warning() -> None:
     other = {"FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
     urdf = dog().rename(lambda name: other.get(name[:2], name[:2]) + name[2:])
     robot = qd.load(str(urdf))
@@ -238,10 +238,10 @@ def test_names_that_fit_no_turn_are_a_warning_and_places_count() -> None:
     assert warned(robot, "contradict their positions")
 
 
-def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
+def test_legs_argument_overrides_recognition() -> None:
     text = str(humanoid())
     assert qd.load(text, legs="none").feet == () and qd.load(text, legs="none").root == "fixed"
-    assert qd.load(text, legs="quadruped").feet == ()  # there are no four legs to be found
+    assert qd.load(text, legs="quadruped").feet == ()  # the robot does not have four legs
     assert qd.load("small_quadruped", legs="biped").feet == ("L", "R")
     given_legs = {side: [f"a{side}_{k}_joint" for k in (2, 3, 4, 5)] for side in "LR"}
     assert qd.load(text, legs=given_legs).root == "free"
@@ -249,14 +249,14 @@ def test_legs_by_word_or_by_joints_override_the_verdict() -> None:
         qd.load(text, legs="bipedal")
 
 
-def test_legs_given_by_name_say_where_the_robot_looks() -> None:
+def test_names_in_the_legs_argument_determine_the_heading() -> None:
     joints = {name: [f"{name}_{part}_joint" for part in ("roll", "thigh", "shank")] for name in FEET}
     turned = dict(zip(FEET, (joints["RR"], joints["RL"], joints["FR"], joints["FL"]), strict=True))
     heading = Morphology.from_robot(qd.load(str(dog()), legs=turned)).heading
     np.testing.assert_allclose(heading, BACKWARD, rtol=0, atol=0)
 
 
-def test_a_roll_of_hip_and_ankle_is_no_knee() -> None:
+def test_hip_and_ankle_roll_joints_are_not_knees() -> None:
     slanted = (0.0, 0.96, 0.28)  # a hip that is not quite parallel to the knee
     leg = (
         Segment(slanted, (0, 0, -0.02)), Segment(X, (0, 0, -0.05)), Segment(Z, (0, 0, -0.35)),
@@ -266,7 +266,7 @@ def test_a_roll_of_hip_and_ankle_is_no_knee() -> None:
     assert [limb.chain.joints[limb.knee].name for limb in limbs] == ["FL_3_joint", "FR_3_joint"]
 
 
-def test_eight_legs_are_no_quadruped_and_halves_of_a_drive_are_a_guess() -> None:
+def test_eight_legs_are_not_a_quadruped_and_doubled_chains_are_uncertain() -> None:
     rows = {f"{k}{side}": (0.3 - 0.2 * k, y, 0.0) for k in range(4) for side, y in (("L", 0.15), ("R", -0.15))}
     assert qd.load(str(dog(hips=rows))).feet == ()
     halves = {f"{leg}{k}": (x, y * (1.0 + 0.3 * k), z) for leg, (x, y, z) in CORNERS.items() for k in (0, 1)}
@@ -298,7 +298,7 @@ REAL = {
 
 
 @pytest.mark.parametrize("path", others_slow(REAL, [*REAL][:4]))
-def test_real_robots_are_what_they_are_without_names_and_with_y_mirrored(path: str) -> None:
+def test_legs_of_real_robots_are_recognized_without_names_and_mirrored(path: str) -> None:
     urdf, new = nameless(Urdf.parse(example_robot_folder() / path))
     for mimic in urdf.root.iter("mimic"):
         mimic.attrib["joint"] = new[mimic.attrib["joint"]]
@@ -327,7 +327,7 @@ def test_real_humanoids_have_two_legs_and_upper_bodies_none(path: str, legs: dic
     assert warned(robot, "faces along -x") == ("icub" in path)
 
 
-def test_names_tell_legs_from_arms_and_places() -> None:
+def test_names_classify_legs_arms_and_positions() -> None:
     for name in ("LF_HAA", "rleg_joint0", "lHipYaw", "thigh_fl", "LLEG_HIP_R", "front_left_foot"):
         assert classify_names([name]) == 1, name
     for name in ("l_shoulder", "RightWristYaw", "gripper_left", "robot_arm", "cart_to_pole"):

@@ -1,4 +1,4 @@
-"""The command line, as a user meets it."""
+"""The command line, tested through its commands."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ runner = CliRunner()
 
 @pytest.fixture(scope="module")
 def loaded() -> Callable[..., qd.Robot]:
-    """`load`, which loads each robot of the catalogue once."""
+    """`load` with a cache: each robot of the catalogue is loaded once."""
     return functools.cache(qd.load)
 
 
-def test_robots_lists_the_whole_catalogue_with_legs_and_feet(
+def test_robots_command_lists_the_whole_catalogue_with_legs_and_feet(
     loaded: Callable[..., qd.Robot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "load", loaded)
@@ -70,7 +70,7 @@ def test_check_options_set_missing_joint_parameters_before_the_comparison() -> N
     assert runner.invoke(app, ["check", "go2", "--armature", "-1"]).exit_code == 2
 
 
-def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
+def test_check_rejects_with_exit_code_1_and_the_reason() -> None:
     human = find_entry("go2").path.parents[2] / "human_description/robots/human.urdf"
     result = runner.invoke(app, ["check", str(human), "--json"])
     assert result.exit_code == 1
@@ -84,7 +84,7 @@ def test_check_strict_rejects_robots_with_warnings() -> None:
     assert runner.invoke(app, ["check", "small_quadruped", "--strict", "--samples", "0"]).exit_code == 0
 
 
-def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) -> None:
+def test_check_against_another_file_names_the_link_that_differs(tmp_path: Path) -> None:
     copy = tmp_path / "copy.urdf"
     text = find_entry("go2").path.read_text(encoding="utf-8")
     copy.write_text(text.replace('ixx="0.00108"', 'ixx="0.00109"', 1), encoding="utf-8")
@@ -107,12 +107,12 @@ def test_check_all_validates_every_robot(robots: list[str], monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", "go2", "--all"], ["demo", "--seconds", "0"], ["nonsense"]])
-def test_misuse_is_explained_with_exit_code_2(arguments: list[str]) -> None:
+def test_misuse_exits_with_code_2(arguments: list[str]) -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == 2
 
 
-def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
+def test_unknown_robot_is_reported_with_near_matches() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "quaddyn", "check", "anymal"], capture_output=True, encoding="utf-8", timeout=60
     )
@@ -121,7 +121,7 @@ def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
     assert "did you mean 'anymal_" in result.stderr
 
 
-def test_headless_demo_passes_all_checks_and_prints_that() -> None:
+def test_headless_demo_passes_all_checks() -> None:
     result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--robot", "go2", "--json"])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
@@ -130,8 +130,8 @@ def test_headless_demo_passes_all_checks_and_prints_that() -> None:
     assert report["agreement"]["passed"]
 
 
-@pytest.mark.slow  # test_cli_hands_on sees what the options ask for, test_demo the motions
-def test_demo_of_a_gait_takes_velocity_and_push() -> None:
+@pytest.mark.slow  # test_cli_options tests the options, test_demo the motions
+def test_demo_of_a_gait_accepts_velocity_and_push() -> None:
     arguments = ["demo", "--headless", "--robot", "solo12", "--gait", "trot", "--plant", "mujoco", "--json"]
     result = runner.invoke(app, [*arguments, "--velocity", "0.2,0.1,0.2", "--push=-5@2", "--seconds", "2.5"])
     assert result.exit_code == 0, result.output
@@ -155,7 +155,7 @@ def test_demo_of_a_gait_takes_velocity_and_push() -> None:
     ],
 )
 def test_demo_rejects_options_that_it_would_ignore(arguments: list[str], match: str) -> None:
-    """A motion of another robot, and a push that nobody would feel: what is asked for happens, or is an error."""
+    """Motions that the robot cannot do, and a push after the end of the run, raise errors."""
     refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *arguments])
     assert isinstance(refused.exception, qd.QuaddynError), refused.output
     assert match in str(refused.exception)
@@ -174,11 +174,11 @@ def test_view_records_the_home_configuration(tmp_path: Path) -> None:
     assert page.stat().st_size > 100_000
 
 
-def test_version() -> None:
+def test_version_option_prints_the_version() -> None:
     assert runner.invoke(app, ["--version"]).stdout.strip() == qd.__version__
 
 
-def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
+def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     text = find_entry("two_link_leg").path.read_text(encoding="utf-8")
     path.write_text(
@@ -192,7 +192,7 @@ def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> 
     assert "[bold]leg: swing" in demo.stdout
 
 
-def test_demo_writes_a_plot_and_drives_only_where_there_are_keys(tmp_path: Path) -> None:
+def test_demo_writes_a_plot_and_rejects_teleop_without_keyboard(tmp_path: Path) -> None:
     picture = tmp_path / "out.pdf"
     result = runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.2", "--plot", str(picture)])
     assert result.exit_code == 0, result.output
@@ -203,15 +203,15 @@ def test_demo_writes_a_plot_and_drives_only_where_there_are_keys(tmp_path: Path)
 
 
 @pytest.mark.parametrize("command", [["demo", "--headless", "--record"], ["view", "go2", "--record"]])
-def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: list[str], tmp_path: Path) -> None:
+def test_page_that_cannot_be_written_is_rejected_before_the_run(command: list[str], tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "none" / "out.html"):
         result = runner.invoke(app, [*command, str(target)])
         assert result.exit_code == 2
-        # The message stands in a box: where its lines break depends on the length of the path.
+        # The message is printed in a box, whose line breaks depend on the length of the path.
         assert "cannot be written" in " ".join(result.output.replace("\u2502", " ").split())
 
 
-def test_demo_runs_without_a_standard_input() -> None:
+def test_demo_runs_without_standard_input() -> None:
     result = subprocess.run(
         f"{sys.executable} -m quaddyn demo --seconds 0.2 <&-",
         shell=True,
@@ -229,7 +229,7 @@ def test_demo_runs_without_a_standard_input() -> None:
         ("matplotlib.figure", "plot", ("--plot", "torques.png")),
     ],
 )
-def test_a_missing_extra_is_reported_before_anything_is_loaded(
+def test_missing_extra_is_reported_before_anything_is_loaded(
     module: str, extra: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: object, **__: object) -> None:
@@ -258,5 +258,5 @@ def test_old_options_and_commands_work_with_a_warning(words: tuple[str, ...], wa
     assert isinstance(found.exception, qd.QuaddynError | OSError), found.output
 
 
-def test_words_after_two_dashes_are_no_options() -> None:
+def test_arguments_after_double_dash_are_not_options() -> None:
     assert with_new_names(["--old", "--", "--old"], {"--old": "--new"}) == ["--new", "--", "--old"]

@@ -1,4 +1,4 @@
-"""Machine code is kept by what it follows from, in a folder of the user's own; without one everything still works."""
+"""Cache of machine code: keys depend on all sources, it is private to the user, and the package works without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept_units import keep_in
+from compiled_cache import fill_cache
 from test_loops import four_bar
 
 import quaddyn
@@ -67,7 +67,7 @@ assert sim.status == "solved"
 
 
 def run(script: str, cache: str, *paths: Path) -> subprocess.CompletedProcess[str]:
-    """A script in a process of its own, no cache in its home."""
+    """Runs a script in a new process with the given cache folder."""
     path = os.pathsep.join(map(str, (*paths, Path(quaddyn.__file__).parents[1])))
     env = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "error"}
     command = [sys.executable, "-c", script]
@@ -77,7 +77,7 @@ def run(script: str, cache: str, *paths: Path) -> subprocess.CompletedProcess[st
 
 
 class Package:
-    """A small compiled package, its cache, and what it answers in a new process."""
+    """A small compiled package with a cache, which runs in a new process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.cache = folder, folder / "cache"
@@ -102,8 +102,8 @@ def package(tmp_path: Path) -> Package:
     return Package(tmp_path)
 
 
-def test_what_is_kept_counts_as_long_as_all_that_it_calls_is_the_same(package: Package) -> None:
-    """What a function calls may change, and where that is: it reaches the function, whose own file stays the same."""
+def test_cached_code_is_used_while_all_called_code_is_unchanged(package: Package) -> None:
+    """The key changes with the code and the location of called functions, although the calling file is unchanged."""
     assert package.answer() == "5.0 compiled"
     assert package.answer() == "5.0 cached"
     assert package.answer(slots="FIRST = 2.0\n") == "7.0 compiled"
@@ -113,7 +113,7 @@ def test_what_is_kept_counts_as_long_as_all_that_it_calls_is_the_same(package: P
     assert len(package.kept()) == 3
 
 
-def lines_said(done: subprocess.CompletedProcess[str]) -> int:
+def compile_messages(done: subprocess.CompletedProcess[str]) -> int:
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == len(set(lines))
@@ -121,21 +121,21 @@ def lines_said(done: subprocess.CompletedProcess[str]) -> int:
     return len(lines)
 
 
-def test_a_robot_stands_and_what_is_compiled_says_one_line_each(tmp_path: Path) -> None:
-    """And where everything is kept nothing is said."""
-    keep_in(tmp_path / "cache", [unit for unit in prebuilt.all_units() if unit.title != "contact solver"])
-    assert [lines_said(run(STAND, str(tmp_path / "cache"))) for _ in range(2)] == [1, 0]
+def test_compiling_prints_one_line_per_unit(tmp_path: Path) -> None:
+    """If everything is cached, nothing is printed."""
+    fill_cache(tmp_path / "cache", [unit for unit in prebuilt.all_units() if unit.title != "contact solver"])
+    assert [compile_messages(run(STAND, str(tmp_path / "cache"))) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.slow
-def test_a_robot_stands_where_nothing_is_kept(tmp_path: Path) -> None:
-    """Without a folder, too."""
+def test_robot_stands_with_an_empty_or_missing_cache(tmp_path: Path) -> None:
+    """The package also works without a cache folder."""
     cache = str(tmp_path / "cache")
-    assert [lines_said(run(STAND, place)) for place in ("", cache, cache)] == [3, 3, 0]
+    assert [compile_messages(run(STAND, place)) for place in ("", cache, cache)] == [3, 3, 0]
 
 
-def test_every_entry_of_the_package_is_in_a_unit_that_wheels_can_carry() -> None:
-    """What is found by its text is what the decorator has registered, once all of the package is imported."""
+def test_every_compiled_entry_is_in_a_prebuilt_unit() -> None:
+    """Units found in the source text equal those registered by the decorator when the whole package is imported."""
     script = """
 import importlib, pkgutil, quaddyn
 from quaddyn.compiler import prebuilt
@@ -151,8 +151,8 @@ assert len({unit.title for unit in units}) == len(units)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-def test_objects_are_found_again_whatever_made_them(package: Package) -> None:
-    """What is kept belongs to a version of llvmlite; what was shipped to none."""
+def test_prebuilt_keys_do_not_depend_on_the_llvm_version(package: Package) -> None:
+    """Keys of cached objects depend on the version of LLVM; keys of prebuilt objects do not."""
     assert package.answer() == "5.0 compiled"
     script = """
 from quaddyn.compiler import compilation_units
@@ -168,9 +168,9 @@ print(f(1.0), unit.origin.source)
     assert done.returncode == 0 and done.stdout == "5.0 compiled\n", done.stdout + done.stderr
 
 
-# -- what machine code of kernels is found by --------------------------------------------------------------------------
-def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever code shapes a kernel: of this room, of robots, of what writes machine code.  Loops take most of it."""
+# -- keys of kernels ---------------------------------------------------------------------------------------------------
+def test_kernel_key_includes_every_module_that_generates_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources in the key include all modules of kernels, robots and compiler that run; loops use most of them."""
     robots = [quaddyn.load(four_bar()), quaddyn.load("two_link_leg")]
     monkeypatch.setattr(kernel_cache.object_cache, "load_object", lambda key: None)
     package, ran = Path(quaddyn.__file__).parent, set[str]()
@@ -187,7 +187,7 @@ def test_every_module_that_runs_while_a_kernel_is_made_is_in_its_key(monkeypatch
     assert shaping <= source_fingerprint.sources(*(package / "kernels").glob("*.py"))
 
 
-def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_key_changes_with_each_of_its_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, edited, keys = quaddyn.load("two_link_leg"), [Path()], list[str]()
     digest = source_fingerprint._digest
     monkeypatch.setattr(source_fingerprint, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
@@ -200,7 +200,7 @@ def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch
         keys.append(key)
         raise LookupError
 
-    def asked(file: Path) -> str:
+    def key_if_edited(file: Path) -> str:
         edited[0] = file
         forget()
         with pytest.raises(LookupError):
@@ -210,8 +210,8 @@ def test_a_kernel_has_another_key_once_any_module_of_these_is_edited(monkeypatch
     monkeypatch.setattr(kernel_cache.object_cache, "load_object", found)
     package = Path(quaddyn.__file__).parent
     files = sorted(source_fingerprint.sources(*(package / "kernels").glob("*.py")))
-    of_files = {asked(file) for file in files}
+    of_files = {key_if_edited(file) for file in files}
     assert len(of_files) == len(files) > 60
-    of_others = {asked(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}
+    of_others = {key_if_edited(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}
     assert len(of_others) == 1 and not of_others & of_files
     forget()

@@ -1,4 +1,4 @@
-"""Links that keep their distance from each other and from obstacles."""
+"""Collision limits keep links at a distance from each other and from obstacles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def arms() -> qd.Robot:
 
 
 def controller(robot: qd.Robot, limits: CollisionLimits | None, dt: float = 1e-3) -> qd.WholeBodyController:
-    """Torque limits, joint bounds and, if any, collision limits over a posture that jumps at its targets."""
+    """Controller with torque limits, joint bounds and optional collision limits, over a stiff posture task."""
     bounds = JointBounds(robot, dt, acceleration=150.0, horizon=dt)
     constraints = [TorqueLimits(robot), bounds] + ([limits] if limits else [])
     return qd.WholeBodyController(
@@ -34,10 +34,10 @@ def controller(robot: qd.Robot, limits: CollisionLimits | None, dt: float = 1e-3
     )
 
 
-def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
-    """They are the derivative of the least ``c' + p c`` of all points of two capsules, c being distances squared.
+def test_collision_rows_are_those_of_the_least_barrier_rate(arms: qd.Robot) -> None:
+    """Rows equal the derivative of the least ``c' + p c`` over all points of two capsules, with squared distances c.
 
-    So there is no other term for points that slide; along the motion with any accelerations; of obstacles that move.
+    No further term is needed for points that slide. This holds for any acceleration, and for moving obstacles.
     """
     things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.02, [-0.1, 0, 0], [0.1, 0, 0.05])}
     things["wall"] = Obstacle.plane([0.0, 1.0, 0.2])
@@ -70,7 +70,7 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
             least.append((above + reach) * (change + p * (above - SECOND_ORDER_MARGIN)))
         np.testing.assert_allclose(speeds[some], (around[2][some] - around[0][some]) / (2 * h), atol=1e-3)
         assert (nearest <= room + 1e-15)[some].all()
-        # pairs whose points are at an end leave their row to that end
+        # if the nearest points are at an end, only that end has a row
         between = least[1][:, 0] < least[1][:, 1:].min(axis=1) - 1e-9
         some[:, 0] &= ~np.isfinite(room[:, 1]) | between
         inside += int(between.sum())
@@ -82,17 +82,17 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
             error = d[k] * (second + p * rate[k]) + rate[k] * (rate[k] + p * (room[k] - SECOND_ORDER_MARGIN)) - there[k]
             count += abs(error) < 1e-4 * (1.0 + abs(there[k]))
             asked += 1
-    assert asked > 500 and inside > 10 and count >= 0.97 * asked  # others come to the end of a segment within h
+    assert asked > 500 and inside > 10 and count >= 0.97 * asked  # the other points reach the end of a segment within h
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_arms_cannot_be_made_to_cross(arms: qd.Robot, guarded: bool) -> None:
+def test_arms_keep_their_distance_with_crossing_targets(arms: qd.Robot, guarded: bool) -> None:
     limits = CollisionLimits(arms, margin=0.005)
     wbc, dyn, dt = controller(arms, limits if guarded else None), qd.Dynamics(arms), 1e-3
     rng, exact = np.random.default_rng(0), CollisionModel(arms)
     q, v, least, jump, before = np.array(arms.q_home), np.zeros(arms.nv), np.inf, 0.0, None
     for tick in range(600):
-        if tick % 100 == 0:  # each arm to where the other one is
+        if tick % 100 == 0:  # target of each arm: the position of the other one
             wbc.tasks["posture"].reference(np.array([-1.5, 0.5, 1.5, -0.5]) * rng.uniform(0.3, 1.5, 4))
         command = wbc.compute(dyn.update(q, v))
         if guarded:
@@ -110,14 +110,14 @@ def test_arms_cannot_be_made_to_cross(arms: qd.Robot, guarded: bool) -> None:
         assert least < 0.0
 
 
-def test_torques_do_not_jump_where_links_turn_past_each_other() -> None:
-    """At ticks 509 and 526 rows of nearest points of nearly parallel links would move torques by 11 %."""
+def test_torques_are_continuous_when_links_pass_each_other() -> None:
+    """At ticks 509 and 526, rows of the nearest points of nearly parallel links would change torques by 11 %."""
     record = HostileReferences(ticks=540).run(HostileCase(robot="solo12", number=0, ticks=540, seed=0, limited=True))
     assert record["success"] and record["changes"] > 100 and record["penetrating"] == 0
     assert record["held"] > 0 and record["caused"] < 0.01
 
 
-def test_pairs_within_their_margin_are_named_and_move_apart(arms: qd.Robot, tmp_path: Path) -> None:
+def test_pairs_within_their_margin_are_reported_and_separate(arms: qd.Robot, tmp_path: Path) -> None:
     limits = CollisionLimits(
         arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [0.0, 1.0, 0.0]}
     )
@@ -137,8 +137,8 @@ def test_pairs_within_their_margin_are_named_and_move_apart(arms: qd.Robot, tmp_
     assert command.nonviable == () and limits.distance_margins(q, v)[0].min() > -1e-4
 
 
-def test_pairs_without_rows_need_none_at_any_speed() -> None:
-    """All pairs that could come near their limit with twice `most` have rows, no others do, and obstacles may move."""
+def test_only_pairs_that_can_reach_their_limit_have_rows() -> None:
+    """Exactly the pairs that could reach their limit with twice `max_acceleration` have rows; obstacles move."""
     robot, rng = qd.load("go2"), np.random.default_rng(5)
     things = {"ball": Obstacle.sphere(0.1), "bar": Obstacle.capsule(0.03, [0, 0, 0], [0.5, 0.2, 0.1])}
     limits = CollisionLimits(
@@ -157,7 +157,7 @@ def test_pairs_without_rows_need_none_at_any_speed() -> None:
             k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
             slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))
             needs = np.isfinite(rooms) & (-slope * speeds - p * (speeds + k) >= -2.0 * b)
-            ends = np.isfinite(rooms[:, 1])  # of pairs whose whole has a row only where its points are between the ends
+            ends = np.isfinite(rooms[:, 1])  # pairs with a row for the inner points only if these are between the ends
             least = Counter(f"{limits.pairs[i]} distance" for i, x in np.argwhere(needs) if x > 0 or not ends[i])
             most = Counter(f"{limits.pairs[i]} distance" for i in np.argwhere(needs)[:, 0])
             assert least <= found <= most
@@ -165,8 +165,8 @@ def test_pairs_without_rows_need_none_at_any_speed() -> None:
     assert count > 1000
 
 
-def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
-    """Of a first capsule, second ones that lie within eight, segments and planes apart; other lists are refused."""
+def test_pair_list_has_runs_of_the_same_capsule() -> None:
+    """Runs have one first capsule and up to eight second ones, either segments or planes; other lists are invalid."""
     rng = np.random.default_rng(0)
     pairs = np.unique(np.sort(rng.integers(0, 40, (300, 2))), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
@@ -180,14 +180,14 @@ def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
         assert end > k and (together[:, 0] == a).all() and (together[:, 1] < b + 8).all()
         assert len(set((together[:, 1] >= 35).tolist())) == 1
     assert len(set(listed[:, 2].tolist())) < 0.6 * len(pairs)
-    for k in np.flatnonzero(np.append(True, np.diff(listed[:, 2]) > 0)).tolist():  # those that are gone through
+    for k in np.flatnonzero(np.append(True, np.diff(listed[:, 2]) > 0)).tolist():  # the runs
         for end in (k, -1, len(listed) + 1, listed[k, 2] + 8):
             wrong = listed.copy()
             wrong[k, 2] = end
             assert has_invalid_run_ends(wrong)
 
 
-def test_mistakes_are_named(arms: qd.Robot) -> None:
+def test_invalid_arguments_are_rejected_by_name(arms: qd.Robot) -> None:
     limits = CollisionLimits(
         arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [1.0, 0.0, 0.0]}
     )

@@ -1,4 +1,4 @@
-"""Restricted Python means the same to Python, as machine code and as C99, bit for bit where products are not fused."""
+"""Restricted Python gives the same bits in Python, as machine code and as C99, if products are not fused."""
 
 import math
 import os
@@ -37,7 +37,7 @@ def as_c(tmp_path_factory):
     return c.from_c(UNIT.entries, tmp_path_factory.mktemp("zoo"), "zoo", "-O2", "-ffp-contract=off")
 
 
-def test_every_entry_of_the_zoo_is_visited():
+def test_every_entry_of_the_zoo_is_tested():
     assert {each.__name__ for each in UNIT.entries} == set(zoo.CASES)
 
 
@@ -48,13 +48,13 @@ def random_arguments(name, count):
 
 
 def outcome(function, arguments):
-    """What a function returns, and what it leaves in its arrays."""
+    """Return value of a function, and its arrays after the call."""
     given = c.copied(arguments)
     return function(*given), c.arrays_in(given)
 
 
 def as_python(name, arguments):
-    """Likewise, of Python; None where it raises for a number."""
+    """The same in Python; None if Python raises an arithmetic error."""
     function = zoo.CASES[name][0].python
     with interpret():
         try:
@@ -65,7 +65,7 @@ def as_python(name, arguments):
 
 
 def same(a, b, tolerance=0.0):
-    """Whether two outcomes are the same; all NaN are one, ints are the same in 64 bits."""
+    """Whether two outcomes are equal; all NaN are equal, and integers are compared modulo 2**64."""
     (x, left), (y, right) = a, b
     if isinstance(x, float):
         fine = _close(np.array(x), np.array(float(y)), tolerance)
@@ -89,7 +89,7 @@ def test_python_and_machine_code_agree_bit_for_bit(name, plain):
         expected = as_python(name, arguments)
         if expected is None or (name in ("to_int", "to_floor") and abs(expected[0]) >= 2**63):
             continue
-        if name == "cache_lines":  # copies lie elsewhere
+        if name == "cache_lines":  # copies have other addresses
             assert plain[name](*arguments) == zoo.CASES[name][0].python(*arguments)
             continue
         found = outcome(plain[name], arguments)
@@ -111,7 +111,7 @@ def test_ctypes_and_builtin_functions_agree_bit_for_bit(name, plain, through_cty
         assert same(found, expected)
 
 
-# The others add what cancels, or infinities that a rounding decides.
+# The others have cancellation, or infinities that depend on rounding.
 TAME = [each for each in zoo.CASES if each not in ("cache_lines", "arithmetic", "small_vectors", "small_matrices")]
 
 
@@ -122,14 +122,14 @@ def test_fused_products_change_no_more_than_roundoff(name, plain, fused):
         assert same(found, expected, 1e-13), (arguments, found, expected)
 
 
-def test_fused_arithmetic_is_as_close_as_its_terms_allow(plain, fused):
+def test_fused_arithmetic_error_is_bounded_by_its_terms(plain, fused):
     for arguments in random_arguments("arithmetic", COUNT):
         if all(abs(x) < 1e6 for x in arguments):
             size = (1.0 + max(map(abs, arguments))) ** 3
             assert abs(fused["arithmetic"](*arguments) - plain["arithmetic"](*arguments)) <= 1e-14 * size
 
 
-def test_ints_beyond_floats_and_back(plain, as_c):
+def test_float_to_int_conversion_saturates(plain, as_c):
     for call in (plain, as_c):
         assert call["to_int"](math.nan) == call["to_floor"](math.nan) == 0
         assert call["to_int"](math.inf) == call["to_int"](2.0**63) == call["to_floor"](1e300) == 2**63 - 1
@@ -138,14 +138,14 @@ def test_ints_beyond_floats_and_back(plain, as_c):
         assert call["to_int"](-1.9) == -1 and call["to_floor"](-1.1) == -2
 
 
-def test_smallest_int(plain, as_c):
+def test_floor_division_of_the_smallest_int_is_exact(plain, as_c):
     for call in (plain, as_c):
         n = -(2**63)
         expected = n // 7 + n // 1 - n // 8 + n // 1000003
         assert (call["floor_division"](n) - expected) % 2**64 == 0
 
 
-def test_calls_of_a_kept_entry_are_those_of_the_unit(monkeypatch, tmp_path, plain):
+def test_cached_entry_agrees_with_its_unit(monkeypatch, tmp_path, plain):
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path))
     for arguments in random_arguments("records", 20):
         assert math.isclose(zoo.records(*arguments), plain["records"](*arguments), rel_tol=1e-12, abs_tol=1e-12)

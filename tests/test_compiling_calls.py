@@ -1,4 +1,4 @@
-"""Arguments of compiled entries: what does not fit is refused by name, and no error is left behind."""
+"""Arguments of compiled entries: wrong types are rejected by name, and no Python error stays pending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quaddyn.compiler.compilation_units import CompilationUnit
 
 
 class Numbers(NamedTuple):
-    """What `total` takes."""
+    """Argument of `total`."""
 
     whole: int
     values: Vector
@@ -36,7 +36,7 @@ def total(numbers: Numbers, scale: float) -> float:
 
 
 class Factors(NamedTuple):
-    """What `scaled` takes between two other arguments."""
+    """Second argument of `scaled`."""
 
     factor: float
     large: int
@@ -52,25 +52,25 @@ def scaled(x: Vector, factors: Factors, last: int) -> float:
 
 @pytest.fixture(params=["builtin", "ctypes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Both ways by which Python calls machine code, each linked anew."""
+    """Both ways in which Python calls machine code; entries are linked again."""
     monkeypatch.setattr(units_module, "has_expected_layout", lambda: request.param == "builtin")
     for each in CompilationUnit.of_module(__name__).entries:
         monkeypatch.setattr(each, "_call", None)
     yield request.param
 
 
-def test_an_int_beyond_64_bits_is_refused_and_leaves_no_error(way: str) -> None:
+def test_int_beyond_64_bits_is_rejected_without_a_pending_error(way: str) -> None:
     for n in (-(2**63), -1, 0, 2**63 - 2):
         assert successor(n) == n + 1
     for n in (2**63, -(2**63) - 1, 10**30):
         for _ in range(3):
             with pytest.raises(qd.ArgumentTypeError, match=r"successor: n: expected an int of 64 bits"):
                 successor(n)
-        assert successor(-1) == 0  # what -1 means when there is an error, and when there is none
+        assert successor(-1) == 0  # -1 is a valid result, not only an error code
         assert int("7") == 7
 
 
-def test_records_are_read_field_by_field(way: str) -> None:
+def test_records_are_read_and_checked_field_by_field(way: str) -> None:
     x = np.arange(5.0)
     assert total(Numbers(3, x, np.array([1, 4])), 2.0) == 11.0
     assert total(Numbers(-1, x, np.array([2])), 1.0) == 1.0
@@ -89,7 +89,7 @@ def test_records_are_read_field_by_field(way: str) -> None:
 @pytest.mark.skipif(
     not units_module.has_expected_layout(), reason="an interpreter whose objects machine code cannot read"
 )
-def test_what_fits_is_not_examined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_valid_arguments_are_not_checked_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = Numbers(3, np.arange(5.0), np.array([1, 4]))
     for each in CompilationUnit.of_module(__name__).entries:
         monkeypatch.setattr(each, "_call", None)
@@ -99,7 +99,7 @@ def test_what_fits_is_not_examined_again(monkeypatch: pytest.MonkeyPatch) -> Non
     assert scaled(np.ones(1), Factors(2.0, 3, True, numbers), 4) == 2.0 + 3.0 + 1.0 + 3.0 + 1.0 + 4.0
 
 
-def test_bound_records_are_given_once(way: str) -> None:
+def test_bound_records_are_passed_once(way: str) -> None:
     x = np.arange(5.0)
     numbers = Numbers(3, x, np.array([1, 4]))
     call = total.bind(numbers)
@@ -119,9 +119,9 @@ def test_bound_records_are_given_once(way: str) -> None:
         assert total.bind(numbers)(-1.0) == 7.0
 
 
-def test_bound_records_are_kept_and_cannot_be_resized() -> None:
+def test_bound_records_stay_alive_and_cannot_be_resized() -> None:
     call = total.bind(Numbers(0, np.arange(1000.0), np.array([999])))
-    np.ones(1000)  # what would be freed, if it were, is used again
+    np.ones(1000)  # would reuse the memory of the record if that had been freed
     assert call(0.0) == 999.0
     values = np.arange(5.0)
     numbers = Numbers(0, values, np.array([4]))

@@ -1,4 +1,4 @@
-"""The whole hierarchy through C99: without a warning, beneath sanitizers, and the bits of its machine code."""
+"""The hierarchy solver as C99: no warnings, no findings of sanitizers, and the same bits as machine code."""
 
 import os
 import pickle
@@ -10,7 +10,7 @@ import compiling_c as c
 import hierarchy_problems as hp
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
@@ -63,7 +63,7 @@ def plain(calls):
 
 
 def answers(function, arguments):
-    """What a solve says: whether it is verified, x, working sets, multipliers and the rest."""
+    """Outputs of a solve: whether it is verified, x, working sets, multipliers and all other buffers."""
     given = tuple(map(c.copied, arguments))
     verified = function(*given)
     *arrays, summary = next(x for x in given if isinstance(x, SolutionBuffers))
@@ -82,8 +82,8 @@ def test_c_has_the_bits_of_uncontracted_machine_code(calls, plain, tmp_path, lev
 
 
 @pytest.mark.slow
-def test_c_for_this_processor_answers_alike(calls, plain, tmp_path):
-    """Fused products: where the problem says what x is, x is that to roundoff."""
+def test_c_for_this_processor_agrees_to_roundoff(calls, plain, tmp_path):
+    """With fused products, x agrees to roundoff if the problem determines it."""
     function = c.from_c(UNIT.entries, tmp_path, "hierarchy", "-O2", "-march=native", "-ffp-contract=fast")[NAME]
     close = 0
     for arguments, expected in zip(calls, plain, strict=True):
@@ -100,7 +100,7 @@ def test_python_has_the_bits_of_uncontracted_machine_code(calls, plain):
 
 
 @pytest.mark.slow
-def test_no_sanitizer_complains(calls, plain, tmp_path):
+def test_sanitizers_report_no_error(calls, plain, tmp_path):
     runtime = [sanitizer(name) for name in ("libasan.so", "libubsan.so")]
     if not all(runtime):
         pytest.skip("there are no sanitizers")
@@ -131,7 +131,7 @@ def test_no_sanitizer_complains(calls, plain, tmp_path):
 
 
 def listed(x):
-    """Arguments with lists for records."""
+    """Arguments with records converted to lists."""
     return [listed(each) for each in x] if isinstance(x, tuple | list) else x
 
 

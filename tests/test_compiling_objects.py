@@ -1,4 +1,4 @@
-"""Machine code is kept, found again, and never believed when it is not what it should be."""
+"""Machine code is cached, found again, and compiled again if the cached file is damaged or not private."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn
 from quaddyn.compiler import compilation_units, machine, object_cache
@@ -52,7 +52,7 @@ RUN = """
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """A folder with a program, and an empty one for its machine code."""
+    """A folder with a program, and an empty cache folder."""
     write(tmp_path, 2.0)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
@@ -61,7 +61,7 @@ def program(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Name and content of the file that keeps the program's machine code."""
+    """Name and content of the program's file in the cache."""
     folder = tmp_path_factory.mktemp("made")
     write(folder, 2.0)
     (folder / "cache").mkdir(mode=0o700)
@@ -72,7 +72,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def filled(program, made):
-    """A folder with a program, and one with its machine code."""
+    """A folder with a program, and a cache folder with its machine code."""
     path = program[1] / made[0]
     path.write_bytes(made[1])
     path.chmod(0o600)
@@ -90,7 +90,7 @@ def command(folder, cache):
 
 
 def run(folder, cache):
-    """Result, where the code came from, its file, and seconds until it answered."""
+    """Result, origin of the code, its file, seconds until the result, and whether the translator was imported."""
     arguments, environment = command(folder, cache)
     out = subprocess.run(arguments, env=environment, capture_output=True, encoding="utf-8", check=True)
     return __import__("json").loads(out.stdout)
@@ -100,7 +100,7 @@ def kept(cache):
     return [each for each in cache.iterdir() if each.suffix == ".bin"]
 
 
-def test_kept_and_found_again_by_a_fresh_process(program):
+def test_machine_code_is_cached_for_other_processes(program):
     folder, cache = program
     out, source, place, _, _ = run(folder, cache)
     assert (out, source) == (20.0, "compiled") and [str(each) for each in kept(cache)] == [place]
@@ -130,43 +130,43 @@ def damage(path, kind):
     "kind",
     others_slow(["flipped", "truncated", "flipped digest", "empty", "short", "longer"], ["flipped"]),
 )
-def test_damaged_code_is_made_again(filled, kind):
+def test_damaged_code_is_compiled_again(filled, kind):
     folder, cache = filled
     (path,) = kept(cache)
     whole = path.read_bytes()
     damage(path, kind)
     assert run(folder, cache)[:2] == [20.0, "compiled"]
-    assert path.read_bytes()[128:] == whole[128:]  # before: digest, key, and how long it took
+    assert path.read_bytes()[128:] == whole[128:]  # the first 128 bytes are digest, key and compile time
     assert run(folder, cache)[1] == "cached"
 
 
-def test_code_of_another_key_is_not_taken(filled):
+def test_code_of_another_key_is_not_used(filled):
     folder, cache = filled
     (path,) = kept(cache)
     write(folder, 3.0)
     assert run(folder, cache)[:2] == [30.0, "compiled"]
     (other,) = (each for each in kept(cache) if each != path)
-    other.write_bytes(path.read_bytes())  # whole, but of another program
+    other.write_bytes(path.read_bytes())  # intact, but of another program
     assert run(folder, cache)[:2] == [30.0, "compiled"]
     assert len(kept(cache)) == 2
 
 
 @pytest.mark.parametrize("mode", others_slow([0o770, 0o707, 0o777], [0o770, 0o707]))
-def test_a_folder_that_others_can_write_to_is_not_used(filled, mode):
+def test_folder_writable_by_others_is_not_used(filled, mode):
     folder, cache = filled
     cache.chmod(mode)
     assert run(folder, cache)[:3] == [20.0, "compiled", ""]
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_not_used(program):
+def test_folder_of_another_user_is_not_used(program):
     folder, cache = program
     os.chown(cache, 12345, 12345)
     assert run(folder, cache)[:3] == [20.0, "compiled", ""]
     assert not list(cache.iterdir())
 
 
-def test_works_where_no_folder_can_be_had(program):
+def test_package_works_without_a_cache_folder(program):
     folder, _ = program
     (folder / "file").write_text("", encoding="utf-8")
     for place in (folder / "file", folder / "file" / "below", ""):
@@ -174,7 +174,7 @@ def test_works_where_no_folder_can_be_had(program):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-def test_works_where_nothing_can_be_written(program, monkeypatch):
+def test_failed_writes_leave_no_file(program, monkeypatch):
     _, cache = program
     monkeypatch.setattr(object_cache.os, "fdopen", lambda handle, mode: Path("/dev/full").open(mode))
     object_cache.write_object(cache / "x.bin", "key", b"code" * 1000)
@@ -189,7 +189,7 @@ def test_works_where_nothing_can_be_written(program, monkeypatch):
     assert not list(cache.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_to(filled):
+def test_read_only_cache_folder_is_read(filled):
     folder, cache = filled
     cache.chmod(0o500)
     assert run(folder, cache)[1] == "cached"
@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_written_to(filled):
     cache.chmod(0o700)
 
 
-def test_several_processes_at_once(program):
+def test_concurrent_processes_write_one_file(program):
     folder, cache = program
     arguments, environment = command(folder, cache)
     several = [
@@ -211,7 +211,7 @@ def test_several_processes_at_once(program):
     assert run(folder, cache)[:2] == [20.0, "cached"]
 
 
-def test_read_wants_the_key_and_every_byte(tmp_path):
+def test_cached_object_with_any_changed_byte_is_rejected(tmp_path):
     path = tmp_path / "x.bin"
     object_cache.write_object(path, "a key", b"code")
     assert object_cache.read_object(path, "a key") == b"code"
@@ -238,7 +238,7 @@ def clear():
         each.cache_clear()
 
 
-def test_a_changed_source_has_another_fingerprint(tmp_path):
+def test_changed_source_has_another_fingerprint(tmp_path):
     package = tmp_path / "package" / "room"
     package.mkdir(parents=True)
     for name, text in {
@@ -265,8 +265,8 @@ def test_a_changed_source_has_another_fingerprint(tmp_path):
     clear()
 
 
-def test_absolute_imports_count_too(tmp_path):
-    """Those of quaddyn, of the module's own package and of modules beside it, in every form that Python has."""
+def test_fingerprint_follows_absolute_imports(tmp_path):
+    """Imports of quaddyn, of the module's own package and of modules in the same folder, in every form."""
     path, package = tmp_path / "little.py", tmp_path / "package"
     package.mkdir()
     for name in ("__init__", "numbers", "tables", "more"):
@@ -290,14 +290,14 @@ def test_absolute_imports_count_too(tmp_path):
 
 
 @pytest.mark.parametrize("module", ["quaddyn.hierarchy.core", "quaddyn.wbc.tick_core", "quaddyn.simulation.integrator"])
-def test_every_function_of_a_unit_is_in_its_fingerprint(module):
+def test_fingerprint_covers_every_function_of_a_unit(module):
     __import__(module)
     unit = CompilationUnit.of_module(module)
     files = sources(Path(sys.modules[module].__file__))
     assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
 
 
-def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_package(tmp_path, monkeypatch):
+def test_prebuilt_code_is_loaded_only_from_a_private_folder(tmp_path, monkeypatch):
     unit, shipped = CompilationUnit.of_module("quaddyn.contact.nothing"), tmp_path / "shipped"
     monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", shipped)
     monkeypatch.setattr(compilation_units, "PACKAGE", tmp_path)
@@ -312,7 +312,7 @@ def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_
     assert unit.load_machine_code("here") is None
 
 
-def test_the_environment_chooses_the_target(monkeypatch):
+def test_environment_variable_selects_the_target(monkeypatch):
     importlib.import_module("quaddyn.locomotion.step_lookahead_kernel")
     unit = CompilationUnit.of_module("quaddyn.locomotion.step_lookahead_kernel")
     monkeypatch.delenv("QUADDYN_TARGET", raising=False)

@@ -1,6 +1,6 @@
-"""Mutable records from Python: one block of memory, attributes that read and write it, errors that name the field.
+"""Mutable records from Python: one block of memory, attribute access, and errors that name the field.
 
-That Python, machine code and C99 do the same with them is tested with all of the language (`test_compiling.py`).
+`test_compiling.py` tests that Python, machine code and C99 agree on them.
 """
 
 import copy
@@ -28,19 +28,19 @@ def test_attributes_read_and_write_the_same_memory(walk):
     walk.is_moving, walk.ticks, walk.speed = True, 12, 0.25
     assert walk.right.phase is Phase.STANCE and list(walk.left.foot) == [1.0, 2.0, 3.0]
     assert walk.is_moving is True and walk.ticks == 12 and walk.speed == 0.25
-    assert not np.array_equal(before, walk.block), "the block holds all of it"
+    assert not np.array_equal(before, walk.block), "the block contains all fields"
     walk.block[:] = before
     assert walk.ticks != 12 and list(walk.left.foot) != [1.0, 2.0, 3.0], "a snapshot is a copy of the block"
 
 
-def test_a_small_array_that_was_read_does_not_change_with_the_record(walk):
+def test_small_array_read_from_a_record_is_a_copy(walk):
     foot = walk.left.foot
     before = foot.copy()
     walk.left.foot = foot * 2.0
     assert np.array_equal(foot, before)
 
 
-def test_a_number_that_is_no_member_of_the_enumeration_is_read_as_it_is(walk):
+def test_invalid_enumeration_value_is_read_as_a_number(walk):
     walk.left[0][()] = 77
     assert walk.left.phase == 77
 
@@ -78,7 +78,7 @@ def test_errors_name_record_and_field(walk):
             change()
 
 
-def test_classes_that_cannot_be_records_are_refused():
+def test_invalid_record_classes_are_rejected():
     with pytest.raises(TypeError, match="belongs to Record"):
         type("Bad", (Record,), {"__annotations__": {"copy": int}, "__module__": __name__})
     with pytest.raises(TypeError, match="derive it from Record directly"):

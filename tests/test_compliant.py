@@ -1,4 +1,4 @@
-"""Yielding floors and walls push, never pull, take energy, and obey Coulomb; a robot feels them at its spheres."""
+"""Compliant floors and walls: no adhesion, dissipation, Coulomb friction, and forces on the foot spheres of a robot."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def tangential(p: CompliantPlane, x: Array) -> Array:
 
 
 # -- the law -------------------------------------------------------------------------------------------------------
-def test_a_point_at_rest_feels_the_spring_along_the_normal() -> None:
+def test_force_on_a_point_at_rest_is_the_spring_force_along_the_normal() -> None:
     p = CompliantPlane(point=(0.0, 0.0, 1.0), normal=(0.0, 0.0, 4.0), stiffness=500.0, damping=7.0, friction=0.5)
     np.testing.assert_allclose(p.normal, (0.0, 0.0, 1.0))
     positions = np.array([[3.0, -2.0, 0.98], [0.0, 0.0, 1.0], [0.0, 0.0, 1.5]])
     np.testing.assert_allclose(p.depths(positions), [0.02, 0.0, -0.5], atol=1e-15)
     np.testing.assert_allclose(p.forces(positions, np.zeros((3, 3))), [[0, 0, 10.0], [0, 0, 0], [0, 0, 0]], atol=1e-12)
     assert p.energy(positions) == pytest.approx(0.5 * 500.0 * 0.02**2)
-    # pressed in at 0.1 m/s: the damper adds
+    # at 0.1 m/s into the plane the damper adds its force
     np.testing.assert_allclose(p.forces(positions[0], np.array([0.0, 0.0, -0.1])), [0, 0, 10.7], atol=1e-12)
-    # drawn out faster than the spring can follow: nothing holds it back
+    # at a high separation speed the force is zero, not negative
     np.testing.assert_array_equal(p.forces(positions[0], np.array([0.0, 0.0, 2.0])), np.zeros(3))
 
 
-def test_friction_is_coulombs_when_sliding_and_viscous_when_slow() -> None:
+def test_friction_is_coulomb_when_sliding_and_viscous_below_stiction_speed() -> None:
     p = CompliantPlane.floor(friction=0.5, stiffness=1e4, stiction_speed=0.01)
     deep = np.array([0.0, 0.0, -0.002])  # f_n = 20 N
     np.testing.assert_allclose(p.forces(deep, np.array([0.3, 0.4, 0.0])), [-6.0, -8.0, 20.0], atol=1e-12)
@@ -51,7 +51,9 @@ def test_friction_is_coulombs_when_sliding_and_viscous_when_slow() -> None:
 
 @given(point=vector, normal=direction, x=vector, v=vector)
 @settings(max_examples=300, deadline=None)
-def test_it_never_pulls_never_leaves_the_cone_and_takes_energy(point: Array, normal: Array, x: Array, v: Array) -> None:
+def test_compliant_force_is_unilateral_in_the_cone_and_dissipative(
+    point: Array, normal: Array, x: Array, v: Array
+) -> None:
     p = plane(point=point, normal=normal)
     f = p.forces(x, v)
     f_n, f_t = float(f @ p.normal), tangential(p, f)
@@ -59,7 +61,7 @@ def test_it_never_pulls_never_leaves_the_cone_and_takes_energy(point: Array, nor
     assert f_n >= -size
     assert np.linalg.norm(f_t) <= p.friction * f_n + size
     assert f_t @ v <= size * (1.0 + np.linalg.norm(v))
-    # power given to the body, plus what goes into the surface's spring, is never positive
+    # power on the body plus the rate of spring energy is never positive
     stored = -p.stiffness * max(float(p.depths(x)), 0.0) * float(v @ p.normal)
     assert f @ v + stored <= size * (1.0 + np.linalg.norm(v))
     if p.depths(x) <= 0.0:
@@ -78,14 +80,14 @@ def test_derivatives_are_those_of_the_forces(normal: Array, x: Array, v: Array) 
     scale = p.stiffness + np.linalg.norm(p.forces(x, v)) / p.stiction_speed
     np.testing.assert_allclose(by_x, by_vector(lambda y: p.forces(y, v), x, 1e-5), atol=1e-6 * scale)
     np.testing.assert_allclose(by_v, by_vector(lambda u: p.forces(x, u), v, 1e-5), atol=1e-6 * scale)
-    # stiffness and damping of the friction-free part are symmetric and resist
+    # without friction, stiffness and damping are symmetric and negative semidefinite
     smooth = plane(normal=normal, friction=0.0).derivatives(x, v)
     for matrix in smooth:
         np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
         assert np.linalg.eigvalsh(matrix).max() <= 1e-9
 
 
-def test_many_points_are_the_points_one_by_one() -> None:
+def test_batch_of_points_agrees_with_single_points() -> None:
     p, rng = plane(), np.random.default_rng(0)
     x, v = rng.normal(size=(2, 40, 3))
     np.testing.assert_allclose(p.forces(x, v), [p.forces(a, b) for a, b in zip(x, v, strict=True)], atol=1e-12)
@@ -98,7 +100,7 @@ def test_many_points_are_the_points_one_by_one() -> None:
     assert p.forces(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_a_mass_dropped_on_the_floor_never_gains_energy_and_comes_to_rest_where_the_spring_says() -> None:
+def test_dropped_mass_loses_energy_and_rests_at_the_spring_deflection() -> None:
     p = CompliantPlane.floor(stiffness=4e3, damping=60.0, friction=0.6)
     m, g, dt = 1.5, 9.81, 5e-5
     x, v = np.array([0.0, 0.0, 0.05]), np.array([0.4, -0.2, 0.0])
@@ -109,14 +111,14 @@ def test_a_mass_dropped_on_the_floor_never_gains_energy_and_comes_to_rest_where_
         x = x + dt * v
         if i % 100 == 0:
             energies.append(0.5 * m * v @ v + m * g * x[2] + p.energy(x))
-    assert np.diff(energies).max() < 1e-3 * energies[0]  # the explicit step's own ripple
+    assert np.diff(energies).max() < 1e-3 * energies[0]  # error of the explicit integrator
     assert energies[-1] == pytest.approx(-((m * g) ** 2) / (2.0 * p.stiffness), rel=1e-3)  # at rest in the spring
     assert x[2] == pytest.approx(-m * g / p.stiffness, rel=1e-3)
     assert np.linalg.norm(v) < 1e-4
 
 
 # -- on a robot ----------------------------------------------------------------------------------------------------
-def test_a_sphere_touches_with_its_deepest_point_and_its_lever() -> None:
+def test_foot_force_acts_at_the_deepest_point_of_the_sphere() -> None:
     robot = qd.load("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(3)
     s = dyn.update(robot.q_home, rng.normal(size=robot.nv))
@@ -124,7 +126,7 @@ def test_a_sphere_touches_with_its_deepest_point_and_its_lever() -> None:
     wrench = foot_forces(s, p, ("FL",))["FL"]
     lever = -robot.legs["FL"].foot.radius * p.normal
     touch = s.placement("FL").translation + lever
-    # an independent way: the material point's velocity as a derivative of its place
+    # independent computation of the velocity of the material point
     J = s.jacobian("FL")
     velocity = J[:3] @ s.v + np.cross(J[3:] @ s.v, lever)
     force = p.forces(touch, velocity)
@@ -137,7 +139,7 @@ def test_a_sphere_touches_with_its_deepest_point_and_its_lever() -> None:
     assert np.isfinite(a).all()
 
 
-def test_two_planes_add_up_and_the_free_side_is_free() -> None:
+def test_forces_of_two_planes_add_and_vanish_without_penetration() -> None:
     robot = qd.load("two_link_leg")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(2))
     foot = s.placement("leg").translation
@@ -149,7 +151,7 @@ def test_two_planes_add_up_and_the_free_side_is_free() -> None:
     assert not foot_forces(s, CompliantPlane.wall(foot[0] + 1.0))["leg"].any()
 
 
-# -- the boundary --------------------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -169,12 +171,12 @@ def test_two_planes_add_up_and_the_free_side_is_free() -> None:
         ({"stiction_speed": 0.0}, "stiction_speed"),
     ],
 )
-def test_a_bad_plane_is_refused_by_name(options: dict[str, object], word: str) -> None:
+def test_invalid_plane_is_rejected_by_name(options: dict[str, object], word: str) -> None:
     with pytest.raises(qd.ArgumentError, match=word):
         plane(**options)
 
 
-def test_bad_points_are_refused_by_name_and_overflow_is_no_nan() -> None:
+def test_invalid_points_and_overflow_are_rejected_by_name() -> None:
     p, zero = plane(), np.zeros((2, 3))
     for call, word in (
         (lambda: p.forces(np.zeros((2, 2)), zero), "positions"),
@@ -199,7 +201,7 @@ def test_bad_points_are_refused_by_name_and_overflow_is_no_nan() -> None:
         foot_forces(s, p, "FL")
 
 
-def test_a_plane_is_frozen_and_survives_a_pickle() -> None:
+def test_plane_is_frozen_and_can_be_pickled() -> None:
     p = plane()
     copy = pickle.loads(pickle.dumps(p))
     np.testing.assert_array_equal(copy.normal, p.normal)

@@ -1,4 +1,4 @@
-"""Scenes with a known end, stepped by hand: drops, a sliding box, a block on a slope, a bouncing ball."""
+"""Scenes with a known result, integrated in the test: drops, a sliding box, a block on a slope, a bouncing ball."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROBOTS: dict[str, qd.Robot] = {}
 
 
 class Scene:
-    """Semi-implicit Euler on `Dynamics`, `ContactSet` and `FrictionalSolver`: no plant, nothing shared with one."""
+    """Semi-implicit Euler on `Dynamics`, `ContactSet` and `FrictionalSolver`, without code of the plants."""
 
     def __init__(self, robot: qd.Robot, contacts: ContactSet, dt: float, level: float = 0.0) -> None:
         self.robot, self.contacts, self.dt, self.level = robot, contacts, dt, level
@@ -32,7 +32,7 @@ class Scene:
         return np.array([normals[name] @ place for name, place in places.items()]) - self.level
 
     def step(self, force: np.ndarray, damping: float = 0.0) -> tuple[ContactSolution, float]:
-        """One step; damping [N m s/rad] of the joints is implicit. The solution and the work of the contacts [J]."""
+        """Takes a step with implicit joint damping [N m s/rad]; returns the solution and the contacts' work [J]."""
         s = self.dyn.update(self.q, self.v)
         D = damping * np.diag(np.arange(self.robot.nv) >= 6)
         free = self.v + np.linalg.solve(s.M + self.dt * D, self.dt * (force - s.h - D @ self.v))
@@ -48,7 +48,7 @@ class Scene:
         solution = self.solver.solve(problem)
         world = np.concatenate([A.T @ x for A, x in zip(axes, solution.impulses, strict=True)])
         after = free + np.linalg.solve(s.M + self.dt * D, J.T @ world)
-        # momentum: the equation of motion, by the impulses and the velocity reached
+        # residual of the equation of motion over the step
         left = s.M @ (after - self.v) - self.dt * (force - s.h - D @ after) - J.T @ world
         assert np.abs(left).max() <= 1e-9
         work = float(world @ (J @ (self.v + after)) / 2.0)
@@ -63,7 +63,7 @@ class Scene:
     friction=st.floats(0.0, 2.0),
     dt=st.sampled_from((1e-3, 2e-3)),
 )
-def test_the_ground_adds_no_energy_to_a_dropped_robot(seed: int, name: str, friction: float, dt: float) -> None:
+def test_ground_adds_no_energy_to_a_dropped_robot(seed: int, name: str, friction: float, dt: float) -> None:
     if name not in ROBOTS:
         ROBOTS[name] = qd.load(name)
     robot, rng, height = ROBOTS[name], np.random.default_rng(seed), 0.05
@@ -84,8 +84,8 @@ def test_the_ground_adds_no_energy_to_a_dropped_robot(seed: int, name: str, fric
     assert touched and statuses <= {"solved", "retried", "passive"}
 
 
-def test_without_the_passive_rule_a_drop_would_gain_energy() -> None:
-    """The test above can fail: Signorini at the end of the step alone breaks the bar."""
+def test_drop_gains_energy_without_enforced_passivity() -> None:
+    """Without `enforce_passivity` the bound of the test above is violated."""
     robot = qd.load("go2")
     scene = Scene(robot, ContactSet.from_feet(robot), 1e-3)
     scene.passive, gains = False, []
@@ -116,7 +116,7 @@ def block(slope: float, friction: float, half_height: float = 0.05) -> Scene:
 
 
 @pytest.mark.parametrize("share", [0.99, 0.999, 1.001, 1.01, 1.5])
-def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(share: float) -> None:
+def test_block_on_a_slope_sticks_up_to_the_friction_limit(share: float) -> None:
     slope = np.arctan(0.5)
     mu = 0.5 / share
     scene = block(slope, mu)
@@ -128,8 +128,8 @@ def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(share: float) -> No
 
 
 @pytest.mark.parametrize("mu", [0.2, 0.6, 1.0])
-def test_a_sliding_box_stops_where_coulombs_law_predicts(mu: float) -> None:
-    # 1 m/s on a low block: a high one would tip
+def test_sliding_box_stops_at_the_coulomb_distance(mu: float) -> None:
+    # start at 1 m/s; a higher block would tip
     scene = block(0.0, mu, half_height=0.03)
     scene.v[0] = 1.0
     start = scene.q[0]
@@ -141,8 +141,8 @@ def test_a_sliding_box_stops_where_coulombs_law_predicts(mu: float) -> None:
 
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 1.0])
-def test_a_bouncing_ball_has_e_squared_of_its_energy_left(e: float) -> None:
-    # between impacts the parabola is exact, so that heights tell of the impacts alone
+def test_bouncing_ball_retains_e_squared_of_its_energy(e: float) -> None:
+    # between impacts the parabola is exact, so that heights depend on the impacts alone
     height, v, solver, mass = 1.0, 0.0, ImpactSolver(e), 0.3
     for bounce in range(1, 5):
         v = -np.sqrt(2.0 * G * height)
@@ -153,7 +153,7 @@ def test_a_bouncing_ball_has_e_squared_of_its_energy_left(e: float) -> None:
         assert height == pytest.approx(e ** (2 * bounce), abs=1e-9)
 
 
-def test_a_ball_with_spin_and_restitution_loses_energy_in_every_bounce() -> None:
+def test_spinning_ball_loses_energy_in_every_bounce() -> None:
     rng, J = np.random.default_rng(17), np.hstack((np.eye(3), -pin.skew(np.array([0.0, 0.0, -0.1]))))
     M = np.diag([0.3, 0.3, 0.3, 0.002, 0.002, 0.002])
     for _ in range(50):

@@ -65,7 +65,7 @@ def test_jacobian_and_drift_are_the_derivatives_of_the_contact_points(name: str,
     s = dyn.update(q, v)
     expected = contacts.jacobian(s) @ a + contacts.drift(s)
     np.testing.assert_allclose((rates(eps) - rates(-eps)) / (2.0 * eps), expected, atol=1e-6)
-    # positions: for what has no sphere, the point is fixed in its body and its velocity is the rate of its place
+    # a contact without sphere is fixed in its body; its velocity is the derivative of its position
     places = [contacts.positions(dyn.update(pin.integrate(robot.model, q, t * v), v))["belly"] for t in (-eps, eps)]
     s = dyn.update(q, v)
     velocity = (contacts.jacobian(s) @ v)[contacts.slices()["belly"]]
@@ -81,7 +81,7 @@ def test_feet_on_level_ground_are_the_lowest_points_of_their_spheres(go2: qd.Rob
         np.testing.assert_allclose(place, expected, atol=1e-15)
 
 
-def test_members_switch_by_name_without_rebuilding(go2: qd.Robot) -> None:
+def test_contacts_are_activated_by_name(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 5)
     s, contacts = dyn.update(q, v), ContactSet.from_feet(go2)
     whole = contacts.jacobian(s)
@@ -98,7 +98,7 @@ def test_members_switch_by_name_without_rebuilding(go2: qd.Robot) -> None:
     np.testing.assert_array_equal(contacts.jacobian(s), whole)
 
 
-def test_force_only_members_push_without_a_condition_on_their_motion(go2: qd.Robot) -> None:
+def test_force_only_contacts_have_no_motion_rows(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 6)
     s = dyn.update(q, v)
     contacts = ContactSet(go2, [Contact.from_foot(go2, "FL"), Contact.from_foot(go2, "FR", force_only=True)])
@@ -126,7 +126,7 @@ def test_generalized_forces_have_the_same_effect_as_external_forces_of_aba(go2: 
 # -- cones ---------------------------------------------------------------------------------------------------------
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), faces=st.integers(3, 16), mu=st.floats(0.05, 2.0))
-def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: int, faces: int, mu: float) -> None:
+def test_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: int, faces: int, mu: float) -> None:
     rng = np.random.default_rng(seed)
     contact = Contact(name="c", frame="f", friction=mu, normal=rng.normal(size=3))
     inner, outer = friction_pyramid(contact, faces=faces), friction_pyramid(contact, faces=faces, inner=False)
@@ -137,14 +137,14 @@ def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: in
             assert margin >= -1e-12
         if margin >= 0.0:
             assert (outer @ force).max() <= 1e-12
-    # the conservatism that is stated: along a face's centre cos(pi / n) of mu is left, along an edge all of it
+    # documented conservatism: mu cos(pi / n) along the center of a face, mu along an edge
     assert pyramid_friction_ratio(faces) == pytest.approx(np.cos(np.pi / faces))
     for angle, reach in ((0.0, mu * np.cos(np.pi / faces)), (np.pi / faces, mu)):
         edge = np.array([reach * np.cos(angle), reach * np.sin(angle), 1.0]) @ contact.axes
         assert abs((inner @ edge)[:-1].max()) < 1e-12
 
 
-def test_the_wrench_cone_of_a_surface_is_that_of_the_forces_at_its_corners() -> None:
+def test_wrench_cone_of_a_surface_is_that_of_the_forces_at_its_corners() -> None:
     rng, mu, half = np.random.default_rng(9), 0.6, np.array([0.1, 0.05])
     contact = Contact(name="sole", frame="f", kind="surface", half_size=half, friction=mu)
     A = friction_pyramid(contact)
@@ -158,7 +158,7 @@ def test_the_wrench_cone_of_a_surface_is_that_of_the_forces_at_its_corners() -> 
     # every row but the redundant f_n >= 0 is a facet: rays that span a hyperplane lie in it
     for row in A[1:]:
         assert np.linalg.matrix_rank(rays[np.abs(rays @ row) < 1e-12]) == 5
-    # and yaw is limited: no more than the corners can turn
+    # the yaw moment is limited to that of forces at the corners
     assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 1.01 * m * half.sum()])).max() > 0.0
     assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.99 * m * half.sum()])).max() < 0.0
 
@@ -175,7 +175,7 @@ def test_bilateral_contacts_have_no_cone_and_stacked_pyramids_use_separate_colum
     np.testing.assert_array_equal(A[:7, :3], friction_pyramid(contacts["FL"], faces=6))
 
 
-def test_the_center_of_pressure_is_where_the_wrench_has_no_tangential_moment(go2: qd.Robot) -> None:
+def test_tangential_moment_vanishes_at_the_center_of_pressure(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 11)
     s = dyn.update(q, v)
     contacts = mixed_set(go2, np.random.default_rng(12))
@@ -209,9 +209,9 @@ def test_support_polygon_of_a_stance_is_the_rectangle_of_its_feet(go2: qd.Robot)
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 30))
-def test_the_hull_contains_every_point_and_the_sign_of_the_margin_is_right(seed: int, count: int) -> None:
+def test_hull_contains_every_point_and_margin_has_the_right_sign(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
-    points = rng.normal(size=(count, 2)).round(1)  # with doubles and points on a line
+    points = rng.normal(size=(count, 2)).round(1)  # with duplicates and collinear points
     hull = support_polygon(points)
     assert {tuple(p) for p in hull} <= {tuple(p) for p in points}
     if len(hull) > 2:
@@ -224,7 +224,7 @@ def test_the_hull_contains_every_point_and_the_sign_of_the_margin_is_right(seed:
         support_polygon(np.full((2, 2), np.nan))
 
 
-def test_rounding_affects_neither_the_corners_nor_which_is_first() -> None:
+def test_support_polygon_is_robust_to_rounding() -> None:
     rng = np.random.default_rng(3)
     corners = np.array([[-0.2, -0.1], [0.2, -0.1], [0.2, 0.1], [-0.2, 0.1]])
     between = 0.5 * (corners + np.roll(corners, -1, axis=0))
@@ -235,7 +235,7 @@ def test_rounding_affects_neither_the_corners_nor_which_is_first() -> None:
             np.testing.assert_allclose(support_polygon(points + noise), origin + corners, rtol=0.0, atol=1e-11)
             line, dot = points[[0, 4, 1]], points[[0, 8]]
             assert len(support_polygon(line + noise[:3])) == 2 and len(support_polygon(dot + noise[:2])) == 1
-    raised = np.vstack((corners, [[0.0, -0.1 - 1e-9]]))  # a nanometre is a corner
+    raised = np.vstack((corners, [[0.0, -0.1 - 1e-9]]))  # 1 nm is a corner
     assert len(support_polygon(raised)) == 5
 
 
@@ -263,7 +263,7 @@ def test_events_are_the_changes_of_contact_states() -> None:
 
 
 # -- problems ------------------------------------------------------------------------------------------------------
-def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
+def test_contact_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 13)
     s = dyn.update(q, v)
     contacts = mixed_set(go2, np.random.default_rng(14))
@@ -271,18 +271,18 @@ def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
     assert problem.n_contacts == 3 + 4  # the surface counts as its corners
     solution = RigidSolver().solve(problem)
     assert solution.converged
-    # the impulses, put back through each contact, stop the point
+    # the impulses stop the contact points
     contacts.activate(contacts.names[:1])
     problem = contacts.contact_problem(s, v)
     impulse = contacts[contacts.names[0]].axes.T @ RigidSolver().solve(problem).impulses[0]
     J = contacts.jacobian(s)
     np.testing.assert_allclose(J @ (v + np.linalg.solve(s.M, J.T @ impulse)), 0.0, atol=1e-9)
-    # friction acts on a slope as on the level: the answer turns with the ground
+    # contacts on slopes can be solved
     frictional = FrictionalSolver().solve(contacts.contact_problem(s, v, enforce_passivity=True))
     assert frictional.converged
 
 
-def test_a_robot_on_a_compliant_plate_settles_into_it() -> None:
+def test_body_on_a_compliant_plate_settles_at_the_spring_deflection() -> None:
     text = """<robot name="table"><link name="base"><inertial><mass value="3"/>
     <inertia ixx="0.05" iyy="0.06" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
     home = np.array([0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0])
@@ -301,14 +301,16 @@ def test_a_robot_on_a_compliant_plate_settles_into_it() -> None:
         corners = np.vstack([J[:3] - pin.skew(T.rotation @ corner) @ J[3:] for corner in plate.corners])
         v = free + np.linalg.solve(s.M, corners.T @ solution.impulses.ravel())
         q = pin.integrate(table.model, q, dt * v)
-    assert q[2] - 0.1 == pytest.approx(-3.0 * G / 4000.0, rel=1e-6)  # the plate's own stiffness, shared by its corners
+    assert q[2] - 0.1 == pytest.approx(
+        -3.0 * G / 4000.0, rel=1e-6
+    )  # the stiffness of the plate is distributed over its corners
     with pytest.raises(qd.ArgumentError, match="stiffness"):
         ContactSet(table, [Contact(name="c", frame="base")]).compliant_solver(dt)
 
 
 # -- inverse dynamics ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
-def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
+def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
     robot, rng = qd.load(name), np.random.default_rng(15)
     dyn, contacts = qd.Dynamics(robot), ContactSet.from_feet(robot)
     s = dyn.update(robot.q_home, rng.normal(0.0, 0.1, robot.nv))
@@ -320,14 +322,14 @@ def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
         assert result.residual < 1e-9 and result.slip < 1e-9
         f = np.concatenate(list(result.forces.values()))
         np.testing.assert_allclose(s.M @ a + s.h, robot.generalized_torques(result.tau) + J.T @ f, atol=1e-9)
-    # the plant's own law: with these torques, rigid contacts move exactly so (Delassus in accelerations)
+    # forward dynamics with rigid contacts and these torques gives the same accelerations
     free = np.linalg.solve(s.M, robot.generalized_torques(result.tau) - s.h)
     W = J @ np.linalg.solve(s.M, J.T)
     reaction = -np.linalg.solve(W, J @ free + drift)
     np.testing.assert_allclose(free + np.linalg.solve(s.M, J.T @ reaction), a, atol=1e-8)
 
 
-def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -> None:
+def test_inverse_dynamics_minimizes_weighted_forces_and_torques(go2: qd.Robot) -> None:
     rng = np.random.default_rng(16)
     s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.from_feet(go2)
     J, zero = contacts.jacobian(s), np.zeros(go2.nv)
@@ -336,7 +338,7 @@ def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -
     assert sum(f[2] for f in upright.forces.values()) == pytest.approx(go2.mass * G)
     assert upright.margin > 0.5 * 0.6 * go2.mass * G / 4
     assert all(np.abs(f[:2]).max() < 1e-6 for f in upright.forces.values())
-    # inner forces, which no base acceleration sees, cannot make it cheaper
+    # internal forces, which do not accelerate the base, cannot reduce the torques
     null = np.linalg.svd(J[:, :6].T)[2][6:]
     f = np.concatenate(list(lazy.forces.values()))
     for _ in range(50):
@@ -353,9 +355,9 @@ def test_inverse_dynamics_reports_the_unbalanced_force(go2: qd.Robot) -> None:
     contacts.activate(go2.feet)
     up = np.zeros(go2.nv)
     up[2] = 1.0
-    assert inverse_dynamics(s, contacts, up).slip == pytest.approx(1.0)  # the feet would leave the ground
+    assert inverse_dynamics(s, contacts, up).slip == pytest.approx(1.0)  # the feet would lift off
     up[2] = -20.0
-    assert inverse_dynamics(s, contacts, up).margin < 0.0  # and here they would have to pull
+    assert inverse_dynamics(s, contacts, up).margin < 0.0  # the feet would have to pull
     with pytest.raises(qd.ArgumentError, match="acceleration"):
         inverse_dynamics(s, contacts, np.zeros(3))
     with pytest.raises(qd.ArgumentError, match="weight"):
@@ -387,12 +389,12 @@ def test_inverse_dynamics_reports_the_unbalanced_force(go2: qd.Robot) -> None:
         ("frame", {"frame": 3}),
     ],
 )
-def test_an_invalid_contact_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
+def test_invalid_contact_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
     with pytest.raises(qd.ArgumentError, match=name):
         Contact(**({"name": "c", "frame": "f"} | change))  # type: ignore[arg-type]
 
 
-def test_an_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.Robot) -> None:
+def test_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.Robot) -> None:
     foot = Contact.from_foot(go2, "FL")
     with pytest.raises(qd.UnknownNameError, match="FX"):
         Contact.from_foot(go2, "FX")
@@ -431,7 +433,7 @@ def test_an_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.
         with pytest.raises(qd.ArgumentError, match="force"):
             cone_margin(foot, force)
     with pytest.raises(qd.UnknownNameError, match="foot"):
-        contact_jacobian(s, "base")  # a frame, but no foot
+        contact_jacobian(s, "base")  # a frame that is not a foot
     with pytest.raises(qd.ArgumentTypeError, match="contacts"):
         inverse_dynamics(s, None, np.zeros(go2.nv))  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="point"):

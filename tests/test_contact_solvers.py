@@ -1,4 +1,4 @@
-"""Contact solvers: every answer obeys its law, says how well, and stays finite."""
+"""Contact solvers: solutions obey the contact laws, report their residuals, and stay finite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from contact_states import Case, cases, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
@@ -37,7 +37,7 @@ def problem(seed: int, contacts: int, redundant: bool) -> tuple[np.ndarray, np.n
 
 
 def check_laws(G_: np.ndarray, g: np.ndarray, mu: float, impulses: np.ndarray) -> None:
-    """Signorini and Coulomb in their own words, not by the residual that the solver is judged by."""
+    """Asserts Signorini's and Coulomb's laws directly, not by the residual of the solver."""
     flat = impulses.ravel()
     velocity = (G_ @ flat + g).reshape(-1, 3)
     tolerance = 1e-5 * (1.0 + np.abs(g).max())
@@ -52,7 +52,7 @@ def check_laws(G_: np.ndarray, g: np.ndarray, mu: float, impulses: np.ndarray) -
 
 @settings(max_examples=90, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), contacts=st.integers(1, 6), mu=st.floats(0.0, 1.5), method=st.sampled_from(METHODS))
-def test_solved_contacts_obey_signorini_and_coulomb_and_take_energy(
+def test_solved_contacts_obey_signorini_and_coulomb_and_dissipate(
     seed: int, contacts: int, mu: float, method: Method
 ) -> None:
     G_, g = problem(seed, contacts, redundant=False)
@@ -78,7 +78,7 @@ def test_redundant_contacts_are_solved_or_reported() -> None:
     assert solved >= 199
 
 
-def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
+def test_separating_contact_has_no_impulse_and_empty_problem_is_free() -> None:
     solver = FrictionalSolver()
     solution = solver.solve(ContactProblem(np.eye(3), np.array([0.3, 0.0, 0.2]), 0.6, initial_impulses=np.ones((1, 3))))
     np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-8)
@@ -87,7 +87,7 @@ def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
     assert nothing.status == "free" and nothing.converged and nothing.impulses.shape == (0, 3)
 
 
-def test_an_unsolved_problem_is_reported_and_its_result_finite() -> None:
+def test_unsolved_problem_is_reported_with_a_finite_result() -> None:
     solver = FrictionalSolver("admm", max_iterations=1, fallback=False)
     G_, g = problem(3, 4, redundant=True)
     solution = solver.solve(ContactProblem(G_, g, 0.6))
@@ -103,15 +103,15 @@ def test_wrong_initial_impulses_do_not_change_the_solution() -> None:
     np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
 
 
-def test_a_separating_contact_without_friction_has_no_impulse() -> None:
-    g = np.array([0.0, 0.0, 2.0])  # 0 <= 0 n holds for the apex's wrong side, too
+def test_separating_contact_without_friction_has_no_impulse() -> None:
+    g = np.array([0.0, 0.0, 2.0])  # mu = 0 is a degenerate cone: 0 <= 0 n for any n
     assert contact_residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
     solution = FrictionalSolver(fallback=False).solve(ContactProblem(np.eye(3), g, 0.0))
     assert solution.status == "solved"
     np.testing.assert_array_equal(solution.impulses, 0.0)
 
 
-def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
+def test_residual_detects_wrong_impulses_and_nan() -> None:
     G_, g = problem(7, 2, redundant=False)
     right = FrictionalSolver().solve(ContactProblem(G_, g, 0.6)).impulses
     assert contact_residual(right, G_, g, 0.6) < 1e-8
@@ -123,7 +123,7 @@ def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
     x=st.floats(-10, 10), y=st.floats(-10, 10), n=st.floats(-10, 10), mu=st.floats(0.0, 3.0), seed=st.integers(0, 99)
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
+def test_projection_is_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
     point, nearest = np.array([x, y, n]), np.array(project_to_cone(x, y, n, mu))
     assert np.hypot(*nearest[:2]) <= mu * nearest[2] + 1e-9
     # the variational inequality of a projection, against points of the cone
@@ -133,9 +133,9 @@ def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n
     assert (point - nearest) @ (other - nearest) <= 1e-8 * (1.0 + point @ point + other @ other)
 
 
-# -- ground that yields --------------------------------------------------------------------------------------------
-def test_a_mass_settles_where_the_spring_carries_it_at_any_step() -> None:
-    for dt, k in ((1e-3, 1e3), (1e-2, 1e5), (1e-2, 1e8)):  # the last: far beyond what an explicit step could follow
+# -- compliant ground ----------------------------------------------------------------------------------------------
+def test_mass_settles_at_the_spring_deflection_for_any_step() -> None:
+    for dt, k in ((1e-3, 1e3), (1e-2, 1e5), (1e-2, 1e8)):  # the last is unstable with explicit steps
         solver = CompliantSolver(k, 2.0 * np.sqrt(2.0 * k), dt=dt)
         z, v = 0.0, 0.0
         for _ in range(round(2.0 / dt)):
@@ -149,9 +149,7 @@ def test_a_mass_settles_where_the_spring_carries_it_at_any_step() -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), contacts=st.integers(1, 5), mu=st.floats(0.0, 1.5))
-def test_compliant_impulses_are_the_law_of_the_plane_at_the_end_of_the_step(
-    seed: int, contacts: int, mu: float
-) -> None:
+def test_compliant_impulses_equal_the_plane_law_at_the_end_of_the_step(seed: int, contacts: int, mu: float) -> None:
     rng, dt = np.random.default_rng(seed), 1e-3
     G_, g = problem(seed, contacts, redundant=False)
     depth, k, c = rng.normal(0.0, 1e-3, contacts), 10.0 ** rng.uniform(2, 5), 10.0 ** rng.uniform(0, 3)
@@ -161,11 +159,11 @@ def test_compliant_impulses_are_the_law_of_the_plane_at_the_end_of_the_step(
     assert (solution.impulses[:, 2] >= 0.0).all()
     sliding = np.hypot(solution.impulses[:, 0], solution.impulses[:, 1])
     assert (sliding <= mu * solution.impulses[:, 2] * (1.0 + 1e-12)).all()
-    if solution.converged:  # the law as the plane itself states it, at the depth reached
+    if solution.converged:  # the law of `CompliantPlane` at the reached depth
         v = solution.velocities
         reached = np.column_stack((np.zeros((contacts, 2)), -(depth - dt * v[:, 2])))
         plane = CompliantPlane.floor(stiffness=k, damping=c, friction=mu)
-        # near the edge of touching a residual of 1e-8 m/s moves the force by dt k + c times as much
+        # near separation, a residual of 1e-8 m/s changes the impulse by dt k + c times as much
         np.testing.assert_allclose(solution.impulses, dt * plane.forces(reached, v), atol=1e-7 * (dt * k + c + 1.0))
 
 
@@ -182,20 +180,20 @@ def test_most_compliant_problems_are_solved() -> None:
 @pytest.mark.parametrize(
     ("kind", "count", "bar"), [("four", 200, 0.999), ("straight", 100, 0.99), ("redundant", 60, 0.95)]
 )
-def test_feet_in_random_states_obey_the_laws_in_their_own_words(name: str, kind: str, count: int, bar: float) -> None:
+def test_feet_in_random_states_obey_the_contact_laws(name: str, kind: str, count: int, bar: float) -> None:
     solver, obeyed = FrictionalSolver(), 0
     for case in cases(qd.load(name), count, kind, seed=1):
         solution = solver.solve(ContactProblem(case.G, case.g, case.friction))
         assert np.isfinite(solution.impulses).all() and np.isfinite(solution.velocities).all()
         good = violation(case, solution.impulses) <= 1e-6
-        assert good or not solution.converged  # an answer that is called solved is one
+        assert good or not solution.converged  # a status of "solved" is correct
         obeyed += good
     assert obeyed >= bar * count
 
 
-def test_the_independent_check_detects_a_violation_of_each_law() -> None:
+def test_independent_check_detects_a_violation_of_each_law() -> None:
     (case,) = cases(qd.load("go2"), 1, "four", seed=3)
-    case = Case(case.M, case.J, case.v - 0.5 * np.eye(18)[2], np.full(4, 0.5))  # it falls
+    case = Case(case.M, case.J, case.v - 0.5 * np.eye(18)[2], np.full(4, 0.5))  # the robot falls
     right = FrictionalSolver().solve(ContactProblem(case.G, case.g, case.friction)).impulses
     assert violation(case, right) <= 1e-6 < violation(case, 0.0 * right)
     for factor, push in ((1.1, 0.0), (0.9, 0.0), (-1.0, 0.0), (1.0, (0.01, 0.0, 0.0)), (1.0, (0.0, 0.0, 0.01))):
@@ -203,7 +201,7 @@ def test_the_independent_check_detects_a_violation_of_each_law() -> None:
         assert violation(case, wrong) > 1e-4
 
 
-def test_a_pile_of_a_hundred_points_ends_in_an_honest_status() -> None:
+def test_status_of_a_hundred_contacts_matches_the_residual() -> None:
     rng = np.random.default_rng(7)
     J = np.vstack([np.hstack((np.eye(3), -pin.skew(p))) for p in rng.uniform(-0.5, 0.5, (100, 3)) * (1.0, 1.0, 0.01)])
     for g in (J @ np.array([0.0, 0.0, -1.0, 0.3, 0.2, 0.0]), J @ np.array([1.0, 0.0, -0.01, 0.0, 0.0, 1.0])):
@@ -226,18 +224,18 @@ def test_finite_problems_never_give_nan(seed: int, contacts: int, exponent: int)
         assert solution.converged == (solution.status != "inaccurate")
 
 
-def test_magnitudes_at_the_end_of_the_range_end_in_an_honest_status() -> None:
+def test_extreme_magnitudes_give_finite_results_and_a_correct_status() -> None:
     for scale, speed in ((1.0, 1e308), (1e-300, 1e200), (0.0, 1e300), (1e300, 1.0)):
         asked = ContactProblem(scale * np.eye(3), speed * np.array([1.0, 0.0, -1.0]), 0.5)
         solvers = (*(FrictionalSolver(m) for m in METHODS), RigidSolver(), ImpactSolver(1.0))
-        for solver in (*solvers, CompliantSolver(1e5, dt=1e-3)):  # a warning is an error here
+        for solver in (*solvers, CompliantSolver(1e5, dt=1e-3)):  # warnings are errors in tests
             solution = solver.solve(asked)
             assert np.isfinite(solution.impulses).all() and np.isfinite(solution.velocities).all()
             assert not np.isnan([solution.residual, solution.complementarity, solution.cone_distance]).any()
             assert solution.converged == (solution.status != "inaccurate")
 
 
-# -- what may be asked ---------------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -258,14 +256,14 @@ def test_magnitudes_at_the_end_of_the_range_end_in_an_honest_status() -> None:
         ("initial_impulses", {"initial_impulses": np.zeros(3)}),
     ],
 )
-def test_an_invalid_problem_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
+def test_invalid_problem_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
     good = {"G": np.eye(3), "g": np.zeros(3), "friction": 0.5}
     with pytest.raises(qd.ArgumentError, match=f"^{name}"):
         ContactProblem(**(good | change))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_solver_takes_sets_that_grow_and_shrink_and_arrays_of_any_layout(method: Method) -> None:
+def test_solver_accepts_varying_sizes_and_array_layouts(method: Method) -> None:
     solver = FrictionalSolver(method)
     for contacts in (1, 4, 0, 8, 2, 12, 1):
         G_, g = problem(contacts, contacts, redundant=False)
@@ -275,7 +273,7 @@ def test_one_solver_takes_sets_that_grow_and_shrink_and_arrays_of_any_layout(met
         assert solution.converged and solution.impulses.shape == (contacts, 3)
 
 
-def test_only_problems_are_solved() -> None:
+def test_solvers_accept_only_contact_problems() -> None:
     for solver in (FrictionalSolver(), RigidSolver(), ImpactSolver(), CompliantSolver(1e4, dt=1e-3)):
         with pytest.raises(qd.ArgumentTypeError, match="problem"):
             solver.solve(np.eye(3))  # type: ignore[arg-type]
@@ -302,8 +300,8 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         RigidSolver(rank_tolerance=1.0)
 
 
-# -- glue ----------------------------------------------------------------------------------------------------------
-def test_rigid_contacts_stop_redundant_or_not() -> None:
+# -- rigid contacts ------------------------------------------------------------------------------------------------
+def test_rigid_contacts_stop_with_and_without_redundancy() -> None:
     for redundant in (False, True):
         G_, g = problem(11, 4, redundant)
         solution = RigidSolver().solve(ContactProblem(G_, g, 0.0))
@@ -312,7 +310,7 @@ def test_rigid_contacts_stop_redundant_or_not() -> None:
         np.testing.assert_allclose(solution.impulses.ravel(), -np.linalg.pinv(G_, hermitian=True) @ g, atol=1e-8)
 
 
-def test_contradicting_bilateral_contacts_are_reported() -> None:
+def test_contradictory_bilateral_contacts_are_reported() -> None:
     G_ = np.tile(np.eye(3), (2, 2))  # the same point twice
     solution = RigidSolver().solve(ContactProblem(G_, np.zeros(6), 0.0, offset=np.array([0.1, -0.1])))
     assert solution.status == "inaccurate" and not solution.converged
@@ -321,7 +319,7 @@ def test_contradicting_bilateral_contacts_are_reported() -> None:
 
 
 # -- impacts -------------------------------------------------------------------------------------------------------
-def test_a_ball_rebounds_with_the_restitution_and_loses_the_rest() -> None:
+def test_ball_rebounds_with_the_restitution_coefficient() -> None:
     for e in (0.0, 0.5, 1.0):
         impact = ImpactSolver(e).collide(ContactProblem(0.5 * np.eye(3), np.array([0.0, 0.0, -2.0]), 0.3))
         assert impact.solution.velocities[0, 2] == pytest.approx(2.0 * e, abs=1e-9)
@@ -331,7 +329,7 @@ def test_a_ball_rebounds_with_the_restitution_and_loses_the_rest() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), contacts=st.integers(1, 5), mu=st.floats(0.0, 2.0), e=st.floats(0.0, 1.0))
-def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: float) -> None:
+def test_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: float) -> None:
     G_, g = problem(seed, contacts, redundant=False)
     impact = ImpactSolver(e).collide(ContactProblem(G_, g, mu))
     flat = impact.solution.impulses.ravel()
@@ -339,26 +337,26 @@ def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: 
     assert impact.work <= 1e-8 and 0.0 <= impact.restitution <= e
 
 
-def test_a_spectrum_that_admm_rejects_takes_no_iteration() -> None:
+def test_zero_delassus_matrix_needs_no_admm_iteration() -> None:
     programs, free = PinocchioConeSolvers(1e-8, 100), np.array([0.0, 0.0, -1.0])
     impulses, iterations = programs.admm(np.zeros((3, 3)), free, np.full(1, 0.5), None)
     assert impulses.tolist() == [[0.0, 0.0, 0.0]] and iterations == 0
 
 
-def test_projections_onto_cones_are_those_of_each_point() -> None:
+def test_batch_projection_onto_cones_matches_known_points() -> None:
     points = np.array([[3.0, 4.0, 0.0], [0.3, 0.4, 2.0], [0.0, 0.0, -1.0], [3.0, -4.0, 1.0]])
     onto = [[1.5, 2.0, 2.5], [0.3, 0.4, 2.0], [0.0, 0.0, 0.0], [0.84, -1.12, 2.8]]
     np.testing.assert_allclose(project_to_cones(points, np.array([1.0, 0.5, 0.5, 0.5])), onto, atol=1e-15)
 
 
-def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
+def test_scalar_friction_applies_to_every_contact() -> None:
     rng = np.random.default_rng(0)
     J, v = rng.normal(size=(6, 5)), rng.normal(size=5)
     one, each = (ContactProblem.from_jacobian(J, np.eye(5), v, friction) for friction in (0.5, np.full(2, 0.5)))
     assert one.friction.tolist() == each.friction.tolist() == [0.5, 0.5]
 
 
-def test_pinocchios_solvers_have_a_hundredth_of_the_requested_tolerance() -> None:
+def test_pinocchio_solvers_use_a_hundredth_of_the_requested_tolerance() -> None:
     programs = PinocchioConeSolvers(1e-6, 77)
     for own in (programs._admm_settings, programs._pgs_settings):
         assert own.max_iterations == 77

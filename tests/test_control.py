@@ -1,4 +1,4 @@
-"""Compensation torques balance what they claim to balance; joint gains suit any robot."""
+"""Gravity and friction compensation balance the robot; default joint gains are stable on every robot."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def unactuated(robot: qd.Robot) -> np.ndarray:
 # -- gravity compensation ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", QUADRUPEDS)
 @pytest.mark.parametrize("root", ["free", "planar"])
-def test_torques_and_forces_hold_the_robot_still(name: str, root: str) -> None:
+def test_gravity_compensation_gives_zero_acceleration(name: str, root: str) -> None:
     robot, dyn, s = standing(name, root)
     hold = gravity_compensation(s)
     assert hold.residual < 1e-9 * robot.mass * G
-    # an independent path: forward dynamics under these torques and forces
+    # independent check: forward dynamics under these torques and forces
     a = dyn.aba(robot.q_home, np.zeros(robot.nv), robot.generalized_torques(hold.tau), fext=hold.forces)
     np.testing.assert_allclose(a, 0.0, atol=1e-8)
     assert sum(f[2] for f in hold.forces.values()) == pytest.approx(robot.mass * G, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", QUADRUPEDS)
-def test_on_level_ground_the_forces_are_vertical(name: str) -> None:
+def test_gravity_compensation_forces_are_vertical_on_level_ground(name: str) -> None:
     robot, _, s = standing(name)
     hold = gravity_compensation(s)
     for force in hold.forces.values():
@@ -46,7 +46,7 @@ def test_on_level_ground_the_forces_are_vertical(name: str) -> None:
     assert hold.margin == pytest.approx(0.6 * min(f[2] for f in hold.forces.values()))
 
 
-def test_balance_holds_in_motion_and_on_tilted_bases_with_three_feet() -> None:
+def test_compensation_matches_inverse_dynamics_in_motion_on_three_feet() -> None:
     robot, dyn, _ = standing("go2")
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -60,7 +60,7 @@ def test_balance_holds_in_motion_and_on_tilted_bases_with_three_feet() -> None:
         np.testing.assert_allclose(tau, robot.generalized_torques(hold.tau), atol=1e-8)
 
 
-def test_forces_are_the_least_in_the_weighting_of_the_cone() -> None:
+def test_compensation_forces_are_minimal_in_the_cone_weighting() -> None:
     robot, dyn, _ = standing("go2")
     rng = np.random.default_rng(1)
     s = dyn.update(pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv)), np.zeros(robot.nv))
@@ -69,13 +69,13 @@ def test_forces_are_the_least_in_the_weighting_of_the_cone() -> None:
     weights = np.tile((1.0 / mu**2, 1.0 / mu**2, 1.0), 4)
     f = np.concatenate([hold.forces[foot] for foot in robot.feet])
     A = np.vstack([s.jacobian(foot)[:3] for foot in robot.feet])[:, :6].T
-    null = np.linalg.svd(A)[2][6:].T  # internal forces: what can be added without moving the base
+    null = np.linalg.svd(A)[2][6:].T  # internal forces, which do not accelerate the base
     np.testing.assert_allclose(A @ null, 0.0, atol=1e-12)
     np.testing.assert_allclose(null.T @ (weights * f), 0.0, atol=1e-9)  # first-order optimality
 
 
 @pytest.mark.parametrize("stance", [("FL",), ("FL", "RR"), ()])
-def test_too_few_feet_leave_the_least_rest_and_say_so(stance: tuple[str, ...]) -> None:
+def test_too_few_feet_leave_the_least_unbalanced_force(stance: tuple[str, ...]) -> None:
     robot, _, s = standing("go2")
     hold = gravity_compensation(s, stance)
     rows = unactuated(robot)
@@ -84,14 +84,14 @@ def test_too_few_feet_leave_the_least_rest_and_say_so(stance: tuple[str, ...]) -
     rest = (s.h - J.T @ f)[rows]
     assert hold.residual == pytest.approx(np.abs(rest).max())
     assert hold.residual > 1e-3
-    # Gauss: no other force makes the rest smaller in the metric of the inertia
+    # Gauss' principle: the unbalanced force is minimal in the metric of the inverse inertia
     W = np.linalg.inv(s.M[np.ix_(rows, rows)])
     np.testing.assert_allclose(J[:, rows] @ W @ rest, 0.0, atol=1e-9)
     # the actuated rows still balance
     np.testing.assert_allclose(hold.tau, (s.h - J.T @ f)[robot.actuated_index])
 
 
-def test_fixed_root_needs_gravity_alone() -> None:
+def test_fixed_root_needs_gravity_torque_alone() -> None:
     robot, dyn, s = standing("go2", "fixed")
     hold = gravity_compensation(s)
     np.testing.assert_allclose(hold.tau, dyn.gravity(robot.q_home), atol=1e-12)
@@ -99,7 +99,7 @@ def test_fixed_root_needs_gravity_alone() -> None:
     assert not any(f.any() for f in hold.forces.values())
 
 
-def test_passive_joints_are_balanced_by_the_feet_like_the_base() -> None:
+def test_passive_joints_are_balanced_by_foot_forces() -> None:
     free = qd.load("go2")
     robot = qd.load("go2", actuated=[n for n in free.actuated if n != "FL_calf_joint"])
     dyn = qd.Dynamics(robot)
@@ -110,16 +110,16 @@ def test_passive_joints_are_balanced_by_the_feet_like_the_base() -> None:
     np.testing.assert_allclose(a, 0.0, atol=1e-8)
 
 
-def test_margin_turns_negative_where_a_foot_would_have_to_pull() -> None:
+def test_margin_is_negative_if_a_foot_would_have_to_pull() -> None:
     robot, dyn, _ = standing("go2")
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     assert gravity_compensation(s).margin > 0.0
     tip = np.zeros(robot.nv)
-    tip[4] = 300.0  # a pitch acceleration that no pushing feet can make
+    tip[4] = 300.0  # a pitch acceleration that unilateral contacts cannot produce
     assert gravity_compensation(s, acceleration=tip).margin < 0.0
 
 
-def test_compensation_refuses_bad_arguments_by_name() -> None:
+def test_compensation_rejects_invalid_arguments_by_name() -> None:
     robot, dyn, s = standing("go2")
     with pytest.raises(qd.UnknownNameError, match="FL"):
         gravity_compensation(s, ("LF",))
@@ -140,16 +140,16 @@ def test_compensation_refuses_bad_arguments_by_name() -> None:
 
 
 # -- friction compensation -----------------------------------------------------------------------------------------
-def test_friction_compensation_is_the_law_of_dry_and_viscous_friction() -> None:
+def test_friction_compensation_equals_dry_and_viscous_friction() -> None:
     robot = qd.load("small_quadruped")
     assert robot.damping.any() and robot.friction.any()
     v = np.random.default_rng(0).normal(size=robot.nv)
     expected = qd.Dynamics(robot).joint_friction(v)[robot.actuated_index]
     np.testing.assert_allclose(friction_compensation(robot, v), expected, rtol=1e-12)
-    assert np.abs(friction_compensation(robot, 1e-12 * v)).max() < 1e-9  # no push out of rounding errors
+    assert np.abs(friction_compensation(robot, 1e-12 * v)).max() < 1e-9  # rounding errors of v cause no torque
     with pytest.raises(qd.ArgumentError, match="v_desired"):
         friction_compensation(robot, np.zeros(3))
-    for speed in (0.0, -1.0, np.nan, "slow"):  # 0 / 0 of a joint at rest is no torque
+    for speed in (0.0, -1.0, np.nan, "slow"):  # speed 0 would give 0 / 0 for a joint at rest
         with pytest.raises(qd.ArgumentError, match="stiction_speed"):
             friction_compensation(robot, np.zeros(robot.nv), stiction_speed=speed)
 
@@ -169,7 +169,7 @@ def test_pd_is_a_spring_and_a_damper_plus_feedforward() -> None:
     assert out.saturated_joints == ()
 
 
-def test_pd_takes_the_short_way_round_on_continuous_joints() -> None:
+def test_pd_uses_the_shortest_angle_on_continuous_joints() -> None:
     robot = qd.load("double_pendulum_continuous")
     pd = JointPD(robot, kp=1.0, kd=0.0)
     at = np.array([np.cos(3.0), np.sin(3.0), 1.0, 0.0])
@@ -178,7 +178,7 @@ def test_pd_takes_the_short_way_round_on_continuous_joints() -> None:
     np.testing.assert_allclose(tau, [2.0 * np.pi - 6.0, 0.0], atol=1e-12)
 
 
-def test_pd_saturates_and_names_the_joints() -> None:
+def test_pd_clamps_torques_and_names_the_joints() -> None:
     robot = qd.load("go2")
     pd = JointPD(robot)
     extra = np.zeros(12)
@@ -188,7 +188,7 @@ def test_pd_saturates_and_names_the_joints() -> None:
     assert out.tau[3] == robot.effort_limits[3] and out.tau[5] == -robot.effort_limits[5]
 
 
-def test_finite_arguments_give_finite_torques_or_an_error_that_says_they_overflow() -> None:
+def test_finite_arguments_give_finite_torques_or_an_overflow_error() -> None:
     robot, huge = qd.load("go2"), np.full(18, 1e308)
     out = JointPD(robot, kd=10.0).compute(robot.q_home, huge, robot.q_home)
     np.testing.assert_array_equal(out.tau, -robot.effort_limits)
@@ -201,7 +201,7 @@ def test_finite_arguments_give_finite_torques_or_an_error_that_says_they_overflo
 
 @pytest.mark.parametrize("name", [*QUADRUPEDS, "b1_z1", "ur5", "finger_edu"])
 @pytest.mark.parametrize("dt", [1e-3, 2e-3])
-def test_default_gains_are_stable_in_discrete_time_with_every_leg_in_the_air(name: str, dt: float) -> None:
+def test_default_gains_are_stable_in_discrete_time_without_contacts(name: str, dt: float) -> None:
     robot = qd.load(name)
     pd = JointPD(robot, dt=dt)
     assert (pd.kp > 0.0).all() and (pd.kd > 0.0).all()
@@ -220,8 +220,8 @@ def test_default_gains_scale_with_the_robot() -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0])
-def test_default_gains_are_those_of_the_inertia_in_stance(ratio: float) -> None:
-    """With so short a period that it bounds nothing: kd = 2 ratio I w and, of as light a robot, kp = I w^2."""
+def test_default_gains_follow_from_the_joint_inertia(ratio: float) -> None:
+    """With a short period, which does not limit the gains: kd = 2 ratio I w and kp = I w^2."""
     robot, w = qd.load("ur5"), 2.0 * np.pi * 3.0
     pd = JointPD(robot, damping_ratio=ratio, dt=1e-7)
     inertia = qd.Dynamics(robot).crba(robot.q_home).diagonal()
@@ -229,7 +229,7 @@ def test_default_gains_are_those_of_the_inertia_in_stance(ratio: float) -> None:
     np.testing.assert_allclose(pd.kp, inertia * w * w, rtol=1e-9)
 
 
-def test_pd_refuses_bad_gains_and_vectors_by_name() -> None:
+def test_pd_rejects_invalid_gains_and_vectors_by_name() -> None:
     robot = qd.load("go2")
     for options in (
         {"kp": -1.0},

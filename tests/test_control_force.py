@@ -1,4 +1,4 @@
-"""Force control presses as hard as it is told, on any surface; hybrid control moves along it at the same time."""
+"""Force control reaches the desired force on any surface; hybrid control also moves along the surface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from control_scene import bent, constrained, random_state, run, strong
 from finite_differences import along
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
@@ -40,7 +40,7 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
     return CompliantPlane.wall(x, **{"stiffness": 1e5, "damping": 100.0, "friction": 0.4, **options})
 
 
-# -- the bar: 0.3 m g on a stiff wall ------------------------------------------------------------------------------
+# -- desired force: 0.3 m g on a stiff wall ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "foot", "sensor"),
     others_slow(
@@ -48,14 +48,14 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
         [("go2", "FL", True), ("four_link_leg", "leg", False)],
     ),
 )
-def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
+def test_foot_reaches_the_desired_force_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
     robot = fixed(name)
     q = bent(robot)
-    # What holds a stuck foot back across is no business of a controller without a sensor.
+    # Without sensor there is no friction: the force rows cannot compensate it.
     wall = wall_at(robot, foot, q, gap=5e-4, friction=0.4 if sensor else 0.0)
     start = qd.Dynamics(robot).frame_placement(q, foot).translation
     control = HybridControl(robot, foot, force=("x",))
-    wanted = np.array([-0.3 * robot.mass * G])  # on the robot: the wall is in front
+    wanted = np.array([-0.3 * robot.mass * G])  # on the robot, from the wall in front of it
     seen: list[float] = []
 
     def torque(s: qd.State, touching: dict[str, Array]) -> Array:
@@ -70,13 +70,13 @@ def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, fo
     np.testing.assert_allclose(settled, wanted[0], rtol=0.02)
 
 
-def test_the_integral_removes_the_error_of_the_feed_forward() -> None:
+def test_integral_term_removes_the_steady_force_error() -> None:
     robot = fixed("go2")
     q = bent(robot)
     wall = wall_at(robot, "FL", q, friction=0.0)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
     wanted = np.array([-0.3 * robot.mass * G])
-    unknown = np.array([0.2 * robot.mass * G, 0.0, 0.0])  # something pushes the foot towards the wall
+    unknown = np.array([0.2 * robot.mass * G, 0.0, 0.0])  # external force towards the wall
     ends = {}
     for ki in (0.0, 10.0):
         control, seen = HybridControl(robot, "FL", force=("x",), ki=ki), []
@@ -96,7 +96,7 @@ def test_the_integral_removes_the_error_of_the_feed_forward() -> None:
     assert ends[10.0] == pytest.approx(wanted[0], rel=0.02)
 
 
-def test_pure_force_control_without_friction_presses_and_is_damped_across() -> None:
+def test_pure_force_control_reaches_its_force_and_damps_tangential_motion() -> None:
     robot = fixed("four_link_leg")
     q = bent(robot)
     wall = wall_at(robot, "leg", q, friction=0.0)
@@ -118,7 +118,7 @@ def test_pure_force_control_without_friction_presses_and_is_damped_across() -> N
 
 
 @pytest.mark.parametrize("stiffness", [1e3, 1e5])
-def test_default_gains_hold_on_soft_and_stiff_walls_without_any_damping_of_theirs(stiffness: float) -> None:
+def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: float) -> None:
     robot = fixed("go2")
     q = bent(robot)
     wall = wall_at(robot, "FL", q, stiffness=stiffness, damping=0.0)
@@ -138,8 +138,8 @@ def test_default_gains_hold_on_soft_and_stiff_walls_without_any_damping_of_their
     np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
 
 
-# -- hybrid: both at once ------------------------------------------------------------------------------------------
-def test_the_foot_slides_down_a_tilted_wall_at_constant_pressure() -> None:
+# -- hybrid control ------------------------------------------------------------------------------------------------
+def test_foot_slides_along_a_tilted_wall_at_constant_normal_force() -> None:
     robot = fixed("go2")
     q = bent(robot)
     dyn = qd.Dynamics(robot)
@@ -173,12 +173,12 @@ def test_the_foot_slides_down_a_tilted_wall_at_constant_pressure() -> None:
 
     run(robot, q, np.zeros(robot.nv), torque, 1.0, planes=(wall,), touch=("FL",), each=each)
     assert np.abs(np.array(forces[300:]) - pressure).max() < 0.05 * pressure
-    # friction, which nobody told it of, over the stiffness of the motion: it lags by millimetres
+    # friction is not modeled; it causes an error of some millimeters
     assert max(errors[300:]) < 0.005
 
 
 @pytest.mark.parametrize(("name", "foot"), LEGS)
-def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, foot: str) -> None:
+def test_motion_rows_are_exact_without_contact(name: str, foot: str) -> None:
     robot = fixed(name)
     dyn = qd.Dynamics(robot)
     for seed in range(5):
@@ -199,7 +199,7 @@ def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, 
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_on_a_rigid_wall_the_force_reaches_its_target_and_the_motion_along_it_is_exact(seed: int) -> None:
+def test_force_and_tangential_motion_are_exact_on_a_rigid_wall(seed: int) -> None:
     robot = fixed("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
     q, v = random_state(robot, seed, 0.5)
@@ -227,7 +227,7 @@ def test_on_a_rigid_wall_the_force_reaches_its_target_and_the_motion_along_it_is
     np.testing.assert_allclose((motion.J @ x[:-1] + motion.drift)[1:], wanted, atol=1e-7 * scale)
 
 
-def test_a_standing_robot_presses_with_one_foot_while_three_support_it() -> None:
+def test_standing_robot_presses_with_one_foot_while_three_support_it() -> None:
     robot = strong("anymal_c")
     feet = ("FR", "RL", "RR")
     dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
@@ -244,7 +244,7 @@ def test_a_standing_robot_presses_with_one_foot_while_three_support_it() -> None
 
 
 # -- the regulator -------------------------------------------------------------------------------------------------
-def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
+def test_integral_is_bounded_and_pauses_during_saturation() -> None:
     law = ForceRegulator(2, kp=0.5, ki=20.0, integral_limit=None, dt=1e-2)
     wanted, measured = np.array([10.0, -5.0]), np.array([4.0, -5.0])
     np.testing.assert_allclose(law.compute(wanted, measured), [13.0, -5.0])
@@ -255,7 +255,7 @@ def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
     np.testing.assert_allclose(law.integral, [1.2, 0.0])
     for _ in range(100):
         law.integrate(wanted, measured, saturated=False)
-    np.testing.assert_allclose(law.integral, [10.0, 0.0])  # by default the wanted force's size
+    np.testing.assert_allclose(law.integral, [10.0, 0.0])  # by default limited to the magnitude of the desired force
     law.reset()
     assert not law.integral.any()
     tight = ForceRegulator(1, kp=0.0, ki=20.0, integral_limit=2.0, dt=1e-2)
@@ -264,7 +264,7 @@ def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
     assert tight.integral[0] == -2.0
 
 
-def test_a_long_search_for_the_wall_does_not_wind_up_the_integral() -> None:
+def test_integral_does_not_wind_up_before_contact() -> None:
     robot = fixed("go2")
     q = bent(robot)
     wall = wall_at(robot, "FL", q, gap=0.03)
@@ -287,7 +287,7 @@ def test_a_long_search_for_the_wall_does_not_wind_up_the_integral() -> None:
     np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
 
 
-def test_at_the_limits_of_the_motors_the_integral_stands_still() -> None:
+def test_integral_is_frozen_at_torque_limits() -> None:
     robot = qd.load("go2", root="fixed")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     for control in (HybridControl(robot, "FL", force=("x",)), ForceControl(robot, "FL", rows=("x",))):
@@ -324,8 +324,8 @@ def test_feed_forward_force_is_passive(name: str, seed: int) -> None:
             assert abs(slope) <= rounding
 
 
-# -- the boundary --------------------------------------------------------------------------------------------------
-def test_bad_arguments_are_refused_by_name() -> None:
+# -- invalid arguments ---------------------------------------------------------------------------------------------
+def test_invalid_arguments_are_rejected_by_name() -> None:
     robot = qd.load("go2", root="fixed")
     for options, word in (
         ({"force": ()}, "force"),
@@ -366,14 +366,14 @@ def test_bad_arguments_are_refused_by_name() -> None:
             call()
 
 
-def test_orientation_is_held_while_the_hand_presses() -> None:
+def test_orientation_is_held_during_force_control() -> None:
     robot = fixed("ur5")
     dyn = qd.Dynamics(robot)
     q = bent(robot)
     place = dyn.frame_placement(q, "tool0")
     tilted = Pose.of(pin.exp3(np.array([0.05, -0.03, 0.1])) @ place.rotation, place.translation)
     control = HybridControl(robot, "tool0", force=("z",), rows=("x", "y", "z", "rx", "ry", "rz"), damping_rate=0.0)
-    f = np.array([20.0])  # the table pushes up with what is asked for
+    f = np.array([20.0])  # the table pushes up with the desired force
     end, _ = run(
         robot,
         q,

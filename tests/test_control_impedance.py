@@ -1,4 +1,4 @@
-"""Cartesian impedance: springs by the law, damping by the inertia, passivity, null space, shaping, errors by name."""
+"""Cartesian impedance: stiffness, modal damping, passivity, null-space posture, inertia shaping, invalid arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from control_scene import bent, constrained, random_state, run, strong
 from finite_differences import along
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute_load, gravity_compensation
@@ -21,7 +21,7 @@ from quaddyn.control.operational_space import compute_operational_space
 from quaddyn.urdf.tree import Pose
 
 Array = np.ndarray
-#: (robot, root, frame): two-, three- and four-joint legs, legs of quadrupeds, arms with and without spare joints
+#: (robot, root, frame): legs of two to four joints, legs of quadrupeds, arms with and without redundancy
 LIMBS = (
     ("two_link_leg", "fixed", "leg"),
     ("three_link_leg", "fixed", "leg"),
@@ -36,7 +36,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def mass_at(robot: qd.Robot, frame: str, q: Array, rows: tuple[str, ...]) -> Array:
-    """Task inertia by the book, (J M^-1 J^T)^-1: another way than the one under test."""
+    """Task inertia (J M^-1 J^T)^-1, computed independently of the code under test."""
     dyn, index = qd.Dynamics(robot), ["x y z rx ry rz".split().index(row) for row in rows]
     J = dyn.frame_jacobian(q, frame)[index]
     return np.linalg.inv(J @ dyn.mass_inverse(q) @ J.T)
@@ -47,7 +47,7 @@ def psd(seed: int, k: int, size: float, rank: int | None = None) -> Array:
     return size * B @ B.T / k
 
 
-# -- the pieces ----------------------------------------------------------------------------------------------------
+# -- components ----------------------------------------------------------------------------------------------------
 @given(SEEDS, st.floats(0.0, 2.0))
 @settings(max_examples=50 if "QUADDYN_SLOW" in os.environ else 25, deadline=None)
 def test_every_mode_has_the_requested_damping_ratio(seed: int, ratio: float) -> None:
@@ -56,16 +56,16 @@ def test_every_mode_has_the_requested_damping_ratio(seed: int, ratio: float) -> 
     R = np.linalg.cholesky(inertia)
     D, w = compute_modal_damping(R, np.linalg.inv(R), K, ratio)
     np.testing.assert_allclose(D, D.T, atol=1e-9 * max(np.abs(D).max(), 1.0))
-    # an independent way: the roots of det(inertia s^2 + D s + K)
+    # independent computation: the roots of det(inertia s^2 + D s + K)
     companion = np.block([[np.zeros((k, k)), np.eye(k)], [-np.linalg.solve(inertia, K), -np.linalg.solve(inertia, D)]])
     roots = np.linalg.eigvals(companion)
     expected = np.concatenate([np.roots((1.0, 2.0 * ratio * x, x * x)) for x in w])
-    for root in expected:  # double roots at ratio 1 split by the square root of rounding
+    for root in expected:  # rounding splits double roots (ratio 1) by its square root
         assert np.abs(roots - root).min() < 1e-5 * w[-1] * max(1.0, ratio)
 
 
 @pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
-def test_the_task_inertia_is_that_of_the_book_and_the_null_space_does_not_accelerate_the_task(
+def test_task_inertia_matches_the_formula_and_null_space_forces_do_not_accelerate_the_task(
     name: str, root: str, frame: str
 ) -> None:
     robot = strong(name, root)
@@ -85,7 +85,7 @@ def test_the_task_inertia_is_that_of_the_book_and_the_null_space_does_not_accele
         np.testing.assert_allclose(motion.J @ space.null_space_velocity(v), 0.0, atol=1e-9)
 
 
-def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() -> None:
+def test_task_inertia_in_stance_includes_the_contact_constraints() -> None:
     robot = strong("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
     feet = ("FR", "RL", "RR")
@@ -95,12 +95,12 @@ def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() ->
     motion = task.compute_motion(s, np.zeros(3))
     space = compute_operational_space(s, motion.J, task.is_angular, feet)
     F = rng.normal(size=3)
-    # J a under J^T F, less the same without F, of the robot that a dense KKT system holds
+    # change of J a due to J^T F, with the stance feet held by a dense KKT system
     bare = dict(fext={})
     still = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, **bare)[0]
     pushed = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, {"FL": F})[0]
     np.testing.assert_allclose(space.inertia @ (motion.J @ (pushed - still)), F, atol=1e-8)
-    # and a_0: what the held feet do to a robot that nothing else accelerates
+    # a_0, the acceleration due to the stance constraints alone
     J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
     drift = np.concatenate([s.drift(foot)[:3] for foot in feet])
     np.testing.assert_allclose(J @ space.stance_acceleration, -drift, atol=1e-9)
@@ -109,7 +109,7 @@ def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() ->
 
 @given(SEEDS, st.floats(1e-6, 3.0))
 @settings(max_examples=50 if "QUADDYN_SLOW" in os.environ else 25, deadline=None)
-def test_the_rotation_jacobian_is_that_of_pinocchio_and_its_rate_its_derivative(seed: int, angle: float) -> None:
+def test_rotation_jacobian_agrees_with_pinocchio_and_its_rate_with_its_derivative(seed: int, angle: float) -> None:
     rng = np.random.default_rng(seed)
     e, rate = rng.normal(size=(2, 3))
     e *= angle / np.linalg.norm(e)
@@ -139,7 +139,7 @@ def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
     np.testing.assert_allclose(along(robot, rate, q, v, a), -kept[0] @ a - kept[1], atol=1e-7)
 
 
-def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinates() -> None:
+def test_rate_and_acceleration_of_a_moving_target_are_in_row_coordinates() -> None:
     robot = strong("ur5")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(5)
     q, v = random_state(robot, 5)
@@ -165,7 +165,7 @@ def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinat
 
 # -- statics -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "root", "frame"), others_slow(LIMBS, LIMBS[2:8:2]))
-def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
+def test_limb_under_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
     robot = strong(name, root)
     q = bent(robot)
     rows = CartesianTask(robot, frame).rows
@@ -197,7 +197,7 @@ def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name:
 
 # -- damping -------------------------------------------------------------------------------------------------------
 def fitted_ratio(times: Array, x: Array, w: float) -> float:
-    """zeta of the second-order response from rest at x[0] that fits best, its frequency free too (least squares)."""
+    """Damping ratio of the second-order response from rest at x[0], fitted with its frequency by least squares."""
 
     def response(w: float, zeta: float) -> Array:
         a, b = np.roots(np.array((1.0, 2.0 * zeta * w, w * w), dtype=complex))
@@ -219,7 +219,7 @@ STEPS = [(*limb, ratio) for limb in LIMBS for ratio in RATIOS]
 
 
 @pytest.mark.parametrize(("name", "root", "frame", "ratio"), others_slow(STEPS, STEPS[1 :: len(RATIOS) + 1]))
-def test_the_response_to_a_step_has_the_requested_damping_ratio(name: str, root: str, frame: str, ratio: float) -> None:
+def test_step_response_has_the_requested_damping_ratio(name: str, root: str, frame: str, ratio: float) -> None:
     robot = strong(name, root)
     q = bent(robot)
     rows = CartesianTask(robot, frame).rows
@@ -231,7 +231,7 @@ def test_the_response_to_a_step_has_the_requested_damping_ratio(name: str, root:
     seen = qd.Dynamics(robot)
     index = ["xyz".index(row) for row in rows]
     start = qd.Dynamics(robot).frame_placement(q, frame).translation
-    # Mode 0 moves the least inertia, at 20 rad/s; the last one the most, and takes the longest: once is enough.
+    # Mode 0 has the smallest inertia (20 rad/s); the last one is the slowest and is run for one ratio only.
     for mode in {0, len(rows) - 1} if ratio == 0.3 else {0}:
         speed = float(w * np.sqrt(most / squares[mode]))
         target, x, times = start.copy(), [], []
@@ -271,20 +271,20 @@ CASES = [
 ]
 
 
-#: One leg and all kinds of rows and roots.
+#: Two legs, and all kinds of rows and roots.
 QUICK = [CASES[0], CASES[3], *CASES[8:]]
 
 
 @pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), others_slow(CASES, QUICK))
 @given(seed=SEEDS)
 @settings(max_examples=12, deadline=None)
-def test_the_storage_falls_by_what_the_dampers_take(
+def test_storage_function_decreases_by_the_dissipated_power(
     name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...], seed: int
 ) -> None:
     robot = ROBOTS.setdefault((name, root), strong(name, root))
     dyn = qd.Dynamics(robot)
     q, v = random_state(robot, seed)
-    if feet:  # a velocity that the held feet allow
+    if feet:  # a velocity compatible with the stance feet
         J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
         v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
     task = CartesianTask(robot, frame, rows)
@@ -307,11 +307,11 @@ def test_the_storage_falls_by_what_the_dampers_take(
 
     dV, rounding = slope(impedance)
     assert dV <= rounding
-    dV, rounding = slope(frictionless)  # springs alone neither give nor take
+    dV, rounding = slope(frictionless)  # springs alone conserve energy
     assert abs(dV) <= rounding
 
 
-def test_with_a_shaped_inertia_the_storage_is_that_of_spring_and_shaped_mass() -> None:
+def test_storage_function_with_shaped_inertia_is_spring_and_shaped_kinetic_energy() -> None:
     robot = strong("two_link_leg", "fixed")
     q, v = random_state(robot, 3)
     s = qd.Dynamics(robot).update(q, v)
@@ -328,7 +328,7 @@ ROBOTS: dict[tuple[str, str], qd.Robot] = {}
 
 @pytest.mark.parametrize("seed", others_slow(range(2), [0]))
 @pytest.mark.parametrize("capacity", [0.0, 0.02, None])
-def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, capacity: float | None) -> None:
+def test_storage_function_including_energy_tank_never_increases(seed: int, capacity: float | None) -> None:
     robot = strong("four_link_leg")
     q, v = random_state(robot, seed, 0.5)
     sought = robot.algorithms.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
@@ -345,7 +345,7 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
     run(robot, q, v, lambda s, _: impedance.compute(s, start).tau, 0.1, period=dt, dt=dt, each=each)
     initial = storage[0] - springs.tank_capacity
     growth = np.diff(storage)
-    assert growth[growth > 0.0].sum() < 0.01 * initial  # all that the explicit step adds in 1,000 steps
+    assert growth[growth > 0.0].sum() < 0.01 * initial  # error of the explicit integrator in 1,000 steps
     assert storage[-1] < storage[0] - 0.3 * initial
     assert min(tank) >= 0.0
     if capacity is None:
@@ -355,7 +355,7 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
 
 
 @pytest.mark.parametrize("capacity", [1e-4, 50.0])
-def test_energy_from_the_null_space_springs_is_taken_from_the_tank(capacity: float) -> None:
+def test_energy_of_null_space_springs_is_taken_from_the_tank(capacity: float) -> None:
     robot = strong("four_link_leg")
     drained = 0
     for seed in range(20):
@@ -374,7 +374,7 @@ def test_energy_from_the_null_space_springs_is_taken_from_the_tank(capacity: flo
     assert 3 < drained < 20
 
 
-def test_posture_is_sought_without_moving_the_hand() -> None:
+def test_null_space_posture_does_not_move_the_hand() -> None:
     robot = strong("panda")
     q = np.array(robot.q_home)
     dyn = qd.Dynamics(robot)
@@ -397,7 +397,7 @@ def test_posture_is_sought_without_moving_the_hand() -> None:
         ),
     )
     assert max(errors) < 2e-3
-    # it came as near to the posture as the hand allows: the spring's pull is normal to the self-motions
+    # the posture error in the null space of the hand is nearly zero
     J = dyn.frame_jacobian(end, "panda_hand_tcp")[:3]
     inside = np.linalg.svd(J)[2][3:]
     pull = inside @ (sought - end)
@@ -435,7 +435,7 @@ def test_shaped_inertia_is_exact_at_any_state(
         D = compute_modal_damping(R, np.linalg.inv(R), K, 0.5)[0]
         left = Md @ e_second + D @ motion.rate + K @ motion.error
         if rows is None or len(rows) == 6:
-            # What the external force does to the rows: moments and forces across them count through the mobility.
+            # Force on the rows that corresponds to the external wrench, with the coupling by the mobility.
             W = motion.J @ _mobility(robot, dyn, q, feet)
             pushed = np.linalg.solve(W @ motion.J.T, W @ (motion.twist_jacobian.T @ external))
             np.testing.assert_allclose(left, -pushed, atol=1e-5 * (1.0 + np.abs(left).max()))
@@ -468,14 +468,14 @@ def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
 
 # -- a robot on its feet -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c"], ["go2"]))
-def test_a_foot_in_the_air_is_a_spring_while_the_others_stand(name: str) -> None:
+def test_swing_foot_has_the_impedance_while_the_others_stand(name: str) -> None:
     robot = strong(name)
     feet = ("FR", "RL", "RR")
     q = np.array(robot.q_home)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
     F = 0.03 * robot.mass * np.array([0.5, -0.3, 0.8])
     k = float(np.linalg.norm(F)) / 0.006
-    # the trunk is held by the posture of the legs
+    # the null-space posture holds the trunk
     impedance = CartesianImpedance(robot, "FL", stiffness=k, null_space=NullSpacePosture(robot, q))
     out: list[TaskTorque] = []
     end, _ = run(
@@ -494,7 +494,7 @@ def test_a_foot_in_the_air_is_a_spring_while_the_others_stand(name: str) -> None
     assert out[-1].residual < 1e-6
 
 
-def test_distribution_of_h_is_gravity_compensation() -> None:
+def test_distributing_the_bias_force_equals_gravity_compensation() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, 0.3 * np.ones(robot.nv))
     a, b = distribute_load(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
@@ -509,11 +509,11 @@ def test_distribution_of_h_is_gravity_compensation() -> None:
 # -- hard cases ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "two_link_leg", "hyq", "ur5", "chain_4"])
 @pytest.mark.parametrize("shaped", [False, True])
-def test_a_straight_limb_gives_finite_torques_and_is_reported(name: str, shaped: bool) -> None:
+def test_singular_limb_gives_finite_torques_and_is_reported(name: str, shaped: bool) -> None:
     robot = qd.load(name, root="fixed")
     frame = robot.feet[0] if robot.feet else "tool0"
-    q = robot.neutral  # all of these are stretched out there
-    rows = None if robot.feet else ("x", "y", "z", "rx", "ry", "rz")  # the wrist is stretched
+    q = robot.neutral  # all these robots are stretched in the neutral configuration
+    rows = None if robot.feet else ("x", "y", "z", "rx", "ry", "rz")  # the wrist is singular
     k = 3 if rows is None else 6
     k = 2 if robot.feet == ("leg",) else k
     impedance = CartesianImpedance(
@@ -530,7 +530,7 @@ def test_a_straight_limb_gives_finite_torques_and_is_reported(name: str, shaped:
         assert (np.abs(out.tau) <= robot.effort_limits).all()
 
 
-def test_torques_are_clamped_and_the_joints_named() -> None:
+def test_torques_are_clamped_and_joints_named() -> None:
     robot = qd.load("go2", root="fixed")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     at = s.placement("FL").translation
@@ -620,7 +620,7 @@ def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None
         impedance.compute(s, at)
 
 
-def test_gains_may_be_numbers_diagonals_or_matrices() -> None:
+def test_gains_can_be_scalars_diagonals_or_matrices() -> None:
     np.testing.assert_array_equal(as_gain_matrix("K", 2, 2), 2.0 * np.eye(2))
     np.testing.assert_array_equal(as_gain_matrix("K", (1, 2), 2), np.diag((1.0, 2.0)))
     np.testing.assert_array_equal(as_gain_matrix("K", 0.0, 2), np.zeros((2, 2)))

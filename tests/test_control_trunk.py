@@ -1,4 +1,4 @@
-"""Virtual-model control: the trunk hangs on springs, and the stance legs make them."""
+"""Virtual-model control: stance legs produce the wrench of virtual springs on the trunk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from control_scene import constrained, run, strong
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.control import VirtualModel
@@ -18,7 +18,7 @@ CASES = (("go2", "free"), ("anymal_c", "free"), ("solo8", "free"), ("small_quadr
 
 
 @pytest.mark.parametrize(("name", "root"), CASES)
-def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> None:
+def test_contact_forces_balance_weight_and_spring_wrench(name: str, root: str) -> None:
     robot = strong(name, root)
     model = VirtualModel(robot)
     dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
@@ -32,7 +32,7 @@ def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> 
     wrench = np.zeros(6)
     wrench[["x y z rx ry rz".split().index(row) for row in model.rows]] = out.force
     np.testing.assert_allclose(out.force, model.impedance.stiffness @ out.error, atol=1e-9 * robot.mass * G)
-    # what the feet get is the weight and the spring, by force and by moment about the trunk's origin
+    # force and moment of the feet about the trunk's origin equal weight and spring wrench
     total = sum(out.forces.values())
     np.testing.assert_allclose(total, wrench[:3] + np.array([0.0, 0.0, robot.mass * G]), atol=1e-6 * robot.mass * G)
     moment = sum(np.cross(s.placement(foot).translation - place.translation, f) for foot, f in out.forces.items())
@@ -42,7 +42,7 @@ def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> 
 
 
 @pytest.mark.parametrize(("name", "root"), others_slow(CASES, CASES[2:4]))
-def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
+def test_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
     robot = strong(name, root)
     model = VirtualModel(robot, bandwidth=5.0)
     dyn, q = qd.Dynamics(robot), np.array(robot.q_home)
@@ -67,7 +67,7 @@ def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) ->
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["go2"]))
-def test_the_trunk_follows_on_the_frictional_plant_within_its_torques(name: str) -> None:
+def test_trunk_reaches_its_target_on_the_plant_within_torque_limits(name: str) -> None:
     robot = qd.load(name)
     model, dyn, sim = VirtualModel(robot), qd.Dynamics(robot), qd.Simulation(robot)
     place = dyn.frame_placement(robot.q_home, model.frame)
@@ -102,7 +102,7 @@ def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> 
     assert np.isfinite(none.tau).all() and none.residual > 1.0
 
 
-def test_the_storage_of_the_trunk_falls() -> None:
+def test_storage_function_of_trunk_error_decreases() -> None:
     robot = strong("solo12")
     model, dyn = VirtualModel(robot, damping_ratio=0.4), qd.Dynamics(robot)
     q = np.array(robot.q_home)

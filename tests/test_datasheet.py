@@ -1,4 +1,4 @@
-"""The data sheet: searches side by side, resumed from its store; a page that needs nothing and can be read."""
+"""Data sheet: parallel searches, continuation from its store, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quaddyn.cli import app
 
 
 def easy(case: Trial, watch: object = None) -> Record:
-    """A run by formula: the harder, the less likely to succeed; every crawl is slow."""
+    """Record computed by a formula: success is less likely in harder cases, and every crawl fails."""
     speed = math.hypot(case.velocity[0], case.velocity[1])
     hard = max(
         case.push / (0.9 + 0.3 * math.cos(case.push_direction)), 0.1 / case.friction, case.slope / 0.4,
@@ -59,7 +59,7 @@ def sheet(stores: Path) -> Sheet:
         return measure(quick, None, str(stores / "two.db"))
 
 
-def test_bounds_are_where_the_curves_fall(sheet: Sheet) -> None:
+def test_bounds_are_at_the_thresholds_of_the_success_curves(sheet: Sheet) -> None:
     for robot in sheet.robots:
         found = {bound.name: bound for bound in robot.bounds}
         expected = {"friction": 0.1, "slope": 0.4, "payload": 6.0 / robot.facts.mass, "delay": 0.012, "strength": 0.4}
@@ -83,7 +83,7 @@ def test_gaits_are_measured_at_several_speeds(sheet: Sheet) -> None:
     assert all(p.successes == 0 and p.cost is None for p in crawl)
 
 
-def test_the_push_claimed_in_every_direction_is_the_smallest(sheet: Sheet) -> None:
+def test_claimed_push_is_the_minimum_over_directions(sheet: Sheet) -> None:
     row = page(sheet).partition(">largest push in every direction<")[2].partition("</tr>")[0]
     said = re.findall(r"<td class='value'>(.*?)</td><td>(.*?)</td>", row)
     assert len(said) == len(sheet.robots)
@@ -95,7 +95,7 @@ def test_the_push_claimed_in_every_direction_is_the_smallest(sheet: Sheet) -> No
         assert value == told
 
 
-def test_pushes_are_drawn_by_direction_in_proportion_to_the_robot(sheet: Sheet) -> None:
+def test_pushes_are_plotted_by_direction_scaled_to_the_robot(sheet: Sheet) -> None:
     (drawn,) = re.findall(r'<svg [^>]*aria-label="largest push by direction \[sqrt\(g l\)\]">.*?</svg>', page(sheet))
     dots = re.findall(r'cy="([.\d]+)" r="4"><title>(\S+): (\S+) sqrt\(g l\) towards (\d+) degrees', drawn)
     pushes = {
@@ -107,14 +107,14 @@ def test_pushes_are_drawn_by_direction_in_proportion_to_the_robot(sheet: Sheet) 
     assert len(dots) == len(pushes) == 4
     most = max(pushes.values())
     for y, name, value, angle in dots:
-        share = pushes[name, angle] / (1.05 * most)  # of the plot's radius of 130; ahead is up
+        share = pushes[name, angle] / (1.05 * most)  # of the radius of 130; forward is up
         assert value == f"{pushes[name, angle]:.3g}"
         assert float(y) == pytest.approx(190.0 + 130.0 * share * (1.0 if angle == "180" else -1.0), abs=0.06)
 
 
 @pytest.mark.slow
-def test_the_largest_push_of_go2_by_direction() -> None:
-    """Real runs, few: what is claimed with little confidence."""
+def test_largest_push_of_go2_is_found_by_direction() -> None:
+    """A few real runs with low confidence."""
     few = DataSheet(bounds=("push",), directions=2, probability=0.5, confidence=0.75, pilot=2, checks=0)
     sheet = measure(few)
     (go2,) = sheet.robots
@@ -126,13 +126,15 @@ def test_the_largest_push_of_go2_by_direction() -> None:
     assert f"every direction</th><td class='value'>{least:.3g} m/s (" in text and text.count(' r="4"><title>go2: ') == 2
 
 
-def test_gaits_are_named_with_their_robot_where_there_are_several(sheet: Sheet) -> None:
+def test_gaits_are_listed_with_their_robot_if_there_are_several(sheet: Sheet) -> None:
     for robots in (sheet.robots, sheet.robots[:1]):
         rows = re.findall("<th scope='row'>(.*?)</th>", _gait_table(replace(sheet, robots=robots), ["trot"]))
         assert rows == ([f"{m.facts.title}, trot" for m in robots] if len(robots) > 1 else ["trot"])
 
 
-def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_sheet_continues_from_its_store_with_the_same_result(
+    sheet: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trial_campaign, "run_trial", lambda case, watch=None: pytest.fail("ran again"))
     assert sheet.store is not None
     again = measure(sheet.campaign, None, sheet.store)
@@ -143,7 +145,7 @@ def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypat
         assert there.row(failed.number).result["fell"] == failed.fell  # type: ignore[index]
 
 
-def test_every_failing_case_can_be_replayed_from_the_page(sheet: Sheet) -> None:
+def test_page_lists_failed_cases_with_their_replay_command(sheet: Sheet) -> None:
     text = page(sheet)
     for robot in sheet.robots:
         for bound in robot.bounds:
@@ -154,7 +156,7 @@ def test_every_failing_case_can_be_replayed_from_the_page(sheet: Sheet) -> None:
 
 
 @pytest.mark.browser
-def test_the_page_opens_without_a_request_or_an_error(sheet: Sheet, stores: Path) -> None:
+def test_page_opens_without_requests_or_errors(sheet: Sheet, stores: Path) -> None:
     path = stores / "page.html"
     path.write_text(page(sheet), encoding="utf-8")
     with browser.chromium(browser.require("chromium"), 1100, 900) as new_page:
@@ -163,7 +165,7 @@ def test_the_page_opens_without_a_request_or_an_error(sheet: Sheet, stores: Path
 
 
 def opens(tab: browser.Page, path: Path, scheme: str) -> None:
-    """Assert that the page opens in a tab with this colour scheme, with no request but the one for the page."""
+    """Asserts that the page opens in a tab with this color scheme, with no request except that for the page."""
     tab.offline()
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     tab.call("Page.navigate", url=path.as_uri())
@@ -172,12 +174,12 @@ def opens(tab: browser.Page, path: Path, scheme: str) -> None:
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     shade = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert shade == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
-    # Ink on the page in both: no text of the page's own colour.
+    # Text and background have different colors in both schemes.
     assert tab.evaluate("getComputedStyle(document.querySelector('svg text')).fill") != shade
 
 
-def test_a_worker_process_gives_the_same_records() -> None:
-    """Real runs, of motors so weak that they end soon."""
+def test_worker_process_gives_the_same_records() -> None:
+    """Real runs with weak motors, which end soon."""
     campaign = DataSheet(robot=("go2",), bounds=("strength",))
     (cell,) = campaign.cells("go2")
     cases = [cell.trial(len(cell.values) - 1, number) for number in range(2)]
@@ -187,7 +189,7 @@ def test_a_worker_process_gives_the_same_records() -> None:
     assert all(row.result["fell"] is not None for row in rows)  # type: ignore[index]
 
 
-def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasheet_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_campaign, "run_trial", easy)
     out = stores / "small.html"
     words = ["datasheet", "go2", "--compare", "solo12", "--quick", "--workers", "0", "--only", "friction"]
@@ -200,17 +202,21 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     assert f"command: <code>{made}</code>" in text
 
 
-def test_a_sheet_names_what_makes_it_again() -> None:
+def test_data_sheet_states_its_command() -> None:
     spaced = DataSheet(robot=("my robot.urdf",), bounds=("stairs up",), directions=3)
     assert _command_text(spaced) == (
         "quaddyn datasheet 'my robot.urdf' --only 'stairs up' --directions 3 --plant embedded --seed 0"
     )
     assert "--quick" in _command_text(DataSheet(**QUICK))
-    for other in (DataSheet(probability=0.8), DataSheet(confidence=0.9), DataSheet(dt=1e-3)):  # no command says so
+    for other in (
+        DataSheet(probability=0.8),
+        DataSheet(confidence=0.9),
+        DataSheet(dt=1e-3),
+    ):  # the command line has no such options
         assert _command_text(other) == repr(other)
 
 
-def test_what_cannot_be_measured_is_refused() -> None:
+def test_invalid_data_sheets_are_rejected() -> None:
     with pytest.raises(qd.ArgumentError, match="different"):
         DataSheet(robot=("go2", "go2"))
     with pytest.raises(qd.UnknownNameError, match="friction"):
@@ -219,13 +225,13 @@ def test_what_cannot_be_measured_is_refused() -> None:
         measure(DataSheet(robot=("ur5",)))
 
 
-def test_scales_have_round_ticks() -> None:
+def test_plot_scales_have_round_ticks() -> None:
     assert Scale(0.0, 1.0, 0.0, 10.0).ticks(5) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert Scale(0.0, 0.034, 0.0, 10.0).ticks(4) == pytest.approx([0.0, 0.01, 0.02, 0.03])
     assert "no push" in polar([Series("a", 0, [(0.0, 1.0), (90.0, None)])], "m/s")
 
 
-def test_shares_are_drawn_from_the_bottom_to_the_top() -> None:
+def test_success_fractions_are_plotted_from_bottom_to_top() -> None:
     drawn = success(
         [SuccessCurve("", 0, [(0.0, 0.0, 0.0, 0.5), (1.0, 0.5, 0.0, 1.0), (2.0, 1.0, 0.5, 1.0)], None)], "x"
     )
@@ -233,19 +239,19 @@ def test_shares_are_drawn_from_the_bottom_to_the_top() -> None:
     assert [float(y) for y in re.findall(r'cy="([-.\d]+)"', drawn)] == [bottom, (bottom + top) / 2, top]
 
 
-def test_a_scale_takes_its_ends_to_its_ends() -> None:
+def test_plot_scale_maps_its_ends_to_its_ends() -> None:
     scale = Scale(2.0, 4.0, 10.0, 30.0)
     assert [scale(x) for x in (2.0, 3.0, 4.0)] == [10.0, 20.0, 30.0]
     assert Scale(-1.0, 1.0, 100.0, 0.0).ticks(4) == [-1.0, -0.5, 0.0, 0.5, 1.0]
 
 
-def test_a_quick_sheet_pushes_from_four_sides() -> None:
+def test_quick_data_sheet_pushes_from_four_directions() -> None:
     cells = DataSheet(robot=("go2",), **QUICK).cells("go2")
     assert [cell.name for cell in cells if cell.name.startswith("push")] == [f"push {a}" for a in (0, 90, 180, 270)]
 
 
-def test_what_a_data_sheet_claims_by_default() -> None:
-    """The docs say so: 95 % of the time with 95 % confidence, pushes from eight sides."""
+def test_default_data_sheet_has_the_documented_confidence() -> None:
+    """As documented: success rate 95 % with 95 % confidence, pushes from eight directions."""
     sheet = DataSheet(robot=("go2",))
     assert (sheet.probability, sheet.confidence, sheet.directions) == (0.95, 0.95, 8)
     with pytest.raises(qd.ArgumentError, match="got none"):

@@ -1,4 +1,4 @@
-"""The main job holds on every quadruped, untuned, and its checks can fail."""
+"""The demo runs on every quadruped without tuning, and its checks detect failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -43,17 +43,17 @@ QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_qua
 
 
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "solo8", "b1_z1"]))
-def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
+def test_every_quadruped_stands_and_squats_without_tuning(name: str) -> None:
     robot, begun = qd.load(name), time.perf_counter()
     report = run_squat_demo(robot, duration=1.0)
-    # No clock that is read within runs longer than the one around it.
+    # The run time in the report is at most that measured here.
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == "squat" and report.steps == 1000
     low, high = report.base_height or (0.0, 0.0)
-    assert high - low > 0.01  # it really squats
+    assert high - low > 0.01  # the base moves
     assert report.weight_mean == pytest.approx(1.0, abs=1e-3)
-    # What is allowed, beside what follows from rounding, size of the step and depth of the squat.
+    # Limits of the checks; the others depend on rounding, step size and depth of the squat.
     allowed = {"mean vertical force against m g": 1e-3, "vertical force against m g, standing": 1e-3}
     allowed |= {"force outside the friction cone": 1e-6, "slip of a foot": 1e-3, "contact law residual": 1e-8}
     allowed |= {"steps with a saturated joint": 0, "steps with a stance foot in the air": 0}
@@ -62,7 +62,7 @@ def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
     assert energy == pytest.approx(1e-5, rel=0.1)
 
 
-def test_a_slow_squat_goes_down_by_three_tenths() -> None:
+def test_slow_squat_lowers_the_base_by_30_percent() -> None:
     robot = qd.load("go2")
     report = run_squat_demo(robot, duration=4.0, dt=1e-3 if NIGHT else 2e-3)
     assert report.passed
@@ -76,13 +76,13 @@ def test_a_slow_squat_goes_down_by_three_tenths() -> None:
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "solo8"], ["go2"]))
-def test_planar_root_squats_too(name: str) -> None:
+def test_robot_with_planar_root_squats(name: str) -> None:
     report = run_squat_demo(qd.load(name, root="planar"), duration=1.0)
     assert report.passed and report.motion == "squat"
 
 
 @pytest.mark.parametrize(("name", "root"), [("ur5", None), ("xarm7", None), ("chain_10", None), ("go2", "fixed")])
-def test_a_robot_without_feet_on_the_ground_swings_its_joints(name: str, root: str | None) -> None:
+def test_robot_without_stance_feet_swings_its_joints(name: str, root: str | None) -> None:
     report = run_squat_demo(qd.load(name, root=root), duration=1.0)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == "swing"
@@ -90,20 +90,20 @@ def test_a_robot_without_feet_on_the_ground_swings_its_joints(name: str, root: s
     assert "slip of a foot" not in report.checks
 
 
-def test_energy_balance_is_of_first_order_in_dt() -> None:
+def test_energy_balance_error_is_of_first_order_in_dt() -> None:
     robot = qd.load("anymal_b")
     coarse, fine = (run_squat_demo(robot, duration=0.3, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
-def test_a_robot_that_cannot_stand_is_refused() -> None:
+def test_robot_that_cannot_stand_is_rejected() -> None:
     with pytest.raises(qd.ArgumentError, match="cannot hold it up"):
         run_squat_demo(qd.load("bolt"))
     with pytest.raises(qd.ArgumentError, match="duration"):
         run_squat_demo(qd.load("go2"), duration=0.0)
 
 
-def test_a_lying_plant_fails_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_contact_forces_fail_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("go2")
     honest = Simulation.contact_forces.fget
     assert honest is not None
@@ -115,17 +115,17 @@ def test_a_lying_plant_fails_the_checks(monkeypatch: pytest.MonkeyPatch) -> None
     assert not report.checks["mean vertical force against m g"].passed
 
 
-def test_a_weak_motor_fails_the_checks() -> None:
+def test_weak_motor_fails_the_checks() -> None:
     strong = qd.load("go2")
     needed = max(max(-t.lowest, t.highest) for t in run_squat_demo(strong, duration=0.1).torques.values())
-    weak = dataclasses.replace(strong, effort_limits=np.full(12, 0.8 * needed))  # less than the knees need to stand
+    weak = dataclasses.replace(strong, effort_limits=np.full(12, 0.8 * needed))  # less than needed to stand
     report = run_squat_demo(weak, duration=0.5)
     assert not report.passed
     assert not report.checks["steps with a saturated joint"].passed
     assert not report.checks["reduction of the squat by limits"].passed
 
 
-def test_same_run_same_report() -> None:
+def test_same_run_gives_the_same_report() -> None:
     robot = qd.load("solo12")
     first, second = run_squat_demo(robot, duration=0.2), run_squat_demo(robot, duration=0.2)
     for field in dataclasses.fields(DemoReport):
@@ -133,14 +133,14 @@ def test_same_run_same_report() -> None:
             assert getattr(first, field.name) == getattr(second, field.name), field.name
 
 
-# -- travelling ----------------------------------------------------------------------------------------------------
+# -- locomotion ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "plant", "gait", "push"),
     others_slow(
         [("go2", "embedded", "trot", None), ("solo12", "mujoco", "walk", "6@2.2")], [("go2", "embedded", "trot", None)]
     ),
 )
-def test_a_quadruped_stands_up_walks_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
+def test_quadruped_stands_up_walks_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
     robot, texts, dt = qd.load(name), [], 2e-3 if NIGHT else 4e-3
     pushes = [] if push is None else [Push.parse(push)]
     report = run_locomotion_demo(
@@ -149,7 +149,7 @@ def test_a_quadruped_stands_up_walks_and_stops(name: str, plant: str, gait: str,
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == gait and report.clamped_velocity is not None
     low, high = report.base_height or (0.0, 0.0)
-    assert low < 0.7 * high  # from a crouch
+    assert low < 0.7 * high  # starts from a crouch
     assert report.weight_mean == pytest.approx(1.0, abs=0.02)
     if push is None:
         assert report.measured_velocity is not None
@@ -163,7 +163,7 @@ def test_a_quadruped_stands_up_walks_and_stops(name: str, plant: str, gait: str,
         [("slope=10,90", False), ("stairs=0.03,0.3", False), ("waves=0.03,0.8", True)], [("waves=0.03,0.8", True)]
     ),
 )
-def test_a_quadruped_walks_on_slopes_stairs_and_waves(ground: str, blind: bool) -> None:
+def test_quadruped_walks_on_slopes_stairs_and_waves(ground: str, blind: bool) -> None:
     report = run_locomotion_demo(qd.load("go2"), terrain=ground, blind=blind, duration=5.0, dt=2e-3 if NIGHT else 4e-3)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.measured_velocity is not None
@@ -184,7 +184,7 @@ def test_reductions_of_a_jump_and_a_velocity_by_limits_are_reported() -> None:
         9.0,
         controller.velocity_limit_reason(asked),
     )
-    assert forward.is_reduced and forward.planned < 5.0 and turn.is_reduced  # in all components alike
+    assert forward.is_reduced and forward.planned < 5.0 and turn.is_reduced  # all components are scaled equally
     assert (height.name, height.requested, height.planned, height.limit_reason) == (
         "height of the jump",
         5.0,
@@ -195,7 +195,7 @@ def test_reductions_of_a_jump_and_a_velocity_by_limits_are_reported() -> None:
     assert [each.name for each in LocomotionRun._requests(run, velocity=False)] == ["height of the jump"]
 
 
-def test_a_jump_is_checked_by_its_landing_position() -> None:
+def test_jump_is_checked_by_its_landing_position() -> None:
     robot = qd.load("a1")
     report = run_locomotion_demo(robot, jump=JumpRequest.parse("0.1,0.15,20"), duration=3.4, dt=4e-3)
     assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump_summary
@@ -210,7 +210,7 @@ def test_a_jump_is_checked_by_its_landing_position() -> None:
             JumpRequest.parse(text)
 
 
-def test_grounds_are_read_by_name_and_numbers() -> None:
+def test_terrain_options_are_parsed() -> None:
     robot = qd.load("go2")
     slope = parse_terrain("slope=20,90", robot)
     assert slope.terrain.height([0.0], [1.0])[0] == pytest.approx(np.tan(np.radians(20.0)))
@@ -243,7 +243,7 @@ def test_grounds_are_read_by_name_and_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", ["go2", "anymal_c"])
-def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
+def test_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
     robot = qd.load(name)
     dynamics, q = qd.Dynamics(robot), crouched_configuration(robot, 0.8)
     base = robot.bodies[0].name
@@ -254,7 +254,7 @@ def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
         np.testing.assert_allclose(there, home, atol=1e-6)
 
 
-def test_an_unmeasured_velocity_is_reported() -> None:
+def test_unmeasured_velocity_is_reported() -> None:
     robot, begun = qd.load("go2"), time.perf_counter()
     report = run_locomotion_demo(robot, duration=0.2)
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
@@ -265,12 +265,12 @@ def test_an_unmeasured_velocity_is_reported() -> None:
     assert "not measured: velocity" in shown and "all checks passed" not in shown
 
 
-def test_a_fall_fails_the_checks() -> None:
+def test_fall_fails_the_checks() -> None:
     report = run_locomotion_demo(qd.load("go2"), duration=2.1, dt=4e-3, pushes=[Push(2000.0, 1.6)])
     assert not report.passed and not report.checks["ticks fallen"].passed
 
 
-def test_bad_travels_are_refused_by_name() -> None:
+def test_invalid_locomotion_demos_are_rejected_by_name() -> None:
     robot = qd.load("go2")
     for options, match in (({"duration": 0.0}, "duration"), ({"plant": "moon"}, "plant"), ({"gait": "tort"}, "trot")):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
@@ -289,7 +289,7 @@ def test_bad_travels_are_refused_by_name() -> None:
     assert not supports_locomotion(qd.load("ur5")) and not supports_locomotion(qd.load("go2", root="planar"))
     assert supports_locomotion(robot) and not supports_locomotion(
         qd.load("solo8")
-    )  # legs of two joints cannot catch a sideways fall
+    )  # legs of two joints cannot step sideways
 
 
 def test_keys_give_a_velocity_command_and_no_key_gives_none() -> None:
@@ -307,7 +307,7 @@ def test_keys_give_a_velocity_command_and_no_key_gives_none() -> None:
 
 
 class Keyboard(Viewer):
-    """A viewer whose keys are pressed by the clock."""
+    """Viewer with simulated key presses after a given time."""
 
     def __init__(self, robot: qd.Robot) -> None:
         super().__init__(robot, serve=False, meshes=False)
@@ -326,7 +326,7 @@ class Keyboard(Viewer):
             raise KeyboardInterrupt
 
 
-def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
+def test_teleoperated_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
     robot = qd.load("go2")
     keyboard = Keyboard(robot)
     report = run_locomotion_demo(robot, viewer=keyboard, teleop=True, duration=60.0, dt=4e-3)
@@ -339,11 +339,11 @@ def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_ru
     assert turning == pytest.approx(0.12 / Morphology.from_robot(robot).time_scale, abs=0.01)
     keyboard.time, keyboard.ends = 0.0, 0.4
     report = run_locomotion_demo(robot, viewer=keyboard, duration=60.0)  # type: ignore[arg-type]
-    assert report.interrupted and 0.4 <= report.seconds < 0.6  # what was done until then
+    assert report.interrupted and 0.4 <= report.seconds < 0.6  # the report covers the run until the interrupt
 
 
 # -- plots ---------------------------------------------------------------------------------------------------------
-def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
+def test_time_series_are_thinned_uniformly() -> None:
     robot = qd.load("go2")
     time_series = DemoTimeSeries(robot, robot.feet)
     count = 5 * MIN_STORED_SAMPLES + 3
@@ -360,9 +360,7 @@ def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
     np.testing.assert_allclose((time_series.height[5], time_series.desired_velocity[5, 2]), (0.3, 0.5))
 
 
-def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locomotion_plot_has_limits_forces_velocity_and_height(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     figures: list[Figure] = []
@@ -386,9 +384,7 @@ def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
         assert any(line.get_linestyle() == ":" and line.get_xdata()[0] == pytest.approx(1.7) for line in axes.lines)
 
 
-def test_a_limit_far_beyond_the_torques_does_not_flatten_their_plot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distant_torque_limit_does_not_scale_the_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     figures: list[Figure] = []
@@ -405,17 +401,19 @@ def test_a_limit_far_beyond_the_torques_does_not_flatten_their_plot(
 
 
 @pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])
-def test_motions_without_steps_are_plotted_too(name: str, panels: int, tmp_path: Path) -> None:
+def test_squat_and_swing_are_plotted(name: str, panels: int, tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
     run_squat_demo(qd.load(name), duration=0.3, plot=path)
     assert path.read_text(encoding="utf-8").count('id="axes_') == panels
 
 
-def test_a_plot_that_cannot_be_drawn_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_that_cannot_be_written_is_rejected_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     robot, calls = qd.load("go2"), []
     with pytest.raises(qd.ArgumentError, match="plot"):
         run_locomotion_demo(robot, plot=tmp_path / "out.txt", progress=calls.append)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as if not installed
     for job in (run_locomotion_demo, run_squat_demo):
         with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[plot\]'"):
             job(robot, plot=tmp_path / "out.png", progress=calls.append)
@@ -467,15 +465,15 @@ def test_swing_respects_motor_and_joint_limits() -> None:
     assert swing.amplitude.max() > 1e-3
 
 
-# -- seeing it -----------------------------------------------------------------------------------------------------
-def test_progress_and_recording(tmp_path: Path) -> None:
+# -- viewer --------------------------------------------------------------------------------------------------------
+def test_demo_reports_progress_and_writes_a_recording(tmp_path: Path) -> None:
     shares: list[float] = []
     run_squat_demo(qd.load("small_quadruped"), duration=0.2, record=tmp_path / "out.html", progress=shares.append)
     assert shares == sorted(shares) and shares[0] == 0.0 and shares[-1] == 1.0 and len(shares) >= 6
     assert "<html" in (tmp_path / "out.html").read_text(encoding="utf-8")[:500].lower()
 
 
-def test_the_viewer_shows_30_frames_per_second_with_forces() -> None:
+def test_viewer_shows_30_frames_per_second_with_forces() -> None:
     frames: list[tuple[float, float]] = []
 
     class Screen(Viewer):
@@ -489,7 +487,7 @@ def test_the_viewer_shows_30_frames_per_second_with_forces() -> None:
     assert all(force == pytest.approx(robot.mass * 9.81, rel=0.5) for time, force in frames[1:])
 
 
-def test_realtime_waits_for_the_clock() -> None:
+def test_realtime_run_lasts_as_long_as_its_duration() -> None:
     import time
 
     start = time.perf_counter()
@@ -497,7 +495,7 @@ def test_realtime_waits_for_the_clock() -> None:
     assert time.perf_counter() - start >= 0.45
 
 
-def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
+def test_gamepad_sticks_act_like_keys_and_sliders_set_gains() -> None:
     from quaddyn.demo.teleoperation import SHIFT_FACTOR, GainSliders, velocity_from_keys
     from quaddyn.locomotion import LocomotionController, Morphology
 
@@ -507,7 +505,9 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
     key = velocity_from_keys(("KeyW", "ShiftLeft"), p)
     np.testing.assert_allclose(velocity_from_keys((), p, (1.0, 0.0, 0.0)), key)
     np.testing.assert_allclose(
-        velocity_from_keys(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster"
+        velocity_from_keys(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)),
+        key,
+        err_msg="key and stick together are not faster",
     )
     half = velocity_from_keys((), p, (0.0, 0.5, -0.5))
     np.testing.assert_allclose(half, 0.5 * SHIFT_FACTOR * np.array([0.0, 0.2 * p.speed_scale, -0.12 / p.time_scale]))
@@ -526,7 +526,7 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
     gains = GainSliders(controller, page)  # type: ignore[arg-type]
     gains.apply({**page.sliders, "feet in the air: stiffness": 4.0, "height: damping": 0.5})
     np.testing.assert_allclose(tasks["FL"].stiffness, 4.0 * before["FL"][0])
-    np.testing.assert_allclose(tasks["RR"].damping, 2.0 * before["RR"][1], err_msg="critical as before")
+    np.testing.assert_allclose(tasks["RR"].damping, 2.0 * before["RR"][1], err_msg="damping ratio unchanged")
     np.testing.assert_allclose(tasks["com"].damping, 0.5 * before["com"][1])
     np.testing.assert_array_equal(tasks["base"].stiffness, before["base"][0])
     gains.apply(page.sliders)
@@ -534,7 +534,7 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
 
 
 @pytest.mark.parametrize("plant", ["embedded", "mujoco"])
-def test_a_tick_of_the_journey_lasts_a_period_of_the_controller(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_tick_lasts_one_controller_period(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lasted: list[float] = []
     tick = LocomotionRun.tick
 
@@ -550,7 +550,7 @@ def test_a_tick_of_the_journey_lasts_a_period_of_the_controller(plant: str, monk
     assert len(lasted) == report.steps
 
 
-def test_no_frame_is_late_because_periods_add_up_with_rounding() -> None:
+def test_rounding_of_periods_does_not_delay_frames() -> None:
     for period in (1e-3, 2e-3, 2.5e-3, 1e-2):
         exact = Fraction(str(period))
         assert [frame_number(k * period) for k in range(2000)] == [int(30 * k * exact) for k in range(2000)]

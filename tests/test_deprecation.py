@@ -1,4 +1,4 @@
-"""Old names work with a warning that says the new one, and signatures show the new names alone."""
+"""Old names work with a warning that names the new one, and signatures show only the new names."""
 
 import importlib
 import inspect
@@ -53,7 +53,7 @@ def test_old_keyword_arguments_are_passed_on_under_the_new_name():
         Walker("a", speed=4.0, velocity=3.0)
 
 
-def test_old_values_of_a_word_are_replaced():
+def test_old_values_of_an_argument_are_replaced():
     with pytest.warns(DeprecationWarning, match=r"ground='known'"):
         assert Walker("a", ground="told").ground == "known"
     assert Walker("a", ground="known").ground == "known"
@@ -79,7 +79,7 @@ class Limits:
     speed: float = 1.0
 
 
-def test_old_fields_of_a_dataclass_are_taken_and_forwarded():
+def test_old_fields_of_a_dataclass_are_accepted_and_forwarded():
     with pytest.warns(DeprecationWarning, match=r"Limits\(slow=\) is now Limits\(speed=\)"):
         limits = Limits(slow=2.0)
     assert replace(limits, speed=3.0) == Limits(3.0)
@@ -117,20 +117,20 @@ def test_overrides_of_old_names_define_the_new_ones():
     assert Old().read_device() == 4
 
 
-def test_every_renaming_is_listed():
+def test_every_renaming_is_registered():
     assert RENAMED[f"{__name__}.Walker.speed"] == "velocity"
     assert RENAMED[f"{__name__}.Walker(speed)"] == "velocity"
     assert RENAMED["some_module.Old"] == "New"
 
 
-def test_signatures_show_the_constructors_new_names():
+def test_constructor_signature_shows_the_new_names():
     assert str(inspect.signature(Walker)) == "(name: str, *, velocity: float = 1.0, ground: str = 'known') -> None"
 
 
 @pytest.mark.parametrize(
     "old, new, name", [("agreement", "verification", "cross_check"), ("compiling", "compiler", "entry")]
 )
-def test_subpackages_are_served_under_their_old_names(old, new, name):
+def test_subpackages_can_be_imported_under_their_old_names(old, new, name):
     module = importlib.import_module(f"quaddyn.{old}")
     with pytest.warns(DeprecationWarning, match=f"quaddyn.{old}.{name} is now quaddyn.{new}.{name}"):
         assert getattr(module, name) is getattr(importlib.import_module(f"quaddyn.{new}"), name)

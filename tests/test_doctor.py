@@ -1,4 +1,4 @@
-"""`quaddyn doctor` tells what is there, makes what is not, and says what is wrong by its exit code."""
+"""`quaddyn doctor` reports the installation, compiles missing parts, and reports problems by its exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quaddyn.errors import CompileError
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty one, for three units that take little time to compile."""
+    """An empty cache, with three units that compile fast."""
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", tmp_path / "shipped")
     small = [
@@ -31,28 +31,28 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "cache"
 
 
-def asked(*options: str, code: int = 0) -> Any:
+def doctor_report(*options: str, code: int = 0) -> Any:
     result = CliRunner().invoke(app, ["doctor", "--json", *options])
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
 
 
 def test_doctor_compiles_missing_parts_and_caches_them(cache: Path) -> None:
-    first = asked()
+    first = doctor_report()
     assert first["passed"] and {unit["state"] for unit in first["units"]} == {"not yet"}
     assert first["versions"]["quaddyn"] == qd.__version__ and first["processor"]["target"] in machine.PORTABLE
     assert first["cache"] == {"folder": str(cache), "used": True, "reason": ""} and first["kernels"] == []
-    made, kept = asked("--compile"), asked()
+    made, kept = doctor_report("--compile"), doctor_report()
     assert {unit["state"] for unit in made["units"]} == {"compiled"}
     for unit, again in zip(made["units"], kept["units"], strict=True):
         assert again == {**unit, "state": "cached"}
         assert Path(unit["place"]).stat().st_size > unit["size"] > 1000 and unit["seconds"] > 0.0
     qd.compile(qd.load("two_link_leg"))
-    (kernel,) = asked()["kernels"]
+    (kernel,) = doctor_report()["kernels"]
     assert kernel["what"] == "rnea" and Path(kernel["file"]).is_file()
 
 
-def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
+def test_doctor_prints_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     runner = CliRunner()
     made, kept = runner.invoke(app, ["doctor", "--compile"]), runner.invoke(app, ["doctor", "--compile"])
     assert made.exit_code == kept.exit_code == 0
@@ -64,9 +64,7 @@ def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
     assert "not yet" not in made.stdout
 
 
-def test_a_missing_extra_is_reported_with_the_command_to_install_it(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_extra_is_reported_with_the_command_to_install_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata as metadata
 
     version = metadata.version
@@ -77,22 +75,22 @@ def test_a_missing_extra_is_reported_with_the_command_to_install_it(
         return version(name)
 
     monkeypatch.setattr(metadata, "version", without)
-    assert asked()["versions"]["mujoco"] == "not installed: pip install 'quaddyn[mujoco]'"
+    assert doctor_report()["versions"]["mujoco"] == "not installed: pip install 'quaddyn[mujoco]'"
 
 
-def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_cache_is_a_problem_unless_disabled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir(mode=0o700)
     cache.chmod(0o777)
-    wrong = asked(code=1)
+    wrong = doctor_report(code=1)
     assert not wrong["passed"] and not wrong["cache"]["used"] and "chmod go-w" in wrong["problems"][0]
     cache.chmod(0o700)
-    assert asked()["passed"]
+    assert doctor_report()["passed"]
     cache.rmdir()
     cache.touch()
-    assert "cannot be made" in asked(code=1)["problems"][0]
+    assert "cannot be made" in doctor_report(code=1)["problems"][0]
     monkeypatch.setenv("QUADDYN_CACHE", "")
-    assert "empty" in asked()["cache"]["reason"]
-    assert "empty" in asked("--compile", code=1)["problems"][0]
+    assert "empty" in doctor_report()["cache"]["reason"]
+    assert "empty" in doctor_report("--compile", code=1)["problems"][0]
     shown = CliRunner().invoke(app, ["doctor", "--compile"])
     assert shown.exit_code == 1 and "problem:" in shown.stderr and "no problems found" not in shown.stdout
 
@@ -101,7 +99,7 @@ def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monk
 def test_every_unit_can_be_compiled_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compilation_units, "PREBUILT_FOLDER", tmp_path / "shipped")
-    made = asked("--compile")
+    made = doctor_report("--compile")
     assert made["passed"] and {unit["state"] for unit in made["units"]} == {"compiled"} and len(made["units"]) > 8
 
 
@@ -111,7 +109,7 @@ def test_doctor_reports_that_nothing_can_be_compiled(cache: Path, monkeypatch: p
 
     with monkeypatch.context() as patched:
         patched.setattr(CompilationUnit, "code", fail)
-        report = asked("--compile", code=1)
+        report = doctor_report("--compile", code=1)
         assert len(report["problems"]) == len(report["units"]) and all(":7: no" in x for x in report["problems"])
         assert {unit["state"] for unit in report["units"]} == {"not yet"}
 
@@ -119,7 +117,7 @@ def test_doctor_reports_that_nothing_can_be_compiled(cache: Path, monkeypatch: p
         raise machine.UnsupportedMachineError("no machine code for pdp11")
 
     monkeypatch.setattr(machine, "portable_target", refuse)
-    report = asked(code=1)
+    report = doctor_report(code=1)
     assert "pdp11" in report["problems"][0] and report["processor"]["target"] == ""
 
 

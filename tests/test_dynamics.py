@@ -69,7 +69,7 @@ def dyn(request):
 
 @pytest.fixture(params=["go2 free", "go2 planar", "anymal_b_kinova free", "kinova fixed", "slider fixed"])
 def some(request):
-    """A robot of each kind of root and joint, where a test is long."""
+    """Robots with each kind of root and joint, for long tests."""
     return dynamics_of(request.param)
 
 
@@ -79,14 +79,14 @@ def go2():
 
 
 def sample(dyn, seed=0):
-    """A state well off home, and one more vector."""
+    """A configuration away from home, and two random vectors of size nv."""
     robot, rng = dyn.robot, np.random.default_rng(seed)
     q = pin.integrate(robot.model, robot.q_home, 0.5 * rng.standard_normal(robot.nv))
     return q, rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
 
 
 def tips(robot):
-    """A few frames: feet where there are any, the last link, the base."""
+    """Names of some frames: up to two feet, the last link, the base."""
     return (*robot.feet[:2], robot.bodies[-1].name, robot.bodies[0].name)
 
 
@@ -115,8 +115,8 @@ def test_columns_of_mass_matrix_are_inverse_dynamics_of_unit_accelerations(dyn):
 
 
 @pytest.mark.parametrize("name", ["anymal_c", "random"])
-def test_kinetic_energy_counts_the_rotors_of_every_kind_of_joint(name):
-    """Axes that are none of x, y and z, in both directions, turning and sliding, on every root."""
+def test_kinetic_energy_includes_the_rotors_of_every_joint_type(name):
+    """For aligned and skew axes, revolute and prismatic joints, on every root."""
     if name == "random":
         robots = [random_robot(seed, 12) for seed in range(12)]
         assert any("Unaligned" in j.shortname() for r in robots for j in r.model.joints if j.nv == 1)
@@ -170,7 +170,7 @@ def test_coriolis_makes_mdot_minus_2c_skew(dyn):
     close(defect, -defect.T, 1e-9)
 
 
-def test_coriolis_is_christoffels_on_a_fixed_arm():
+def test_coriolis_matrix_equals_christoffel_symbols_on_a_fixed_arm():
     dyn = dynamics_of("ur5 fixed")
     q, v, _ = sample(dyn)
     dM = by_configuration(dyn.robot.model, dyn.crba, q)
@@ -195,7 +195,7 @@ def test_gravity_is_the_gradient_of_potential_energy(dyn):
     close(dyn.gravity(q), gradient, 1e-8)
 
 
-def test_a_free_root_feels_its_weight():
+def test_gravity_force_on_a_free_root_is_its_weight():
     for key in ("go2 free", "hyq free"):
         dyn = dynamics_of(key)
         q = dyn.robot.q_home
@@ -203,7 +203,7 @@ def test_a_free_root_feels_its_weight():
         close(upright @ dyn.gravity(q)[:3], [0.0, 0.0, 9.81 * dyn.robot.mass], 1e-12)
 
 
-def test_a_planar_root_feels_its_weight_along_z():
+def test_gravity_force_on_a_planar_root_is_along_z():
     dyn = dynamics_of("go2 planar")
     close(dyn.gravity(dyn.robot.q_home)[:2], [0.0, 9.81 * dyn.robot.mass], 1e-12)
 
@@ -248,7 +248,7 @@ def test_linear_momentum_is_mass_times_com_velocity(dyn):
     close(momentum[:3], moving * dyn.com_jacobian(q) @ v)
 
 
-def test_angular_momentum_changes_by_contact_torque_alone_in_flight(go2):
+def test_angular_momentum_is_conserved_in_flight(go2):
     q, v, _ = sample(go2)
     a = go2.aba(q, v, np.zeros_like(v))
     rate = along(go2.robot.model, go2.centroidal_momentum, q, v, a)
@@ -258,11 +258,11 @@ def test_angular_momentum_changes_by_contact_torque_alone_in_flight(go2):
 # -- frames --------------------------------------------------------------------------------------------------
 
 
-def test_origins_are_where_the_placements_are():
+def test_origins_equal_the_translations_of_placements():
     robot = dynamics_of("go2 free").robot
     dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)
     names, s = robot.frame_names, dynamics.update(robot.q_home, v)
-    assert _view_placements(robot.model.createData()) is not None  # all of them are read in one go
+    assert _view_placements(robot.model.createData()) is not None  # the vectorized path is used
     origins = s.origins(names)
     np.testing.assert_array_equal(origins, [s.placement(name).translation for name in names])
     assert not origins.flags.writeable and s.origins(()).shape == (0, 3)
@@ -348,7 +348,7 @@ def test_local_drift_differs_from_the_classical_one_by_omega_cross_v(go2):
 # -- a State against the stateless calls ---------------------------------------------------------------------
 
 
-def test_state_holds_what_the_stateless_calls_return(dyn):
+def test_state_agrees_with_stateless_calls(dyn):
     for seed in range(3):
         q, v, _ = sample(dyn, seed)
         s = dyn.update(q, v)
@@ -391,7 +391,7 @@ def test_stale_state_raises_when_read(go2, what):
 
 
 @pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
-def test_a_state_read_for_the_first_time_when_it_is_stale_raises_and_leaves_the_next_one_alone(go2, what):
+def test_first_read_of_a_stale_state_raises_and_does_not_change_the_next_state(go2, what):
     q, v, _ = sample(go2)
     old, new = go2.update(q, v), go2.update(q, 2.0 * v)
     with pytest.raises(qd.StaleStateError, match="stale"):
@@ -400,7 +400,7 @@ def test_a_state_read_for_the_first_time_when_it_is_stale_raises_and_leaves_the_
 
 
 @pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
-def test_what_a_state_computes_late_changes_nothing_that_was_read_before(go2, what):
+def test_lazy_computation_does_not_change_values_read_before(go2, what):
     s = go2.update(*sample(go2)[:2])
     before = [np.array(x) for x in (s.M, s.h, s.com, s.jacobian("FL"), s.velocity("FL"))]
     read(s, what)
@@ -464,7 +464,7 @@ def test_every_public_call_is_listed_here():
     assert public - {"update", "parameters"} == set(CALLS)
 
 
-def test_stateless_calls_leave_the_state_alone(some):
+def test_stateless_calls_do_not_change_the_state(some):
     q, v, _ = sample(some, 1)
     s = some.update(q, v)
     names = tips(some.robot)
@@ -499,7 +499,7 @@ def test_arguments_are_not_changed(go2, call):
     assert all(np.array_equal(before[k], x) for k, x in arguments.items())
 
 
-def test_a_state_does_not_follow_its_callers_arrays(go2):
+def test_state_copies_its_arguments(go2):
     q, v, _ = sample(go2)
     mine = q.copy()
     s = go2.update(mine, v)
@@ -507,7 +507,7 @@ def test_a_state_does_not_follow_its_callers_arrays(go2):
     assert np.array_equal(s.q, q)
 
 
-def test_views_outlive_their_dynamics():
+def test_arrays_of_a_state_stay_valid_after_dynamics_is_deleted():
     s = Dynamics(robot_of("go2 free")).update(*sample(dynamics_of("go2 free"))[:2])
     M = s.M
     expected = M.copy()
@@ -520,7 +520,7 @@ def test_views_outlive_their_dynamics():
 # -- external forces -----------------------------------------------------------------------------------------
 
 
-def test_external_forces_equal_pinocchios_own(some):
+def test_external_forces_agree_with_pinocchio(some):
     q, v, a = sample(some)
     model, name = some.robot.model, some.robot.bodies[-1].name
     wrench = np.random.default_rng(3).standard_normal(6) * 10
@@ -544,7 +544,7 @@ def test_external_forces_enter_through_world_aligned_jacobians(go2):
     close(go2.rnea(q, v, go2.aba(q, v, a, fext=f), fext=f), a, 50 * EPS * np.linalg.cond(go2.crba(q)))
 
 
-def test_a_force_is_a_wrench_without_torque(go2):
+def test_force_equals_a_wrench_without_moment(go2):
     q, v, a = sample(go2)
     f = np.array([1.0, -2.0, 30.0])
     wrench = np.concatenate([f, np.zeros(3)])
@@ -552,7 +552,7 @@ def test_a_force_is_a_wrench_without_torque(go2):
     assert np.array_equal(go2.rnea(q, v, a, fext={}), go2.rnea(q, v, a))
 
 
-def test_feet_that_carry_the_weight_hold_the_base(go2):
+def test_external_force_equal_to_the_weight_unloads_the_base(go2):
     q = go2.robot.q_home
     rest = np.zeros(18)
     up = np.array([0.0, 0.0, 9.81 * go2.robot.mass])
@@ -574,7 +574,7 @@ def test_rnea_derivatives_match_finite_differences(some):
 
 def test_aba_derivatives_match_finite_differences(some):
     q, v, _ = sample(some)
-    # Torques that ask for moderate accelerations: differences of huge ones have no digits left.
+    # Torques for moderate accelerations; finite differences of large ones would be inaccurate.
     tau = some.rnea(q, v, np.random.default_rng(2).standard_normal(v.size))
     d = some.aba_derivatives(q, v, tau)
     close(d.da_dq, by_configuration(some.robot.model, lambda q: some.aba(q, v, tau), q, 1e-4), 1e-7)
@@ -593,7 +593,7 @@ def test_regressor_times_parameters_is_inverse_dynamics_with_friction(dyn):
         close(H @ delta, dyn.rnea(q, v, a) + dyn.joint_friction(v), 1e-11)
 
 
-def test_inertial_regressor_leaves_friction_and_rotors_out(dyn):
+def test_inertial_regressor_excludes_friction_and_rotors(dyn):
     q, v, a = sample(dyn)
     H, delta = dyn.regressor(q, v, a, inertial=True), dyn.parameters(inertial=True)
     assert H.shape == (dyn.robot.nv, 10 * len(dyn.robot.bodies)) == (dyn.robot.nv, delta.size)
@@ -644,9 +644,9 @@ def test_friction_columns_are_speed_its_sign_and_acceleration(go2):
     ("key", "inertial", "rank"),
     [
         ("go2 free", True, 94),  # 10 + 7 * 12
-        ("go2 free", False, 130),  # and three more a joint
+        ("go2 free", False, 130),  # three more for each joint
         ("ur5 fixed", True, 36),
-        ("ur5 fixed", False, 52),  # 36 + 18, less the rotors of the first two joints: see below
+        ("ur5 fixed", False, 52),  # 36 + 18, without the rotors of the first two joints, see below
     ],
 )
 def test_regressor_has_the_known_number_of_base_parameters(key, inertial, rank):
@@ -662,14 +662,14 @@ def test_regressor_has_the_known_number_of_base_parameters(key, inertial, rank):
     assert sigma[rank] < 1e-12 * sigma[0]
 
 
-def test_rotors_of_two_perpendicular_first_joints_cannot_be_told_from_inertia():
+def test_rotors_of_two_perpendicular_first_joints_are_not_identifiable():
     dyn = dynamics_of("ur5 fixed")  # joint 1 turns about z, joint 2 about y
     H = dyn.regressor(*sample(dyn)).reshape(6, 7, 13)
     close(H[:, 1, 5], H[:, 1, 12])  # Lzz of body 1
     close(H[:, 2, 3], H[:, 2, 12])  # Lyy of body 2
 
 
-def test_joint_friction_opposes_motion_and_rests_at_zero_speed(go2):
+def test_joint_friction_opposes_motion_and_vanishes_at_zero_speed(go2):
     v = np.zeros(18)
     v[6:9] = 2.0, -2.0, 0.0
     friction = go2.joint_friction(v)
@@ -677,7 +677,7 @@ def test_joint_friction_opposes_motion_and_rests_at_zero_speed(go2):
     assert not friction[:6].any()
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- invalid arguments ---------------------------------------------------------------------------------------
 
 CALLS_AND_UPDATE = (*CALLS, "update")
 
@@ -709,7 +709,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("call", CALLS_AND_UPDATE)
-def test_a_vector_of_the_wrong_kind_raises_and_is_named(go2, call, bad):
+def test_vector_of_the_wrong_type_is_rejected_by_name(go2, call, bad):
     make, error, word = BAD[bad]
     arguments = arguments_of(go2, call)
     for argument in [k for k in arguments if k != "name"]:
@@ -719,7 +719,7 @@ def test_a_vector_of_the_wrong_kind_raises_and_is_named(go2, call, bad):
 
 
 @pytest.mark.parametrize("call", CALLS_AND_UPDATE)
-def test_nan_and_infinity_in_every_entry_of_every_argument_raise(some, call):
+def test_nan_and_infinity_in_any_entry_of_any_argument_raise(some, call):
     for dyn in (some, dynamics_of("solo12 fixed")):
         arguments = arguments_of(dyn, call)
         for argument in [k for k in arguments if k != "name"]:
@@ -731,7 +731,7 @@ def test_nan_and_infinity_in_every_entry_of_every_argument_raise(some, call):
                         getattr(dyn, call)(**{**arguments, argument: bad})
 
 
-def test_rnea_looks_at_its_arguments_where_its_result_does_not_tell(some):
+def test_rnea_checks_its_arguments_if_nan_does_not_reach_its_result(some):
     dyn = Dynamics(some.robot)
     dyn._tau_tells = False
     q, v, a = sample(dyn)
@@ -744,8 +744,8 @@ def test_rnea_looks_at_its_arguments_where_its_result_does_not_tell(some):
 
 
 @pytest.mark.parametrize("call", CALLS_AND_UPDATE)
-def test_nan_at_rest_and_home_raises_too(some, call):
-    """Zeros hide a NaN best: they multiply it away wherever an algorithm leaves a term out."""
+def test_nan_raises_at_home_and_zero_velocity(some, call):
+    """At zero velocity and home, an algorithm that skips terms could miss a NaN."""
     arguments = arguments_of(some, call)
     calm = {k: x if k == "name" else np.zeros_like(x) for k, x in arguments.items()}
     if "q" in calm:
@@ -761,7 +761,7 @@ def test_nan_at_rest_and_home_raises_too(some, call):
 
 
 @pytest.mark.parametrize("call", [c for c in CALLS_AND_UPDATE if c != "joint_friction"])
-def test_a_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
+def test_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
     arguments = arguments_of(go2, call)
     for scale in (1.01, 1 + 2 * UNIT_NORM_TOLERANCE, 1 - 2 * UNIT_NORM_TOLERANCE, 0.0, -1e-3):
         q = arguments["q"].copy()
@@ -770,7 +770,7 @@ def test_a_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
             getattr(go2, call)(**{**arguments, "q": q})
 
 
-def test_a_quaternion_within_tolerance_is_used(go2):
+def test_quaternion_within_tolerance_is_accepted(go2):
     q, v, a = sample(go2)
     for scale in (1 + 0.5 * UNIT_NORM_TOLERANCE, 1 - 0.5 * UNIT_NORM_TOLERANCE, -1.0):
         turned = q.copy()
@@ -778,7 +778,7 @@ def test_a_quaternion_within_tolerance_is_used(go2):
         close(go2.rnea(turned, v, a), go2.rnea(q, v, a), 10 * UNIT_NORM_TOLERANCE)
 
 
-def test_a_continuous_joint_off_the_circle_raises_and_names_the_joint():
+def test_continuous_joint_off_the_circle_raises_and_names_the_joint():
     dyn = dynamics_of("kinova fixed")
     q, v, a = sample(dyn)
     joint = next(b.joint.name for b in dyn.robot.bodies[1:] if b.joint.type == "continuous")
@@ -790,7 +790,7 @@ def test_a_continuous_joint_off_the_circle_raises_and_names_the_joint():
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("planar", slice(4, 6)), ("floating", slice(5, 9))])
-def test_unit_parts_of_inner_joints_are_checked_too(kind, unit):
+def test_unit_norms_of_inner_joints_are_checked(kind, unit):
     joint = f'type="{kind}"><parent link="{{}}"/><child link="{{}}"/><axis xyz="0 0 1"/></joint>'
     dyn = Dynamics(qd.load(two_joints(SWING, joint), root="fixed"))
     q, v, a = sample(dyn)
@@ -800,7 +800,7 @@ def test_unit_parts_of_inner_joints_are_checked_too(kind, unit):
         dyn.rnea(q, v, a)
 
 
-def test_an_unknown_frame_raises_with_near_matches(go2):
+def test_unknown_frame_raises_with_near_matches(go2):
     q, v, a = sample(go2)
     s = go2.update(q, v)
     for call in (
@@ -824,7 +824,7 @@ def read_frame(s, what, name):
 
 
 @pytest.mark.parametrize("reference", ["World", "", None, 0, pin.FIXED_JOINT, ["local"]])
-def test_an_unknown_reference_raises_and_lists_the_three(go2, reference):
+def test_unknown_reference_frame_raises_and_lists_valid_ones(go2, reference):
     q, v, _ = sample(go2)
     s = go2.update(q, v)
     for call in (
@@ -851,14 +851,14 @@ def test_an_unknown_reference_raises_and_lists_the_three(go2, reference):
         (None, qd.ArgumentTypeError),
     ],
 )
-def test_a_bad_external_force_raises_and_is_named(go2, force, error):
+def test_invalid_external_force_is_rejected_by_name(go2, force, error):
     q, v, a = sample(go2)
     for call in (go2.rnea, go2.aba):
         with pytest.raises(error, match=r"^fext\['FL'\]: "):
             call(q, v, a, fext={"FL": force})
 
 
-def test_an_external_force_hides_no_other_culprit(go2):
+def test_errors_name_the_invalid_argument_with_external_forces(go2):
     f = {"FL": np.ones(3)}
     for call, names in (("rnea", ("q", "v", "a")), ("aba", ("q", "v", "tau"))):
         arguments = dict(zip(names, sample(go2), strict=True))
@@ -880,14 +880,14 @@ def test_external_forces_must_be_a_mapping(go2, fext):
 
 
 @pytest.mark.parametrize("call", [c for c in CALLS if "v" in stateless(dynamics_of("go2 free"))[c]])
-def test_a_result_beyond_the_floats_raises(call):
+def test_overflowing_result_raises(call):
     dyn = Dynamics(qd.load("go2", damping=10.0))
     huge = {**arguments_of(dyn, call), "v": np.full(18, 1.7e308)}
     with pytest.raises(qd.ArgumentError, match=rf"^{call}: .* overflows"):
         getattr(dyn, call)(**huge)
 
 
-def test_a_large_but_finite_result_is_returned(go2):
+def test_large_finite_result_is_returned(go2):
     q, v, _ = sample(go2)
     a = np.full(18, 1e200)
     tau = go2.rnea(q, v, a)
@@ -895,7 +895,7 @@ def test_a_large_but_finite_result_is_returned(go2):
     np.testing.assert_allclose(go2.aba(q, v, tau), a, rtol=1e-8)
 
 
-def test_a_slider_far_out_is_refused_once_its_mass_matrix_overflows():
+def test_prismatic_position_with_overflowing_mass_matrix_is_rejected():
     dyn = Dynamics(qd.load(two_joints(SWING, SLIDE), root="fixed"))
     q = dyn.robot.q_home.copy()
     i = dyn.robot.configuration_index("two")
@@ -906,7 +906,7 @@ def test_a_slider_far_out_is_refused_once_its_mass_matrix_overflows():
         dyn.crba(q)
 
 
-def test_update_refuses_what_would_leave_no_digits(go2):
+def test_update_rejects_too_large_positions_and_velocities(go2):
     q, v, _ = sample(go2)
     kept = go2.update(q, v)
     far = q.copy()
@@ -921,7 +921,7 @@ def test_update_refuses_what_would_leave_no_digits(go2):
 
 
 @pytest.mark.parametrize("bad", ["shape", "nan q", "nan v", "quaternion"])
-def test_a_refused_update_leaves_the_last_state_fresh(go2, bad):
+def test_rejected_update_does_not_make_the_last_state_stale(go2, bad):
     q, v, _ = sample(go2)
     kept = go2.update(q, v)
     M = kept.M.copy()
@@ -946,7 +946,7 @@ def test_zero_configuration_of_a_fixed_robot_is_accepted():
         close(dyn.update(q, np.zeros(dyn.robot.nv)).M, dyn.crba(q))
 
 
-def test_strided_and_read_only_arguments_are_welcome(go2):
+def test_strided_and_read_only_arguments_are_accepted(go2):
     q, v, a = sample(go2)
     expected = go2.rnea(q, v, a)
     spread_q, spread_v = np.repeat(q, 2)[::2], v[::-1].copy()[::-1]
@@ -956,14 +956,14 @@ def test_strided_and_read_only_arguments_are_welcome(go2):
     assert np.array_equal(go2.rnea(s.q, s.v, a), expected)
 
 
-def test_dtype_instances_that_mean_float64_are_welcome(go2):
+def test_equivalent_float64_dtypes_are_accepted(go2):
     q, v, a = sample(go2)
     tagged = v.astype(np.dtype(np.float64, metadata={"unit": "rad/s"}))
     assert tagged.dtype is not np.dtype(np.float64)
     assert np.array_equal(go2.rnea(q, tagged, a), go2.rnea(q, v, a))
 
 
-def test_place_of_the_base_costs_no_digits():
+def test_position_of_the_base_does_not_reduce_accuracy():
     for key, place in (("go2 free", 3), ("go2 planar", 2)):
         dyn = dynamics_of(key)
         q, v, a = sample(dyn)
@@ -977,7 +977,7 @@ def test_place_of_the_base_costs_no_digits():
         close(away.dtau_dq, near.dtau_dq, 1e-12)
 
 
-# -- without validation, and life ----------------------------------------------------------------------------
+# -- without validation; lifetime ----------------------------------------------------------------------------
 
 
 def test_unvalidated_calls_return_the_same_numbers(some):
@@ -1000,7 +1000,7 @@ def test_unvalidated_calls_skip_the_checks(go2):
     assert np.isfinite(fast.rnea(q, v, a)).all()
 
 
-def test_a_refused_call_does_not_spoil_the_next(go2):
+def test_rejected_call_does_not_affect_the_next(go2):
     for call in CALLS:
         arguments = arguments_of(go2, call)
         expected = parts(getattr(go2, call)(**arguments))
@@ -1010,7 +1010,7 @@ def test_a_refused_call_does_not_spoil_the_next(go2):
         assert all(np.array_equal(x, y) for x, y in zip(parts(getattr(go2, call)(**arguments)), expected, strict=True))
 
 
-def test_dynamics_survives_a_pickle(go2):
+def test_dynamics_can_be_pickled(go2):
     for validate in (True, False):
         twin = pickle.loads(pickle.dumps(Dynamics(go2.robot, validate=validate)))
         q, v, a = sample(go2)
@@ -1018,7 +1018,7 @@ def test_dynamics_survives_a_pickle(go2):
         assert np.array_equal(twin.rnea(q, v, a), go2.rnea(q, v, a))
 
 
-def test_a_copied_dynamics_has_its_own_state(go2):
+def test_copied_dynamics_has_its_own_state(go2):
     twin = copy.deepcopy(go2)
     q, v, _ = sample(go2)
     mine = go2.update(q, v)
@@ -1027,14 +1027,14 @@ def test_a_copied_dynamics_has_its_own_state(go2):
     assert np.array_equal(mine.M, M)
 
 
-def test_a_state_cannot_be_pickled_or_copied(go2):
+def test_state_cannot_be_pickled_or_copied(go2):
     s = go2.update(*sample(go2)[:2])
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="keep q and v"):
             attempt(s)
 
 
-def test_representations_say_what_they_are(go2):
+def test_representations_show_robot_and_freshness(go2):
     s = go2.update(*sample(go2)[:2])
     assert "go2" in repr(go2) and "validate=True" in repr(go2)
     assert repr(s) == f"State({go2.robot.name!r}, fresh)" and s.robot is go2.robot
@@ -1043,14 +1043,14 @@ def test_representations_say_what_they_are(go2):
 
 
 @pytest.mark.parametrize(("nq", "nv"), [(3, 2), (1, 2), (2, 3), (2, 1)])
-def test_without_validation_what_does_not_fit_is_refused_when_it_is_given(nq, nv):
+def test_wrong_sizes_are_rejected_without_validation(nq, nv):
     dynamics = qd.Dynamics(qd.load("two_link_leg"), validate=False)
     with pytest.raises(ValueError, match="size"):
         dynamics.update(np.zeros(nq), np.zeros(nv))
 
 
-def test_a_nan_that_torques_do_not_show_is_refused_all_the_same():
-    """The torque of a single sliding joint does not depend on where it is."""
+def test_nan_is_rejected_if_torques_do_not_depend_on_it():
+    """The torque of a single prismatic joint does not depend on its position."""
     inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
     slide = qd.Dynamics(qd.load(
         f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link><joint name="j" '

@@ -1,4 +1,4 @@
-"""Elevation maps: fused point clouds are as good as they say, the window moves without loss, bad input is named."""
+"""Elevation maps: accuracy of fused heights, motion of the window, cameras, borders, and invalid input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hills(x: Array, y: Array) -> Array:
 
 
 def scan(rng: np.random.Generator, at: float, noise: float, offset: float = 0.0) -> tuple[Array, Pose]:
-    """Points of the hills as a sensor sees them that is half a metre above (at, 0), its height off by `offset`."""
+    """Points of the hills from a sensor 0.5 m above (at, 0), with a height error of `offset` [m]."""
     x, y = rng.uniform(-1.2, 1.2, (2, 4000))
     z = hills(x + at, y) + noise * rng.standard_normal(len(x))
     turned = Pose.of([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [at, 0.0, 0.5])
@@ -44,13 +44,13 @@ def test_errors_of_heights_agree_with_their_standard_deviations() -> None:
     known = np.isfinite(grid.heights)
     assert known.mean() > 0.99
     error = (grid.heights - hills(x, y))[known]
-    # the cell's own slope, up to 0.3 over a cell of 0.02 m, is not known to the map
+    # the map does not model the slope within a cell, up to 0.3 over 0.02 m
     within = np.abs(error) <= 3.0 * np.hypot(grid.standard_deviations[known], 0.3 * 0.02 / np.sqrt(12))
     assert within.mean() > 0.97
     assert error.std() < 0.006
 
 
-def test_an_uncertain_pose_makes_what_is_far_from_the_sensor_less_certain() -> None:
+def test_tilt_deviation_increases_the_variance_of_distant_points() -> None:
     grid, points = ElevationMap((4.0, 4.0), resolution=0.1), np.array([[0.3, 0.4, -0.5], [-0.3, 1.2, -0.5]])
     grid.update(points, Pose.of(np.eye(3), [0.5, 0.2, 0.5]), noise=0.01, position_deviation=0.02, tilt_deviation=0.03)
     found = np.sort(grid.standard_deviations[np.isfinite(grid.heights)])
@@ -67,7 +67,7 @@ def test_the_variance_of_heights_grows_with_the_distance_traveled() -> None:
     np.testing.assert_allclose(after**2, before**2 + 0.02**2 * 0.25, rtol=1e-12)
 
 
-def test_an_outlier_changes_no_height_and_terrain_that_has_changed_is_accepted() -> None:
+def test_outliers_are_rejected_and_changed_terrain_is_accepted() -> None:
     grid, pose = ElevationMap((1.0, 1.0), drift_rate=0.0), Pose.of(np.eye(3), [0.0, 0.0, 0.5])
     floor, raised = np.array([[0.1, 0.1, -0.5]]), np.array([[0.1, 0.1, -0.3]])
     for _ in range(5):
@@ -84,7 +84,7 @@ def test_an_outlier_changes_no_height_and_terrain_that_has_changed_is_accepted()
     assert grid.height(0.1, 0.1) == pytest.approx(0.2, abs=0.01)
 
 
-def test_at_an_edge_the_upper_points_count() -> None:
+def test_height_at_an_edge_is_that_of_the_upper_points() -> None:
     grid = ElevationMap((1.0, 1.0))
     wall = np.column_stack((np.zeros(50), np.zeros(50), np.linspace(-0.5, -0.3, 50)))
     grid.update(wall, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.005)
@@ -92,7 +92,7 @@ def test_at_an_edge_the_upper_points_count() -> None:
 
 
 # -- the window -------------------------------------------------------------------------------------------------------
-def test_the_window_moves_by_whole_cells_and_keeps_the_cells_inside() -> None:
+def test_window_moves_by_whole_cells_and_keeps_the_cells_inside() -> None:
     whole = ElevationMap.from_function(hills, (4.0, 4.0), resolution=0.05)
     part = ElevationMap.from_function(hills, (1.0, 1.0), resolution=0.05)
     before = part.height(0.2, 0.1)
@@ -108,7 +108,7 @@ def test_the_window_moves_by_whole_cells_and_keeps_the_cells_inside() -> None:
     assert whole.known_fraction == 0.0
 
 
-def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
+def test_heights_and_normals_are_interpolated_between_cells() -> None:
     grid, rng = ElevationMap.from_function(hills, (3.0, 3.0), resolution=0.01), np.random.default_rng(1)
     x, y = rng.uniform(-1.4, 1.4, (2, 500))
     np.testing.assert_allclose(grid.height(x, y), hills(x, y), atol=3e-5)
@@ -136,13 +136,13 @@ def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
         (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.of(np.eye(3), [0.0, np.nan, 0.0])), "pose"),
     ],
 )
-def test_bad_input_is_named(make: object, words: str) -> None:
+def test_invalid_input_is_rejected_by_name(make: object, words: str) -> None:
     assert callable(make)
     with pytest.raises(qd.ArgumentError, match=words):
         make()
 
 
-# -- the terrain and a camera that sees it ----------------------------------------------------------------------------
+# -- terrain and depth camera -----------------------------------------------------------------------------------------
 def landscape() -> Terrain:
     turned = Pose.of([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]], np.zeros(3)).rotation
     tilted = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0], [-0.6, 0.0, 0.8]])
@@ -158,7 +158,7 @@ def landscape() -> Terrain:
     )
 
 
-def test_the_terrains_height_is_where_a_vertical_ray_of_mujoco_ends() -> None:
+def test_terrain_height_agrees_with_vertical_rays_of_mujoco() -> None:
     mujoco = pytest.importorskip("mujoco")
     robot = qd.load("solo12")
     plant = MujocoPlant(robot, terrain=landscape())
@@ -176,7 +176,7 @@ def test_the_terrains_height_is_where_a_vertical_ray_of_mujoco_ends() -> None:
 
 
 @pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
-def test_a_camera_on_the_robot_draws_the_map_of_what_is_ahead(kind: type[Simulation] | type[MujocoPlant]) -> None:
+def test_camera_on_the_robot_maps_the_terrain_ahead(kind: type[Simulation] | type[MujocoPlant]) -> None:
     pytest.importorskip("mujoco")
     robot = qd.load("solo12")
     terrain = Terrain((Plane.floor(), *stairs(3, rise=0.04, tread=0.25, distance=0.5)))
@@ -197,7 +197,7 @@ def test_a_camera_on_the_robot_draws_the_map_of_what_is_ahead(kind: type[Simulat
     np.testing.assert_allclose(found[flat & known], true[flat & known], atol=0.012)
 
 
-def test_cameras_name_what_is_wrong() -> None:
+def test_invalid_cameras_are_rejected_by_name() -> None:
     pytest.importorskip("mujoco")
     robot, rng = qd.load("solo12"), np.random.default_rng(0)
     for words, options in (
@@ -212,7 +212,7 @@ def test_cameras_name_what_is_wrong() -> None:
 
 
 # -- borders -----------------------------------------------------------------------------------------------------------
-def test_a_height_field_has_a_height_on_its_own_border() -> None:
+def test_height_field_has_a_height_on_its_border() -> None:
     for low, high, spacing in ((-0.7, 0.7, 0.1), (-0.3, 0.6, 0.07), (0.1, 2.3, 0.03), (-1.1, 1.9, 0.13)):
         field = HeightField.from_function(lambda x, y: 0.5 * x + 0.0 * y, (low, high), (low, high), spacing=spacing)
         x = np.array([low, high, *field.bounds[:2]])
@@ -221,9 +221,7 @@ def test_a_height_field_has_a_height_on_its_own_border() -> None:
 
 
 @pytest.mark.parametrize(("cell", "center"), [(0.02, 1.3), (0.04, 0.5), (0.06, 0.0), (0.1, 0.0)])
-def test_a_map_has_a_height_on_its_border_and_unknown_cells_beyond_a_line_do_not_count(
-    cell: float, center: float
-) -> None:
+def test_elevation_map_has_heights_on_borders_and_next_to_unknown_cells(cell: float, center: float) -> None:
     ground = ElevationMap.from_function(
         lambda x, y: np.where(x > center + 0.31, np.nan, 1.0 + 0.0 * y),
         (2.0, 1.5),
@@ -236,7 +234,7 @@ def test_a_map_has_a_height_on_its_border_and_unknown_cells_beyond_a_line_do_not
 
 
 @pytest.mark.parametrize(("run", "start", "cell"), [(0.28, 0.5, 0.02), (0.2, 0.4, 0.04), (0.3, 0.5, 0.05)])
-def test_treads_of_stairs_on_a_grid_are_as_long_as_each_other(run: float, start: float, cell: float) -> None:
+def test_treads_of_stairs_on_a_grid_have_equal_lengths(run: float, start: float, cell: float) -> None:
     at = np.arange(round(4.0 / cell)) * cell
     for heading in (0.0, 0.5 * np.pi):
         ground = Terrain.from_surfaces(stairs(8, rise=0.1, tread=run, distance=start, heading=heading))

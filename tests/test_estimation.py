@@ -1,11 +1,11 @@
-"""Forces of the surroundings from torques and motion: exact filter, contact forces, touchdown."""
+"""External forces from torques and motion: momentum observer, contact forces, touchdown."""
 
 from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import ContactSet
@@ -21,7 +21,7 @@ def go2() -> qd.Robot:
 
 
 class Stand:
-    """PD around home and gravity compensation."""
+    """Joint PD control at home with gravity compensation."""
 
     def __init__(self, robot: qd.Robot) -> None:
         self.robot, self.dyn, self.pd = robot, qd.Dynamics(robot), JointPD(robot)
@@ -54,9 +54,7 @@ def fly(
     ("name", "root"), [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed"), ("z1", "fixed")]
 )
 @pytest.mark.parametrize("gain", [20.0, 300.0, np.inf])
-def test_the_residual_follows_a_constant_force_with_exactly_the_specified_lag(
-    name: str, root: str, gain: float
-) -> None:
+def test_residual_follows_a_constant_force_with_the_specified_lag(name: str, root: str, gain: float) -> None:
     robot = qd.load(name, root=root)
     rng, dyn, dt = np.random.default_rng(1), qd.Dynamics(robot), 1e-3
     external, tau = rng.normal(0.0, 0.3 * robot.mass, robot.nv), rng.normal(0.0, 0.1, robot.nu)
@@ -67,7 +65,7 @@ def test_the_residual_follows_a_constant_force_with_exactly_the_specified_lag(
         np.testing.assert_allclose(r, expected, atol=1e-3 * np.abs(external).max())
 
 
-def test_the_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> None:
+def test_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> None:
     dyn, external, errors = qd.Dynamics(go2), np.zeros(go2.nv), []
     for dt in (4e-3, 2e-3):
         observer = MomentumObserver(go2, dt=dt, gain=np.inf, joint_friction=False)
@@ -89,8 +87,8 @@ def test_velocity_noise_causes_the_documented_noise_of_the_residual(go2: qd.Robo
     np.testing.assert_allclose(np.std(out[500:], axis=0), stated, rtol=0.15)
 
 
-def test_joint_friction_is_not_taken_for_a_contact() -> None:
-    robot = qd.load("go1")  # with friction and damping in its joints
+def test_joint_friction_does_not_appear_as_external_force() -> None:
+    robot = qd.load("go1")  # a robot with joint friction and damping
     assert robot.damping.any() or robot.friction.any()
     sim, dyn, dt = qd.Simulation(robot, dt=1e-4), qd.Dynamics(robot), 1e-4
     q, v = robot.q_home.copy(), np.zeros(robot.nv)
@@ -108,7 +106,7 @@ def test_joint_friction_is_not_taken_for_a_contact() -> None:
 # -- contact forces ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 @pytest.mark.parametrize("rows", ["all", "joints"])
-def test_estimated_forces_of_standing_feet_are_those_of_the_floor(name: str, rows: str) -> None:
+def test_estimated_forces_of_stance_feet_match_the_plant(name: str, rows: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
     estimator = ContactForceEstimator(ContactSet.from_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
@@ -123,7 +121,7 @@ def test_estimated_forces_of_standing_feet_are_those_of_the_floor(name: str, row
     assert estimate.unobservable_dimensions == 0 and np.abs(estimate.residual).max() < 0.01 * robot.mass * G
 
 
-def test_a_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot) -> None:
+def test_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot) -> None:
     dyn, dt = qd.Dynamics(go2), 1e-3
     s = dyn.update(go2.q_home, np.zeros(go2.nv))
     contacts = ContactSet.from_feet(go2)
@@ -132,7 +130,7 @@ def test_a_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot)
     hold = gravity_compensation(s)
     f = {foot: hold.forces[foot] for foot in go2.feet}
     external = contacts.generalized_forces(s, f) + push
-    # the push has just begun to move the robot
+    # the first tick of the push
     estimator = ContactForceEstimator(contacts, dt=dt, gain=np.inf)
     a = np.linalg.solve(s.M, external + go2.generalized_torques(hold.tau) - s.h)
     estimator.update(s, hold.tau)
@@ -143,12 +141,12 @@ def test_a_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot)
     assert np.abs(estimate.residual).max() > 1.0
 
 
-def test_the_unobservable_force_along_a_straight_leg_is_reported(go2: qd.Robot) -> None:
+def test_unobservable_force_along_a_straight_leg_is_reported(go2: qd.Robot) -> None:
     q = go2.q_home.copy()
     q[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
     dyn = qd.Dynamics(go2)
     contacts = ContactSet.from_feet(go2, radius=0.0)
-    # hip to foot in a line: the joints do not feel a force along it
+    # hip, knee and foot are collinear: joint torques do not depend on the force along the leg
     hidden = ContactForceEstimator(contacts, dt=1e-3, rows="joints", rank_tolerance=0.05)
     whole = ContactForceEstimator(contacts, dt=1e-3, rows="all")
     for estimator in (hidden, whole):
@@ -174,7 +172,7 @@ def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
 
 # -- touchdown -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "hyq"], ["go2"]))
-def test_touchdown_is_detected_soon_after_it_happens_and_not_before(name: str) -> None:
+def test_touchdown_is_detected_within_20_ms_and_not_early(name: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
     q = robot.q_home.copy()
@@ -196,7 +194,7 @@ def test_touchdown_is_detected_soon_after_it_happens_and_not_before(name: str) -
         assert event.kind == "touchdown" and landed is not None and 0.0 <= event.time - landed < 0.02
 
 
-def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: qd.Robot) -> None:
+def test_trigger_ignores_noise_between_thresholds_and_short_spikes(go2: qd.Robot) -> None:
     detector, dt = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.003), 1e-3
 
     def feed(values: list[float], start: int) -> list[tuple[int, str]]:
@@ -206,7 +204,7 @@ def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: 
                 seen.append((i, event.kind))
         return seen
 
-    assert feed([0.0, 19.0, 30.0, 30.0, 0.0, 30.0, 30.0, 30.0], 0) == []  # never three milliseconds above
+    assert feed([0.0, 19.0, 30.0, 30.0, 0.0, 30.0, 30.0, 30.0], 0) == []  # never 3 ms above the threshold
     assert feed([30.0], 8) == [(8, "touchdown")]
     assert feed([11.0, 19.0, 12.0, 5.0, 5.0, 5.0, 15.0], 9) == []
     assert feed([5.0, 5.0, 5.0, 5.0], 16) == [(19, "lift_off")]
@@ -217,7 +215,7 @@ def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: 
     assert detector.feet_in_contact == ("FR",)
 
 
-def test_raised_thresholds_keep_their_ratio_and_are_never_below_the_given_ones(go2: qd.Robot) -> None:
+def test_raised_thresholds_keep_their_ratio_and_stay_above_the_given_ones(go2: qd.Robot) -> None:
     detector = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.0)
     for raised, on, off in ((60.0, 60.0, 30.0), (5.0, 20.0, 10.0)):
         detector.reset()
@@ -230,7 +228,7 @@ def test_raised_thresholds_keep_their_ratio_and_are_never_below_the_given_ones(g
 
 
 # -- misuse --------------------------------------------------------------------------------------------------------
-def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
+def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot) -> None:
     dyn = qd.Dynamics(go2)
     s, zero = dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu)
     for name, options in (
@@ -269,4 +267,4 @@ def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
     for time, forces in ((0.5, {"FL": np.array([0.0, 0.0, 1e3])}), (1.0, {"FL": np.array([0.0, 0.0, 1e3]), "X": 0})):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError)):
             detector.update(time, forces)  # type: ignore[dict-item]
-    assert detector.update(1.0, {"FL": np.array([0.0, 0.0, 1e3])}) == ()  # what was refused has not begun the dwell
+    assert detector.update(1.0, {"FL": np.array([0.0, 0.0, 1e3])}) == ()  # rejected calls do not start the dwell time

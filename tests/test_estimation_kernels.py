@@ -1,4 +1,4 @@
-"""The compiled estimators against the plain formulas, written in NumPy with Pinocchio's matrices."""
+"""Compiled estimators against formulas in NumPy with Pinocchio's matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import interpret
@@ -29,7 +29,7 @@ ROBOTS = [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "f
 
 
 def states(robot: qd.Robot, seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Configurations near home and far from the world's origin, velocities and torques."""
+    """Joint configurations near home with distant base positions, velocities and torques."""
     rng, out = np.random.default_rng(seed), []
     for _ in range(count):
         q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.3, robot.nv))
@@ -40,7 +40,7 @@ def states(robot: qd.Robot, seed: int, count: int) -> list[tuple[np.ndarray, np.
 
 
 class PlainObserver:
-    """The observer by matrices: ``p = M v``, ``C^T v - g``."""
+    """Momentum observer with matrices: ``p = M v``, ``C^T v - g``."""
 
     def __init__(self, robot: qd.Robot, gain: float) -> None:
         self.robot, self.dynamics, self.beta = robot, qd.Dynamics(robot), math.exp(-gain * DT)
@@ -62,7 +62,7 @@ class PlainObserver:
 def plain_forces(
     contacts: ContactSet, s: qd.dynamics.State, r: np.ndarray, rows: str, tolerance: float
 ) -> tuple[np.ndarray, int]:
-    """Least squares by singular values; forces, and how many directions are undetermined."""
+    """Least squares by singular values; returns forces and the number of undetermined directions."""
     J = contacts.jacobian(s)
     if rows == "all":
         root = np.linalg.cholesky(s.M)
@@ -75,13 +75,13 @@ def plain_forces(
 
 
 def close(got: np.ndarray, wanted: np.ndarray) -> None:
-    """Within 1e-10 of the largest entry."""
+    """Asserts equality within 1e-10 of the largest entry."""
     np.testing.assert_allclose(got, wanted, rtol=0.0, atol=1e-10 * max(1.0, float(np.abs(wanted).max(initial=0.0))))
 
 
 @pytest.mark.parametrize(("name", "root"), others_slow(ROBOTS, ROBOTS[:3]))
 @pytest.mark.parametrize("gain", [50.0, np.inf])
-def test_the_recursion_over_bodies_makes_the_residual_that_matrices_make(name: str, root: str, gain: float) -> None:
+def test_recursive_residual_agrees_with_matrices(name: str, root: str, gain: float) -> None:
     robot = qd.load(name, root=root)
     dyn, plain, observer = qd.Dynamics(robot), PlainObserver(robot, gain), MomentumObserver(robot, dt=DT, gain=gain)
     for q, v, tau in states(robot, 0, 30):
@@ -91,7 +91,7 @@ def test_the_recursion_over_bodies_makes_the_residual_that_matrices_make(name: s
     assert not observer.is_initialized and not observer.residual.any()
 
 
-def test_robots_with_joints_that_follow_others_have_the_same_residual() -> None:
+def test_residual_agrees_for_robots_with_coupled_joints() -> None:
     robot = qd.load("panda")
     assert robot.coupling is not None
     dyn, plain, observer = qd.Dynamics(robot), PlainObserver(robot, 80.0), MomentumObserver(robot, dt=DT, gain=80.0)
@@ -107,7 +107,7 @@ def test_robots_with_joints_that_follow_others_have_the_same_residual() -> None:
 
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "hyq"], ["go2", "anymal_c"]))
 @pytest.mark.parametrize("rows", ["all", "joints"])
-def test_forces_are_those_of_least_squares(name: str, rows: str) -> None:
+def test_contact_forces_are_the_least_squares_solution(name: str, rows: str) -> None:
     robot = qd.load(name)
     dyn, contacts = qd.Dynamics(robot), ContactSet.from_feet(robot)
     estimator = ContactForceEstimator(contacts, dt=DT, rows=rows)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: 
                 s = dyn.update(q, v)
                 got = estimator.update(s, rng.normal(0.0, 5.0, robot.nu))
                 r = estimator.observer.residual
-                if tolerance < 1e-3:  # singular values that are none but for rounding: their number is up to it
+                if tolerance < 1e-3:  # the number of zero singular values depends on rounding
                     close(contacts.jacobian(s).T @ got.stacked_forces + got.residual, r)
                     continue
                 forces, undetermined = plain_forces(contacts, s, r, rows, tolerance)
@@ -151,7 +151,7 @@ def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: 
                 close(got.stacked_forces, forces)
 
 
-def test_the_same_kernels_run_as_plain_python() -> None:
+def test_estimation_kernels_agree_with_python() -> None:
     robot = qd.load("go2")
     answers = []
     for context in (nullcontext, interpret):
@@ -180,7 +180,7 @@ def test_the_same_kernels_run_as_plain_python() -> None:
 
 # -- detectors -------------------------------------------------------------------------------------------------------
 def plain_trigger(on: float, off: float, dwell: float, feet: int) -> Callable[[float, np.ndarray], list[bool]]:
-    """A Schmitt trigger for each normal force, with its dwell."""
+    """Schmitt triggers with dwell time for all normal forces."""
     touching, since = [False] * feet, [math.nan] * feet
 
     def update(time: float, normal: np.ndarray) -> list[bool]:
@@ -197,7 +197,7 @@ def plain_trigger(on: float, off: float, dwell: float, feet: int) -> Callable[[f
     return update
 
 
-def test_triggers_do_what_a_schmitt_trigger_with_a_dwell_does() -> None:
+def test_touchdown_detector_is_a_schmitt_trigger_with_dwell_time() -> None:
     robot, rng = qd.load("go2"), np.random.default_rng(6)
     detector = TouchdownDetector(robot, dwell_time=0.005)
     plain = plain_trigger(detector.touchdown_threshold, detector.liftoff_threshold, detector.dwell_time, 4)
@@ -212,12 +212,12 @@ def test_triggers_do_what_a_schmitt_trigger_with_a_dwell_does() -> None:
 
 
 def density(x: np.ndarray, covariance: np.ndarray) -> float:
-    """Logarithm of a normal density, but for its constant."""
+    """Logarithm of a normal density up to a constant."""
     return -0.5 * float(x @ np.linalg.solve(covariance, x) + np.linalg.slogdet(covariance)[1])
 
 
-def test_slips_are_those_of_the_hidden_markov_chain() -> None:
-    """Holding feet creep at ``-c f``, c by recursive least squares; slipping ones move at random."""
+def test_slip_detector_agrees_with_the_hidden_markov_chain() -> None:
+    """Sticking feet creep at ``-c f``, with c by recursive least squares; slipping feet move at random."""
     robot, rng = qd.load("anymal_c"), np.random.default_rng(7)
     length, dyn = 0.5, qd.Dynamics(robot)
     detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()

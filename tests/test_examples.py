@@ -1,4 +1,4 @@
-"""Every example is short, runs alone and without a screen, shows what it says, and draws its picture."""
+"""Examples are short, run without a display, give the stated result, and draw their pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
-#: What each example returns has to fulfil.
+#: Conditions on the results of the examples.
 SHOWN: dict[str, Callable[[Any], bool]] = {
     "arm_gravity_compensation": lambda drop: drop["weight compensated"] < 0.03 and drop["without"] > 0.3,
     "swing_leg_impedance": lambda error: error["before"] < 0.003 < error["hit"] and error["after"] < 0.003,
@@ -32,7 +32,7 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "sdk_order": lambda same: same,
     "batch_dynamics": lambda found: found["largest"] > 30.0 and found["error"] < 1e-10,
     "identification_from_csv": lambda error: error["friction"] < 0.05 and error["torque"] < 0.1,
-    "explain_infeasible": lambda outcome: outcome == {"wish": "solved", "demand": "infeasible"},
+    "explain_infeasible": lambda outcome: outcome == {"task": "solved", "constraint": "infeasible"},
     "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
 }
 
@@ -45,7 +45,7 @@ def module(name: str) -> ModuleType:
     return made
 
 
-def test_every_example_is_listed_is_short_and_has_its_picture() -> None:
+def test_every_example_is_listed_short_and_has_a_picture() -> None:
     files = sorted(EXAMPLES.glob("*.py"))
     assert {file.stem for file in files} == set(SHOWN)
     assert len(files) + len(list(EXAMPLES.glob("*.ipynb"))) >= 12
@@ -58,7 +58,7 @@ def test_every_example_is_listed_is_short_and_has_its_picture() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
-def test_example_shows_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_gives_the_stated_result(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     picture = tmp_path / "picture.png"
     with contextlib.redirect_stdout(io.StringIO()):
@@ -67,7 +67,7 @@ def test_example_shows_what_it_says(name: str, tmp_path: Path, monkeypatch: pyte
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_notebook_runs_and_shows_what_it_showed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_reproduces_its_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
     cells = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
@@ -82,5 +82,5 @@ def test_the_notebook_runs_and_shows_what_it_showed(monkeypatch: pytest.MonkeyPa
             continue
         value = eval(compile(ast.Expression(last.value), "notebook", "eval"), session)
         shown = "".join(stored[0]) if stored else ""
-        if shown and not re.search("<|e-", shown):  # no addresses, no residuals of rounding
+        if shown and not re.search("<|e-", shown):  # outputs with addresses or rounding residuals are not compared
             check_output(repr(value), shown)

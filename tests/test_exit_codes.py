@@ -1,4 +1,4 @@
-"""Every command's exit codes: 0 where all is well, 1 where a verdict is bad, 2 where it was misused, 130 for Ctrl-C."""
+"""Exit codes of every command: 0 for success, 1 for a negative result, 2 for misuse, 130 for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def code(*arguments: object) -> int:
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """The exit code of the program, in this process."""
+    """Exit code of the program, run in this process."""
     monkeypatch.setattr(sys, "argv", ["quaddyn", *map(str, arguments)])
     with pytest.raises(SystemExit) as end:
         main()
@@ -44,7 +44,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 
 def commands() -> set[tuple[str, ...]]:
-    """Every command that there is, by its words."""
+    """All commands, as tuples of words."""
     found, ahead = set(), [((), typer.main.get_command(app))]
     while ahead:
         words, command = ahead.pop()
@@ -55,7 +55,7 @@ def commands() -> set[tuple[str, ...]]:
     return found
 
 
-#: Of every command, a use that is refused: arguments that do not go together, files that are not there.
+#: Invalid arguments for every command: incompatible options, missing files.
 MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("robots",): ("--no-such-option",),
     ("check",): (),
@@ -80,12 +80,12 @@ MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 
 
-def test_every_command_has_a_misuse_below() -> None:
+def test_every_command_has_a_misuse_case() -> None:
     assert set(MISUSED) - {("no such command",)} == commands()
 
 
 @pytest.mark.parametrize("command", MISUSED, ids=" ".join)
-def test_misuse_and_missing_files_end_with_2(
+def test_misuse_and_missing_files_exit_with_2(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -123,7 +123,7 @@ def interrupt(*arguments: object, **options: object) -> None:
         ("quaddyn.campaigns.run", ("campaign", "gaits", "--workers", "0")),
     ],
 )
-def test_an_interrupt_ends_with_130(
+def test_interrupt_exits_with_130(
     where: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -133,7 +133,7 @@ def test_an_interrupt_ends_with_130(
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: Path) -> None:
+def test_names_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     path = tmp_path / "r.urdf"
     path.write_text(f'<robot name="r"><link name="gr\u00fcn">{inertial}<odd/></link></robot>', encoding="utf-8")
@@ -144,7 +144,7 @@ def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: P
     assert "gr\\xfcn" in done.stdout
 
 
-def test_robots_and_leg_and_view_and_codegen_end_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_robots_leg_view_codegen_and_excite_exit_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "CATALOGUE", {"two_link_leg": qd.CATALOGUE["two_link_leg"]})
     assert code("robots") == 0
     assert code("leg", "two_link_leg", "--samples", 5, "--json") == 0
@@ -153,26 +153,26 @@ def test_robots_and_leg_and_view_and_codegen_end_with_0(tmp_path: Path, monkeypa
     assert code("excite", "two_link_leg", "--out", tmp_path / "x.csv", "--iterations", 1) == 0
 
 
-def test_check_ends_with_1_where_an_algorithm_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_exits_with_1_if_an_algorithm_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code("check", "two_link_leg", "--samples", 1) == 0
-    honest = qd.Dynamics.rnea
-    monkeypatch.setattr(qd.Dynamics, "rnea", lambda *a, **k: honest(*a, **k) * (1.0 + 1e-9))
+    original = qd.Dynamics.rnea
+    monkeypatch.setattr(qd.Dynamics, "rnea", lambda *a, **k: original(*a, **k) * (1.0 + 1e-9))
     assert code("check", "two_link_leg", "--samples", 1) == 1
     assert code("check", "two_link_leg", "--samples", 1, "--json") == 1
-    assert code("check", "two_link_leg", "--samples", 0) == 0, "the guard alone"
+    assert code("check", "two_link_leg", "--samples", 0) == 0, "validation alone"
 
 
 @pytest.mark.parametrize("gait", [pytest.param("squat", marks=pytest.mark.slow), "stand"])
-def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_exits_with_1_if_a_check_or_the_reference_disagrees(gait: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["demo", "--headless", "--robot", "small_quadruped", "--gait", gait, "--seconds", "0.2"]
     made: dict[str, object] = {}
 
-    def once(name: str, honest: Callable[..., object]) -> Callable[..., object]:
-        """The function, which runs at its first call alone: the motion and the comparison are the same every time."""
+    def once(name: str, original: Callable[..., object]) -> Callable[..., object]:
+        """The function with its first result cached: motion and comparison are the same in every call."""
 
         def call(*a: object, **k: object) -> object:
             if name not in made:
-                made[name] = honest(*a, **k)
+                made[name] = original(*a, **k)
             return made[name]
 
         return call
@@ -191,11 +191,11 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
         assert found.exit_code == 3 and "limits reduced the request: jump forward" in found.stdout
         shown = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
         assert shown["passed"] is True and shown["requests"][0]["is_reduced"] is True
-    assert not asked._replace(planned=4.6).is_reduced, "a tenth is let pass"
-    honest = verification.cross_check
+    assert not asked._replace(planned=4.6).is_reduced, "a reduction by less than a tenth is accepted"
+    original = verification.cross_check
 
     def disagrees(*a: object, **k: object) -> object:
-        found = honest(*a, **k)
+        found = original(*a, **k)
         return dataclasses.replace(found, ratios={**found.ratios, "rnea": 2.0})
 
     with monkeypatch.context() as patch:
@@ -214,7 +214,7 @@ def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, mo
     assert code(*arguments, "--json") == 1
 
 
-def test_replay_ends_with_1_where_the_answer_is_another(tmp_path: Path) -> None:
+def test_replay_exits_with_1_if_the_solution_differs(tmp_path: Path) -> None:
     robot, path = qd.load("small_quadruped"), tmp_path / "tick.npz"
     wbc = WholeBodyController(robot)
     wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
@@ -228,7 +228,7 @@ def test_replay_ends_with_1_where_the_answer_is_another(tmp_path: Path) -> None:
     assert code("replay", path, "--json") == 1
 
 
-def test_identify_ends_with_1_where_the_fit_did_not_converge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identify_exits_with_1_if_the_fit_did_not_converge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot, rng = qd.load("two_link_leg", root="fixed"), np.random.default_rng(0)
     q, v, a = (rng.normal(size=(40, robot.nv)) for _ in range(3))
     oracle = qd.Dynamics(robot)
@@ -243,13 +243,13 @@ def test_identify_ends_with_1_where_the_fit_did_not_converge(tmp_path: Path, mon
     assert code(*arguments, "--json") == 1
 
 
-def test_doctor_ends_with_1_where_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_exits_with_1_if_there_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Health({}, {}, {}, [], [], []).passed and not Health({}, {}, {}, [], [], ["wrong"]).passed
     monkeypatch.setenv("QUADDYN_CACHE", "/proc/nowhere")
     assert code("doctor", "--json") == 1
 
 
-def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preflight_exits_with_1_if_a_check_failed_or_was_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for passed, wanted in ((True, 0), (False, 1), (None, 1)):
         report = PreflightReport((PreflightCheck("limits", passed, "found"),))
         monkeypatch.setattr(runtime, "preflight", lambda *a, report=report, **k: report)
@@ -257,15 +257,13 @@ def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypat
         assert code("preflight", "two_link_leg", "--json") == wanted
 
 
-def test_a_robot_that_does_not_hang_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preflight_does_not_test_a_robot_that_is_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "UdpInterface", None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
     assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 3
 
 
-def test_log_compare_and_replay_end_with_1_where_something_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_compare_and_replay_exit_with_1_if_logs_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("go2")
     for name, first in (("one", 0), ("two", 1)):
         recording = runtime.Recording(tmp_path / name, robot, dt=0.002, seconds=0.1)
@@ -277,7 +275,7 @@ def test_log_compare_and_replay_end_with_1_where_something_differs(
     assert code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
     assert code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
     assert code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
-    assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "of no controller"
+    assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "no controller in the recording"
     for again, wanted in ((LogReplay(3, 0, 0.0, None), 0), (LogReplay(3, 1, 1e-9, 2), 1)):
         monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)
         assert code("log", "replay", tmp_path / "one") == wanted
@@ -285,7 +283,7 @@ def test_log_compare_and_replay_end_with_1_where_something_differs(
 
 
 @pytest.mark.parametrize(("what", "wanted"), [("throw", 0), ("raise", 1)])
-def test_campaigns_end_with_1_where_a_case_raised(
+def test_campaigns_exit_with_1_if_a_case_raised(
     what: str, wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")

@@ -1,4 +1,4 @@
-"""Source D's experiments and the growth of cost; the benchmarks draw the same figures."""
+"""Experiments of source D and growth of computational cost, as in the benchmarks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import complexity
 import falls
-from counting import operations
+from counting import count_operations
 from falls import STEPS, Fall, distance
 from integrators import Array, Motion, clock, extrapolation, rk4, semi_implicit_euler, variational_midpoint
 
@@ -43,7 +43,7 @@ def fall(name: str) -> Fall:
 
 @functools.cache
 def path(name: str) -> Array:
-    """The last centre of mass, by Pinocchio and semi-implicit Euler."""
+    """Path of the center of mass of the last link, with Pinocchio and semi-implicit Euler."""
     return fall(name).last_com(fall(name).euler(PINOCCHIO))
 
 
@@ -63,7 +63,7 @@ def swing(dt: float, seconds: float, method: str) -> Motion:
     return {"Euler": semi_implicit_euler, "Runge-Kutta": rk4}[method](pendulum, q, v, dt=dt, steps=steps)
 
 
-# -- the integrators themselves ---------------------------------------------------------------------------------------
+# -- integrators ------------------------------------------------------------------------------------------------------
 def test_extrapolation_follows_a_harmonic_oscillator_to_rounding() -> None:
     times = np.linspace(0.0, 20.0, 41)
     motion = extrapolation(lambda q, v: -4.0 * q, np.array([1.0]), np.array([0.0]), times=times)
@@ -72,24 +72,24 @@ def test_extrapolation_follows_a_harmonic_oscillator_to_rounding() -> None:
     np.testing.assert_allclose(motion.v[:, 0], -2.0 * np.sin(2.0 * times), rtol=0.0, atol=2e-11)
 
 
-def test_extrapolation_says_when_it_cannot_keep_its_tolerance() -> None:
+def test_extrapolation_raises_if_its_tolerance_is_unreachable() -> None:
     with pytest.raises(ArithmeticError, match="out of reach"):
         extrapolation(pendulum, np.array([2.0]), np.array([0.0]), times=np.array([0.0, 1.0]), tolerance=1e-30)
 
 
-def test_variational_midpoint_says_when_its_step_is_too_long() -> None:
+def test_variational_midpoint_raises_if_its_step_is_too_long() -> None:
     with pytest.raises(ArithmeticError, match="no convergence"):
         swing(5.0, 10.0, "variational midpoint")
 
 
 @pytest.mark.parametrize(("method", "order"), [("Euler", 1), ("variational midpoint", 2), ("Runge-Kutta", 4)])
-def test_error_falls_by_the_order_of_the_integrator(method: str, order: int) -> None:
+def test_error_decreases_with_the_order_of_the_integrator(method: str, order: int) -> None:
     exact = extrapolation(pendulum, np.array([2.0]), np.array([0.5]), times=np.array([0.0, 1.0])).q[-1]
     coarse, fine = (abs(float(swing(dt, 1.0, method).q[-1, 0] - exact[0])) for dt in (0.01, 0.005))
     assert np.log2(coarse / fine) == pytest.approx(order, abs=0.15)
 
 
-def test_variational_midpoint_keeps_energy_bounded_where_runge_kutta_drifts() -> None:
+def test_energy_error_is_bounded_with_variational_midpoint_and_drifts_with_runge_kutta() -> None:
     energies = {way: pendulum_energy(swing(0.05, 200.0, way)) for way in ("variational midpoint", "Runge-Kutta")}
 
     def worst(method: str, part: slice) -> float:
@@ -101,7 +101,7 @@ def test_variational_midpoint_keeps_energy_bounded_where_runge_kutta_drifts() ->
 
 
 # -- four links -------------------------------------------------------------------------------------------------------
-def test_as_coded_every_body_inertia_is_the_identity() -> None:
+def test_published_code_has_identity_inertias() -> None:
     coded = fall("as coded")
     for body in coded.robot.bodies[1:]:
         assert body.inertial.mass == 1.0
@@ -114,17 +114,17 @@ def test_rods_start_horizontal_along_y() -> None:
 
 
 @pytest.mark.parametrize(("name", "implementation"), others_slow(SHORT, SHORT[::3]))
-def test_four_links_fall_as_in_the_reference_to_a_nanometre(name: str, implementation: str) -> None:
+def test_four_link_fall_agrees_with_the_reference_to_a_nanometer(name: str, implementation: str) -> None:
     other = fall(name).last_com(fall(name).euler(implementation))
     assert distance(other, path(name)).max() <= 1e-9
 
 
 @short
-def test_four_links_fall_as_in_mujoco_to_a_millimetre(name: str) -> None:
+def test_four_link_fall_agrees_with_mujoco_to_a_millimeter(name: str) -> None:
     pytest.importorskip("mujoco")
     motion, com = fall(name).mujoco()
     assert distance(com, path(name)).max() < 1e-3
-    assert np.abs(motion.q[-1] - motion.q[0]).max() > 0.2  # it fell
+    assert np.abs(motion.q[-1] - motion.q[0]).max() > 0.2  # the chain moved
 
 
 @short
@@ -134,13 +134,13 @@ def test_four_links_move_in_the_y_z_plane(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("as coded", 0.03e-3, 0.1e-3), ("rods", 10e-3, 20e-3)])
-def test_the_integrator_itself_is_this_far_from_the_exact_motion(name: str, least: float, most: float) -> None:
+def test_integration_error_has_the_documented_size(name: str, least: float, most: float) -> None:
     times = clock(falls.DT, STEPS)[::20]
     exact = fall(name).last_com(fall(name).exact(times))
     assert least < distance(exact, path(name)[::20]).max() < most
 
 
-def test_distance_from_the_exact_motion_halves_with_the_step() -> None:
+def test_integration_error_halves_with_the_step() -> None:
     chain = fall("rods")
     exact = chain.last_com(chain.exact(np.array([0.0, 0.5])))[-1]
 
@@ -160,20 +160,22 @@ def test_energy_drifts_most_with_semi_implicit_euler(name: str) -> None:
 
 
 # -- ten links --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "implementation"), others_slow(LONG, []))  # MuJoCo follows below
-def test_ten_links_fall_as_in_the_reference_for_half_a_second(name: str, implementation: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "implementation"), others_slow(LONG, [])
+)  # the comparison with MuJoCo below runs on every change
+def test_ten_link_fall_agrees_with_the_reference_for_half_a_second(name: str, implementation: str) -> None:
     other = fall(name).last_com(fall(name).euler(implementation, steps=HALF))
     assert distance(other, path(name)[: HALF + 1]).max() <= 1e-6
 
 
 @long
-def test_ten_links_fall_as_in_mujoco_for_half_a_second(name: str) -> None:
+def test_ten_link_fall_agrees_with_mujoco_for_half_a_second(name: str) -> None:
     pytest.importorskip("mujoco")
     com = fall(name).mujoco(steps=HALF)[1]
     assert distance(com, path(name)[: HALF + 1]).max() <= 1e-6
 
 
-def test_ten_links_from_horizontal_stay_in_their_plane_and_bent_ones_do_not() -> None:
+def test_straight_chain_stays_in_its_plane_and_bent_chain_does_not() -> None:
     assert np.abs(path("ten links")[:, 0]).max() < 1e-12
     assert np.abs(path("ten links bent")[:, 0]).max() > 0.05
 
@@ -182,40 +184,40 @@ CHAOS = [("ten links", 7.0, 13.0), ("ten links bent", 25.0, 50.0)]
 
 
 @pytest.mark.parametrize(("name", "least", "most"), others_slow(CHAOS, CHAOS[1:]))
-def test_ten_links_are_chaotic(name: str, least: float, most: float) -> None:
+def test_ten_link_fall_is_chaotic(name: str, least: float, most: float) -> None:
     steps = 4 * STEPS if name == "ten links" else STEPS
     d = falls.divergence(fall(name), np.random.default_rng(0), steps=steps)
     assert least < d.rate < most  # [1/s]
-    # An exponential, over six decades.
+    # Exponential growth over five decades.
     assert d.scatter < 1.0 and d.rate * (d.window[1] - d.window[0]) > np.log(1e5)
 
 
-def test_a_fall_too_short_to_diverge_is_refused() -> None:
+def test_divergence_of_a_short_fall_is_rejected() -> None:
     with pytest.raises(ValueError, match="short of"):
         falls.divergence(fall("ten links"), np.random.default_rng(0), steps=100)
 
 
 # -- growth of cost ---------------------------------------------------------------------------------------------------
-def test_counting_finds_the_operations_of_known_products() -> None:
+def test_operation_counts_of_known_products_are_exact() -> None:
     rng = np.random.default_rng(0)
     A, B, x = rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=4)
-    assert operations(lambda a, b: a @ b, A, B) == 2 * 3 * 4 * 5
-    assert operations(lambda a, x: (a @ x)[0] * np.cos(x[1]) + 1.0, A, x) == 2 * 3 * 4 + 3
-    assert operations(lambda a, x: np.stack([a, a]) * x, A, x) == 2 * 3 * 4
-    assert operations(np.linalg.solve, np.eye(3), np.ones((3, 2))) == 18 + 36
-    assert operations(np.linalg.inv, np.eye(6)) == 2 * 6**3
+    assert count_operations(lambda a, b: a @ b, A, B) == 2 * 3 * 4 * 5
+    assert count_operations(lambda a, x: (a @ x)[0] * np.cos(x[1]) + 1.0, A, x) == 2 * 3 * 4 + 3
+    assert count_operations(lambda a, x: np.stack([a, a]) * x, A, x) == 2 * 3 * 4
+    assert count_operations(np.linalg.solve, np.eye(3), np.ones((3, 2))) == 18 + 36
+    assert count_operations(np.linalg.inv, np.eye(6)) == 2 * 6**3
 
 
-def test_counting_changes_no_result() -> None:
-    model, (q, v, x) = complexity.reference_chain(6), complexity.state(6)
+def test_counting_operations_does_not_change_results() -> None:
+    model, (q, v, x) = complexity.reference_chain(6), complexity.random_state(6)
     for algorithm in complexity.REFERENCE.values():
         results: list[Array] = []
-        operations(lambda m, *a, f=algorithm, r=results: r.append(np.array(f(m, *a))), model, q, v, x)
+        count_operations(lambda m, *a, f=algorithm, r=results: r.append(np.array(f(m, *a))), model, q, v, x)
         np.testing.assert_array_equal(results[0], algorithm(model, q, v, x))
 
 
-def test_chains_for_the_reference_and_for_pinocchio_are_the_same() -> None:
-    ours, theirs, (q, v, x) = complexity.reference_chain(7), complexity.pinocchio_chain(7), complexity.state(7)
+def test_reference_and_pinocchio_chains_are_the_same() -> None:
+    ours, theirs, (q, v, x) = complexity.reference_chain(7), complexity.pinocchio_chain(7), complexity.random_state(7)
     data = theirs.createData()
     raw = {"RNEA": pin.rnea(theirs, data, q, v, x), "ABA": pin.aba(theirs, data, q, v, x)}
     raw |= {"Lie group": raw["ABA"], "CRBA": pin.crba(theirs, data, q)}
@@ -224,7 +226,7 @@ def test_chains_for_the_reference_and_for_pinocchio_are_the_same() -> None:
 
 
 def test_dense_inverse_inverts() -> None:
-    M = complexity.REFERENCE["CRBA"](complexity.reference_chain(8), *complexity.state(8))
+    M = complexity.REFERENCE["CRBA"](complexity.reference_chain(8), *complexity.random_state(8))
     np.testing.assert_allclose(complexity.dense_inverse(M) @ M, np.eye(8), atol=1e-10)
 
 
@@ -238,13 +240,11 @@ def test_dense_inverse_inverts() -> None:
         ("dense M^-1", 2.95, 3.05),
     ],
 )
-def test_operations_grow_with_the_power_of_the_number_of_links_that_theory_says(
-    name: str, least: float, most: float
-) -> None:
-    assert least <= complexity.count(name, (40, 80, 160)).exponent(0) <= most
+def test_operation_counts_grow_with_the_theoretical_exponent(name: str, least: float, most: float) -> None:
+    assert least <= complexity.count_costs(name, (40, 80, 160)).exponent(0) <= most
 
 
-def test_recursions_cost_the_same_for_every_further_link() -> None:
-    for name in ("RNEA", "ABA"):  # the exponential of the Lie group has a cheaper formula for large angles
-        first, second, third, fourth = complexity.count(name, (10, 12, 20, 22)).costs
+def test_recursions_have_constant_cost_per_link() -> None:
+    for name in ("RNEA", "ABA"):  # the Lie group's exponential map has a cheaper formula for large angles
+        first, second, third, fourth = complexity.count_costs(name, (10, 12, 20, 22)).costs
         assert second - first == fourth - third

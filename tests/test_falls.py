@@ -1,4 +1,4 @@
-"""Falls: seen before the trunk is down, answered by dampers that fold the legs, and got up from."""
+"""Falls: early detection, folding of the legs with damping, righting and standing up."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
-from wild import HIP, SHANK, THIGH, dog
+from slow_parameters import others_slow
+from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
@@ -48,7 +48,7 @@ def go2() -> qd.Robot:
 
 @pytest.fixture(scope="module")
 def plan(go2: qd.Robot) -> RightingPlan:
-    """What `plan_righting` found for Go2, as it was kept."""
+    """Result of `plan_righting` for Go2, from a file."""
     with np.load(Path(__file__).parent / "data" / "righting_go2.npz") as file:
         rolls = {
             side: RightingMotion(*(file[f"{side} {n}"] for n in ("poses", "times", "rests"))) for side in file["sides"]
@@ -57,7 +57,7 @@ def plan(go2: qd.Robot) -> RightingPlan:
 
 
 def lying(robot: qd.Robot, roll: float) -> np.ndarray:
-    """Rolled to the right by an angle, a little above the ground."""
+    """Configuration rolled to the right by `roll` [rad], a little above the ground."""
     p = Morphology.from_robot(robot)
     q = np.array(robot.q_home)
     q[3:7] = pin.Quaternion(pin.exp3(np.array([roll, 0.0, 0.0])) @ p.heading.T).coeffs()
@@ -66,7 +66,7 @@ def lying(robot: qd.Robot, roll: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "go2", "hyq", "solo8", "solo12"]))
-def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_meet_at_home(name: str) -> None:
+def test_folded_legs_are_within_limits_and_without_collisions(name: str) -> None:
     robot = qd.load(name)
     pose = folded_pose(robot)
     assert pose is not None
@@ -82,10 +82,10 @@ def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_m
             dynamics.frame_placement(x, hip).translation[2] - dynamics.frame_placement(x, foot).translation[2]
             for x in (q, robot.q_home)
         )
-        assert there < 0.85 * home, "nearer to the trunk"
+        assert there < 0.85 * home, "the foot is closer to the trunk"
 
 
-def test_the_capture_point_and_the_tilt_that_is_foreseen_are_what_formulas_say(go2: qd.Robot) -> None:
+def test_falls_are_predicted_from_capture_point_and_tilt_rate(go2: qd.Robot) -> None:
     controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
     p, v = controller.morphology, np.zeros(go2.nv)
     reasons = {}
@@ -115,7 +115,7 @@ def test_the_capture_point_and_the_tilt_that_is_foreseen_are_what_formulas_say(g
     }
 
 
-def test_height_is_judged_against_the_commanded_height_and_never_on_slippery_ground_alone(go2: qd.Robot) -> None:
+def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.Robot) -> None:
     p = Morphology.from_robot(go2)
     watch, level = FallDetector(p, DT), np.eye(3)
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
@@ -144,12 +144,12 @@ def test_height_is_judged_against_the_commanded_height_and_never_on_slippery_gro
 
 
 def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple[float, float, float]:
-    """Trot, be pushed for 0.1 s with `push` times the weight: when the fall is seen, when the trunk is down [s], and
-    the largest power of a joint from the one on [W]."""
+    """Simulates a trot with a push of `push` times the weight for 0.1 s; returns the times of fall detection and of
+    ground contact of the trunk [s], and the largest joint power after detection [W]."""
     plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.morphology, {link.name for link, _ in robot.bodies[0].links}
     if not curl:
-        controller._fall.leg_folding.pose = None  # dampers to rest
+        controller._fall.leg_folding.pose = None  # damping without folding
     force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
     seen = down = math.inf
     power = 0.0
@@ -171,7 +171,7 @@ def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple
 @pytest.mark.parametrize(
     ("name", "push"), others_slow([("go2", 4.0), ("anymal_c", 4.0), ("go2", 8.0), ("solo12", 4.0)], [("go2", 4.0)])
 )
-def test_a_fall_is_seen_early_and_curling_is_no_more_violent_than_damping(name: str, push: float) -> None:
+def test_fall_is_detected_early_and_folding_needs_no_more_power_than_damping(name: str, push: float) -> None:
     robot = qd.load(name)
     seen, down, power = fall(robot, push, 2.0, curl=True)
     assert 1.0 < seen < down - 0.7 * Morphology.from_robot(robot).time_scale
@@ -179,12 +179,12 @@ def test_a_fall_is_seen_early_and_curling_is_no_more_violent_than_damping(name: 
 
 
 @pytest.mark.parametrize("push", others_slow([0.5, 1.0], [0.5]))
-def test_what_holds_is_no_false_alarm(go2: qd.Robot, push: float) -> None:
+def test_moderate_push_is_not_detected_as_a_fall(go2: qd.Robot, push: float) -> None:
     seen, down, _ = fall(go2, push, 2.0, curl=True)
     assert seen == down == math.inf
 
 
-def test_a_watch_sees_no_fall_at_the_speed_that_is_wanted(go2: qd.Robot) -> None:
+def test_capture_margin_is_relative_to_the_reference_velocity(go2: qd.Robot) -> None:
     controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
     controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
     watch = FallDetector(controller.morphology, DT)
@@ -197,7 +197,7 @@ def test_a_watch_sees_no_fall_at_the_speed_that_is_wanted(go2: qd.Robot) -> None
     assert watch.capture_margin(motion, controller.path_reference) > 0.4 * controller.morphology.length
 
 
-def test_a_roll_goes_through_its_poses_and_ends_folded() -> None:
+def test_righting_motion_passes_its_poses_and_ends_folded() -> None:
     poses = np.array([[1.0, -1.0], [2.0, 0.5], [0.0, 0.0]])
     roll = RightingMotion(poses, np.array([0.2, 0.4, 0.3]), np.array([0.1, 0.1, 0.1]))
     assert roll.duration == pytest.approx(1.2)
@@ -208,7 +208,7 @@ def test_a_roll_goes_through_its_poses_and_ends_folded() -> None:
     assert np.abs(steps).max() < 1.6 * 3.0 / 0.2 * 1e-3, "without jumps"
 
 
-def test_what_a_robot_lies_on_is_told_from_its_attitude() -> None:
+def test_lying_side_is_classified_from_the_attitude() -> None:
     for roll, side in ((0.0, "belly"), (0.4, "belly"), (1.2, "right"), (-1.2, "left"), (3.0, "back"), (-2.5, "back")):
         assert classify_lying_side(pin.exp3(np.array([roll, 0.0, 0.0]))) == side
 
@@ -216,7 +216,7 @@ def test_what_a_robot_lies_on_is_told_from_its_attitude() -> None:
 def get_up(
     plant: Plant, righting: RightingPlan | None, roll: float
 ) -> tuple[LocomotionController, list[LocomotionMode], str, float]:
-    """Fall from a small height onto back or side, and be told to stand up: the modes in turn, and the highest power."""
+    """Drops the robot onto back or side and commands it to stand up; returns controller, modes, reason, peak power."""
     robot = plant.robot
     controller, dynamics = LocomotionController(robot, dt=DT, righting_plan=righting), qd.Dynamics(robot)
     plant.reset(lying(robot, roll))
@@ -258,20 +258,20 @@ def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd
     assert controller.mode is LocomotionMode.MOVING
 
 
-def test_who_does_not_know_how_stays_down_and_says_why(go2: qd.Robot, plan: RightingPlan) -> None:
+def test_robot_without_a_righting_motion_stays_fallen_with_a_reason(go2: qd.Robot, plan: RightingPlan) -> None:
     plant = Simulation(go2, dt=DT)
     without = RightingPlan(go2.name, "", {"left": plan.motions["back"]}, {"back": "its legs are short"})
     controller, modes, limit, _ = get_up(plant, without, 3.0)
     assert modes == [LocomotionMode.RIGHTING, LocomotionMode.FALLEN] and not without.ok
     assert "from the back" in limit and "short" in limit and "short" in str(without)
     controller.stand_up()
-    assert controller.mode is LocomotionMode.RIGHTING, "it may try again"
+    assert controller.mode is LocomotionMode.RIGHTING, "another attempt is allowed"
     other = RightingPlan("other", "", {"back": RightingMotion(np.zeros((1, 3)), np.ones(1), np.ones(1))})
     with pytest.raises(qd.ArgumentError, match="joints"):
         LocomotionController(go2, righting_plan=other)
 
 
-def test_rolls_that_do_not_help_are_tried_a_few_times_only(go2: qd.Robot) -> None:
+def test_unsuccessful_righting_motions_are_repeated_six_times(go2: qd.Robot) -> None:
     pose = folded_pose(go2)
     assert pose is not None
     idle = RightingPlan(go2.name, "", {"back": RightingMotion(pose[None], np.full(1, 0.1), np.full(1, 0.1))})
@@ -285,11 +285,11 @@ def test_rolls_that_do_not_help_are_tried_a_few_times_only(go2: qd.Robot) -> Non
     assert recovery.n_attempts == 6 and "6 righting motions" in recovery.failure and not recovery.is_done
 
 
-def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: RightingPlan) -> None:
+def test_righting_motions_avoid_collisions_and_joint_limits(go2: qd.Robot, plan: RightingPlan) -> None:
     low, high = folding_ranges(go2)
     rolling = RightingSearch(go2, Morphology.from_robot(go2))
     for roll in plan.motions.values():
-        assert (roll.poses >= low - 1e-4).all() and (roll.poses <= high + 1e-4).all()  # as it is rounded in the file
+        assert (roll.poses >= low - 1e-4).all() and (roll.poses <= high + 1e-4).all()  # rounding in the file
         assert rolling.max_penetration(roll) == 0.0
     assert rolling.simulate_motion(plan.motions["back"], "back", *VARIATIONS[0])[0] > 0.95
     crossed = np.zeros(rolling.n_parameters)
@@ -297,7 +297,7 @@ def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: 
     assert rolling.max_penetration(rolling.make_motion(crossed)) > 0.0
 
 
-def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
+def test_righting_plan_is_cached_and_a_damaged_one_is_recomputed(
     go2: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = importlib.import_module("quaddyn.planning.righting")
@@ -335,14 +335,14 @@ def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
 
 
 @pytest.mark.slow
-def test_a_plan_is_found_for_go2(go2: qd.Robot) -> None:
+def test_righting_plan_is_found_for_go2(go2: qd.Robot) -> None:
     lines: list[str] = []
     found = plan_righting(go2, seed=3, use_cache=False, progress=lines.append)
     assert found.ok, lines
 
 
-# -- rounding decides nothing --------------------------------------------------------------------------------------
-def test_a_yaw_at_the_hip_turns_neither_with_the_knee_nor_against_it() -> None:
+# -- robustness to rounding ----------------------------------------------------------------------------------------
+def test_hip_yaw_joint_has_zero_gain_in_leg_pose_parameters() -> None:
     for tilt in (1e-17, -1e-17, 3.7e-6):
         yaw = dataclasses.replace(HIP, axis=(0.0, tilt, 1.0), name="yaw")
         robot = qd.load(str(dog((yaw, THIGH, SHANK))), root="free")
@@ -350,7 +350,7 @@ def test_a_yaw_at_the_hip_turns_neither_with_the_knee_nor_against_it() -> None:
         assert all(not gains[robot.actuated.index(leg.joints[0])].any() for leg in robot.legs.values())
 
 
-def test_a_plan_is_found_again_by_numbers_that_differ_by_rounding(go2: qd.Robot) -> None:
+def test_key_of_a_righting_plan_is_robust_to_rounding(go2: qd.Robot) -> None:
     key = importlib.import_module("quaddyn.planning.righting")._cache_key
     home = np.array(go2.q_home)
     assert key(qd.load("go2", q_home=home * (1.0 + 2e-16)), 0, 9) == key(go2, 0, 9)
@@ -358,7 +358,7 @@ def test_a_plan_is_found_again_by_numbers_that_differ_by_rounding(go2: qd.Robot)
     assert key(qd.load("go2", q_home=home), 0, 9) != key(go2, 0, 9)
 
 
-def test_on_its_nose_a_robot_lies_on_one_side_whatever_the_rounding() -> None:
+def test_lying_side_is_robust_to_rounding() -> None:
     axes, found = np.zeros((3, 3)), set()
     for left in (-1e-17, 0.0, 1e-17):
         for up in (-2e-17, 0.0, 2e-17):

@@ -1,4 +1,4 @@
-"""Ground that is known: where feet may stand, how high they swing, and stairs."""
+"""Locomotion with a terrain map: footholds, swing clearance, updates of the map window, and stairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def known(terrain: object) -> FootholdMap:
     return out
 
 
-def test_even_ground_is_taken_as_wanted_also_where_it_slopes() -> None:
+def test_nominal_foothold_is_used_on_smooth_terrain() -> None:
     level = known(lambda x, y: 0.2 + 0.0 * x)
     x, y, z, normal = level.choose_foothold(0.1234, -0.0567)  # type: ignore[misc]
     assert (x, y) == (0.1234, -0.0567) and z == pytest.approx(0.2)
@@ -44,7 +44,7 @@ def test_even_ground_is_taken_as_wanted_also_where_it_slopes() -> None:
     np.testing.assert_allclose(normal, np.array([-0.3, 0.1, 1.0]) / np.sqrt(1.1), atol=1e-12)
 
 
-def test_feet_keep_away_from_edges_on_the_nearer_side() -> None:
+def test_footholds_keep_distance_from_edges() -> None:
     length = proportions().length
     step = known(lambda x, y: np.where(x > 0.15, 0.1, 0.0))
     for wanted, height in ((0.135, 0.0), (0.165, 0.1)):
@@ -53,28 +53,28 @@ def test_feet_keep_away_from_edges_on_the_nearer_side() -> None:
         assert abs(x - wanted) < 0.2 * length
 
 
-def test_of_unknown_ground_nothing_is_said() -> None:
+def test_unknown_terrain_has_no_foothold_or_normal() -> None:
     half = known(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
     assert half.choose_foothold(0.3, 0.0) is None and half.normal(0.3, 0.0, 0.0) is None
     assert half.choose_foothold(0.0, 0.0) is not None
-    assert half.choose_foothold(50.0, 0.0) is None  # out of the window
+    assert half.choose_foothold(50.0, 0.0) is None  # outside of the window
     near = half.choose_foothold(0.19, 0.0)
-    assert near is not None and near[0] < 0.19  # not onto the border of what is known
+    assert near is not None and near[0] < 0.19  # not at the border of the known terrain
 
 
 @pytest.mark.parametrize("beside", [0.005, 0.02, 0.05])
-def test_next_to_an_edge_the_ground_is_the_surface_that_the_foot_stands_on(beside: float) -> None:
-    """On either side, level or steep; and the foot is lifted away from the riser."""
+def test_contact_normal_next_to_an_edge_is_that_of_the_surface_below_the_foot(beside: float) -> None:
+    """Holds on both sides of the edge and on slopes; the lift direction points away from the riser."""
     steep = np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05)
     cliff = known(lambda x, y: 0.2 * x - 0.1 * y + np.where(x < 0.15, 0.0, -0.2))
     for x, drop in ((0.15 - beside, 0.0), (0.15 + beside, -0.2)):
         normal = cliff.normal(x, 0.03, 0.2 * x - 0.003 + drop)
         assert normal is not None and np.abs(normal - steep).max() < 1e-9
     away = known(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).lift_direction(0.1, 0.03)
-    assert away is not None and away[0] < -0.1  # from the riser ahead
+    assert away is not None and away[0] < -0.1  # away from the riser in front
 
 
-def test_a_foot_swings_over_what_is_between() -> None:
+def test_swing_clearance_exceeds_obstacles_on_the_path() -> None:
     start, end = np.array([-0.1, 0.0, 0.02]), np.array([0.1, 0.0, 0.02])
     assert known(lambda x, y: 0.0 * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
     wall = known(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
@@ -83,8 +83,8 @@ def test_a_foot_swings_over_what_is_between() -> None:
     assert known(lambda x, y: np.nan * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
 
 
-def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
-    """With the timing that is chosen the sphere clears the step, and the swing is no higher than straight ahead."""
+def test_swing_timing_at_edges_reduces_clearance() -> None:
+    """With the chosen timing the foot sphere clears the step, and the swing is lower than with uniform timing."""
     length, radius = proportions().length, 0.02
     for rise in (0.25 * length, -0.25 * length):
         step = known(lambda x, y, rise=rise: np.where(x > 0.0, rise, 0.0))
@@ -99,15 +99,15 @@ def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
         while swing.progress < 1.0 - 1e-9:
             swing.advance(1e-3, end)
             x, _, z = swing.position
-            beside, above = -np.sign(rise) * x, z - max(rise, 0.0)  # of the upper level
+            beside, above = -np.sign(rise) * x, z - max(rise, 0.0)  # relative to the upper level
             assert np.hypot(max(beside, 0.0), max(above, 0.0)) > 0.9 * radius
             assert z > min(rise, 0.0) + 0.9 * radius
         np.testing.assert_allclose(swing.position, end, atol=1e-3)
     assert known(lambda x, y: 0.0 * x).choose_swing_timing(start, end, radius, 0.06, LEVEL) is UNIFORM_TIMING
 
 
-def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
-    """Without steps in height or slope; and the trunk goes down as far as it is told."""
+def test_ground_plane_follows_planned_footholds_continuously() -> None:
+    """Height and slope are continuous, and the trunk is lowered by the requested distance."""
     plane = GroundPlane(np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]]), 0.4)
     dt, before, height = 1e-3, plane.slope.copy(), 0.0
     for k in range(3000):
@@ -126,7 +126,7 @@ def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
     assert plane.lowering == plane.climb_rate == 0.0
 
 
-def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:
+def test_swing_clearance_on_a_slope_equals_that_on_level_ground() -> None:
     slope = np.array([-0.4, 0.25])
     hill = known(lambda x, y: slope[0] * x + slope[1] * y)
     up = np.array([*-slope, 1.0]) / np.linalg.norm([*slope, 1.0])
@@ -135,7 +135,7 @@ def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:
         assert hill.compute_clearance(start, end - 0.004 * up, 0.02, 0.03, slope) == 0.03
 
 
-def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
+def test_map_window_follows_the_robot_and_is_refreshed() -> None:
     asked = []
 
     class Ground:
@@ -154,8 +154,8 @@ def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
     assert len(asked) == 3
 
 
-def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
-    """What is seen stays whole: the ground of before until all of the next is read."""
+def test_map_window_is_read_in_parts_and_replaced_at_once() -> None:
+    """The previous window is used until the next one is complete."""
     p, asked = proportions(), []
 
     def ground(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -168,7 +168,9 @@ def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
     while where.window is before:
         where.advance(gone, 0.0, dt)
         ticks += 1
-    assert 0.7 < ticks * dt / (0.25 * p.time_scale) < 1.1 and sum(asked[1:]) == rows * rows + rows  # one twice
+    assert (
+        0.7 < ticks * dt / (0.25 * p.time_scale) < 1.1 and sum(asked[1:]) == rows * rows + rows
+    )  # one row is read twice
     assert max(asked[1:]) < 0.1 * rows * rows
     whole = FootholdMap(ground, p)
     whole.advance(gone, 0.0, dt)
@@ -176,8 +178,8 @@ def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
         assert np.array_equal(a, b, equal_nan=True)
 
 
-def test_ground_that_shifts_while_it_is_read_leaves_no_edge() -> None:
-    """A map that corrects its drift."""
+def test_terrain_shift_while_reading_causes_no_edge() -> None:
+    """The terrain map is corrected for drift while it is read."""
     p, shift = proportions(), [0.0]
     where = known(lambda x, y: np.where(x > 1e3, np.inf, 0.0 * x + shift[0]))
     before, ticks = where.window, 0
@@ -188,7 +190,7 @@ def test_ground_that_shifts_while_it_is_read_leaves_no_edge() -> None:
     assert ticks > 30 and np.all(where.window.heights == 0.08) and np.all(where.window.slopes[10:-10, 10:-10] == 0.0)
 
 
-def test_ground_that_cannot_be_read_at_once_is_asked_again_at_the_next_tick() -> None:
+def test_failed_terrain_query_is_repeated_at_the_next_tick() -> None:
     fails = [True]
 
     def ground(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -204,7 +206,7 @@ def test_ground_that_cannot_be_read_at_once_is_asked_again_at_the_next_tick() ->
     assert np.all(where.window.heights == 0.0)
 
 
-def test_a_reset_controller_reads_the_ground_anew() -> None:
+def test_reset_controller_reads_the_terrain_again() -> None:
     robot, high = qd.load("go2"), [0.0]
     controller, dynamics = LocomotionController(robot, terrain=lambda x, y: 0.0 * x + high[0]), qd.Dynamics(robot)
     state = dynamics.update(robot.q_home, np.zeros(robot.nv))
@@ -216,8 +218,8 @@ def test_a_reset_controller_reads_the_ground_anew() -> None:
     assert ground is not None and np.all(ground.window.heights == -0.1)
 
 
-def test_a_foot_that_a_known_step_holds_up_is_put_down_before_it() -> None:
-    """On the ground that is known there, below the step, and the plane of the feet counts on it there."""
+def test_foot_blocked_by_a_known_step_is_placed_before_it() -> None:
+    """The foot is placed on the known terrain below the step, and the plane of the feet includes that foothold."""
     robot, p = qd.load("go2"), proportions()
     dynamics, edge = qd.Dynamics(robot), 0.3 * p.length
     controller = LocomotionController(robot, dt=2e-3, terrain=lambda x, y: np.where(x > edge, 0.1, 0.0))
@@ -235,7 +237,7 @@ def test_a_foot_that_a_known_step_holds_up_is_put_down_before_it() -> None:
     assert not command.footholds["FL"].is_blind and "put down" in command.explain()
 
 
-def test_what_is_no_ground_is_refused() -> None:
+def test_invalid_terrain_is_rejected() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentTypeError, match="terrain"):
         LocomotionController(robot, terrain=3.0)  # type: ignore[arg-type]
@@ -244,8 +246,8 @@ def test_what_is_no_ground_is_refused() -> None:
         wrong.advance(0.0, 0.0, 1e-3)
 
 
-def test_stairs_that_are_known_are_climbed() -> None:
-    """Steps of 0.15 leg lengths on treads of 0.5, onto which no blind trot gets."""
+def test_stairs_are_climbed_with_a_terrain_map() -> None:
+    """Steps of 0.15 leg lengths with treads of 0.5, which a blind trot cannot climb."""
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=2e-3)
     p = controller.morphology
@@ -267,7 +269,7 @@ def test_stairs_that_are_known_are_climbed() -> None:
     assert plant.q[2] > 3.0 * rise + 0.7 * p.height
 
 
-def test_planes_are_those_of_least_squares() -> None:
+def test_patch_planes_are_least_squares_fits() -> None:
     rng, cell, steep, rough = np.random.default_rng(3), 0.05, 0.7, 0.02
     heights = rng.normal(size=(15, 13))
     heights[2, 3] = np.nan
@@ -289,8 +291,8 @@ def test_planes_are_those_of_least_squares() -> None:
     assert np.isfinite(cost).sum() > 30
 
 
-def test_the_trunk_goes_down_for_feet_out_of_reach() -> None:
-    """By as much as brings the hip within the reach of the leg, which ends where the knee stops."""
+def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
+    """The hip is lowered until the foot is within reach of the leg, given the knee limit."""
     robot = qd.load("go2")
     p, leg = proportions(), LegKinematics(robot, "FL")
     stretch, feet = TrunkHeightLimiter(robot, p), np.column_stack((p.nominal_stance, np.zeros(4)))

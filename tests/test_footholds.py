@@ -1,4 +1,4 @@
-"""Why a foot goes where it goes: the record of a tick agrees with the map, and changes nothing."""
+"""Records of foothold selection agree with the terrain map and do not change the motion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
@@ -50,11 +50,11 @@ def margins(name: str = "go2") -> LegMargins:
 
 
 def stay(x: float = 0.0, y: float = 0.0, height: float | None = None) -> StanceInterval:
-    """At home, and still."""
+    """Stance interval at home without motion."""
     return StanceInterval((x, y, proportions().height if height is None else height), (0.0, 0.0), 0.0, np.zeros(2), 0.0)
 
 
-def weighed(
+def select_foothold(
     terrain: Callable[[np.ndarray, np.ndarray], np.ndarray], x: float, y: float
 ) -> tuple[FootholdMap, Foothold]:
     known = FootholdMap(terrain, proportions())
@@ -67,16 +67,16 @@ def weighed(
 
 
 def rough(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Waves, a step across them, and nothing known beyond x = 0.1."""
+    """Waves with a step in y; unknown beyond x = 0.1 m."""
     out = 0.02 * np.sin(9.0 * x + 1.0) * np.cos(13.0 * y) + 0.1 * x + np.where(y > 0.03, 0.05, 0.0)
     return np.where(x > 0.1, np.nan, out)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_terms_are_those_of_the_plane_of_least_squares_about_each_place(seed: int) -> None:
-    """And the chosen place costs no more than any other."""
+def test_foothold_costs_match_least_squares_planes_at_each_cell(seed: int) -> None:
+    """Costs match least squares planes around each cell, and the selected foothold has the lowest cost."""
     x, y = np.random.default_rng(seed).uniform((-0.2, -0.1), (0.08, 0.1))
-    _, foothold = weighed(rough, x, y)
+    _, foothold = select_foothold(rough, x, y)
     cell, length = CELL_SIZE * proportions().length, proportions().length
     away = cell * np.arange(-PATCH_RADIUS, PATCH_RADIUS + 1)
     X, Y = (grid.ravel() for grid in np.meshgrid(away, away, indexing="ij"))
@@ -106,9 +106,9 @@ def test_terms_are_those_of_the_plane_of_least_squares_about_each_place(seed: in
     assert foothold.next_best is None or foothold.next_best.cost >= foothold.selected.cost
 
 
-def test_of_even_ground_the_wanted_place_is_taken_and_of_an_edge_the_distance_is_told() -> None:
+def test_nominal_foothold_is_used_on_smooth_terrain_and_edge_distance_is_reported() -> None:
     cell = CELL_SIZE * proportions().length
-    _, even = weighed(lambda x, y: 0.2 * x, 0.031, -0.02)
+    _, even = select_foothold(lambda x, y: 0.2 * x, 0.031, -0.02)
     assert (
         even.reason == NOMINAL_ACCEPTABLE
         and even.deviation == 0.0
@@ -117,7 +117,7 @@ def test_of_even_ground_the_wanted_place_is_taken_and_of_an_edge_the_distance_is
     )
     assert even.selected.cost == pytest.approx(0.04 / SLOPE_SCALE**2) and even.selected.costs["deviation"] == 0.0
     assert even.position[2] == pytest.approx(0.2 * 0.031) == pytest.approx(even.nominal.position[2])
-    _, near = weighed(lambda x, y: np.where(x > 0.05, 0.1, 0.0), 0.03, 0.0)
+    _, near = select_foothold(lambda x, y: np.where(x > 0.05, 0.1, 0.0), 0.03, 0.0)
     assert (
         near.reason == LOWEST_COST
         and near.position[0] < 0.03
@@ -133,16 +133,16 @@ def test_of_even_ground_the_wanted_place_is_taken_and_of_an_edge_the_distance_is
     )
 
 
-def test_at_the_border_of_what_is_known_nothing_is_weighed() -> None:
-    _, lone = weighed(lambda x, y: np.where(np.hypot(x, y) < 0.03, 0.0, np.nan), 0.0, 0.0)
+def test_foothold_without_known_cells_has_no_candidates() -> None:
+    _, lone = select_foothold(lambda x, y: np.where(np.hypot(x, y) < 0.03, 0.0, np.nan), 0.0, 0.0)
     assert lone.reason == ALL_UNKNOWN and not len(lone.candidates) and len(lone.rejected) == 13 * 13
     assert math.isnan(lone.selected.cost) and lone.next_best is None
     assert "169 of 169 cells rejected" in str(lone) and "the ground around it is partly unknown" in str(lone)
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "solo8"])
-def test_a_legs_margins_are_those_of_forward_kinematics(name: str) -> None:
-    """Of a foot where the leg's joints put it: distance to the first joint, and shank over a level floor."""
+def test_leg_margins_agree_with_forward_kinematics(name: str) -> None:
+    """For random joint positions: margin to the maximal distance from the first joint, and height of the shank."""
     robot = qd.load(name)
     p, rng = Morphology.from_robot(robot), np.random.default_rng(2)
     reach, data = TrunkHeightLimiter(robot, p).max_leg_length, robot.model.createData()
@@ -176,27 +176,27 @@ def test_a_legs_margins_are_those_of_forward_kinematics(name: str) -> None:
             assert shank == pytest.approx(line[beside, 2].min() if beside.any() else np.inf, abs=1e-9)
 
 
-def test_margins_see_a_leg_that_is_too_short_and_a_shank_in_a_riser() -> None:
+def test_margins_detect_unreachable_footholds_and_shank_collisions() -> None:
     p = proportions()
     foot = np.array([*p.nominal_stance[0], 0.0])
     near, far = margins().compute(
         0, foot + np.array([[0.0, 0.0, 0.0], [0.4, 0.0, 0.0]]), np.array([0.0, 0.0, 1.0]), stay(), None
     )
     assert near[0] > 0.0 > far[0] and np.isnan([near[1], far[1]]).all()
-    # Knees of Go2 point backward: what rises behind the foot meets the shank.
+    # Knees of Go2 point backward: an obstacle behind the foot collides with the shank.
     for high, clear in ((0.0, True), (0.2, False)):
         known = FootholdMap(lambda x, y, high=high: np.where(x < foot[0] - 0.04, high, 0.0), p)
         known.advance(0.0, 0.0, DT)
         _, shank = margins().compute(0, foot[None], np.array([0.0, 0.0, 1.0]), stay(), known.window)[0]
         assert (shank > 0.0) == clear
-    # The thigh is no shank: what stands below the hip of a leg that points back is ahead of the knee.
+    # Thighs are not checked: below the hip of a leg that points backward, the obstacle is in front of the knee.
     back = foot - [0.12, 0.0, 0.0]
     known = FootholdMap(lambda x, y: np.where(x > foot[0] - 0.03, 1.0, 0.0), p)
     known.advance(0.0, 0.0, DT)
     assert margins().compute(0, back[None], np.array([0.0, 0.0, 1.0]), stay(), known.window)[0, 1] > 0.0
 
 
-def test_a_body_that_goes_on_leaves_its_leg_less_room() -> None:
+def test_trunk_motion_during_stance_reduces_the_reach_margin() -> None:
     p, up = proportions(), np.array([0.0, 0.0, 1.0])
     foot = np.array([[*p.nominal_stance[0], 0.0]])
     still, moving = (
@@ -224,7 +224,7 @@ def steps() -> Terrain:
 def climb(
     look: Callable[[LocomotionController, LocomotionCommand], object], ticks: int, *, told: bool = True
 ) -> np.ndarray:
-    """Torques of a walk up stairs, with somebody who looks at every command."""
+    """Torques of a walk up stairs; `look` is called with every command."""
     robot, ground, dt = qd.load("go2"), steps(), DT if NIGHT else 2.0 * DT
     controller = LocomotionController(robot, dt=dt, terrain=ground if told else None)
     plant, dynamics, tau = qd.Simulation(robot, dt=dt, friction=0.8, terrain=ground), qd.Dynamics(robot), []
@@ -236,13 +236,13 @@ def climb(
     return np.array(tau)
 
 
-def test_who_looks_at_footholds_changes_nothing() -> None:
-    """And every foot in the air has one, whose place is what its swing aims at, until the target is settled.
+def test_reading_footholds_does_not_change_the_motion() -> None:
+    """Every swing foot has a foothold, which is the target of its swing until the target is frozen.
 
-    A foothold that was kept says later what it said at first: ground that is read anew meanwhile is another array.
+    The text of a stored foothold does not change later, because a new window of the map is another array.
     """
     seen: list[str] = []
-    said: dict[int, list[str]] = {}  # by tick, every third: texts take longer than ticks
+    said: dict[int, list[str]] = {}  # texts of every third tick, because they take longer than ticks
     ticks = itertools.count()
     places: dict[str, np.ndarray] = {}
 
@@ -261,7 +261,7 @@ def test_who_looks_at_footholds_changes_nothing() -> None:
             aimed = command.swings[foot].target - r * foothold.normal
             assert not foothold.is_blind and np.abs(aimed - foothold.position).max() < 1e-9
             if command.swings[foot].progress > TARGET_FREEZE_PHASE + 0.05 and foot in places:
-                np.testing.assert_array_equal(foothold.position, places[foot], "a settled target is not chosen anew")
+                np.testing.assert_array_equal(foothold.position, places[foot], "a frozen target does not change")
             places[foot] = foothold.position
             if foothold.reason == LOWEST_COST:
                 assert foothold.selected.cost == pytest.approx(foothold.costs.min())
@@ -274,7 +274,7 @@ def test_who_looks_at_footholds_changes_nothing() -> None:
     np.testing.assert_array_equal(
         watched,
         climb(lambda _, command: kept.append(list(command.footholds.values())), many),
-        "looking changes nothing",
+        "reading footholds does not change torques",
     )
     assert sum(len(texts) for texts in said.values()) > 100
     for tick, texts in said.items():
@@ -284,7 +284,7 @@ def test_who_looks_at_footholds_changes_nothing() -> None:
     assert [str(foothold) for foothold in again] == said[last]
 
 
-def test_a_robot_that_is_told_nothing_says_so() -> None:
+def test_blind_robot_reports_blind_footholds() -> None:
     said: set[str] = set()
 
     def look(_: LocomotionController, command: LocomotionCommand) -> None:
@@ -298,8 +298,8 @@ def test_a_robot_that_is_told_nothing_says_so() -> None:
     assert TERRAIN_UNKNOWN in said and said <= {TERRAIN_UNKNOWN, PLACED_BEFORE_OBSTACLE}
 
 
-def test_terms_have_names_of_their_own() -> None:
-    _, foothold = weighed(rough, -0.1, 0.0)
+def test_foothold_costs_are_named_and_read_only() -> None:
+    _, foothold = select_foothold(rough, -0.1, 0.0)
     assert tuple(foothold.selected.costs) == COST_TERMS and foothold.cost_terms.shape[1] == len(COST_TERMS)
     with pytest.raises(ValueError, match="read-only"):
         foothold.costs[0] = 0.0

@@ -1,4 +1,4 @@
-"""Processes that fork while other threads are at work: children find nothing half done that they would wait for."""
+"""Processes that fork while other threads run: children do not deadlock on locks or unfinished imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 
 @pytest.mark.parametrize("kind", ["ours", "llvmlite's"])
-def test_a_child_can_make_machine_code_whatever_threads_were_about(kind: str) -> None:
+def test_child_can_compile_while_a_thread_holds_the_compiler_lock(kind: str) -> None:
     ffi = pytest.importorskip("llvmlite.binding.ffi")
 
     lock, inside = machine.lock if kind == "ours" else ffi.lib._lock._lock, threading.Event()
@@ -41,10 +41,10 @@ def test_a_child_can_make_machine_code_whatever_threads_were_about(kind: str) ->
         assert fork(take, 60.0) == 0
     finally:
         thread.join()
-    take()  # and the parent goes on
+    take()  # the parent can acquire the lock, too
 
 
-def test_a_child_can_import_what_a_thread_was_importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_can_import_a_module_that_a_thread_is_importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow_to_come.py").write_text("import time\ntime.sleep(0.2)\nhere = True\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     thread = threading.Thread(target=importlib.import_module, args=("slow_to_come",))
@@ -58,7 +58,7 @@ def test_a_child_can_import_what_a_thread_was_importing(tmp_path: Path, monkeypa
         sys.modules.pop("slow_to_come", None)
 
 
-def test_a_fork_in_the_middle_of_an_import_waits_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fork_during_an_import_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "forking_at_once.py").write_text("from forking import fork\ncode = fork(int, 60.0)\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     start = time.monotonic()
@@ -70,8 +70,8 @@ def test_a_fork_in_the_middle_of_an_import_waits_for_none(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_children_make_controllers_while_threads_do() -> None:
-    """Three processes that have made none before, with machine code that is kept; benchmarks/under_fire.py has more."""
+def test_children_and_threads_create_controllers_concurrently() -> None:
+    """Three new processes with cached machine code; benchmarks/under_fire.py runs more."""
     for _ in range(3):
         program = Path(__file__).with_name("forking.py")
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The guard against mutated real URDFs: nothing crashes, hangs or lies, and what is good loads."""
+"""Validation of mutated real URDFs: no crash, hang or wrong robot, and valid files load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from quaddyn.campaigns import run
 
-#: The nightly run has more, `benchmarks/fuzz.py` 40,000.
+#: The nightly run has more cases, and `benchmarks/fuzz.py` 40,000.
 CASES, SEED = 300 if "QUADDYN_SLOW" in os.environ else 100, 20260
 CHAIN = """<robot name="chain">
   <link name="base"><inertial><mass value="2"/>
@@ -36,7 +36,7 @@ def case(data: bytes, root: str | None = "free") -> fuzzing.Case:
 
 
 def deep_tree() -> bytes:
-    """A crash of plain Pinocchio: a tree so deep that its importer's recursion runs out of stack."""
+    """A tree so deep that the recursion of Pinocchio's importer overflows the stack."""
     links = "".join(f'<link name="l{i}"/>' for i in range(10001))
     joints = "".join(
         f'<joint name="j{i}" type="fixed"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(10000)
@@ -61,34 +61,32 @@ def explain(outcomes: list[fuzzing.Outcome]) -> str:
     )
 
 
-# -- the guard --------------------------------------------------------------------------------------------------
+# -- validation -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("verdict", ["crash", "hang", "error"])
-def test_no_mutant_makes_load_end_in_anything_but_a_robot_or_a_modelerror(
-    tally: fuzzing.OutcomeCounts, verdict: str
-) -> None:
+def test_load_of_a_mutant_returns_a_robot_or_raises_a_model_error(tally: fuzzing.OutcomeCounts, verdict: str) -> None:
     found = [o for o in tally.outcomes if o.verdict == verdict]
     assert len(tally.outcomes) == CASES
     assert not found, explain(found)
 
 
-def test_no_impossible_robot_is_accepted(tally: fuzzing.OutcomeCounts) -> None:
+def test_physically_impossible_robots_are_rejected(tally: fuzzing.OutcomeCounts) -> None:
     found = [o for o in tally.outcomes if o.misfits]
     assert not found, explain(found)
 
 
-def test_good_mutants_load(tally: fuzzing.OutcomeCounts) -> None:
+def test_valid_mutants_load(tally: fuzzing.OutcomeCounts) -> None:
     refused = [o for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
     assert sum(o.oracle == "good" for o in tally.outcomes) >= CASES // 4
     assert tally.share() >= 0.95, explain(refused)
 
 
-def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.OutcomeCounts) -> None:
+def test_valid_mutants_that_mujoco_accepts_load(tally: fuzzing.OutcomeCounts) -> None:
     pytest.importorskip("mujoco")
     assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= CASES // 6
     assert tally.share(mujoco=True) >= 0.95
 
 
-def test_every_refusal_says_why(tally: fuzzing.OutcomeCounts) -> None:
+def test_every_rejection_states_a_reason(tally: fuzzing.OutcomeCounts) -> None:
     mute = [o for o in tally.outcomes if o.verdict == "refused" and len(o.message) < 20]
     nameless = [
         o for o in tally.outcomes if o.verdict == "refused" and o.case.via == "path" and ".urdf" not in o.message
@@ -96,7 +94,7 @@ def test_every_refusal_says_why(tally: fuzzing.OutcomeCounts) -> None:
     assert not mute and not nameless, explain(mute + nameless)
 
 
-# -- the harness: a judge that cannot condemn is worth nothing --------------------------------------------------
+# -- the harness detects errors ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -109,14 +107,16 @@ def test_every_refusal_says_why(tally: fuzzing.OutcomeCounts) -> None:
         ({"parent": "arm"}, "cycle"),
     ],
 )
-def test_harness_condemns_what_plain_pinocchio_accepts(tmp_path: Path, change: dict[str, str], complaint: str) -> None:
+def test_harness_detects_invalid_robots_that_pinocchio_accepts(
+    tmp_path: Path, change: dict[str, str], complaint: str
+) -> None:
     with fuzzing.Child("pinocchio") as child:
         outcome = fuzzing.judge(case(chain(**change)), child, tmp_path)
     assert (outcome.oracle, outcome.verdict) == ("bad", "loaded")
     assert complaint in " ".join(outcome.misfits)
 
 
-def test_harness_lets_a_sound_chain_pass(tmp_path: Path) -> None:
+def test_harness_accepts_a_valid_chain(tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
     with fuzzing.Child("pinocchio") as child:
         for root in ("free", "fixed"):
@@ -124,8 +124,8 @@ def test_harness_lets_a_sound_chain_pass(tmp_path: Path) -> None:
             assert (outcome.oracle, outcome.verdict, outcome.misfits, outcome.mujoco) == ("good", "loaded", (), True)
 
 
-def test_harness_sees_a_robot_that_is_not_its_file(tmp_path: Path) -> None:
-    """The facts of one file against the reading of another: every difference in the physics is a misfit."""
+def test_harness_detects_differences_between_robot_and_file(tmp_path: Path) -> None:
+    """Every physical difference between a robot and a changed file is reported."""
     with fuzzing.Child("pinocchio") as child:
         facts = child.ask("load", chain().decode(), "free")["facts"]
     for change, complaint in (
@@ -139,19 +139,19 @@ def test_harness_sees_a_robot_that_is_not_its_file(tmp_path: Path) -> None:
     assert fuzz_oracle.misfits(chain(), facts) == []
 
 
-def test_harness_sees_a_crash_and_goes_on(tmp_path: Path) -> None:
+def test_harness_detects_a_crash_and_continues(tmp_path: Path) -> None:
     with fuzzing.Child("pinocchio") as child:
         assert fuzzing.judge(case(deep_tree()), child, tmp_path).verdict == "crash"
         assert fuzzing.judge(case(chain()), child, tmp_path).verdict == "loaded"
 
 
-def test_harness_sees_a_sleeping_child(tmp_path: Path) -> None:
+def test_harness_detects_a_blocked_child_process(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "robot.urdf")
     with fuzzing.Child("pinocchio", wall_limit=2.0) as child:
         assert child.ask("load", tmp_path / "robot.urdf", None)["verdict"] == "hang"
 
 
-def test_harness_sees_a_spinning_child() -> None:
+def test_harness_detects_an_endless_loop() -> None:
     with fuzzing.Child("spin", cpu_limit=1.0) as child:
         answer = child.ask("load", "", None)
     assert answer["verdict"] == "hang" and answer["message"] == "CPU time"

@@ -1,4 +1,4 @@
-"""The guard against mutants of robots with closed loops, mimic joints and collision shapes, and its judge."""
+"""Validation of mutated robots with closed loops, mimic joints and collision shapes, and tests of the harness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import loop_robots
 import pytest
 import test_capsules
 import test_mimic
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.campaigns import run
 
@@ -37,20 +37,20 @@ def judged(text: str, child: fuzzing.Child, folder: Path, root: str = "fixed") -
     return fuzzing.judge(fuzzing.Case(0, "by hand", base, root, "text", base.data), child, folder)
 
 
-def test_no_mutant_makes_load_end_in_anything_but_a_sound_robot_or_a_modelerror(
+def test_load_of_a_mutant_returns_a_valid_robot_or_raises_a_model_error(
     outcomes: list[fuzzing.Outcome],
 ) -> None:
     assert len(outcomes) == CASES
     assert not [(o.case.index, o.case.kind, o.verdict, o.message, o.misfits) for o in outcomes if o.failed]
 
 
-def test_mutants_that_are_the_same_robot_load(outcomes: list[fuzzing.Outcome]) -> None:
+def test_mutants_with_unchanged_physics_load(outcomes: list[fuzzing.Outcome]) -> None:
     same = [o for o in outcomes if o.case.kind.split(": ")[-1] in fuzz_bodies.SAME]
     assert len(same) >= CASES // 20
     assert not [(o.case.index, o.case.kind, o.message) for o in same if o.verdict != "loaded"]
 
 
-def test_enough_mutants_of_what_couples_joints_load_to_be_judged(outcomes: list[fuzzing.Outcome]) -> None:
+def test_enough_mutants_of_joint_couplings_load(outcomes: list[fuzzing.Outcome]) -> None:
     own = [o for o in outcomes if o.case.kind.startswith("body")]
     assert len(own) >= CASES // 4
     assert CASES // 12 <= sum(o.verdict == "loaded" for o in own) < len(own)
@@ -62,12 +62,12 @@ BASES = fuzz_bodies.body_bases()
 @pytest.mark.parametrize(
     "base", others_slow(BASES, [b for b in BASES if "/" not in b.name]), ids=lambda base: Path(base.name).name
 )  # real files are mutated above
-def test_bases_are_sound(base: fuzzing.Base, child: fuzzing.Child, tmp_path: Path) -> None:
+def test_unmutated_files_are_valid(base: fuzzing.Base, child: fuzzing.Child, tmp_path: Path) -> None:
     outcome = judged(base.data.decode(), child, tmp_path, base.root or "fixed")
     assert (outcome.verdict, outcome.misfits) == ("loaded", ()), outcome.message
 
 
-# -- a judge that cannot condemn is worth nothing --------------------------------------------------------------------
+# -- the harness detects errors --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "was", "instead", "complaint"),
     [
@@ -79,7 +79,7 @@ def test_bases_are_sound(base: fuzzing.Base, child: fuzzing.Child, tmp_path: Pat
         (test_mimic.machine(), '<mass value="', '<mass value="1', "energy"),
     ],
 )
-def test_the_judge_sees_a_robot_that_is_not_its_file(
+def test_harness_detects_differences_between_robot_and_file(
     text: str, was: str, instead: str, complaint: str, child: fuzzing.Child
 ) -> None:
     facts = child.ask("load", text, "fixed")["facts"]
@@ -88,7 +88,7 @@ def test_the_judge_sees_a_robot_that_is_not_its_file(
     assert any(complaint in each for each in found), found
 
 
-def test_the_judge_sees_a_coupling_that_is_left_out(child: fuzzing.Child) -> None:
+def test_harness_detects_a_missing_coupling(child: fuzzing.Child) -> None:
     text = loop_robots.knee_leg()
     open_tree = text[: text.index("<loop_joint")] + "</robot>"
     facts = child.ask("load", open_tree, "fixed")["facts"]

@@ -1,4 +1,4 @@
-"""Objects that hands hold: their equations of motion, forces that squeeze, refusals; against rnea and MuJoCo."""
+"""Objects held by hands: equations of motion, internal forces and invalid arguments, compared with RNEA and MuJoCo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat_footed import two_arms
+from robots_with_soles import two_arms
 
 import quaddyn as qd
 from quaddyn.contact import Contact
@@ -29,7 +29,7 @@ def robot() -> qd.Robot:
 
 
 def holding(robot: qd.Robot) -> np.ndarray:
-    """Elbows bent, palms facing each other at 0.3 m."""
+    """Configuration with bent elbows and opposite palms at a distance of 0.3 m."""
     names, joints = ("yaw", "pitch", "elbow", "turn", "wrist", "palm"), {}
     for side, sign in (("left", 1.0), ("right", -1.0)):
         angles = (-0.16 * sign, 0.6, -1.2, 0.0, 0.6, 0.16 * sign)
@@ -57,12 +57,12 @@ def controller(robot: qd.Robot, com: np.ndarray, *, unilateral: bool, **options:
 
 
 def middle(robot: qd.Robot, s: qd.State) -> np.ndarray:
-    """Of the palms' contact points, in the left palm's axes."""
+    """Center of the contact points of both palms, in axes of the left palm."""
     ends = [s.placement(f"{side}_palm").apply(np.array([0.1, 0.0, 0.0])) for side in PALMS]
     return s.placement("left_palm").inverse().apply(0.5 * (ends[0] + ends[1]))
 
 
-def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_by_the_other(robot: qd.Robot) -> None:
+def test_torques_match_rnea_with_the_object_in_one_hand_and_the_force_of_the_other(robot: qd.Robot) -> None:
     rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
     q = robot.integrate(holding(robot), 0.2 * rng.normal(size=robot.nv))
     v = 0.5 * rng.normal(size=robot.nv)
@@ -74,7 +74,7 @@ def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_b
     squeeze.reference(held.internal_forces(s, 40.0))
     command = wbc.compute(s, ("left", "right"))
     assert command.ok, command.explain()
-    # the object's mass as a part of the left palm, its inertia by Euler's equation; the right hand's force acts at both
+    # object mass added to the left palm, its inertia by Euler's equation; the right hand's force acts on both palms
     loaded, f = qd.Dynamics(with_payload(robot, MASS, com, link="left_palm")), command.forces
     a, T = command.acceleration, s.placement("left_palm")
     point = s.placement("right_palm").apply(np.array([0.1, 0.0, 0.0]))
@@ -86,7 +86,7 @@ def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_b
     here[3:] -= inertia @ turn + np.cross(spin, inertia @ spin)
     tau = loaded.rnea(q, v, a, fext={"right_palm": there, "left_palm": here})
     np.testing.assert_allclose(command.tau, tau, atol=1e-8)
-    # the right hand does not move along the object: as the left one with it, but for the velocity that is damped
+    # the right hand moves with the object, apart from the damping of the relative velocity
     lever = point - T.translation
     J, J0 = s.jacobian("right_palm"), s.jacobian("left_palm")
     w, w0 = s.velocity("right_palm")[3:], s.velocity("left_palm")[3:]
@@ -106,7 +106,7 @@ def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_b
     np.testing.assert_allclose(gap, -held.damping * (speed("right_palm", own) - speed("left_palm", lever)), atol=1e-6)
 
 
-def test_the_force_task_decides_what_squeezes_and_nothing_else(robot: qd.Robot) -> None:
+def test_force_task_changes_only_the_internal_force(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     com = middle(robot, s)
     found = {}
@@ -123,7 +123,7 @@ def test_the_force_task_decides_what_squeezes_and_nothing_else(robot: qd.Robot) 
         np.testing.assert_allclose(apart, (0.0, force, 0.0, 0.0, 0.0, 0.0), atol=1e-6)
 
 
-def test_dry_palms_squeeze_as_hard_as_friction_needs(robot: qd.Robot) -> None:
+def test_unilateral_palms_apply_the_minimal_internal_force_for_friction(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     wbc = controller(robot, middle(robot, s), unilateral=True, friction=0.5)
     command = wbc.compute(s, ("left", "right"))
@@ -131,19 +131,21 @@ def test_dry_palms_squeeze_as_hard_as_friction_needs(robot: qd.Robot) -> None:
     for side, sign in (("left", 1.0), ("right", -1.0)):
         f = command.forces[side]
         assert f[2] == pytest.approx(-0.5 * MASS * 9.81, abs=1e-6)
-        assert sign * f[1] == pytest.approx(abs(f[2]) / (0.5 / np.sqrt(2.0)), rel=1e-6)  # at the edge of its pyramid
+        assert sign * f[1] == pytest.approx(
+            abs(f[2]) / (0.5 / np.sqrt(2.0)), rel=1e-6
+        )  # at the limit of the friction pyramid
         assert side in command.centers_of_pressure
     slippery = controller(robot, middle(robot, s), unilateral=True, friction=0.0).compute(s, ("left", "right"))
-    assert slippery.ok and "hand z" in slippery.explain()  # the hands fall with what they cannot hold
+    assert slippery.ok and "hand z" in slippery.explain()  # the hands fall with the object
     J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ middle(robot, s)
     falling = (J[:3] @ slippery.acceleration) + np.cross(J[3:] @ slippery.acceleration, lever)
     np.testing.assert_allclose(falling, (0.0, 0.0, -9.81), atol=1e-6)
 
 
-def test_an_object_is_taken_and_let_go_continuously(robot: qd.Robot) -> None:
+def test_torques_are_continuous_when_an_object_is_grasped_and_released(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     wbc = controller(robot, middle(robot, s), unilateral=False)
-    wbc.tasks["posture"].reference(s.q)  # hands rest before they take it
+    wbc.tasks["posture"].reference(s.q)  # hands at rest before the object is grasped
     torques = []
     for tick in range(200):
         command = wbc.compute(s, ("left", "right") if 20 <= tick < 120 else ())
@@ -154,7 +156,7 @@ def test_an_object_is_taken_and_let_go_continuously(robot: qd.Robot) -> None:
     np.testing.assert_allclose(torques[-1], torques[0], atol=1e-6)
 
 
-def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
+def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
     level_0 = default_constraints(robot, 1e-3)
 
     def made(*contacts: Contact) -> None:
@@ -192,8 +194,8 @@ def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
         alone.internal_forces(s, 1.0)
 
 
-def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
-    """The object is a free body there, welded to both palms."""
+def test_object_motion_and_internal_force_agree_with_mujoco(robot: qd.Robot) -> None:
+    """In MuJoCo the object is a free body welded to both palms."""
     mujoco = import_mujoco()
     dyn, q = qd.Dynamics(robot), holding(robot)
     s = dyn.update(q, np.zeros(robot.nv))
@@ -240,7 +242,7 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
-def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: Any) -> None:
+def test_body_held_in_one_hand_moves_like_a_payload(robot: qd.Robot, kind: Any) -> None:
     at, size = np.array([0.1, 0.05, -0.02]), 0.4
     own = qd.simulation.HeldBody(
         name="ball",
@@ -267,7 +269,7 @@ def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: 
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
-def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> None:
+def test_plants_simulate_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> None:
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     com, dyn = middle(robot, s), qd.Dynamics(robot)
     crate = qd.simulation.HeldBody(
@@ -303,7 +305,7 @@ def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> Non
     assert not np.any(plant.held_bodies["crate"].forces["left"])
 
 
-def test_bodies_that_cannot_be_held_are_refused(robot: qd.Robot) -> None:
+def test_invalid_held_bodies_are_rejected(robot: qd.Robot) -> None:
     left, right = palms(False)
     good: dict[str, Any] = {
         "name": "x",

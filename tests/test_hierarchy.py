@@ -32,7 +32,7 @@ def on_the_robot():
 
 
 @pytest.mark.parametrize("example", [matrices, on_the_robot])
-def test_source_e_is_reproduced_to_the_printed_digits(example):
+def test_solvers_reproduce_source_e_to_the_printed_digits(example):
     first, second = example()
     single = solve_single_task(*first)
     assert rounded(single.x) == [0.0688, -0.5602, -0.5945]
@@ -47,12 +47,12 @@ def test_source_e_is_reproduced_to_the_printed_digits(example):
     assert strict.ranks == (2, 1)
 
 
-def test_the_planar_arm_has_the_jacobian_of_source_e():
+def test_planar_arm_has_the_jacobian_of_source_e():
     np.testing.assert_allclose(on_the_robot()[0][0], J_E, atol=1e-15)
 
 
-def test_the_textbook_formula_at_machine_tolerance_loses_the_first_task_and_ours_does_not():
-    """``J_2 N_1`` has a singular value of 6.5e-16; a pseudo-inverse that takes it for real ruins task 1."""
+def test_textbook_formula_violates_the_first_task_at_machine_tolerance_and_solver_does_not():
+    """``J_2 N_1`` has a singular value of 6.5e-16; a pseudo-inverse that does not truncate it violates task 1."""
     pinv = np.linalg.pinv(J_E)
     N = np.eye(3) - pinv @ J_E
     assert 0.0 < np.linalg.svd(J_2 @ N)[1][1] < 1e-14
@@ -72,7 +72,7 @@ def random_task(rng, n, *, deficient=False):
 
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 1e-3, 0.5]))
-def test_no_lower_task_changes_what_the_first_achieves(seed, deficient, damping):
+def test_lower_tasks_do_not_change_the_residual_of_the_first(seed, deficient, damping):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
     first, *others = [random_task(rng, n, deficient=deficient) for _ in range(4)]
@@ -86,7 +86,7 @@ def test_no_lower_task_changes_what_the_first_achieves(seed, deficient, damping)
 
 @settings(deadline=None, max_examples=100)
 @given(st.integers(0, 2**32 - 1))
-def test_every_level_is_the_least_squares_optimum_in_the_null_space_of_all_above(seed):
+def test_every_level_is_the_least_squares_optimum_in_the_null_space_of_the_levels_above(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
     tasks = [random_task(rng, n) for _ in range(3)]
@@ -95,20 +95,20 @@ def test_every_level_is_the_least_squares_optimum_in_the_null_space_of_all_above
         above = np.vstack([np.zeros((1, n)), *(A for A, _ in tasks[:k])])
         rank = np.linalg.matrix_rank(above)
         Z = np.linalg.svd(above)[2][rank:].T
-        # The residual cannot be reduced by any motion that leaves the levels above alone.
+        # No motion in the null space of the levels above reduces the residual.
         gradient = Z.T @ J.T @ solution.residuals[k]
         assert np.abs(gradient).max(initial=0.0) < 1e-8 * (1.0 + np.abs(solution.x).max())
     assert sum(solution.ranks) <= n
 
 
-def test_a_single_task_is_the_pseudo_inverse_of_numpy():
+def test_single_task_solution_equals_the_pseudo_inverse():
     rng = np.random.default_rng(0)
     for shape in [(3, 5), (5, 3), (4, 4)]:
         J, w = rng.normal(size=shape), rng.normal(size=shape[0])
         np.testing.assert_allclose(solve_single_task(J, w).x, np.linalg.pinv(J) @ w, atol=1e-12)
 
 
-def test_damping_is_the_damped_least_squares_formula_and_bounds_the_answer():
+def test_damped_solution_equals_damped_least_squares_and_is_bounded():
     J, w = np.array([[1.0, 0.0], [0.0, 1e-6]]), np.ones(2)
     for damping in (1e-3, 0.1):
         expected = J.T @ np.linalg.solve(J @ J.T + damping**2 * np.eye(2), w)
@@ -118,14 +118,14 @@ def test_damping_is_the_damped_least_squares_formula_and_bounds_the_answer():
     assert solve_single_task(J, w).x[1] == pytest.approx(1e6)
 
 
-def test_a_task_without_freedom_left_has_rank_zero_and_changes_nothing():
+def test_task_without_remaining_freedom_has_rank_zero_and_no_effect():
     first = (np.eye(3), np.ones(3))
     solution = solve_prioritized([first, (np.ones((1, 3)), np.array([7.0]))])
     assert solution.ranks == (3, 0)
     np.testing.assert_allclose(solution.x, np.ones(3), atol=1e-15)
 
 
-def test_a_zero_task_has_rank_zero_and_empty_tasks_are_harmless():
+def test_zero_task_has_rank_zero_and_empty_tasks_have_no_effect():
     assert solve_single_task(np.zeros((2, 3)), np.ones(2)).ranks == (0,)
     assert solve_prioritized([(np.zeros((0, 3)), np.zeros(0)), (np.eye(3), np.ones(3))]).ranks == (0, 3)
 
@@ -141,19 +141,19 @@ def test_a_zero_task_has_rank_zero_and_empty_tasks_are_harmless():
         (["ab"], "pair"),
     ],
 )
-def test_wrong_tasks_are_named(tasks, word):
+def test_invalid_tasks_are_rejected_by_name(tasks, word):
     for solve in (solve_prioritized, solve_equal_priority):
         with pytest.raises(qd.ArgumentError, match=word):
             solve(tasks)
 
 
 @pytest.mark.parametrize("option", [{"damping": -1.0}, {"damping": np.nan}, {"rank_tolerance": 1.0}])
-def test_options_out_of_range_are_named(option):
+def test_options_out_of_range_are_rejected_by_name(option):
     with pytest.raises(qd.ArgumentError, match=next(iter(option))):
         solve_single_task(np.eye(2), np.ones(2), **option)
 
 
-def test_wrong_robot_tasks_are_named():
+def test_invalid_robot_tasks_are_rejected_by_name():
     s = qd.Dynamics(qd.load("planar_3r")).update(ANGLES, np.zeros(3))
     with pytest.raises(qd.ArgumentError, match="rows"):
         frame_task(s, "tool", np.ones(2), rows=("x", "up"))

@@ -1,4 +1,4 @@
-"""The compiled solver says what its NumPy oracle says, keeps its memory to itself and never hangs."""
+"""The compiled solver agrees with the NumPy reference, does not share buffers between solves, and always returns."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def solver_of(levels):
 
 
 @pytest.mark.parametrize("kind", hp.KINDS)
-def test_core_and_oracle_agree(kind):
+def test_compiled_solver_agrees_with_numpy_reference(kind):
     rng = np.random.default_rng([11, hp.KINDS.index(kind)])
     for i in range(12 if "QUADDYN_SLOW" in os.environ else 8):
         levels = hp.problem(kind, rng)
@@ -29,7 +29,7 @@ def test_core_and_oracle_agree(kind):
         theirs = oracle.solve(levels, damping=damping)
         assert ours.status == theirs.status and ours.verified
         if kind == "badly scaled":
-            # squares of rows that differ by seven decades: x is no better known than their sum allows
+            # row scales differ by seven decades: only the objectives are determined accurately
             for level in levels if damping == 0.0 else ():
                 a, b = hp.objective(level, ours.x), hp.objective(level, theirs.x)
                 assert abs(a - b) <= 1e-9 * hp.objective(level, np.zeros(level.n)) + 1e-12
@@ -45,7 +45,7 @@ def test_core_and_oracle_agree(kind):
 
 
 @pytest.mark.parametrize("kind", hp.KINDS)
-def test_warm_by_itself_without_a_change_of_answer(kind):
+def test_second_solve_starts_warm_with_the_same_solution(kind):
     rng = np.random.default_rng([12, hp.KINDS.index(kind)])
     for _ in range(8):
         levels = hp.problem(kind, rng)
@@ -58,7 +58,7 @@ def test_warm_by_itself_without_a_change_of_answer(kind):
         assert solver.solve().x.tobytes() == cold.x.tobytes()
 
 
-#: What `work_of` says of a kind.
+#: Results of `work_of` by kind of problem.
 WORK = {
     "generic": (404, 162, 21),
     "duplicated rows": (767, 290, 22),
@@ -69,7 +69,7 @@ WORK = {
 
 
 def work_of(kind):
-    """Changes of active sets over 24 problems of a kind, from nothing and told the answer; answers of path "warm"."""
+    """Changes of active sets over 24 problems, cold and warm-started, and the number of solves with path "warm"."""
     rng, cold, told, warm = np.random.default_rng([31, hp.KINDS.index(kind)]), 0, 0, 0
     for _ in range(24):
         solver = solver_of(hp.problem(kind, rng))
@@ -80,20 +80,20 @@ def work_of(kind):
 
 
 @pytest.mark.parametrize("kind", WORK)
-def test_a_good_guess_and_a_memory_save_work(kind):
-    """Wrong guesses change no answer: what they cost shows here alone."""
+def test_correct_working_set_guess_reduces_iterations(kind):
+    """Wrong guesses do not change solutions; this test bounds their cost."""
     cold, told, warm = work_of(kind)
     most, least, often = WORK[kind]
     assert cold <= 1.05 * most and told <= 1.05 * least + 2 and warm >= often, (cold, told, warm)
 
 
-def test_a_good_guess_saves_work_where_level_0_cannot_be_kept():
-    """Where rounding decides which rows are violated, one guess in 24 may fail; its cost depends on the processor."""
+def test_correct_working_set_guess_reduces_iterations_of_infeasible_problems():
+    """If the violated rows depend on rounding, one guess in 24 may fail; the cost depends on the processor."""
     cold, told, warm = work_of("infeasible")
     assert cold <= 440 and told <= 0.15 * cold and warm >= 23, (cold, told, warm)
 
 
-def test_one_solver_takes_one_problem_after_another():
+def test_one_solver_solves_successive_problems():
     rng = np.random.default_rng(13)
     solver = HierarchySolver(6, [(2, 8), (3, 4), (6, 0)])
     for _ in range(60):
@@ -106,7 +106,7 @@ def test_one_solver_takes_one_problem_after_another():
 
 
 @pytest.mark.parametrize("kind", hp.KINDS)
-def test_memory_right_or_wrong_changes_no_answer(kind):
+def test_stored_working_sets_do_not_change_solutions(kind):
     rng = np.random.default_rng([16, hp.KINDS.index(kind)])
     for _ in range(3):
         levels = hp.problem(kind, rng)
@@ -139,7 +139,7 @@ def test_results_are_not_overwritten_by_the_next_solve():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
-def test_impossible_numbers_in_the_buffers_come_out_flagged(bad):
+def test_non_finite_or_huge_inputs_are_flagged(bad):
     solver = HierarchySolver(3, [(2, 3), (3, 0)])
     rng = np.random.default_rng(14)
     for level in solver.levels:
@@ -153,7 +153,7 @@ def test_impossible_numbers_in_the_buffers_come_out_flagged(bad):
     assert solver.solve().verified
 
 
-def test_a_pool_solves_any_shape_and_starts_warm_only_when_told():
+def test_solver_pool_solves_any_shape_and_starts_warm_only_on_request():
     rng = np.random.default_rng(15)
     pool = SolverPool(size=2)
     for kind in ("generic", "box", "conflicting", "generic"):
@@ -171,7 +171,7 @@ def test_a_pool_solves_any_shape_and_starts_warm_only_when_told():
         SolverPool(size=0)
 
 
-def test_shapes_are_checked():
+def test_problem_shapes_are_checked():
     with pytest.raises(ArgumentError, match="shapes"):
         HierarchySolver(0, [(1, 1)])
     solver = HierarchySolver(2, [(1, 1)])
@@ -181,6 +181,6 @@ def test_shapes_are_checked():
         solver.load([])
 
 
-def test_importing_the_room_does_not_import_llvmlite():
+def test_importing_hierarchy_does_not_import_llvmlite():
     code = "import sys, quaddyn.hierarchy, quaddyn.hierarchy.core; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

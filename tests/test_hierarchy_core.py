@@ -1,11 +1,11 @@
-"""The core by its own interface, run as plain Python: indices checked, reference lengths, sizes, level 0 alone."""
+"""The compiled core, called as Python: array indices, reference norms, buffer sizes, and `feasible_only`."""
 
 from __future__ import annotations
 
 import hierarchy_problems as hp
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 from quaddyn.hierarchy import HierarchySolver, Level
 from quaddyn.hierarchy.core import solve_hierarchy, solve_until_verified
@@ -22,7 +22,7 @@ DEFAULT = SolverSettings()
 
 
 def stacked(levels: list[Level]) -> HierarchyProblem:
-    """A problem whose rows have the lengths that they have; weights multiplied in."""
+    """Problem with the norms of its rows as reference norms; weights are multiplied into the rows."""
     root = np.sqrt(np.concatenate([level.weights for level in levels]))
     A, C = root[:, None] * np.vstack([level.A for level in levels]), np.vstack([level.C for level in levels])
     b = root * np.concatenate([level.b for level in levels])
@@ -40,7 +40,7 @@ def core(
     extra: int = 0,
     guess: np.ndarray | None = None,
 ) -> SolutionBuffers:
-    """The answer, in memory for problems larger by `room` and `extra` levels."""
+    """Solution in buffers for problems larger by `room` unknowns and rows, and by `extra` levels."""
     n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
     rows = int(np.diff(problem.A_start).max())
     solution = make_solution_buffers(n + room, p + room, K + extra)
@@ -61,7 +61,7 @@ DAMPED = [(kind, damping) for kind in hp.KINDS for damping in (0.0, 0.1)]
 
 
 @pytest.mark.parametrize(("kind", "damping"), others_slow(DAMPED, [("conflicting", 0.0), ("equal bounds", 0.1)]))
-def test_python_and_machine_code_say_the_same(kind: str, damping: float) -> None:
+def test_python_and_machine_code_agree(kind: str, damping: float) -> None:
     rng = np.random.default_rng([21, hp.KINDS.index(kind)])
     levels = hp.problem(kind, rng)
     problem, settings = stacked(levels), SolverSettings(damping=damping)
@@ -76,7 +76,7 @@ def test_python_and_machine_code_say_the_same(kind: str, damping: float) -> None
     assert np.array_equal(wide.x[: len(x)], warm.x)
 
 
-def test_what_only_rounding_has_left_of_a_row_counts_as_nothing() -> None:
+def test_rows_that_are_zero_up_to_rounding_have_rank_zero() -> None:
     A = np.array([[1.0, 0.0], [0.0, 1e-14]])
     one, start, none = np.ones(2), np.array([0, 1, 2]), np.zeros(0)
     problem = HierarchyProblem(2, A, one, one, np.zeros((0, 2)), none, none, none, start, np.zeros(3, dtype=np.int64))
@@ -85,7 +85,7 @@ def test_what_only_rounding_has_left_of_a_row_counts_as_nothing() -> None:
     assert core(problem._replace(A_norms=np.array([0.0, 1e-14]))).ranks.tolist() == [0.0, 1.0, 1.0]
 
 
-def test_reference_lengths_do_what_an_unknown_fixed_to_zero_does() -> None:
+def test_reference_norms_are_equivalent_to_an_unknown_fixed_at_zero() -> None:
     rng = np.random.default_rng(22)
     for _ in range(6):
         n = 7
@@ -109,13 +109,13 @@ def test_reference_lengths_do_what_an_unknown_fixed_to_zero_does() -> None:
         assert long.ranks[1:].tolist() == short.ranks.tolist()
 
 
-def test_level_0_that_cannot_be_met_ends_the_solve_if_asked_to() -> None:
+def test_infeasible_level_0_ends_the_solve_with_feasible_only() -> None:
     box = Level([[1.0, 1.0, 0.0]], [5.0], C=np.eye(3), lower=[-1.0] * 3, upper=[1.0] * 3)
     below = Level(np.eye(3), [0.0, 0.0, 9.0])
     ask = SolverSettings(feasible_only=True)
     stopped = core(stacked([box, below]), ask)
     assert stopped.summary.is_infeasible and stopped.ranks[1] == 0.0 and is_verified(stopped, 3)
-    np.testing.assert_allclose(stopped.x[:2], [2.0, 2.0], atol=1e-12)  # sum 4: the least squares of level 0
+    np.testing.assert_allclose(stopped.x[:2], [2.0, 2.0], atol=1e-12)  # the least squares solution of level 0
     whole = core(stacked([box, below]))
     assert not whole.summary.is_infeasible and whole.x[2] == pytest.approx(1.0)
     assert not core(stacked([box, below]), ask._replace(infeasibility_tolerance=1.1)).summary.is_infeasible
@@ -127,7 +127,7 @@ def test_level_0_that_cannot_be_met_ends_the_solve_if_asked_to() -> None:
     assert core(stacked(contradiction), ask).summary.is_infeasible
 
 
-def test_verified_answers_are_given_back_and_others_kept_as_they_are() -> None:
+def test_solve_until_verified_returns_whether_the_solution_is_verified() -> None:
     rng = np.random.default_rng(23)
     for cap, good in ((500, True), (1, False)):
         problem = stacked(hp.problem("infeasible", rng))

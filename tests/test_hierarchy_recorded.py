@@ -1,4 +1,4 @@
-"""Answers of whole-body ticks are strict optima for an interior-point solver that knows nothing of robots."""
+"""Solutions of whole-body ticks are strict optima according to an independent interior-point solver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import quaddyn as qd
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
 @pytest.mark.parametrize("gait", GAITS)
-def test_no_level_of_a_recorded_tick_can_be_improved_without_giving_up_one_above(name: str, gait: str) -> None:
+def test_recorded_ticks_are_lexicographic_optima(name: str, gait: str) -> None:
     pytest.importorskip("piqp")
     robot = qd.load(name)
     judged = 0
@@ -24,7 +24,7 @@ def test_no_level_of_a_recorded_tick_can_be_improved_without_giving_up_one_above
     assert judged == 18
 
 
-def test_the_judge_sees_a_recorded_answer_that_is_not_optimal() -> None:
+def test_optimality_check_detects_a_perturbed_recorded_solution() -> None:
     pytest.importorskip("piqp")
     for command in recorded(qd.load("go2"), "trot", "hard", 3, seed=7):
         x = command.details.x.copy()

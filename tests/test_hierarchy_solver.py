@@ -1,4 +1,4 @@
-"""The strict solver with inequalities: optimal for an independent judge, strict, certified, calm when it is hard."""
+"""Strict solver with inequalities: independent optimality checks, strictness, certificates, hard problems."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def certificate_error(levels, solution):
             lower, upper = hp.merged(levels[j])
             assert (press[y < upper - 1e-7 * (1 + np.abs(y))] <= 1e-9 * size).all()
             assert (press[y > lower + 1e-7 * (1 + np.abs(y))] >= -1e-9 * size).all()
-        # The level's own violation is the multiplier of its own inequalities, and lives in the last entry.
+        # The violation of a level is the multiplier of its own inequalities, the last entry.
         np.testing.assert_allclose(
             out.multipliers[k][~(level.lower > level.upper)],
             out.violation[~(level.lower > level.upper)],
@@ -44,7 +44,7 @@ def certificate_error(levels, solution):
 
 
 @pytest.mark.parametrize("kind", hp.KINDS)
-def test_no_level_can_be_improved_without_giving_up_one_above(kind):
+def test_solutions_are_lexicographic_optima(kind):
     pytest.importorskip("piqp")
     rng = np.random.default_rng([7, hp.KINDS.index(kind)])
     for _ in range(24):
@@ -56,7 +56,7 @@ def test_no_level_can_be_improved_without_giving_up_one_above(kind):
 
 
 @pytest.mark.parametrize("kind", [k for k in hp.KINDS if k != "badly scaled"])
-def test_the_published_multipliers_prove_the_optimum(kind):
+def test_multipliers_satisfy_the_optimality_conditions(kind):
     rng = np.random.default_rng([8, hp.KINDS.index(kind)])
     for _ in range(12):
         levels = hp.problem(kind, rng)
@@ -66,7 +66,7 @@ def test_the_published_multipliers_prove_the_optimum(kind):
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.3])
-def test_without_inequalities_it_is_the_pure_projection(damping):
+def test_solution_without_inequalities_equals_null_space_projection(damping):
     rng = np.random.default_rng(1)
     for _ in range(50):
         n = int(rng.integers(1, 15))
@@ -82,7 +82,7 @@ def test_without_inequalities_it_is_the_pure_projection(damping):
 
 
 @pytest.mark.parametrize("kind", ["generic", "rank deficient", "conflicting", "all levels bounded", "infeasible"])
-def test_weights_below_do_not_move_what_is_above(kind):
+def test_weights_of_lower_levels_do_not_change_higher_levels(kind):
     rng = np.random.default_rng([9, hp.KINDS.index(kind)])
     for _ in range(15):
         levels = hp.problem(kind, rng)
@@ -99,8 +99,8 @@ def test_weights_below_do_not_move_what_is_above(kind):
                 np.testing.assert_allclose(after.levels[j].violation, before.levels[j].violation, atol=1e-10 * size)
 
 
-def test_an_impossible_first_level_is_violated_least_and_flagged():
-    """x >= 1 and x <= -1: least squares meets in the middle; the second level gets what does not matter to that."""
+def test_infeasible_first_level_has_least_violation_and_is_flagged():
+    """x >= 1 and x <= -1 give x = 0 in least squares; the second level uses the remaining freedom."""
     walls = Level(C=[[1.0, 0.0], [1.0, 0.0]], lower=[1.0, -np.inf], upper=[np.inf, -1.0])
     solution = solve([walls, Level([[1.0, 1.0]], [5.0])])
     np.testing.assert_allclose(solution.x, [0.0, 5.0], atol=1e-14)
@@ -112,7 +112,7 @@ def test_an_impossible_first_level_is_violated_least_and_flagged():
     assert crossed.status == "infeasible"
 
 
-def test_an_inequality_kept_on_a_lower_level_limits_the_levels_below_it_only():
+def test_inequality_on_a_lower_level_limits_only_the_levels_below():
     position = Level([[1.0, 0.0]], [2.0])
     wish = Level(C=[[1.0, 0.0], [0.0, 1.0]], lower=[-1.0, -1.0], upper=[1.0, 1.0])
     reach = Level([[0.0, 1.0]], [3.0])
@@ -125,7 +125,7 @@ def test_an_inequality_kept_on_a_lower_level_limits_the_levels_below_it_only():
     np.testing.assert_allclose(last.x, [2.0, 3.0], atol=1e-14)
 
 
-def test_a_warm_start_changes_the_work_but_not_the_answer():
+def test_warm_start_does_not_change_the_solution():
     rng = np.random.default_rng(3)
     warm = 0
     for kind in ("generic", "conflicting", "box", "all levels bounded", "infeasible"):
@@ -140,7 +140,7 @@ def test_a_warm_start_changes_the_work_but_not_the_answer():
     assert warm >= 36
 
 
-def test_a_wrong_warm_start_is_only_slower():
+def test_wrong_warm_start_does_not_change_the_solution():
     rng = np.random.default_rng(4)
     for _ in range(20):
         levels = hp.problem("all levels bounded", rng)
@@ -152,24 +152,24 @@ def test_a_wrong_warm_start_is_only_slower():
         np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1 + np.abs(cold.x).max()))
 
 
-def test_the_same_problem_gives_the_same_bits():
+def test_same_problem_gives_the_same_bits():
     levels = hp.problem("conflicting", np.random.default_rng(5))
     assert solve(levels).x.tobytes() == solve(levels).x.tobytes()
 
 
-def test_freedom_left_over_goes_to_the_shortest_x():
+def test_remaining_freedom_gives_the_minimum_norm_solution():
     solution = solve([Level(C=[[1.0, 1.0, 0.0]], lower=[2.0])])
     np.testing.assert_allclose(solution.x, [1.0, 1.0, 0.0], atol=1e-14)
     assert solution.levels[0].active.tolist() == [-1]
 
 
 @pytest.mark.parametrize("huge", [np.inf, 1.7976931348623157e308, 1e100])
-def test_a_huge_bound_is_no_bound(huge):
+def test_huge_bounds_count_as_infinite(huge):
     solution = solve([Level(C=np.eye(2), lower=[-huge, -huge], upper=[huge, 0.5]), Level(np.eye(2), [3.0, 3.0])])
     np.testing.assert_allclose(solution.x, [3.0, 0.5], atol=1e-14)
 
 
-def test_levels_without_rows_and_rows_of_zeros_are_harmless():
+def test_empty_levels_and_zero_rows_have_no_effect():
     nothing = Level(np.zeros((0, 3)), [])
     zeros = Level(np.zeros((2, 3)), [1.0, 2.0], C=np.zeros((1, 3)), lower=[1.0])
     solution = solve([nothing, zeros, Level(np.eye(3), [1.0, 2.0, 3.0]), nothing])
@@ -178,7 +178,7 @@ def test_levels_without_rows_and_rows_of_zeros_are_harmless():
     assert solution.levels[1].violation.tolist() == [-1.0] and solution.verified
 
 
-def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
+def test_iteration_limit_is_flagged_and_keeps_higher_levels():
     rng = np.random.default_rng(6)
     flagged = 0
     for _ in range(10):
@@ -212,12 +212,12 @@ def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
         ({"A": [["x"]], "b": [1.0]}, "A: expected a matrix of numbers"),
     ],
 )
-def test_a_level_that_makes_no_sense_is_refused(arguments, words):
+def test_invalid_level_is_rejected(arguments, words):
     with pytest.raises(ArgumentError, match=words):
         Level(**arguments)
 
 
-def test_options_out_of_range_are_refused():
+def test_options_out_of_range_are_rejected():
     level = Level(np.eye(2), np.zeros(2))
     for wrong in ({"damping": -1.0}, {"rank_tolerance": 1.0}, {"max_iterations": 0}):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
@@ -236,13 +236,13 @@ def test_options_out_of_range_are_refused():
     [
         (1e-13, 1, 1e-9, True),
         (-1e-6, -1, 1e-9, True),
-        (1e-6, -1, 1e-9, False),  # pulls: it is no limit that presses
-        (1e-15, 1, 1e-9, False),  # presses by no more than rounding
+        (1e-6, -1, 1e-9, False),  # wrong sign: the limit is not active
+        (1e-15, 1, 1e-9, False),  # multiplier within rounding
         (1e-9, 1, 1e-5, False),  # the levels below still move it
-        (1e-2, 1, 1e-9, False),  # presses hard: what is left of it is felt
+        (1e-2, 1, 1e-9, False),  # large multiplier: the remaining violation is noticeable
     ],
 )
-def test_a_light_limit_is_implied_where_levels_below_cannot_move_it_in_any_unit(
+def test_limit_with_small_multiplier_is_implied_if_lower_levels_cannot_move_it_in_any_unit(
     unit: float, multiplier: float, side: int, free: float, implied: bool
 ) -> None:
     row = unit * np.array([1.0, 0.0, free])

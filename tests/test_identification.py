@@ -1,4 +1,4 @@
-"""Identification: noisy motion in, parameters out that predict torques to the noise and belong to a physical robot."""
+"""Identification from noisy motion: parameters predict torques to the noise level and are physically consistent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -54,7 +54,7 @@ runner = CliRunner()
 
 
 def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.2) -> Array:
-    """Parameters of a physical robot some way off the file's, with friction and rotors."""
+    """Physically consistent parameters that differ from those of the file, with friction and rotors."""
     delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
     for row, body in zip(delta, robot.bodies, strict=True):
         if row[9] > 0.0:
@@ -68,7 +68,7 @@ def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0
 
 
 def torques(robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array]) -> Array:
-    """(n, nv) generalized forces of a machine with parameters delta, of no regressor.
+    """Generalized forces (n, nv) of a robot with parameters delta, without a regressor.
 
     Computed by Pinocchio; the first three are compared with the recursion of the reference.
     """
@@ -95,12 +95,12 @@ def torques(robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array]) -
 
 
 def by_reference(robot: qd.Robot, delta: Array, states: tuple[Array, ...]) -> Array:
-    """As `torques`, by the recursion of the reference."""
+    """The same as `torques`, by the recursion of the reference."""
     model = Reference(robot.source, root=robot.root).model
     rows = {body.name: row for body, row in zip(robot.bodies, delta.reshape(-1, 13), strict=True)}
     (damping, friction, armature), bodies = np.zeros((3, robot.nv)), []
     for body in model.bodies:
-        row = rows.get(body.name, np.zeros(13))  # steps of a planar root are not the robot's
+        row = rows.get(body.name, np.zeros(13))  # auxiliary bodies of a planar root
         bodies.append(
             dataclasses.replace(
                 body, G=sum(x * unit_inertia(k) for x, k in zip(row, INERTIAL_PARAMETERS, strict=False))
@@ -121,11 +121,11 @@ def measured(
     noise: float = 0.02,
     y: Array | None = None,
 ) -> tuple[Samples, Array, float]:
-    """What sensors read of a machine with parameters delta: samples, the noise of the torques and that of the forces.
+    """Simulated measurements of a robot with parameters delta: samples, noise of torques and noise of forces.
 
-    y are the machine's generalized forces, where they are known.
+    y: generalized forces of the robot, computed by default.
 
-    The feet of a floating base get the least forces that carry its motion.
+    The feet of a floating base have the smallest forces that produce its motion.
     """
     q, v, a = states
     y = torques(robot, delta, states) if y is None else y
@@ -169,7 +169,7 @@ def go2() -> qd.Robot:
 
 @functools.cache
 def experiment(name: str) -> tuple[qd.Robot, Array, Samples, Array, float]:
-    """A robot, the forces of another machine at random states, and what sensors read of that."""
+    """A robot, generalized forces with other parameters at random states, and simulated measurements of them."""
     robot, rng = qd.load(name), np.random.default_rng(3)
     delta, states = another_machine(robot, rng), random_states(robot, 1200, rng)
     y = torques(robot, delta, states)
@@ -179,7 +179,7 @@ def experiment(name: str) -> tuple[qd.Robot, Array, Samples, Array, float]:
 PREDICTED = ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"]
 
 
-# -- the bars --------------------------------------------------------------------------------------------------------
+# -- accuracy --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "method"),
     others_slow(
@@ -187,8 +187,8 @@ PREDICTED = ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"]
         [("ur5", "weighted"), ("go2", "consistent"), ("double_pendulum_continuous", "consistent")],
     ),
 )
-def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, method: str) -> None:
-    """Bar: twice the noise floor, which is what the true parameters leave; reached: hardly above it."""
+def test_prediction_error_of_unseen_torques_is_at_noise_level(name: str, method: str) -> None:
+    """The prediction error is at most 1.2 times that of the true parameters, which is the noise."""
     robot, y, samples, deviation, force = experiment(name)
     learned, unseen, truth = samples[:800], samples[800:], y[800:]
     found = identify(robot, learned, method=method, torque_noise=deviation, force_noise=force or None)
@@ -196,7 +196,7 @@ def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, 
     assert np.all(found.validate(unseen).error <= 1.2 * floor)
     assert found.n_identifiable == found.base.size
     assert found.converged
-    # and without the noise of the measurement, far below it
+    # compared with noise-free torques, the error is at most half of the noise
     assert np.all(rms(found.predict(unseen.q, unseen.v, unseen.a) - truth) <= 0.5 * floor)
     if method == "consistent":
         assert found.inconsistent_bodies == ()
@@ -208,7 +208,7 @@ def y_of(robot: qd.Robot, samples: Samples) -> Array:
 
 @pytest.fixture(scope="module")
 def walked(go2: qd.Robot) -> Samples:
-    """Go2 on its feet in the simulator, legs stirred about home."""
+    """Samples of a standing Go2 in the simulator, with oscillating legs."""
     sim, pd, dyn = qd.Simulation(go2), JointPD(go2), qd.Dynamics(go2)
     rng = np.random.default_rng(5)
     phases, rates = rng.uniform(0, 2 * np.pi, (2, go2.nu)), rng.uniform(1.0, 4.0, go2.nu)
@@ -239,7 +239,7 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
         {foot: f + force * rng.standard_normal(f.shape) for foot, f in walked.forces.items()},
         "ground",
     )
-    wrong = another_machine(go2, rng)  # what the file is taken to say
+    wrong = another_machine(go2, rng)  # a wrong prior
     learned, unseen = noisy[np.arange(0, 1000, 2)], noisy[np.arange(1, 1000, 2)]
     states = unseen.q, unseen.v, unseen.a
     floor = rms(torques(go2, qd.Dynamics(go2).parameters(), states) - y_of(go2, unseen))
@@ -248,7 +248,7 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
         assert np.all(found.validate(unseen).error <= 1.1 * floor), method
     assert found.inconsistent_bodies == ()
     before = rms(torques(go2, wrong, states) - y_of(go2, unseen))
-    assert np.median(before / floor) > 2.0  # the prior alone would not do
+    assert np.median(before / floor) > 2.0  # the prior alone is inaccurate
     mass = sum(i.mass for i in found.inertials.values())
     assert mass == pytest.approx(go2.mass, rel=0.01)
 
@@ -268,14 +268,14 @@ def test_streaming_equals_batch(method: str, whitened: bool) -> None:
     np.testing.assert_allclose(pieces.beta, batch.beta, atol=1e-10 * scale)
     np.testing.assert_allclose(pieces.covariance, batch.covariance, atol=1e-10 * np.abs(batch.covariance).max())
     np.testing.assert_allclose(pieces.noise, batch.noise, rtol=1e-10)
-    halves = [Accumulator(base, **noise) for _ in range(2)]  # as two processes would
+    halves = [Accumulator(base, **noise) for _ in range(2)]  # as in two processes
     halves[0].add(samples[:100])
     halves[1].add(samples[100:])
     halves[0].merge(halves[1])
     np.testing.assert_allclose(fit_accumulated(halves[0], method=method).beta, batch.beta, atol=1e-10 * scale)
 
 
-def test_least_squares_is_the_textbooks(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+def test_least_squares_equals_numpy_lstsq(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
     _, samples, deviation = ur5_data
     base = base_parameters(ur5)
     H = base.regressor()(samples.q, samples.v, samples.a)
@@ -287,7 +287,9 @@ def test_least_squares_is_the_textbooks(ur5: qd.Robot, ur5_data: tuple[Array, Sa
     np.testing.assert_allclose(found.covariance, np.linalg.inv(A.T @ A), rtol=1e-8, atol=1e-12)
 
 
-def test_an_accumulator_holds_no_more_after_more_samples(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+def test_accumulator_size_is_independent_of_the_number_of_samples(
+    ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
+) -> None:
     gathered = Accumulator(ur5)
     gathered.add(ur5_data[1])
     size = sum(row.R.size for row in gathered.rows)
@@ -297,8 +299,8 @@ def test_an_accumulator_holds_no_more_after_more_samples(ur5: qd.Robot, ur5_data
 
 
 # -- uncertainty -----------------------------------------------------------------------------------------------------
-def test_deviations_and_bands_say_how_wrong_the_answer_is(ur5: qd.Robot) -> None:
-    """Over 60 repetitions of the experiment, errors over their stated deviation have a mean square of 1."""
+def test_standard_deviations_match_the_actual_errors(ur5: qd.Robot) -> None:
+    """Over 60 repetitions, errors divided by their standard deviations have a mean square of 1."""
     base, rng = base_parameters(ur5), np.random.default_rng(2)
     delta, states = another_machine(ur5, rng), random_states(ur5, 100, rng)
     probe = random_states(ur5, 5, rng)
@@ -313,7 +315,7 @@ def test_deviations_and_bands_say_how_wrong_the_answer_is(ur5: qd.Robot) -> None
     assert np.mean(bands) == pytest.approx(1.0, abs=0.2)
 
 
-def test_unknown_noise_is_estimated_torque_by_torque(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+def test_unknown_noise_is_estimated_for_each_torque(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
     _, samples, deviation = ur5_data
     found = identify(ur5, samples, method="weighted")
     np.testing.assert_allclose(found.noise, deviation, rtol=0.1)
@@ -321,7 +323,7 @@ def test_unknown_noise_is_estimated_torque_by_torque(ur5: qd.Robot, ur5_data: tu
     np.testing.assert_allclose(found.deviation, known.deviation, rtol=0.1)
 
 
-def test_what_the_data_do_not_show_is_kept_from_the_prior_and_said(ur5: qd.Robot) -> None:
+def test_unidentifiable_parameters_keep_prior_values_and_are_reported(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
     q, v, a = random_states(ur5, 200, rng)
     delta = another_machine(ur5, rng)
@@ -342,7 +344,7 @@ def test_what_the_data_do_not_show_is_kept_from_the_prior_and_said(ur5: qd.Robot
     np.testing.assert_allclose(spread, 2.0 * found.prediction_std(q, v, a), atol=1e-9)
 
 
-def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: qd.Robot) -> None:
+def test_friction_and_rotors_are_fixed_for_an_inertial_base(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
     delta = another_machine(ur5, rng).reshape(-1, 13)
     delta[1:, 10], delta[1:, 11], delta[1:, 12] = ur5.damping, ur5.friction, ur5.armature
@@ -369,7 +371,7 @@ def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: 
     weight=st.floats(1e-4, 100.0),
 )
 def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, count: int, weight: float) -> None:
-    """However few and however bad the data: even torques that are nothing but noise."""
+    """Torques are pure noise, and samples may be few."""
     robot, rng = qd.load(name), np.random.default_rng(seed)
     q, v, a = random_states(robot, count, rng)
     tau = noise * rng.standard_normal((count, robot.nu))
@@ -384,7 +386,7 @@ def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, co
             assert 0.0 < third <= first + second + 1e-12 * third, body
 
 
-def test_least_squares_alone_is_not_physical_and_the_consistent_fit_is(
+def test_least_squares_is_inconsistent_and_the_consistent_fit_is_not(
     ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
 ) -> None:
     few = ur5_data[1][:40]
@@ -392,10 +394,10 @@ def test_least_squares_alone_is_not_physical_and_the_consistent_fit_is(
     assert identify(ur5, few, method="consistent").inconsistent_bodies == ()
 
 
-def test_the_consistent_fit_is_the_minimum_of_a_convex_problem(
+def test_consistent_fit_is_the_minimum_of_a_convex_problem(
     ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
 ) -> None:
-    """In the parameters themselves its gradient vanishes, whatever coordinates and start the search used."""
+    """The gradient with respect to the parameters vanishes, independent of coordinates and start of the search."""
     _, samples, deviation = ur5_data
     base, prior = base_parameters(ur5), qd.Dynamics(ur5).parameters()
     gathered = Accumulator(base, torque_noise=deviation)
@@ -415,7 +417,7 @@ def test_the_consistent_fit_is_the_minimum_of_a_convex_problem(
 
 
 @given(theta=st.lists(st.floats(-2.0, 2.0), min_size=10, max_size=10))
-def test_every_log_cholesky_point_is_a_body_and_back(theta: list[float]) -> None:
+def test_log_cholesky_parametrization_is_a_bijection_to_physical_bodies(theta: list[float]) -> None:
     p = from_log_cholesky(np.array(theta))
     assert is_consistent(p)
     np.testing.assert_allclose(log_cholesky(p), theta, atol=1e-8)
@@ -429,7 +431,7 @@ def test_inertial_of_inverts_the_parameters_of_a_robot(go2: qd.Robot) -> None:
         np.testing.assert_allclose(back.com, body.inertial.com, atol=1e-15)
         np.testing.assert_allclose(back.inertia, body.inertial.inertia, atol=1e-12)
         assert is_consistent(p)
-    assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))  # the triangle inequality
+    assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))  # violates the triangle inequality
     assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 1.0, 0, 0, 0, -1.0]))
     with pytest.raises(qd.ArgumentError, match="positive definite"):
         log_cholesky(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))
@@ -440,7 +442,7 @@ EXCITED = ["ur5", "z1", "planar_3r", "double_pendulum_continuous", "solo12"]
 
 
 @pytest.mark.parametrize("name", others_slow(EXCITED, ["ur5", "double_pendulum_continuous", "solo12"]))
-def test_exciting_motion_obeys_the_limits_starts_at_rest_and_beats_chance(name: str) -> None:
+def test_exciting_motion_respects_limits_starts_at_rest_and_improves_the_condition_number(name: str) -> None:
     robot = qd.load(name, root="fixed")
     iterations = 60 if name == "solo12" else 30
     shares: list[float] = []
@@ -472,7 +474,7 @@ def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
     others = motion.sample(rng.uniform(0, 10, 100))
     assert np.all(rms(found.predict(*others) - torques(ur5, delta, others)) < 0.5 * deviation)
     truth = torques(ur5, delta, states)
-    assert np.all(rms(found.predict(*states) - truth) < 0.2 * rms(truth))  # and far outside of the motion
+    assert np.all(rms(found.predict(*states) - truth) < 0.2 * rms(truth))  # at states far from the motion
 
 
 @pytest.mark.parametrize(
@@ -489,7 +491,7 @@ def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
         ("ur5", {"acceleration": 1e-300}, "acceleration"),
     ],
 )
-def test_motion_that_cannot_be_is_refused(name: str, options: dict[str, float], word: str) -> None:
+def test_invalid_exciting_motion_is_rejected(name: str, options: dict[str, float], word: str) -> None:
     with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
         exciting_trajectory(qd.load(name), **options)  # type: ignore[arg-type]
 
@@ -502,7 +504,7 @@ def sample(go2: qd.Robot) -> Samples:
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
-def test_data_sets_come_back_as_they_went(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
+def test_samples_are_saved_and_loaded_exactly(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
     path = tmp_path / f"data.{ending}"
     save_samples(path, go2, sample)
     shares: list[float] = []
@@ -518,16 +520,18 @@ def test_data_sets_come_back_as_they_went(tmp_path: Path, go2: qd.Robot, sample:
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
-def test_arrays_by_columns_come_back_too(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
-    """A transposed log lies in memory by columns."""
+def test_arrays_in_column_order_are_saved_exactly(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
+    """Arrays in column order, as from a transposed log."""
     forces = {foot: np.asfortranarray(f) for foot, f in sample.forces.items()}
     arrays = (np.asfortranarray(x) for x in (sample.q, sample.v, sample.a, sample.tau))
     save_samples(tmp_path / f"data.{ending}", go2, Samples(*arrays, forces, sample.force_application))
     np.testing.assert_array_equal(load_samples(tmp_path / f"data.{ending}", go2).tau, sample.tau)
 
 
-def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
-    """What `quaddyn excite`, editors and spreadsheets leave in a CSV."""
+def test_time_column_empty_lines_and_byte_order_mark_are_accepted(
+    tmp_path: Path, go2: qd.Robot, sample: Samples
+) -> None:
+    """Contents of CSV files written by `quaddyn excite`, editors and spreadsheets."""
     path, archive = tmp_path / "data.csv", tmp_path / "data.npz"
     save_samples(path, go2, sample)
     head, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -544,7 +548,7 @@ def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, 
     np.testing.assert_array_equal(load_samples(archive, go2).tau, sample.tau)
 
 
-def test_columns_and_joints_in_another_order_are_put_right(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+def test_columns_and_joints_in_another_order_are_reordered(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
     save_samples(path, go2, sample)
     rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
@@ -573,7 +577,7 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
     yield head.replace("g FL", "f FL") + f"\n{first}", "mixed"
 
 
-def test_a_spoiled_csv_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+def test_invalid_csv_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
     save_samples(path, go2, sample)
     for k, (text, word) in enumerate(spoil_csv(path.read_text(encoding="utf-8"))):
@@ -583,7 +587,7 @@ def test_a_spoiled_csv_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
             load_samples(bad, go2)
 
 
-def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+def test_invalid_npz_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     good = {"q": sample.q, "v": sample.v, "a": sample.a, "tau": sample.tau}
     path = tmp_path / "bad.npz"
     for change, word in (
@@ -618,7 +622,7 @@ def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
         load_samples(tmp_path / "data.txt", go2)
 
 
-def test_bad_arguments_are_named(go2: qd.Robot, ur5: qd.Robot, sample: Samples) -> None:
+def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot, ur5: qd.Robot, sample: Samples) -> None:
     with pytest.raises(qd.ArgumentError, match="shape"):
         identify(ur5, sample)
     with pytest.raises(qd.UnknownNameError, match="paw"):
@@ -640,7 +644,7 @@ def test_bad_arguments_are_named(go2: qd.Robot, ur5: qd.Robot, sample: Samples) 
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
-def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> None:
+def test_excite_and_identify_commands_work_together(tmp_path: Path, ur5: qd.Robot) -> None:
     motion = tmp_path / "motion.csv"
     result = runner.invoke(app, ["excite", "ur5", "--out", str(motion), "--iterations", "5", "--rate", "40"])
     assert result.exit_code == 0, result.output
@@ -673,7 +677,7 @@ def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> No
 
 
 @pytest.mark.parametrize("ending", [".csv", ".npz"])
-def test_motion_that_excite_makes_of_a_legged_robot_is_identified_with_its_root_held(
+def test_motion_of_the_excite_command_for_a_legged_robot_is_identified_with_a_fixed_root(
     tmp_path: Path, ending: str
 ) -> None:
     motion, path = tmp_path / "motion.csv", tmp_path / f"data{ending}"
@@ -692,7 +696,7 @@ def test_motion_that_excite_makes_of_a_legged_robot_is_identified_with_its_root_
         runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
 
 
-def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
+def test_identify_command_names_the_missing_column(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("q 0\n1\n", encoding="utf-8")
     result = runner.invoke(app, ["identify", str(path), "--robot", "ur5"])
@@ -704,14 +708,14 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
 
 
 # -- logs ------------------------------------------------------------------------------------------------------------
-def test_smoothing_leaves_motion_and_takes_noise_without_delay() -> None:
+def test_low_pass_removes_noise_without_delay() -> None:
     t, rng = np.arange(0.0, 5.0, 1e-3), np.random.default_rng(0)
     motion = np.column_stack([np.sin(2 * np.pi * 0.7 * t), np.cos(2 * np.pi * 0.4 * t) + 3.0 * t])
     noisy = motion + 0.1 * rng.standard_normal(motion.shape)
     clean = low_pass(noisy, dt=1e-3, cutoff=5.0)
     inside = slice(500, -500)
     assert np.abs(low_pass(motion, dt=1e-3, cutoff=5.0) - motion)[inside].max() < 1e-4
-    assert np.sqrt(np.mean((clean - motion)[inside] ** 2)) < 0.012  # 0.1 times the root of 10 Hz of 1,000
+    assert np.sqrt(np.mean((clean - motion)[inside] ** 2)) < 0.012  # 0.1 sqrt(10 Hz / 1000 Hz), with a margin
     exact = 2 * np.pi * 0.7 * np.cos(2 * np.pi * 0.7 * t)
     np.testing.assert_allclose(accelerations(motion, dt=1e-3)[2:-2, 0], exact[2:-2], atol=1e-9)
     for call in (
@@ -726,8 +730,8 @@ def test_smoothing_leaves_motion_and_takes_noise_without_delay() -> None:
             call()
 
 
-def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> None:
-    """No velocity, no acceleration measured: positions to a tenth of a milliradian and noisy torques at 500 Hz."""
+def test_arm_is_identified_from_positions_and_torques_alone(ur5: qd.Robot) -> None:
+    """Positions with 0.1 mrad noise and noisy torques at 500 Hz, without measured velocities and accelerations."""
     rng, dt = np.random.default_rng(0), 2e-3
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=10, seed=1)
@@ -745,9 +749,9 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     assert np.all(rms(found.predict(*states) - torques(ur5, delta, states)) < deviation)
 
 
-# -- what is measured ------------------------------------------------------------------------------------------------
+# -- measured forces -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("root", ["free", "planar"])
-def test_measured_forces_enter_as_those_of_inverse_dynamics(root: str) -> None:
+def test_measured_forces_agree_with_external_forces_of_inverse_dynamics(root: str) -> None:
     robot, rng = qd.load("go2", root=root), np.random.default_rng(0)
     dyn, measure = qd.Dynamics(robot), MeasuredForces(robot)
     q, v, a = random_states(robot, 5, rng)
@@ -761,7 +765,7 @@ def test_measured_forces_enter_as_those_of_inverse_dynamics(root: str) -> None:
         np.testing.assert_allclose(on_ground[k], robot.generalized_torques(tau[k]) + J.T @ f[k], atol=1e-12)
 
 
-def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:
+def test_planar_root_and_passive_joint_are_identified() -> None:
     for options in ({"root": "planar"}, {"root": "fixed", "actuated": qd.load("go2").actuated[:-1]}):
         robot, rng = qd.load("go2", **options), np.random.default_rng(0)
         delta, base = another_machine(robot, rng), base_parameters(robot)
@@ -776,7 +780,7 @@ def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:
         np.testing.assert_allclose(found.beta, base.project(delta), atol=1e-9 * np.abs(base.project(delta)).max())
 
 
-def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
+def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) -> None:
     base = base_parameters(go2)
     empty = Samples(*(x[:0] for x in (sample.q, sample.v, sample.a, sample.tau)))
     gathered = Accumulator(base)
@@ -811,8 +815,8 @@ def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
         fit_accumulated(gathered).validate(empty)
 
 
-def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -> None:
-    """Residuals of mere rounding are no noise to weigh by."""
+def test_noise_free_torques_give_the_exact_parameters(ur5: qd.Robot) -> None:
+    """Residuals within rounding are not used as noise estimate."""
     rng = np.random.default_rng(0)
     base, delta, states = base_parameters(ur5), another_machine(ur5, rng), random_states(ur5, 200, rng)
     tau = torques(ur5, delta, states)
@@ -833,7 +837,7 @@ def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -
         ("planar_3r", 0.0, "noise", 60),
     ],
 )
-def test_consistent_fits_of_hardly_any_data_without_a_known_noise_stay_valid(
+def test_consistent_fits_of_little_data_with_unknown_noise_are_valid(
     name: str, moves: float, tau: str, count: int
 ) -> None:
     robot, rng = qd.load(name), np.random.default_rng(count)
@@ -846,8 +850,8 @@ def test_consistent_fits_of_hardly_any_data_without_a_known_noise_stay_valid(
 
 @settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 4, deadline=None, derandomize=True)
 @given(size=st.floats(-6.0, 6.0), weight=st.floats(-6.0, 6.0), seed=st.integers(0, 2**31))
-def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float, seed: int) -> None:
-    """Torques a million times too large or small, a prior a million times too strong or weak."""
+def test_consistent_fits_are_valid_at_extreme_scales(size: float, weight: float, seed: int) -> None:
+    """Torques and prior weights are scaled by 1e-6 to 1e6."""
     robot, rng = qd.load("planar_3r"), np.random.default_rng(seed)
     q, v, a = random_states(robot, 20, rng)
     tau = 10.0**size * rng.standard_normal((20, robot.nu))
@@ -861,14 +865,14 @@ def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float,
 @pytest.mark.parametrize(
     ("moments", "sound"),
     [
-        ((1e-10, 3e-10, 3e-10), True),  # a grain: small, but as round as others
+        ((1e-10, 3e-10, 3e-10), True),  # small, but with similar principal moments
         ((1e-9, 0.5, 0.5), True),
         ((1e-11, 0.5, 0.5), False),  # a rod
         ((0.0, 0.5, 0.5), False),
         ((0.0, 0.0, 0.0), False),  # a point
     ],
 )
-def test_points_and_rods_alone_are_spread_out(moments: tuple[float, ...], sound: bool) -> None:
+def test_pseudo_inertia_of_points_and_rods_is_thickened(moments: tuple[float, ...], sound: bool) -> None:
     J = np.diag((*moments, 2.0))
     spread = thicken_pseudo_inertia(J)
     if sound:

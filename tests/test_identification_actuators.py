@@ -1,4 +1,4 @@
-"""Motors and gears from recorded motion: planted delays, friction, torque-speed lines and backlash are found again."""
+"""Fit of actuators to simulated data: known delays, friction, torque-speed lines and backlash are recovered."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.identification import ActuatorFit, fit_actuators
 from quaddyn.simulation import Actuators, MujocoPlant, Plant, Simulation
 
 DT, N, LATE = 2e-3, 3000, 3
-#: Of the two joints.
+#: Parameters of the two joints.
 VISCOUS, COULOMB, EFFORT = np.array([0.3, 0.1]), np.array([0.5, 1.2]), np.array([20.0, 12.0])
 CORNER, NO_LOAD, PLAY = 8.0, 20.0, 0.02
 
@@ -25,7 +25,7 @@ def leg() -> qd.Robot:
 
 @pytest.fixture(scope="module")
 def data(leg: qd.Robot) -> dict[str, np.ndarray]:
-    """What a stand with sensors at motors and joints would record, noise included."""
+    """Simulated data of a test stand with sensors at motors and joints, with noise."""
     rng, t = np.random.default_rng(0), DT * np.arange(N)[:, None]
     v = 7.0 * np.sin([3.0, 4.1] * t + [0.3, 1.1]) + 4.0 * np.sin([6.9, 9.4] * t)
     asked = EFFORT * (1.2 * np.sin([9.3, 12.7] * t + 1.0) + 0.05 * rng.standard_normal((N, 2)).cumsum(axis=0) / 20.0)
@@ -53,7 +53,7 @@ def check(found: ActuatorFit, tolerance: float) -> None:
     np.testing.assert_allclose(found.no_load_speed, NO_LOAD, rtol=0.05)
 
 
-def test_what_was_planted_is_found(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+def test_actuator_parameters_are_recovered(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     found = fit_actuators(leg, dt=DT, **data)
     check(found, 0.01)
     np.testing.assert_allclose(found.backlash, PLAY, rtol=0.02)
@@ -66,7 +66,7 @@ def test_what_was_planted_is_found(leg: qd.Robot, data: dict[str, np.ndarray]) -
     assert str(found).count("\n") == 2 and "0.02" in str(found)
 
 
-def test_either_torque_will_do(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+def test_joint_or_motor_torque_is_sufficient(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     parts = {name: x for name, x in data.items() if name not in ("motor_torque", "backlash_offset")}
     found = fit_actuators(leg, dt=DT, **parts)
     check(found, 0.02)
@@ -77,8 +77,8 @@ def test_either_torque_will_do(leg: qd.Robot, data: dict[str, np.ndarray]) -> No
     np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
 
 
-def test_what_is_not_seen_is_not_told(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
-    """Small torques on joints at rest."""
+def test_unidentifiable_actuator_parameters_are_nan(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Data with small torques on joints at rest."""
     rng, asked = np.random.default_rng(1), 0.1 * data["commanded"]
     found = fit_actuators(
         leg, dt=DT, commanded=asked, velocity=np.zeros((N, 2)), motor_torque=asked + 0.01 * rng.standard_normal((N, 2))
@@ -95,7 +95,7 @@ def test_what_is_not_seen_is_not_told(leg: qd.Robot, data: dict[str, np.ndarray]
 
 @pytest.mark.parametrize("kind", ["motor_torque", "joint_torque"])
 def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[str, np.ndarray], kind: str) -> None:
-    """The first joint's torques are lost in the noise, those of the second show their delay."""
+    """Torques of the first joint are below the noise, those of the second determine the delay."""
     rng, scale = np.random.default_rng(4), np.array([0.02, 1.0])
     asked = 0.2 * scale * data["commanded"]
     late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
@@ -107,7 +107,7 @@ def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[st
     assert found.actuators(leg).delay[0] == 0.0 and str(found).splitlines()[1].split()[1] == "-"
 
 
-def test_bad_data_are_refused(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+def test_invalid_data_are_rejected(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     some = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
     for name in some:
         with pytest.raises(qd.ArgumentError, match=name):
@@ -133,7 +133,7 @@ PLANTED = {
 
 
 def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Four seconds of servos that shake a hanging leg, or of given torques."""
+    """Simulates 4 s of position control of a hanging leg, or of given torques."""
     out: dict[str, list[Any]] = {name: [] for name in ("commanded", "q", "velocity", "motor_torque", "backlash_offset")}
     hanging = np.array([-0.5 * np.pi, 0.0])
     plant.reset(hanging)
@@ -152,7 +152,7 @@ def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndar
 
 
 @pytest.mark.parametrize("kind", others_slow([Simulation, MujocoPlant], [Simulation]))
-def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_recorded(kind: type[Any]) -> None:
+def test_plant_with_fitted_actuators_reproduces_the_recorded_motion(kind: type[Any]) -> None:
     leg, dt, rng = qd.load("two_link_leg", root="fixed", armature=ROTOR), 1e-3, np.random.default_rng(1)
     log = recorded(kind(leg, dt=dt, actuators=Actuators(leg, **PLANTED)))
     q, dyn = log.pop("q"), qd.Dynamics(leg)
@@ -167,13 +167,13 @@ def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_reco
     again = recorded(kind(leg, dt=dt, actuators=found.actuators(leg)), log["commanded"])["q"]
     assert np.ptp(q, axis=0).min() > 1.9
     assert np.abs(again - q).max() < 0.025
-    # Neither part is idle: without it the same torques lead somewhere else.
+    # Both parts matter: without either, the same torques give another motion.
     for name in ("delay", "backlash"):
         other = Actuators(leg, **{**PLANTED, name: 0.0})
         assert np.abs(recorded(kind(leg, dt=dt, actuators=other), log["commanded"])["q"] - q).max() > 0.03, name
 
 
-def test_a_period_of_the_loop_is_no_delay_of_its_motors(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+def test_control_period_is_subtracted_from_the_actuator_delay(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     found = fit_actuators(
         leg, dt=DT, commanded=data["commanded"], velocity=data["velocity"], motor_torque=data["motor_torque"]
     )
@@ -181,7 +181,7 @@ def test_a_period_of_the_loop_is_no_delay_of_its_motors(leg: qd.Robot, data: dic
     np.testing.assert_array_equal(found.actuators(leg, delay=0.0).delay, 0.0)
 
 
-def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+def test_noise_is_not_identified_as_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     play = 1e-3 * np.random.default_rng(3).standard_normal((N, 2))
     found = fit_actuators(leg, dt=DT, **data | {"backlash_offset": play})
     np.testing.assert_array_equal(found.backlash, 0.0)
@@ -189,8 +189,8 @@ def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> Non
         fit_actuators(leg, dt=DT, **data).actuators(leg)
 
 
-def test_torques_that_are_short_for_another_reason_show_no_limit(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
-    """Readings that stand still for three samples now and then, while motors give all that they are asked for."""
+def test_frozen_readings_are_not_identified_as_torque_limit(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Readings are frozen for three samples at times, while motors deliver the commanded torques."""
     rng, asked = np.random.default_rng(2), 0.5 * data["commanded"]
     delivered = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
     delivered = delivered + 0.05 * rng.standard_normal((N, 2))

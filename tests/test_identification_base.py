@@ -1,4 +1,4 @@
-"""Base parameters: known ranks, two ways to the same null space, and torques that do not notice the difference."""
+"""Base parameters: known ranks, null spaces by rules and by QR, and equivalence for joint torques."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def urdf(joints: list[tuple[str, int, str, str, str]]) -> str:
     return f'<robot name="tree">{"".join(parts)}</robot>'
 
 
-#: Checked for the nightly run alone.
+#: Robots that are tested only in the nightly run.
 MANY_JOINTS = ("centauro", "b1_z1", "b1", "anymal_b_kinova")
 
 
@@ -44,7 +44,7 @@ def puma(tilt: float = 0.0) -> qd.Robot:
 
 
 def tilted(name: str, tilt: float) -> qd.Robot:
-    """A catalogue arm on a slope."""
+    """A catalogue arm with a tilted base."""
     source = qd.load(name).source
     text = source.decode() if isinstance(source, bytes) else source
     root = qd.load(name).tree.root.name
@@ -63,35 +63,35 @@ def go2() -> qd.Robot:
 # -- the table of known ranks ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["ur5", "rx90", "puma"])
 def test_six_joint_arms_have_36_base_parameters_and_52_with_friction_and_rotors(name: str) -> None:
-    """Khalil and Dombre 2002, ch. 9: 36, or 40 with rotor inertias, as Ia1 and Ia2 join Lzz1 and its like."""
+    """Khalil and Dombre 2002, ch. 9: 36, or 40 with rotor inertias, because Ia1 and Ia2 are grouped with Lzz."""
     robot = puma() if name == "puma" else qd.load(name)
     assert base_parameters(robot, inertial=True).size == 36
     assert base_parameters(robot).size == 36 + 12 + 4
 
 
 @pytest.mark.parametrize("name", ["rx90", "puma"])
-def test_a_first_axis_off_gravity_shows_two_more(name: str) -> None:
+def test_first_axis_not_parallel_to_gravity_adds_two_base_parameters(name: str) -> None:
     robot = puma(0.3) if name == "puma" else tilted(name, 0.3)
     assert base_parameters(robot, inertial=True).size == 38
     assert base_parameters(robot).size == 38 + 12 + 4
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_b", "anymal_c"])
-def test_a_floating_base_on_twelve_joints_has_94(name: str) -> None:
+def test_floating_base_robot_with_twelve_joints_has_94_base_parameters(name: str) -> None:
     robot = qd.load(name)
     assert base_parameters(robot, inertial=True).size == 10 + 7 * 12
     assert base_parameters(robot).size == 10 + 7 * 12 + 3 * 12
 
 
 @pytest.mark.parametrize("name", ["ur5", "rx90"])
-def test_the_first_two_rotors_are_grouped_and_the_others_are_not(name: str) -> None:
+def test_rotors_of_the_first_two_joints_are_grouped(name: str) -> None:
     base = base_parameters(qd.load(name))
     alone = [g for g in base.groups() if g.startswith("Ia") and " + " not in g and " - " not in g]
     joints = qd.load(name).actuated
     assert sorted(alone) == sorted(f"Ia {joint}" for joint in joints[2:])
 
 
-# -- rules and numbers -----------------------------------------------------------------------------------------------
+# -- rules and QR ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in MANY_JOINTS else []) for n in qd.CATALOGUE]
 )
@@ -100,7 +100,7 @@ def test_rules_and_qr_find_the_same_null_space_on_every_catalogue_robot(name: st
     for inertial in (True, False):
         base, rules = base_parameters(robot, inertial=inertial), group_by_rule(robot, inertial=inertial)
         assert rules.rank == base.size
-        assert rules.disagreement(base) < 1e-8  # kinova's and xarm7's right angles have eleven and five digits
+        assert rules.disagreement(base) < 1e-8  # right angles of kinova and xarm7 have eleven and five digits
 
 
 @st.composite
@@ -128,7 +128,7 @@ def test_rules_and_qr_agree_on_trees_of_all_joint_types(text: str, root: str, se
         assert rules.disagreement(base) < 1e-9
 
 
-def test_a_tilt_of_a_millionth_is_ambiguous_and_an_exact_geometry_is_not() -> None:
+def test_rank_is_ambiguous_for_a_tilt_of_1e_6_and_unambiguous_for_exact_geometry() -> None:
     exact, tiny = base_parameters(puma()).certificate, base_parameters(puma(1e-6)).certificate
     assert exact.is_unambiguous
     assert np.log10(exact.gap) > 13
@@ -136,10 +136,10 @@ def test_a_tilt_of_a_millionth_is_ambiguous_and_an_exact_geometry_is_not() -> No
     assert tiny.ambiguous.max() < 1e-3
 
 
-# -- what they mean --------------------------------------------------------------------------------------------------
+# -- equivalence -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "ur5", "double_pendulum_continuous", "b1_z1"])
 @pytest.mark.parametrize("inertial", [True, False])
-def test_torques_follow_from_base_parameters_alone(name: str, inertial: bool) -> None:
+def test_base_parameters_determine_the_torques(name: str, inertial: bool) -> None:
     robot = qd.load(name)
     dyn, base = qd.Dynamics(robot), base_parameters(robot, inertial=inertial)
     states = random_states(robot, 20, np.random.default_rng(7))
@@ -153,21 +153,21 @@ def test_torques_follow_from_base_parameters_alone(name: str, inertial: bool) ->
     np.testing.assert_allclose(full @ base.P[:, : base.size], base.regressor()(*states), atol=0)
 
 
-def test_source_c_mapping_matrices_fit_together(go2: qd.Robot) -> None:
+def test_mapping_matrices_satisfy_the_relations_of_source_c(go2: qd.Robot) -> None:
     base = base_parameters(go2)
     Pb, Pd = np.split(base.P, [base.size], axis=1)
     np.testing.assert_array_equal(base.K, Pb.T + base.Kd @ Pd.T)
     np.testing.assert_array_equal(base.P.T @ base.P, np.eye(len(base.names)))
 
 
-def test_expand_keeps_base_parameters_and_stays_near_the_prior(go2: qd.Robot) -> None:
+def test_nearest_parameters_keep_base_parameters_and_the_prior(go2: qd.Robot) -> None:
     base, delta = base_parameters(go2), qd.Dynamics(go2).parameters()
     np.testing.assert_allclose(base.nearest_parameters(base.project(delta), delta), delta, atol=1e-12)
     beta = base.project(delta) + np.random.default_rng(0).standard_normal(base.size)
     np.testing.assert_allclose(base.project(base.nearest_parameters(beta, delta)), beta, atol=1e-10)
 
 
-def test_rows_of_a_joint_see_only_the_bodies_it_carries(go2: qd.Robot) -> None:
+def test_regressor_row_of_a_joint_depends_only_on_its_subtree(go2: qd.Robot) -> None:
     support = StackedRegressor(go2).support
     row = go2.velocity_index("FL_thigh_joint")
     known = base_parameters(go2).names
@@ -186,13 +186,13 @@ def test_rows_of_a_joint_see_only_the_bodies_it_carries(go2: qd.Robot) -> None:
         (lambda q, v, a: (q, v * 1e200, a), "overflows"),
     ],
 )
-def test_bad_samples_are_named(go2: qd.Robot, change: object, word: str) -> None:
+def test_invalid_samples_are_rejected_by_name(go2: qd.Robot, change: object, word: str) -> None:
     states = random_states(go2, 3, np.random.default_rng(0))
     with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match=word):
         StackedRegressor(go2)(*change(*states))  # type: ignore[operator]
 
 
-def test_a_rank_needs_rows(go2: qd.Robot) -> None:
+def test_invalid_rank_options_are_rejected(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="samples"):
         base_parameters(go2, samples=3)
     with pytest.raises(qd.ArgumentError, match="tolerance"):

@@ -1,4 +1,4 @@
-"""Identification under misuse: odd files, data that show little or nothing, other units; what is wrong is said."""
+"""Misuse of identification: unusual files, uninformative data, wrong units, and the resulting messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -39,7 +39,7 @@ def moving(robot: qd.Robot, count: int, *, noise: float = 0.01, seed: int = 0) -
 
 
 def still(robot: qd.Robot, count: int, tau: float | None = None) -> Samples:
-    """One posture over and over."""
+    """Samples of one constant posture."""
     q, zero = np.full((count, robot.nq), 0.3), np.zeros((count, robot.nv))
     held = np.tile(qd.Dynamics(robot).gravity(q[0]), (count, 1)) if tau is None else np.full_like(zero, tau)
     return Samples(q, zero, zero, held)
@@ -47,7 +47,7 @@ def still(robot: qd.Robot, count: int, tau: float | None = None) -> Samples:
 
 # -- samples -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ("v", "a", "tau", "forces"))
-def test_samples_of_different_lengths_cannot_be_made(name: str) -> None:
+def test_samples_of_different_lengths_are_rejected(name: str) -> None:
     arrays = {"q": np.zeros((5, 6)), "v": np.zeros((5, 6)), "a": np.zeros((5, 6)), "tau": np.zeros((5, 6))}
     short = {"FL": np.zeros((4, 3))} if name == "forces" else np.zeros((4, 6))
     with pytest.raises(qd.ArgumentError, match=rf"{name}.*expected 5 samples.*got 4"):
@@ -57,7 +57,7 @@ def test_samples_of_different_lengths_cannot_be_made(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ("q", "v", "a", "tau"))
-def test_entries_that_no_machine_has_are_refused(arm: qd.Robot, data: Samples, name: str) -> None:
+def test_impossibly_large_entries_are_rejected(arm: qd.Robot, data: Samples, name: str) -> None:
     arrays = {x: getattr(data, x).copy() for x in ("q", "v", "a", "tau")}
     arrays[name][7, 2] = -1e200
     with pytest.raises(qd.ArgumentError, match=rf"{name}\[7, 2\] = -1e\+200"):
@@ -65,7 +65,7 @@ def test_entries_that_no_machine_has_are_refused(arm: qd.Robot, data: Samples, n
 
 
 @pytest.mark.parametrize("noise", (0.0, 1e-300, 1e300, np.nan, np.inf, -1.0))
-def test_noise_out_of_range_is_refused(arm: qd.Robot, data: Samples, noise: float) -> None:
+def test_noise_out_of_range_is_rejected(arm: qd.Robot, data: Samples, noise: float) -> None:
     with pytest.raises(qd.ArgumentError, match="torque_noise"):
         identify(arm, data, torque_noise=noise)
 
@@ -86,10 +86,10 @@ def with_time(text: str) -> str:
         ("A.CSV", lambda text: text),
     ],
 )
-def test_harmless_peculiarities_of_a_csv_change_nothing(
+def test_csv_variants_are_read_identically(
     tmp_path: Path, arm: qd.Robot, data: Samples, name: str, change: Callable[[str], str]
 ) -> None:
-    """A byte order mark, other line ends, blank lines, a column of time, capital letters."""
+    """Byte order mark, CRLF line ends, blank lines, a time column, capital letters in the file name."""
     save_samples(tmp_path / "plain.csv", arm, data)
     (tmp_path / name).write_text(
         change((tmp_path / "plain.csv").read_text(encoding="utf-8")), encoding="utf-8", newline=""
@@ -98,7 +98,7 @@ def test_harmless_peculiarities_of_a_csv_change_nothing(
     assert all(np.array_equal(getattr(got, x), getattr(data, x)) for x in ("q", "v", "a", "tau"))
 
 
-def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+def test_error_after_blank_lines_has_the_right_line_number(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     save_samples(tmp_path / "a.csv", arm, data[:3])
     lines = (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
     (tmp_path / "a.csv").write_text("\n".join([*lines[:2], "", "", lines[2], "1,2,3"]), encoding="utf-8")
@@ -107,7 +107,7 @@ def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robo
 
 
 @pytest.mark.parametrize("mark", (";", "\t"))
-def test_other_separators_are_recognized(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
+def test_other_separators_are_reported(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
     save_samples(tmp_path / "a.csv", arm, data)
     (tmp_path / "a.csv").write_text(
         (tmp_path / "a.csv").read_text(encoding="utf-8").replace(",", mark), encoding="utf-8"
@@ -116,7 +116,7 @@ def test_other_separators_are_recognized(tmp_path: Path, arm: qd.Robot, data: Sa
         load_samples(tmp_path / "a.csv", arm)
 
 
-def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, arm: qd.Robot) -> None:
+def test_output_of_excite_with_added_torques_is_loaded(tmp_path: Path, arm: qd.Robot) -> None:
     file = tmp_path / "motion.csv"
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
     assert done.exit_code == 0
@@ -126,7 +126,7 @@ def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, ar
     assert len(load_samples(file, arm)) == 200
 
 
-# -- data that show little ---------------------------------------------------------------------------------------
+# -- uninformative data ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("method", "tau"),
     others_slow(
@@ -134,8 +134,8 @@ def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, ar
         [("least_squares", None), ("weighted", 0.0), ("consistent", None)],
     ),
 )
-def test_one_posture_tells_what_it_cannot_tell(arm: qd.Robot, method: str, tau: float | None) -> None:
-    """Without noise and motion, torques right or impossible: finite answers, and names of what stays unknown."""
+def test_single_posture_reports_unidentifiable_parameters(arm: qd.Robot, method: str, tau: float | None) -> None:
+    """Without motion, with correct or impossible torques, results are finite and unknown parameters are listed."""
     base = base_parameters(arm)
     found = identify(base, still(arm, 40, tau), method=method)  # type: ignore[arg-type]
     assert found.n_identifiable <= arm.nv
@@ -144,18 +144,18 @@ def test_one_posture_tells_what_it_cannot_tell(arm: qd.Robot, method: str, tau: 
     for friction in ("fv elbow_joint", "fc wrist_3_joint", "fv shoulder_pan_joint"):
         assert any(friction in name for name in found.unidentifiable)
     assert found.to_json()["hidden"] == list(found.unidentifiable)
-    if tau is None:  # what gravity shows is predicted
+    if tau is None:  # gravity torques are predicted
         q = np.full((1, 6), 0.3)
         assert np.abs(found.predict(q, 0 * q, 0 * q)[0] - qd.Dynamics(arm).gravity(q[0])).max() < 1e-3
 
 
-def test_enough_motion_hides_nothing(arm: qd.Robot, data: Samples) -> None:
+def test_sufficient_motion_identifies_all_parameters(arm: qd.Robot, data: Samples) -> None:
     assert identify(arm, data).unidentifiable == ()
 
 
 @pytest.mark.slow
-def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
-    """Of one sample nothing can be held out: a fit all the same, and a doubt."""
+def test_identify_command_validates_only_on_held_out_samples(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    """A single sample cannot be split: the fit is made with a warning."""
     save_samples(tmp_path / "one.csv", arm, data[:1])
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
     whole = json.loads(done.stdout)
@@ -164,7 +164,7 @@ def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Ro
 
 
 @pytest.mark.parametrize("more", [-1, 0, 2])
-def test_the_command_names_parameters_that_stand_still_data_do_not_show(
+def test_identify_command_lists_unidentifiable_parameters(
     tmp_path: Path, arm: qd.Robot, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     hidden = len(identify(arm, still(arm, 50)).unidentifiable)
@@ -176,7 +176,7 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
 
 
-def test_the_command_counts_parameters_with_a_deviation_above_their_value(tmp_path: Path, arm: qd.Robot) -> None:
+def test_identify_command_counts_parameters_with_a_deviation_above_their_value(tmp_path: Path, arm: qd.Robot) -> None:
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
     said = " ".join(RUNNER.invoke(app, words).output.split())
@@ -186,7 +186,7 @@ def test_the_command_counts_parameters_with_a_deviation_above_their_value(tmp_pa
 
 
 # -- other units -------------------------------------------------------------------------------------------------
-def test_degrees_are_doubted(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+def test_data_in_degrees_raise_warnings(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     degrees = 180.0 / np.pi
     save_samples(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
@@ -195,7 +195,7 @@ def test_degrees_are_doubted(tmp_path: Path, arm: qd.Robot, data: Samples) -> No
     assert any("not explained" in doubt for doubt in doubts)
 
 
-def test_good_data_raise_no_doubt(tmp_path: Path, arm: qd.Robot) -> None:
+def test_good_data_raise_no_warnings(tmp_path: Path, arm: qd.Robot) -> None:
     slow = moving(arm, 300, seed=1)
     q = np.clip(slow.q, arm.lower, arm.upper)
     dynamics = qd.Dynamics(arm)
@@ -206,7 +206,7 @@ def test_good_data_raise_no_doubt(tmp_path: Path, arm: qd.Robot) -> None:
     assert done.exit_code == 0 and json.loads(done.stdout)["doubts"] == []
 
 
-def test_extent_sees_speeds_and_torques_too(arm: qd.Robot, data: Samples) -> None:
+def test_motion_range_warns_of_speeds_and_torques(arm: qd.Robot, data: Samples) -> None:
     extent = MotionRange(arm)
     extent.add(Samples(0.1 * data.q, 100.0 * data.v, data.a, 1e4 * data.tau))
     words = extent.warnings()
@@ -217,19 +217,19 @@ def test_extent_sees_speeds_and_torques_too(arm: qd.Robot, data: Samples) -> Non
 
 
 @pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
-def test_motions_of_too_many_samples_are_refused(tmp_path: Path, options: list[str]) -> None:
+def test_motions_with_too_many_samples_are_rejected(tmp_path: Path, options: list[str]) -> None:
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert done.exit_code == 2 and options[0] in done.output and not (tmp_path / "e.csv").exists()
 
 
-def test_a_long_motion_at_a_high_rate_is_refused(tmp_path: Path) -> None:
+def test_long_motion_at_a_high_rate_is_rejected(tmp_path: Path) -> None:
     options = ["--period", "3600", "--rate", "1e5"]
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)
 
 
-def test_arrays_by_columns_are_refused_however_few_columns_there_are(tmp_path: Path) -> None:
-    """Read row by row, two columns in Fortran order would be other numbers; one column is the same in both."""
+def test_arrays_in_column_order_are_rejected(tmp_path: Path) -> None:
+    """Arrays in Fortran order would be misread row by row, unless they have one column."""
     path, x = tmp_path / "x.npz", np.arange(20.0).reshape(10, 2)
     good = {"q": x, "v": x, "a": x, "tau": x}
     np.savez(path, **(good | {"a": np.asfortranarray(x)}))

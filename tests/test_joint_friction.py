@@ -1,4 +1,4 @@
-"""Whole-body control overcomes the joints' friction along the wanted motion, counts it in every torque, and says so."""
+"""Whole-body control compensates joint friction along the desired motion, includes it in all torques and reports it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from plain_wbc import assert_same_rows, plain
+from numpy_wbc import assert_same_rows, plain
 
 import quaddyn as qd
 from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, default_tasks, replay
@@ -16,8 +16,8 @@ from quaddyn.wbc.scales import scales
 
 
 @pytest.fixture(scope="module")
-def rough() -> qd.Robot:
-    """A robot with friction everywhere."""
+def robot_with_friction() -> qd.Robot:
+    """A robot with dry and viscous friction in all joints."""
     return qd.load("small_quadruped", friction=0.12, damping=0.03)
 
 
@@ -32,20 +32,20 @@ class Law:
         self.expected: np.ndarray | None = None
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
-        """Friction at the wanted velocity, which is kept."""
+        """Computes the friction at the desired velocity and stores that velocity."""
         w = v if self.expected is None else v + self.time / (self.time + self.dt) * (self.expected - v)
         self.wanted = np.clip(w, -self.limit, self.limit)
         x = np.clip(self.wanted / 0.1, -1.0, 1.0)
         return np.asarray(self.robot.damping * self.wanted + self.robot.friction * x * (3.0 - x * x) / 2.0)
 
     def after(self, a: np.ndarray) -> None:
-        """What accelerations make of it."""
+        """Updates the expected velocity from the computed accelerations."""
         self.expected = self.wanted + self.dt * a
 
 
 @pytest.mark.parametrize("passive", [(), ("FL_calf_joint",)])
-def test_rows_and_torques_have_the_friction_of_the_wanted_velocity(passive: tuple[str, ...]) -> None:
-    """In the equations of motion of joints with and without a motor, against plain matrices."""
+def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[str, ...]) -> None:
+    """Compares the equations of motion of actuated and passive joints with plain matrices."""
     given = {"friction": 0.12, "damping": 0.03}
     robot = qd.load("small_quadruped", **given)
     robot = qd.load("small_quadruped", actuated=[n for n in robot.actuated if n not in passive], **given)
@@ -68,15 +68,15 @@ def test_rows_and_torques_have_the_friction_of_the_wanted_velocity(passive: tupl
         np.testing.assert_allclose(c.acceleration, a, atol=1e-9)
         law.after(c.acceleration)
         before = c.tau
-        stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # it does not do quite what it is told
+        stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # acceleration error of the plant
         v = v + wbc.dt * (c.acceleration + stuck)
         q = pin.integrate(robot.model, q, wbc.dt * v)
     assert np.abs(c.friction_torque).max() > 0.1
 
 
-def test_limits_count_what_friction_takes(rough: qd.Robot) -> None:
-    wbc = WholeBodyController(rough)
-    s = qd.Dynamics(rough).update(rough.q_home, 0.5 * np.eye(rough.nv)[8])
+def test_torque_limits_include_friction_torque(robot_with_friction: qd.Robot) -> None:
+    wbc = WholeBodyController(robot_with_friction)
+    s = qd.Dynamics(robot_with_friction).update(robot_with_friction.q_home, 0.5 * np.eye(robot_with_friction.nv)[8])
     free = wbc.compute(s)
     i = int(np.abs(free.friction_torque).argmax())
     assert free.friction_torque[i] == pytest.approx(0.12 + 0.03 * 0.5)
@@ -85,10 +85,12 @@ def test_limits_count_what_friction_takes(rough: qd.Robot) -> None:
     wbc.tasks.torque.limits[i] = most
     held = wbc.compute(s)
     assert abs(held.tau[i]) <= most + 1e-9 and held.friction_torque[i] == free.friction_torque[i]
-    assert held.margins[f"{rough.actuated[i]} torque limit"] == pytest.approx(most - abs(held.tau[i]), abs=1e-9)
+    assert held.margins[f"{robot_with_friction.actuated[i]} torque limit"] == pytest.approx(
+        most - abs(held.tau[i]), abs=1e-9
+    )
 
 
-def test_robots_without_friction_have_the_torques_of_a_controller_without_it() -> None:
+def test_frictionless_robot_has_same_torques_without_friction_constraint() -> None:
     robot = qd.load("go2")
     assert not robot.friction.any() and not robot.damping.any()
     constraints = [e for e in default_constraints(robot, 1e-3) if not isinstance(e, JointFriction)]
@@ -102,20 +104,27 @@ def test_robots_without_friction_have_the_torques_of_a_controller_without_it() -
         assert not one.friction_torque.any()
 
 
-def test_torques_change_smoothly_where_a_joint_turns_round(rough: qd.Robot) -> None:
-    wbc, dyn = WholeBodyController(rough, tasks=default_tasks(rough)), qd.Dynamics(rough)
+def test_friction_torque_is_smooth_at_velocity_reversal(robot_with_friction: qd.Robot) -> None:
+    wbc, dyn = (
+        WholeBodyController(robot_with_friction, tasks=default_tasks(robot_with_friction)),
+        qd.Dynamics(robot_with_friction),
+    )
     speeds, found = np.linspace(-0.15, 0.15, 601), []
     for speed in speeds:
         wbc.reset()
-        found.append(wbc.compute(dyn.update(rough.q_home, speed * np.eye(rough.nv)[8])).friction_torque[2])
+        found.append(
+            wbc.compute(
+                dyn.update(robot_with_friction.q_home, speed * np.eye(robot_with_friction.nv)[8])
+            ).friction_torque[2]
+        )
     slope = np.diff(found) / np.diff(speeds)
     assert slope.max() <= 0.03 + 1.5 * 0.12 / 0.1 + 1e-6 and slope.min() > 0.0
     assert np.abs(np.diff(slope)).max() < 0.05 * slope.max()
     np.testing.assert_allclose([found[0], found[300], found[-1]], [-0.1245, 0.0, 0.1245], atol=1e-12)
 
 
-def swing(robot: qd.Robot, share: float) -> tuple[float, float, float]:
-    """Largest error of a foot that circles, of the centre of mass [m], and of the trunk's direction [rad]."""
+def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]:
+    """Largest errors of a foot on a circle [m], of the center of mass [m] and of the trunk's orientation [rad]."""
     sim, dyn = qd.Simulation(robot, dt=1e-3), qd.Dynamics(robot)
     wbc = WholeBodyController(robot)
     wbc.tasks.joint_friction.compensation_fraction = share
@@ -132,7 +141,7 @@ def swing(robot: qd.Robot, share: float) -> tuple[float, float, float]:
         goal = com + away * x * x * (3.0 - 2.0 * x)
         wbc.tasks.com.reference(goal, away * 6.0 * x * (1.0 - x) / 0.4)
         p = start
-        if t >= 0.5:  # round, gathering speed for a fifth of a second
+        if t >= 0.5:  # on a circle, accelerating during the first 0.2 s
             b = min((t - 0.5) / 0.2, 1.0)
             angle = rate * (0.2 * b**3 * (1.0 - 0.5 * b) + max(0.0, t - 0.7))
             speed = rate * b * b * (3.0 - 2.0 * b)
@@ -149,23 +158,27 @@ def swing(robot: qd.Robot, share: float) -> tuple[float, float, float]:
     return foot_off, com_off, turned
 
 
-def test_a_foot_swings_as_without_friction(rough: qd.Robot) -> None:
-    """In a plant whose joints have dry and viscous friction; where it is ignored the foot stays behind."""
+def test_foot_tracks_circle_as_without_friction(robot_with_friction: qd.Robot) -> None:
+    """In a plant with dry and viscous joint friction; a controller that ignores friction lags behind."""
     smooth = qd.load("small_quadruped", friction=0.0, damping=0.0)
-    ideal, whole, ignored = swing(smooth, 1.0), swing(rough, 1.0), swing(rough, 0.0)
+    ideal, whole, ignored = (
+        tracking_errors(smooth, 1.0),
+        tracking_errors(robot_with_friction, 1.0),
+        tracking_errors(robot_with_friction, 0.0),
+    )
     assert whole[0] < ideal[0] + 1e-3 and whole[0] < 0.1 * ignored[0], (ideal, whole, ignored)
     assert whole[1] < ideal[1] + 1e-3 and whole[2] < 0.05 * ignored[2], (ideal, whole, ignored)
 
 
-def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_path: Path) -> None:
-    wbc, dyn = WholeBodyController(rough), qd.Dynamics(rough)
-    q, v = rough.q_home, 0.4 * np.eye(rough.nv)[8]
+def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Robot, tmp_path: Path) -> None:
+    wbc, dyn = WholeBodyController(robot_with_friction), qd.Dynamics(robot_with_friction)
+    q, v = robot_with_friction.q_home, 0.4 * np.eye(robot_with_friction.nv)[8]
     first = wbc.compute(dyn.update(q, v))
     line = first.explain().splitlines()[-1]
-    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({rough.actuated[2]})"
+    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({robot_with_friction.actuated[2]})"
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))
-    assert not np.array_equal(third.friction_torque, first.friction_torque)  # it stays behind what was wanted
+    assert not np.array_equal(third.friction_torque, first.friction_torque)  # the measured velocity lags
     wbc.save_tick(tmp_path / "tick.npz")
     again = replay(tmp_path / "tick.npz")
     assert again.identical
@@ -178,17 +191,19 @@ def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_pa
     ignored = wbc.compute(dyn.update(q, v))
     assert not ignored.friction_torque.any()
     assert ignored.explain().splitlines()[-1].startswith("joint friction without compensation takes up to 0.132 N m")
-    assert "FL_" in ignored.explain() or rough.actuated[2] in ignored.explain()
+    assert "FL_" in ignored.explain() or robot_with_friction.actuated[2] in ignored.explain()
 
 
-def test_friction_that_is_none_is_refused(rough: qd.Robot) -> None:
-    friction = JointFriction(rough, coulomb=0.2, damping=np.arange(rough.nv), time_constant=0.0)
+def test_invalid_friction_parameters_are_rejected(robot_with_friction: qd.Robot) -> None:
+    friction = JointFriction(
+        robot_with_friction, coulomb=0.2, damping=np.arange(robot_with_friction.nv), time_constant=0.0
+    )
     assert friction.coulomb[7] == 0.2 and friction.damping[7] == 7.0 and friction.time_constant == 0.0
     for name in ("coulomb", "damping"):
         for bad in (-1.0, np.nan, np.inf, np.zeros(3)):
             with pytest.raises(qd.ArgumentError, match=name):
                 setattr(friction, name, bad)
     with pytest.raises(qd.ArgumentError, match="compensation_fraction"):
-        JointFriction(rough, compensation_fraction=-0.1)
+        JointFriction(robot_with_friction, compensation_fraction=-0.1)
     with pytest.raises(qd.ArgumentError, match="stiction_speed"):
-        JointFriction(rough, stiction_speed=0.0)
+        JointFriction(robot_with_friction, stiction_speed=0.0)

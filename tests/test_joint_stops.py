@@ -1,4 +1,4 @@
-"""Joints of the embedded plant stop at the ends of their ranges."""
+"""Joints of the embedded plant stop at their limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quaddyn.simulation.step_model import SLOP
 
 
 def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
-    """One link of 1 kg, 1 m long, that turns about y; at 0 it hangs."""
+    """One link of 1 kg, 1 m long, that rotates about y and hangs at 0."""
     return qd.load(
         f"""<robot name="pendulum"><link name="world"/><link name="rod"><inertial>
         <origin xyz="0 0 -1"/><mass value="1"/>
@@ -24,18 +24,18 @@ def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
 
 @pytest.mark.parametrize("contact", ["frictional", "rigid", "compliant"])
 @pytest.mark.parametrize(("speed", "end"), [(4.0, 1.0), (-4.0, -0.5)])
-def test_a_joint_that_swings_into_its_stop_loses_its_energy_there(contact: str, speed: float, end: float) -> None:
+def test_joint_stop_absorbs_energy(contact: str, speed: float, end: float) -> None:
     robot = pendulum()
     sim = qd.Simulation(robot, contact=contact)
     sim.reset([0.0], [speed])
     start = sim.energy
     for _ in range(600):
-        sim.step([20.0 * np.sign(end)])  # more than gravity takes
+        sim.step([20.0 * np.sign(end)])  # more than the torque of gravity
         assert sim.status != "inaccurate"
         assert np.sign(end) * (sim.q[0] - end) <= 1.1 * SLOP
     assert sim.q[0] == pytest.approx(end, abs=2 * SLOP)
     assert sim.v[0] == pytest.approx(0.0, abs=1e-9)
-    assert sim.work.joints < -8.0  # the stop took what it came with, and what the motor did
+    assert sim.work.joints < -8.0  # the stop dissipates the initial energy and the work of the motor
     assert sim.work.contacts == 0.0
     assert sim.work.total + sim.work.constraint_corrections + sim.work.integration_error == pytest.approx(
         sim.energy - start, abs=1e-9
@@ -44,8 +44,8 @@ def test_a_joint_that_swings_into_its_stop_loses_its_energy_there(contact: str, 
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
-def test_joints_of_plants_stay_within_the_limits_of_the_file(kind: type[qd.Simulation]) -> None:
-    """Go2 bolted down, whose legs fall; its knees end at -0.84."""
+def test_plant_joints_stay_within_limits_of_file(kind: type[qd.Simulation]) -> None:
+    """Go2 with a fixed base, whose legs fall; the limit of its knees is -0.84."""
     robot = qd.load("go2", root="fixed")
     plant = kind(robot)
     beyond = 0.0
@@ -53,10 +53,10 @@ def test_joints_of_plants_stay_within_the_limits_of_the_file(kind: type[qd.Simul
         plant.step(np.zeros(robot.nu))
         beyond = max(beyond, *(robot.lower - plant.q), *(plant.q - robot.upper))
     assert beyond < (1.1 * SLOP if kind is qd.Simulation else 0.02)
-    assert (np.minimum(plant.q - robot.lower, robot.upper - plant.q) < 0.01).any()  # and come to their ends
+    assert (np.minimum(plant.q - robot.lower, robot.upper - plant.q) < 0.01).any()  # and reach their limits
 
 
-def test_a_joint_with_a_single_position_stays_there_and_one_without_limits_turns() -> None:
+def test_joint_with_equal_limits_is_fixed_and_joint_without_limits_turns() -> None:
     robot = qd.load("two_link_leg", root="fixed", limits={"hip": {"lower": -0.3, "upper": -0.3}})
     robot_free = qd.load("two_link_leg", root="fixed", limits={"hip": {"lower": -np.inf, "upper": np.inf}})
     held, free = qd.Simulation(robot), qd.Simulation(robot_free)
@@ -72,7 +72,7 @@ def test_a_joint_with_a_single_position_stays_there_and_one_without_limits_turns
     assert abs(free.q[i] + 0.3) > 0.1
 
 
-def test_stops_are_left_freely_and_may_be_left_out() -> None:
+def test_joint_leaves_its_stop_freely_and_stops_can_be_disabled() -> None:
     robot = pendulum()
     held, free = qd.Simulation(robot), qd.Simulation(robot, joint_stops=False)
     for sim in (held, free):
@@ -86,7 +86,7 @@ def test_stops_are_left_freely_and_may_be_left_out() -> None:
     assert free.q[0] > 1.1
 
 
-def test_a_joint_that_begins_beyond_its_end_is_moved_back_without_speed() -> None:
+def test_joint_starting_beyond_its_limit_is_moved_back_without_velocity() -> None:
     sim = qd.Simulation(pendulum())
     sim.reset([1.05], [0.0])
     for _ in range(1500):
@@ -95,7 +95,7 @@ def test_a_joint_that_begins_beyond_its_end_is_moved_back_without_speed() -> Non
     assert 1.0 - SLOP <= sim.q[0] <= 1.0 + 1.1 * SLOP
 
 
-def test_a_robot_without_torques_folds_up_within_its_ranges() -> None:
+def test_robot_without_torques_collapses_within_joint_limits() -> None:
     robot = qd.load("a1")
     sim = qd.Simulation(robot)
     again = qd.Simulation(robot)
@@ -111,7 +111,7 @@ def test_a_robot_without_torques_folds_up_within_its_ranges() -> None:
 
 
 def test_stops_agree_with_mujoco() -> None:
-    """A leg that is driven into its stops and held there: the same resting place."""
+    """A leg that is driven into its stops rests at the same position in both plants."""
     robot = qd.load("go2", root="fixed")
     tau = np.where(np.arange(robot.nu) % 2 == 0, 0.8, -0.8) * robot.effort_limits
     resting = []

@@ -1,4 +1,4 @@
-"""Single jumps: what legs can give, plans that inverse dynamics agree with, and one jump from crouch to stance."""
+"""Single jumps: limits of the legs, plans that agree with inverse dynamics, and one jump from crouch to stance."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def robot() -> qd.Robot:
     return qd.load("a1")
 
 
-def standing(robot: qd.Robot, **options: object) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
-    """A controller that has seen the robot stand for some ticks."""
+def make_standing_controller(
+    robot: qd.Robot, **options: object
+) -> tuple[LocomotionController, Simulation, qd.Dynamics]:
+    """A controller after some ticks of standing."""
     controller = LocomotionController(robot, dt=DT, friction=0.8, **options)  # type: ignore[arg-type]
     plant, dynamics = Simulation(robot, dt=DT), qd.Dynamics(robot)
     plant.reset(robot.q_home, np.zeros(robot.nv))
@@ -36,10 +38,10 @@ def standing(robot: qd.Robot, **options: object) -> tuple[LocomotionController, 
 
 @pytest.fixture(scope="module")
 def controller(robot: qd.Robot) -> LocomotionController:
-    return standing(robot)[0]
+    return make_standing_controller(robot)[0]
 
 
-def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
+def test_ballistic_height_limit_is_motor_work_minus_work_of_weight(
     robot: qd.Robot, controller: LocomotionController
 ) -> None:
     # Virtual work, by differences: of the joints' torques on the feet, and of the potential energy of all links.
@@ -73,7 +75,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
                 down[at] -= step
                 own = (potential(up) - potential(down)) / (2.0 * step)
                 lift = dynamics.frame_placement(up, foot).translation - dynamics.frame_placement(down, foot).translation
-                load = -0.25 * float(lift[2]) / (2.0 * step)  # torque for each newton on the robot
+                load = -0.25 * float(lift[2]) / (2.0 * step)  # joint torque per newton on the robot
                 most = min(most, max((limit - own) / load, (-limit - own) / load))
         return most
 
@@ -83,7 +85,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     assert plan.height == pytest.approx(0.1 * p.length) and not plan.is_limited and plan.peak_limit_fraction <= 0.9
 
 
-def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: LocomotionController) -> None:
+def test_jump_plan_is_push_ballistic_flight_and_reversed_push(controller: LocomotionController) -> None:
     p = controller.morphology
     far = np.array([0.7, -0.2]) * p.length
     plan = controller.plan_jump(distance=far, turn=0.3)
@@ -94,7 +96,7 @@ def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: Locomot
         plan.landing_height + plan.touchdown_com_height
     )
     np.testing.assert_allclose(plan.liftoff_com_position + F * v[:2], far - plan.liftoff_com_position)
-    # The force keeps its direction; half-way in height of the push it goes through the middle of the feet.
+    # The force keeps its direction; at half the push height its line of action passes through the center of the feet.
     lean = (v[:2] / T) / (v[2] / T + g)
     begins, ends = (
         plan.com_offset - plan.crouch_com_height * lean,
@@ -107,7 +109,7 @@ def test_a_plan_is_a_push_a_parabola_and_the_push_in_reverse(controller: Locomot
     assert plan.com_height(0.5) < min(plan.liftoff_com_height, plan.touchdown_com_height)
 
 
-def test_weak_motors_cut_a_jump_and_have_a_lower_limit(robot: qd.Robot) -> None:
+def test_weak_motors_limit_jump_height_and_lower_ballistic_height(robot: qd.Robot) -> None:
     whole = LocomotionController(robot, dt=DT)
     p = whole.morphology
     strong = whole.plan_jump(height=0.4 * p.length)
@@ -131,7 +133,7 @@ def test_invalid_jumps_are_rejected(controller: LocomotionController, asked: dic
         controller.plan_jump(**asked)
 
 
-def test_jumps_are_rejected_for_robots_that_do_not_stand_or_cannot_turn(robot: qd.Robot) -> None:
+def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="has not begun; it jumps from where it stands"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
@@ -144,14 +146,14 @@ def test_jumps_are_rejected_for_robots_that_do_not_stand_or_cannot_turn(robot: q
 
 
 def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Callable, float]:
-    """Ground with a step right before the feet, and how far to jump onto it [m]."""
+    """Terrain with a step directly in front of the feet, and the jump distance onto it [m]."""
     p = LocomotionController(robot, dt=DT).morphology
     front = float(np.abs(p.nominal_stance[:, 0]).max())
     edge = front + 0.05 * p.length
     return lambda x, y: np.where((x > edge) & (x < edge + depth), height, 0.0), front + edge + 0.1 * p.length
 
 
-def test_a_jump_onto_a_known_step_is_planned_or_rejected(robot: qd.Robot, controller: LocomotionController) -> None:
+def test_jump_onto_known_step_is_planned_or_rejected(robot: qd.Robot, controller: LocomotionController) -> None:
     p = controller.morphology
     ground, far = step_ahead(robot, 0.1 * p.length)
     try:
@@ -169,8 +171,8 @@ def test_a_jump_onto_a_known_step_is_planned_or_rejected(robot: qd.Robot, contro
         controller.terrain = None
 
 
-def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) -> None:
-    controller, plant, dynamics = standing(robot)
+def test_forward_jump_with_turn_lands_at_planned_pose(robot: qd.Robot) -> None:
+    controller, plant, dynamics = make_standing_controller(robot)
     p, whole = controller.morphology, controller.wbc
     bounds = whole.tasks.joint_bounds
     kept = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)

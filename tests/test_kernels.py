@@ -1,4 +1,4 @@
-"""Generated kernels: as few operations as promised, equal to Pinocchio, and safe to call."""
+"""Generated kernels have few operations, agree with Pinocchio and validate their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from random_trees import arm, random_robot, random_states, random_tree
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls
@@ -28,8 +28,8 @@ from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from quaddyn.kernels.program import Program, make_program
 
-#: mul, add of the emitted inverse dynamics: not above.
-BARS = {
+#: Largest numbers of multiplications and additions of inverse dynamics.
+MAX_OPERATIONS = {
     "rx90": (213, 209),
     "ur5": (143, 127),
     "go2": (653, 653),
@@ -40,7 +40,7 @@ BARS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A cache of this run's own: nothing stale is tested, and every kernel compiles once."""
+    """A separate cache for this run, so that no old kernel is tested and every kernel is compiled once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADDYN_CACHE", str(tmp_path_factory.mktemp("kernels")))
         yield
@@ -78,7 +78,7 @@ def inverse_dynamics(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarra
     return np.array([robot.algorithms.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
 
 
-def worst(got: np.ndarray, wanted: np.ndarray) -> float:
+def max_relative_error(got: np.ndarray, wanted: np.ndarray) -> float:
     """Largest error relative to the largest torque."""
     return float(np.abs(got - wanted).max() / max(np.abs(wanted).max(), 1e-300))
 
@@ -89,30 +89,30 @@ def trace(what: str, robot: qd.Robot, **options: Any) -> Program:
 
 
 # -- operations --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", BARS)
-def test_inverse_dynamics_costs_no_more_than_promised(name: str) -> None:
+@pytest.mark.parametrize("name", MAX_OPERATIONS)
+def test_operation_count_of_inverse_dynamics_is_within_bound(name: str) -> None:
     operations = trace("rnea", qd.load(name)).operations
-    mul, add = BARS[name]
+    mul, add = MAX_OPERATIONS[name]
     assert operations.mul <= mul and operations.add <= add, operations
     assert operations.div == 0
 
 
 @pytest.mark.parametrize(("name", "bar"), [("puma", (228, 219)), ("stanford", (203, 186)), ("scara", (45, 36))])
-def test_textbook_arms_are_cheap_and_right(name: str, bar: tuple[int, int]) -> None:
+def test_textbook_arms_have_few_operations_and_correct_torques(name: str, bar: tuple[int, int]) -> None:
     robot = arm(name)
     program = trace("rnea", robot)
     assert program.operations.mul <= bar[0] and program.operations.add <= bar[1], program.operations
     for subject in (robot, arm(name, tilt=0.3)):
         q, v, a = random_states(subject, np.random.default_rng(3), 20)
         got = evaluate(trace("rnea", subject), q, v, a)
-        assert worst(got, inverse_dynamics(subject, q, v, a)) < 1e-12
+        assert max_relative_error(got, inverse_dynamics(subject, q, v, a)) < 1e-12
 
 
 @pytest.mark.parametrize(
     ("name", "rank"), [("ur5", 36), ("rx90", 36), ("puma", 36), ("tilted puma", 38), ("go2", 94), ("solo12", 94)]
 )
-def test_grouping_leaves_base_parameters(name: str, rank: int) -> None:
-    """Columns of the base regressor that are not zero: as many as independent, but for what a first axis hides."""
+def test_grouping_leaves_only_base_parameters(name: str, rank: int) -> None:
+    """All nonzero columns of the base regressor are independent, except for effects of the axis of the first joint."""
     robot = arm("puma", 0.3) if name == "tilted puma" else arm(name) if name == "puma" else qd.load(name)
     q, v, a = random_states(robot, np.random.default_rng(0), 120)
     program = trace("base_regressor", robot)
@@ -126,7 +126,7 @@ def test_grouping_leaves_base_parameters(name: str, rank: int) -> None:
     assert H.shape[1] == rank + hidden
 
 
-def test_counts_are_those_of_the_nodes_that_outputs_need() -> None:
+def test_operation_counts_include_only_nodes_needed_by_outputs() -> None:
     program = trace("rnea", qd.load("ur5"))
     graph = program.graph
     kinds = [graph.op[i] for i in program.order]
@@ -138,7 +138,7 @@ def test_counts_are_those_of_the_nodes_that_outputs_need() -> None:
     assert o.instructions == o.mul + o.add + o.neg - len(program.fused)
 
 
-def test_a_graph_folds_shares_and_cancels() -> None:
+def test_graph_folds_constants_shares_subexpressions_and_cancels_terms() -> None:
     g = Graph()
     x, y = g.inputs(0, 2)
     assert (x + y).ref == (y + x).ref
@@ -155,7 +155,7 @@ def test_a_graph_folds_shares_and_cancels() -> None:
 
 
 # -- frames and grouping -----------------------------------------------------------------------------------------
-def test_three_turns_make_any_rotation() -> None:
+def test_zxz_angles_reproduce_any_rotation() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
@@ -166,15 +166,15 @@ def test_three_turns_make_any_rotation() -> None:
         assert np.array_equal(zxz_matrix(zxz_angles(R)), R)
 
 
-def test_an_almost_quarter_turn_is_none() -> None:
-    """A URDF's pi/2 of eleven digits must not be rounded: it would cost the agreement."""
+def test_angle_close_to_quarter_turn_is_not_rounded() -> None:
+    """A value of pi/2 with eleven digits in a URDF must not be rounded; the results would differ from Pinocchio's."""
     almost = 1.57079632679
     exact = zxz_angles(zxz_matrix((0.0, almost, 0.0)))[1]
     assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_grouping_changes_no_torque(seed: int) -> None:
+def test_grouping_preserves_torques(seed: int) -> None:
     robot = random_robot(seed + 900, 8)
     mech = kernel_mechanism(robot)
     q, v, a = random_states(robot, np.random.default_rng(seed), 3)
@@ -183,11 +183,11 @@ def test_grouping_changes_no_torque(seed: int) -> None:
     turning = [i for i, link in enumerate(mech.links) if link.kind in ("revolute", "continuous")]
     assert np.all(less[turning][:, [0, 3, 9]] == 0.0)
     one = evaluate(trace("rnea", robot), q, v, a)
-    assert worst(one, inverse_dynamics(robot, q, v, a)) < 1e-12
+    assert max_relative_error(one, inverse_dynamics(robot, q, v, a)) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo12", "anymal_c", "panda"])
-def test_frames_keep_mass_and_centre(name: str) -> None:
+def test_kernel_frames_preserve_mass_and_center_of_mass(name: str) -> None:
     robot = qd.load(name)
     mech: Mechanism = build_mechanism(robot)
     for link in mech.links:
@@ -204,7 +204,7 @@ def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> N
     robot = qd.load(name)
     q, v, a = random_states(robot, np.random.default_rng(3), 20)
     wanted = inverse_dynamics(robot, q, v, a)
-    assert worst(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12
+    assert max_relative_error(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12
 
 
 @pytest.mark.parametrize("start", others_slow(range(0, 200, 20), {0}))
@@ -213,7 +213,7 @@ def test_traced_inverse_dynamics_equals_pinocchio_on_random_trees(start: int) ->
         robot = random_robot(seed)
         q, v, a = random_states(robot, np.random.default_rng(seed), 4)
         wanted = inverse_dynamics(robot, q, v, a)
-        assert worst(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12, seed
+        assert max_relative_error(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12, seed
 
 
 @pytest.mark.parametrize("seed", [2, 11, 23])
@@ -222,8 +222,8 @@ def test_compiled_equals_pinocchio_on_random_trees(seed: int) -> None:
     fast = qd.compile(robot, "rnea")
     q, v, a = random_states(robot, np.random.default_rng(seed), 21)
     wanted = inverse_dynamics(robot, q, v, a)
-    assert worst(fast.rnea(q, v, a), wanted) < 1e-12
-    assert worst(np.array([fast.rnea(*x) for x in zip(q, v, a, strict=True)]), wanted) < 1e-12
+    assert max_relative_error(fast.rnea(q, v, a), wanted) < 1e-12
+    assert max_relative_error(np.array([fast.rnea(*x) for x in zip(q, v, a, strict=True)]), wanted) < 1e-12
 
 
 @pytest.fixture(scope="module")
@@ -241,13 +241,13 @@ def states(go2: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return random_states(go2, np.random.default_rng(0), 37)
 
 
-def test_compiled_kin_equals_dynamics(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
+def test_compiled_rnea_nle_and_gravity_equal_dynamics(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
     dyn = qd.Dynamics(go2)
     q, v, a = states
     for k in range(3):
-        assert worst(fast.rnea(q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])) < 1e-13
-        assert worst(fast.nle(q[k], v[k]), dyn.nle(q[k], v[k])) < 1e-13
-        assert worst(fast.gravity(q[k]), dyn.gravity(q[k])) < 1e-13
+        assert max_relative_error(fast.rnea(q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])) < 1e-13
+        assert max_relative_error(fast.nle(q[k], v[k]), dyn.nle(q[k], v[k])) < 1e-13
+        assert max_relative_error(fast.gravity(q[k]), dyn.gravity(q[k])) < 1e-13
 
 
 def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> None:
@@ -256,12 +256,12 @@ def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> 
     for n in range(len(q) + 1):
         got = fast.rnea(q[:n], v[:n], a[:n])
         assert got.shape == (n, 18)
-        assert n == 0 or worst(got, single[:n]) < 1e-14
+        assert n == 0 or max_relative_error(got, single[:n]) < 1e-14
 
 
 @pytest.mark.parametrize("element", ("double", "float"))
-def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> None:
-    """Of any angle that is not refused, and next to whole quarter turns, where digits cancel."""
+def test_sine_and_cosine_are_accurate_to_one_ulp(element: str) -> None:
+    """For all accepted angles, and close to multiples of a quarter turn, where digits cancel."""
     kind = np.dtype(np.float64 if element == "double" else np.float32)
     largest, rng, graph = MAX_ANGLE[element], np.random.default_rng(0), Graph()
     made = make_program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
@@ -291,13 +291,13 @@ WIDTHS = [(dtype, bits) for dtype in (np.float64, np.float32) for bits in (128, 
 
 
 @pytest.mark.parametrize(("dtype", "bits"), others_slow(WIDTHS, [WIDTHS[0], WIDTHS[5]]))
-def test_every_width_of_vectors_computes_the_same(
+def test_results_do_not_depend_on_vector_width(
     dtype: Any, bits: int, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processors have vectors of 2 to 16 numbers, and 16 or 32 of them; results, and what is refused, do not depend."""
+    """Processors have 16 or 32 vector registers of 2 to 16 numbers; results and errors do not depend on it."""
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setenv("QUADDYN_TARGET", f"lanes={bits // 64}")
-    assert machine.kernel_machine().bits == bits  # also wider than this processor's: LLVM splits them
+    assert machine.kernel_machine().bits == bits  # LLVM splits vectors that are wider than those of this processor
     q, v, a = (x.astype(dtype) for x in random_states(go2, np.random.default_rng(3), 35))
     fast = qd.compile(go2, ("rnea", "crba"), dtype=dtype)
     dynamics, digits = qd.Dynamics(go2), 1e-13 if dtype is np.float64 else 3e-6
@@ -306,8 +306,8 @@ def test_every_width_of_vectors_computes_the_same(
     tau = np.array([dynamics.rnea(*x) for x in zip(*wide, strict=True)])
     M = np.array([dynamics.crba(x) for x in wide[0]])
     for n in (1, 2, 15, 16, 17, 35):
-        assert worst(fast.rnea(q[:n], v[:n], a[:n]), tau[:n]) < digits
-        assert worst(fast.crba(q[:n]), M[:n]) < digits
+        assert max_relative_error(fast.rnea(q[:n], v[:n], a[:n]), tau[:n]) < digits
+        assert max_relative_error(fast.crba(q[:n]), M[:n]) < digits
     for array, at in ((q, (33, 9)), (v, (34, 0)), (a, (16, 17)), (q, (2, 5)), (q, (3, 0))):
         kept, array[at] = array[at], np.nan
         with pytest.raises(qd.ArgumentError, match="finite"):
@@ -316,18 +316,18 @@ def test_every_width_of_vectors_computes_the_same(
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the processor is of another family")
-def test_processors_without_fused_multiply_add_compute_the_same(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The C library's ``fma`` takes its place."""
+def test_results_are_correct_without_fused_multiply_add(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function ``fma`` of the C library replaces the instruction."""
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setenv("QUADDYN_TARGET", "x86-64")
     q, v, a = random_states(go2, np.random.default_rng(4), 5)
     fast = qd.compile(go2, "rnea")
-    assert worst(fast.rnea(q, v, a), inverse_dynamics(go2, q, v, a)) < 1e-13
-    assert worst(fast.rnea(q[0], v[0], a[0]), inverse_dynamics(go2, q[:1], v[:1], a[:1])[0]) < 1e-13
+    assert max_relative_error(fast.rnea(q, v, a), inverse_dynamics(go2, q, v, a)) < 1e-13
+    assert max_relative_error(fast.rnea(q[0], v[0], a[0]), inverse_dynamics(go2, q[:1], v[:1], a[:1])[0]) < 1e-13
 
 
-def test_large_angles_keep_their_digits() -> None:
-    """Offsets of a joint angle are added after the whole turns are gone."""
+def test_large_angles_lose_no_precision() -> None:
+    """Offsets of a joint angle are added after whole turns are subtracted."""
     robot = random_robot(5, 6)
     fast = qd.compile(robot, "rnea")
     turning = [i for i, n in enumerate(robot.joint_names) if robot.tree.joints_by_name[n].type == "revolute"]
@@ -337,19 +337,19 @@ def test_large_angles_keep_their_digits() -> None:
     small = fast.rnea(q, v, a)
     turns = np.random.default_rng(2).integers(-1500, 1500, size=(8, len(columns)))
     q[:, columns] += turns * 2 * np.pi  # itself rounded to 1e-12
-    assert worst(fast.rnea(q, v, a), inverse_dynamics(robot, q, v, a)) < 1e-14
-    assert worst(fast.rnea(q, v, a), small) < 1e-10
+    assert max_relative_error(fast.rnea(q, v, a), inverse_dynamics(robot, q, v, a)) < 1e-14
+    assert max_relative_error(fast.rnea(q, v, a), small) < 1e-10
 
 
-def test_single_precision_is_single_precise(go2: qd.Robot, states: Any) -> None:
+def test_single_precision_kernel_has_single_precision_accuracy(go2: qd.Robot, states: Any) -> None:
     fast = qd.compile(go2, "rnea", dtype=np.float32)
     q, v, a = states
     got = fast.rnea(q, v, a)
     assert got.dtype == np.float32
-    assert worst(got.astype(float), inverse_dynamics(go2, q, v, a)) < 2e-6
+    assert max_relative_error(got.astype(float), inverse_dynamics(go2, q, v, a)) < 2e-6
 
 
-def test_run_time_parameters_are_the_robots_or_the_callers(states: Any) -> None:
+def test_runtime_parameters_default_to_robot_and_can_be_passed(states: Any) -> None:
     robot = qd.load("go2", friction=0.3, damping=0.2)
     fast = qd.compile(robot, "rnea", parameters="runtime", friction=True)
     dyn, (q, v, a) = qd.Dynamics(robot), states
@@ -358,16 +358,16 @@ def test_run_time_parameters_are_the_robots_or_the_callers(states: Any) -> None:
     other = delta * rng.uniform(0.5, 1.5, size=delta.shape)
     for k in range(4):
         own = dyn.regressor(q[k], v[k], a[k]) @ delta
-        assert worst(fast.rnea(q[k], v[k], a[k]), own) < 1e-12
+        assert max_relative_error(fast.rnea(q[k], v[k], a[k]), own) < 1e-12
         wanted = dyn.regressor(q[k], v[k], a[k]) @ other
-        assert worst(fast.rnea(q[k], v[k], a[k], fast.parameter_map @ other), wanted) < 1e-12
+        assert max_relative_error(fast.rnea(q[k], v[k], a[k], fast.parameter_map @ other), wanted) < 1e-12
     assert len(fast.parameter_names) == len(fast.parameters)
     batch = fast.rnea(q, v, a, parameters=fast.parameter_map @ other)
-    assert worst(batch[3], wanted) < 1e-12
+    assert max_relative_error(batch[3], wanted) < 1e-12
 
 
 # -- the kin of inverse dynamics ---------------------------------------------------------------------------------
-def answer(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: Any, fext: Any) -> Any:
+def dynamics_result(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: Any, fext: Any) -> Any:
     answers: dict[str, Any] = {
         "crba": lambda: dyn.crba(q),
         "aba": lambda: dyn.aba(q, v, a, fext=fext),
@@ -382,12 +382,14 @@ def answer(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: Any, fext
     return answers[what]()
 
 
-def wanted(robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]) -> np.ndarray:
-    """(n, ...) what `Dynamics` says, flat."""
+def results_of_dynamics(
+    robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]
+) -> np.ndarray:
+    """Returns the flattened results of `Dynamics` (n, ...)."""
     dyn, out = qd.Dynamics(robot), []
     for q, v, a, f in zip(*inputs, strict=True):
         fext = {name: f[6 * k : 6 * k + 6] for k, name in enumerate(forces)}
-        out.append(answer(dyn, what, frame, q, v, a, fext).ravel())
+        out.append(dynamics_result(dyn, what, frame, q, v, a, fext).ravel())
     return np.array(out)
 
 
@@ -403,7 +405,7 @@ SUBJECTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", ARGUMENTS)
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_traced_kin_equals_dynamics(name: str, what: str) -> None:
+def test_every_traced_operation_equals_dynamics(name: str, what: str) -> None:
     robot = SUBJECTS[name]()
     frame, forces = robot.frame_names[-1], (robot.frame_names[-1], robot.frame_names[0])
     recipe, rng = OPERATIONS[what], np.random.default_rng(5)
@@ -412,13 +414,13 @@ def test_traced_kin_equals_dynamics(name: str, what: str) -> None:
     program = trace(what, robot, forces=forces, frame=frame if recipe.needs_frame else None)
     given = {"q": q, "v": v, "a": a, "tau": a, "fext": f}
     got = evaluate(program, *(given[n] for n, _ in program.inputs))
-    expected = wanted(robot, what, frame, forces, [q, v, a, f])
+    expected = results_of_dynamics(robot, what, frame, forces, [q, v, a, f])
     digits = 1e-12 * (1.0 if what != "aba" else max(1.0, np.linalg.cond(qd.Dynamics(robot).crba(q[0])) / 1e3))
     assert np.abs(got - expected).max() <= digits * max(np.abs(expected).max(), 1.0)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(3), {0, 2}))
-def test_the_base_regressor_makes_torque_of_run_time_parameters(seed: int) -> None:
+def test_base_regressor_times_runtime_parameters_equals_torque(seed: int) -> None:
     robot = qd.load("go2", friction=0.2) if seed == 2 else random_robot(seed + 30, 10)
     q, v, a = random_states(robot, np.random.default_rng(seed), 4)
     columns, torque = trace("base_regressor", robot), trace("rnea", robot, runtime=True)
@@ -426,11 +428,11 @@ def test_the_base_regressor_makes_torque_of_run_time_parameters(seed: int) -> No
     beta = np.random.default_rng(seed).normal(size=dict(torque.inputs)["parameters"])
     beta[k:] = 0.0  # friction and rotors
     H = evaluate(columns, q, v, a).reshape(4, robot.nv, k)
-    assert worst(H @ beta[:k], evaluate(torque, q, v, a, np.tile(beta, (4, 1)))) < 1e-12
+    assert max_relative_error(H @ beta[:k], evaluate(torque, q, v, a, np.tile(beta, (4, 1)))) < 1e-12
 
 
-def test_every_frame_has_its_place() -> None:
-    """Names of feet, links, joints and the root mean what `Dynamics` means by them."""
+def test_frame_names_refer_to_same_frames_as_in_dynamics() -> None:
+    """Names of feet, links, joints and the root refer to the same frames as in `Dynamics`."""
     for robot in (qd.load("solo12"), qd.load("small_quadruped", root="planar"), random_robot(8, 12)):
         dyn, (q, _, _) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(6), 1)
         for frame in robot.frame_names:
@@ -438,7 +440,7 @@ def test_every_frame_has_its_place() -> None:
             assert np.abs(got - dyn.frame_jacobian(q[0], frame)).max() < 1e-12, frame
 
 
-def test_compiled_kin_runs_on_states_and_batches(go2: qd.Robot, states: Any) -> None:
+def test_compiled_operations_accept_states_and_batches(go2: qd.Robot, states: Any) -> None:
     fast = qd.compile(go2, ("crba", "aba", "frame_jacobian", "frame_drift"), frames=("FL", "RR_calf"), forces=("FL",))
     dyn, (q, v, a) = qd.Dynamics(go2), states
     M, f = fast.crba(q), np.tile([1.0, 2.0, 30.0], (len(q), 1))
@@ -446,11 +448,11 @@ def test_compiled_kin_runs_on_states_and_batches(go2: qd.Robot, states: Any) -> 
     accelerations = fast.aba(q, v, a, fext={"FL": f})
     assert M.shape == (len(q), 18, 18) and J.shape == (len(q), 6, 18)
     for k in (0, 8, 36):
-        assert worst(M[k], dyn.crba(q[k])) < 1e-13 and np.array_equal(M[k], M[k].T)
-        assert worst(J[k], dyn.frame_jacobian(q[k], "FL")) < 1e-13
-        assert worst(drifts[k], dyn.frame_drift(q[k], v[k], "RR_calf")) < 1e-13
-        assert worst(accelerations[k], dyn.aba(q[k], v[k], a[k], fext={"FL": f[k]})) < 1e-11
-        assert worst(fast.aba(q[k], v[k], a[k]), dyn.aba(q[k], v[k], a[k])) < 1e-11
+        assert max_relative_error(M[k], dyn.crba(q[k])) < 1e-13 and np.array_equal(M[k], M[k].T)
+        assert max_relative_error(J[k], dyn.frame_jacobian(q[k], "FL")) < 1e-13
+        assert max_relative_error(drifts[k], dyn.frame_drift(q[k], v[k], "RR_calf")) < 1e-13
+        assert max_relative_error(accelerations[k], dyn.aba(q[k], v[k], a[k], fext={"FL": f[k]})) < 1e-11
+        assert max_relative_error(fast.aba(q[k], v[k], a[k]), dyn.aba(q[k], v[k], a[k])) < 1e-11
     assert set(fast.operations) >= {"crba", "frame_jacobian:FL", "frame_drift:RR_calf"}
     with pytest.raises(qd.UnknownNameError, match="FR"):
         fast.frame_jacobian(q, "FR")
@@ -466,24 +468,24 @@ def test_compiled_kin_runs_on_states_and_batches(go2: qd.Robot, states: Any) -> 
         qd.compile(qd.load("ur5"), "frame_jacobian")
 
 
-def test_long_programs_are_cut_and_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of a program hand values on through memory: the smaller they are, the more."""
+def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of a program pass values through memory; smaller parts pass more values."""
     robot = qd.load("two_link_leg")
     q, v, a = random_states(robot, np.random.default_rng(2), 11)
-    expected = wanted(robot, "rnea_derivatives", "", (), [q, v, a, a])
+    expected = results_of_dynamics(robot, "rnea_derivatives", "", (), [q, v, a, a])
     for part, stores in ((1200, 400), (20, 400), (7, 8)):
         monkeypatch.setenv("QUADDYN_CACHE", "")
         monkeypatch.setattr(llvm_body, "MAX_OPERATIONS_PER_FUNCTION", part)
         monkeypatch.setattr(llvm_body, "MAX_STORES_PER_FUNCTION", stores)
         parts = qd.compile(robot, "rnea_derivatives").rnea_derivatives(q, v, a)
         assert parts._fields == ("dtau_dq", "dtau_dv", "dtau_da")
-        assert worst(np.stack(parts, axis=1).reshape(11, -1), expected) < 1e-13
+        assert max_relative_error(np.stack(parts, axis=1).reshape(11, -1), expected) < 1e-13
         single = qd.compile(robot, "rnea_derivatives").rnea_derivatives(q[0], v[0], a[0])
-        assert worst(np.stack(single).ravel(), expected[0]) < 1e-13
+        assert max_relative_error(np.stack(single).ravel(), expected[0]) < 1e-13
 
 
-def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a tail would be padded in grows with the robot; beyond a bound its rows are computed one by one."""
+def test_long_rows_are_not_padded_on_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The padding of an incomplete vector grows with the robot; above a bound the rows are computed one by one."""
     robot = qd.load("ur5")
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
@@ -495,7 +497,7 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     for n in range(len(q) + 1):
         guard = np.full((n + 1, robot.nv), 7.0)
         fast.rnea(q[:n].copy(), v[:n].copy(), a[:n].copy(), out=guard[:n])
-        assert n == 0 or worst(guard[:n], expected[:n]) < 1e-12
+        assert n == 0 or max_relative_error(guard[:n], expected[:n]) < 1e-12
         assert (guard[n] == 7.0).all()
         if n:
             broken = a[:n].copy()
@@ -505,8 +507,8 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("joints", others_slow((12, 20, 40), {12}))
-def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
-    """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
+def test_long_chains_use_articulated_body_algorithm(joints: int) -> None:
+    """Forward dynamics uses the algorithm with fewer operations; a sparse factorization grows faster than the chain."""
     rng = np.random.default_rng(joints)
     robot = qd.load(random_tree(rng, joints, chain=True), root="fixed", armature=0.02)
     costs = {
@@ -523,11 +525,11 @@ def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
     data = robot.model.createData()
     tau = np.array([pin.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
     digits = 1e-13 * np.linalg.cond(qd.Dynamics(robot).crba(q[0]))
-    assert worst(qd.compile(robot, "aba").aba(q, v, tau), a) < digits
+    assert max_relative_error(qd.compile(robot, "aba").aba(q, v, tau), a) < digits
 
 
 @pytest.mark.parametrize("name", others_slow(("ur5", "rx90", "go2", "planar_3r"), {"ur5"}))
-def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factorization_and_articulated_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load(name, armature=0.03)
     q, v, tau = random_states(robot, np.random.default_rng(1), 9)
     monkeypatch.setenv("QUADDYN_CACHE", "")
@@ -535,13 +537,13 @@ def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.Monk
     for way in (forward_dynamics.solve_by_factorization, forward_dynamics.solve_by_articulated_bodies):
         monkeypatch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
         answers.append(qd.compile(robot, "aba").aba(q, v, tau))
-    assert worst(answers[0], answers[1]) < 1e-12
+    assert max_relative_error(answers[0], answers[1]) < 1e-12
     dynamics = qd.Dynamics(robot)
-    assert worst(answers[1], np.array([dynamics.aba(*x) for x in zip(q, v, tau, strict=True)])) < 1e-11
+    assert max_relative_error(answers[1], np.array([dynamics.aba(*x) for x in zip(q, v, tau, strict=True)])) < 1e-11
 
 
 def forward_cost(robot: qd.Robot, way: Any) -> int:
-    """Multiplications and additions of forward dynamics one way."""
+    """Number of multiplications and additions of one forward dynamics algorithm."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
         counts = trace_operation("aba", robot, KernelOptions()).operations
@@ -556,7 +558,7 @@ def test_out_is_written_and_returned(fast: qd.Kernels, states: Any) -> None:
     assert fast.rnea(q, v, a, out=out) is out and np.array_equal(out, wanted)
     strided = np.full((len(q), 36), np.nan)[:, ::2]
     assert fast.rnea(q, v, a, out=strided) is strided and np.array_equal(strided, wanted)
-    shared = v.copy()  # the result on top of an argument
+    shared = v.copy()  # the result overwrites an argument
     assert fast.rnea(q, shared, a, out=shared) is shared and np.array_equal(shared, wanted)
 
 
@@ -571,14 +573,14 @@ def test_strided_and_single_precision_arguments_are_converted(fast: qd.Kernels, 
     assert np.array_equal(fast.rnea(q, swapped, a), wanted)
 
 
-def test_threads_share_a_batch(fast: qd.Kernels, states: Any) -> None:
+def test_batch_is_split_among_threads(fast: qd.Kernels, states: Any) -> None:
     q, v, a = (np.tile(x, (30, 1)) for x in states)
     wanted = fast.rnea(q, v, a)
     for threads in (2, 3):
         assert np.array_equal(fast.rnea(q, v, a, threads=threads), wanted)
 
 
-def test_a_batch_is_not_torn_into_more_threads_than_it_is_worth(
+def test_number_of_threads_is_limited_by_min_rows_per_thread(
     fast: qd.Kernels, states: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
@@ -593,7 +595,7 @@ def test_a_batch_is_not_torn_into_more_threads_than_it_is_worth(
     assert started == [len(q) // kernels.MIN_ROWS_PER_THREAD]
 
 
-def test_threads_share_the_kernels(fast: qd.Kernels, states: Any) -> None:
+def test_kernels_are_thread_safe(fast: qd.Kernels, states: Any) -> None:
     q, v, a = states
     wanted, wrong = fast.rnea(q, v, a), []
 
@@ -631,7 +633,7 @@ def test_threads_share_the_kernels(fast: qd.Kernels, states: Any) -> None:
         (lambda q, v, a: (q, v * 1e200, a), qd.ArgumentError, "overflows"),
     ],
 )
-def test_misuse_is_an_error_that_names_the_argument(
+def test_invalid_argument_is_named_in_error(
     fast: qd.Kernels, states: Any, change: Any, error: type[Exception], words: str
 ) -> None:
     q, v, a = (x[0].copy() for x in states)
@@ -639,7 +641,7 @@ def test_misuse_is_an_error_that_names_the_argument(
         fast.rnea(*change(q, v, a))
 
 
-def test_a_bad_row_of_a_batch_is_named(fast: qd.Kernels, states: Any) -> None:
+def test_invalid_row_of_batch_is_named(fast: qd.Kernels, states: Any) -> None:
     q, v, a = (x.copy() for x in states)
     v[20, 4] = np.nan
     with pytest.raises(qd.ArgumentError, match=r"v\[20, 4\] = nan"):
@@ -649,7 +651,7 @@ def test_a_bad_row_of_a_batch_is_named(fast: qd.Kernels, states: Any) -> None:
         fast.rnea(q, v, a)
 
 
-def test_bad_targets_and_options_are_errors(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
+def test_invalid_out_arrays_and_options_are_rejected(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
     q, v, a = (x[0] for x in states)
     frozen = np.zeros(18)
     frozen.flags.writeable = False
@@ -675,13 +677,13 @@ def test_bad_targets_and_options_are_errors(fast: qd.Kernels, go2: qd.Robot, sta
         fast.nonsense  # noqa: B018
 
 
-def test_what_is_not_compiled_is_not_an_attribute(fast: qd.Kernels) -> None:
+def test_operation_that_is_not_compiled_is_not_an_attribute(fast: qd.Kernels) -> None:
     assert not hasattr(fast, "base_regressor")
     with pytest.raises(qd.UnknownNameError, match="base_regressor"):
         _ = fast.base_regressor
 
 
-def test_forces_are_named_once_and_may_be_left_out(go2: qd.Robot, states: Any) -> None:
+def test_force_frames_are_unique_and_forces_are_optional(go2: qd.Robot, states: Any) -> None:
     with pytest.raises(qd.ArgumentError, match="each frame once"):
         qd.compile(go2, forces=("FL", "FL"))
     q, v, a = (x[0] for x in states)
@@ -689,7 +691,7 @@ def test_forces_are_named_once_and_may_be_left_out(go2: qd.Robot, states: Any) -
     assert np.array_equal(pushed.rnea(q, v, a, fext=None), pushed.rnea(q, v, a))
 
 
-def test_targets_that_share_memory_are_refused(states: Any) -> None:
+def test_out_arrays_that_share_memory_are_rejected(states: Any) -> None:
     robot = qd.load("two_link_leg")
     q, v, a = (x[0] for x in random_states(robot, np.random.default_rng(0), 1))
     fast = qd.compile(robot, ("rnea_derivatives", "aba"), parameters="runtime")
@@ -704,24 +706,24 @@ def test_targets_that_share_memory_are_refused(states: Any) -> None:
         fast.parameters[0] = 1.0
 
 
-def test_read_only_arguments_are_fine_and_untouched(fast: qd.Kernels, states: Any) -> None:
+def test_read_only_arguments_are_accepted(fast: qd.Kernels, states: Any) -> None:
     q, v, a = (x.copy() for x in states)
     for x in (q, v, a):
         x.flags.writeable = False
     assert np.array_equal(fast.rnea(q, v, a), fast.rnea(*states))
 
 
-def test_kernels_survive_a_pickle(fast: qd.Kernels, states: Any) -> None:
+def test_pickled_kernels_give_same_results(fast: qd.Kernels, states: Any) -> None:
     again = pickle.loads(pickle.dumps(fast))
     assert np.array_equal(again.rnea(*states), fast.rnea(*states))
     assert again.operations == fast.operations
 
 
-def test_an_operation_outlives_the_kernels_it_came_from() -> None:
-    """Machine code lives as long as what can call it, and no longer."""
+def test_kernel_function_remains_valid_after_its_kernels_are_deleted() -> None:
+    """Machine code is freed when the last object that can call it is deleted."""
     robot, x = qd.load("two_link_leg"), np.ones(2)
     wanted = qd.compile(robot, ("rnea", "crba")).rnea(x, x, x)
-    gc.freeze()  # what other tests left is not looked through again
+    gc.freeze()  # excludes objects of other tests from the collection
     try:
         for _ in range(2):
             rnea = qd.compile(robot, ("rnea", "crba")).rnea
@@ -736,16 +738,16 @@ def test_an_operation_outlives_the_kernels_it_came_from() -> None:
 
 
 # -- the machine -------------------------------------------------------------------------------------------------
-def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
+def test_fast_call_path_is_used_and_array_layout_is_checked(fast: qd.Kernels) -> None:
     assert type(fast.rnea).__name__ == "builtin_function_or_method"
     assert python_calls.has_expected_array_layout(np.dtype(np.float64))
     assert "instructions" in (fast.rnea.__doc__ or "")
 
 
-def test_fitting_arrays_never_meet_python(
+def test_matching_arrays_bypass_python(
     fast: qd.Kernels, go2: qd.Robot, states: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Single or batch, into a new array or `out`: nothing but the kernel runs, and references balance."""
+    """In single calls and batches, with and without `out`, only the kernel runs; reference counts do not change."""
     every = qd.compile(go2, ("rnea", "crba", "aba"))
     given = {"rnea": states, "crba": states[:1], "aba": states}
     wanted = {name: getattr(every, name)(*x) for name, x in given.items()}
@@ -768,12 +770,12 @@ def test_fitting_arrays_never_meet_python(
             assert np.abs(out - right).max() <= 1e-12 * np.abs(right).max()
 
 
-def test_an_odd_target_is_left_to_the_slow_way(fast: qd.Kernels, states: Any) -> None:
-    """Whatever does not fit exactly, or lies partly on an argument, is dealt with or refused before it is written."""
+def test_out_array_that_does_not_match_uses_checked_call_path(fast: qd.Kernels, states: Any) -> None:
+    """An array that does not match, or overlaps an argument partly, is converted or rejected before it is written."""
     q, v, a = states
     wanted = fast.rnea(q, v, a)
     memory = np.zeros(3 * v.size)
-    for shift in (0, 1, v.size - 1, v.size, v.size + 1):  # beside, across and right behind an argument
+    for shift in (0, 1, v.size - 1, v.size, v.size + 1):  # adjacent to, overlapping and directly behind an argument
         inside = memory[v.size : 2 * v.size].reshape(v.shape)
         inside[:] = v
         out = memory[shift : shift + v.size].reshape(v.shape)
@@ -793,14 +795,14 @@ def test_an_odd_target_is_left_to_the_slow_way(fast: qd.Kernels, states: Any) ->
         fast.rnea(q, v, out=np.zeros((n, 18)))
 
 
-def test_another_binary_interface_of_numpy_is_not_touched(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
+def test_unknown_numpy_abi_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
     monkeypatch.setattr(native_kernel, "_ABI", 0x03000000)
     fast = qd.compile(qd.load("go2"), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     assert fast.rnea(*states).shape == states[1].shape
 
 
-def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
+def test_unexpected_array_layout_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
     monkeypatch.setattr(native_kernel, "has_expected_array_layout", lambda dtype: False)
     fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
@@ -808,7 +810,7 @@ def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.M
     assert fast.rnea(q, v, a).shape == v.shape and fast.rnea(q[0], v[0], a[0]).shape == (18,)
 
 
-def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_cache_file_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "own"))
     robot = qd.load("two_link_leg")
     x = np.zeros(2)
@@ -819,18 +821,16 @@ def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file.write_bytes(damaged)
         assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     file.unlink()
-    file.mkdir()  # cannot be replaced: nothing is left beside it
+    file.mkdir()  # cannot be replaced: no temporary file is left
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     assert list((tmp_path / "own").iterdir()) == [file]
-    (tmp_path / "own").chmod(0o777)  # anybody could have put code there
+    (tmp_path / "own").chmod(0o777)  # other users could have written code there
     assert object_cache.cache_folder() is None
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
 
 
-def test_a_file_of_another_robot_under_this_ones_name_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole, and of a robot of the same size: only the key that it carries tells."""
+def test_cache_file_of_another_robot_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is intact and of a robot of the same size; only its key differs."""
     folder = tmp_path / "own"
     monkeypatch.setenv("QUADDYN_CACHE", str(folder))
     x = np.ones(2)
@@ -845,7 +845,7 @@ def test_a_file_of_another_robot_under_this_ones_name_is_not_run(
     assert mine.read_bytes() == good
 
 
-def test_what_is_kept_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_kernels_are_listed_with_robot_and_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "own"))
     robot = qd.load("two_link_leg")
     qd.compile(robot, ("rnea", "crba"))

@@ -1,4 +1,4 @@
-"""Kernels as C99, on the command line, and where no machine code can be run."""
+"""Kernels as C99 source, on the command line, and on processors without machine code support."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FLAGS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-co
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
 
 
-def built(folder: Path, source: str) -> Any:
-    """The function of a C source, compiled by the system's compiler with every warning an error."""
+def compile_c(folder: Path, source: str) -> Any:
+    """Compiles a C source with the system's compiler, warnings as errors, and returns its function."""
     name = re.search(r"^void (\w+)\(", source, re.MULTILINE)[1]  # type: ignore[index]
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
     library = folder / f"{name}.so"
@@ -37,7 +37,7 @@ def built(folder: Path, source: str) -> Any:
     return getattr(ctypes.CDLL(str(library)), name)
 
 
-def called(function: Any, shape: tuple[int, ...], *arrays: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+def call_c(function: Any, shape: tuple[int, ...], *arrays: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
     out = np.full(shape, np.nan, dtype=dtype)
     plain = [np.ascontiguousarray(x, dtype=dtype) for x in arrays]
     function(*(ctypes.c_void_p(x.ctypes.data) for x in (*plain, out)))
@@ -50,13 +50,13 @@ def test_c_source_compiles_without_a_warning_and_equals_dynamics(name: str, tmp_
     robot = random_robot(8, 12) if name == "any" else qd.load(name)
     dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
     nv, frame = robot.nv, robot.frame_names[-1]
-    rnea, crba = (built(tmp_path, qd.generate_c(robot, what)) for what in ("rnea", "crba"))
-    jacobian = built(tmp_path, qd.generate_c(robot, "frame_jacobian", frame=frame))
+    rnea, crba = (compile_c(tmp_path, qd.generate_c(robot, what)) for what in ("rnea", "crba"))
+    jacobian = compile_c(tmp_path, qd.generate_c(robot, "frame_jacobian", frame=frame))
     for k in range(3):
         pairs = (
-            (called(rnea, (nv,), q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])),
-            (called(crba, (nv, nv), q[k]), dyn.crba(q[k])),
-            (called(jacobian, (6, nv), q[k]), dyn.frame_jacobian(q[k], frame)),
+            (call_c(rnea, (nv,), q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])),
+            (call_c(crba, (nv, nv), q[k]), dyn.crba(q[k])),
+            (call_c(jacobian, (6, nv), q[k]), dyn.frame_jacobian(q[k], frame)),
         )
         for got, wanted in pairs:
             assert np.abs(got - wanted).max() <= 1e-12 * max(np.abs(wanted).max(), 1.0)
@@ -66,31 +66,31 @@ def test_c_source_compiles_without_a_warning_and_equals_dynamics(name: str, tmp_
 def test_c_in_single_precision_with_friction_and_run_time_parameters(tmp_path: Path) -> None:
     robot = qd.load("two_link_leg", friction=0.3, damping=0.2)
     dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 2)
-    single = built(tmp_path, qd.generate_c(robot, "rnea", dtype=np.float32, friction=True))
+    single = compile_c(tmp_path, qd.generate_c(robot, "rnea", dtype=np.float32, friction=True))
     wanted = dyn.rnea(q[0], v[0], a[0]) + dyn.joint_friction(v[0])
-    assert np.abs(called(single, (2,), q[0], v[0], a[0], dtype=np.float32) - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert np.abs(call_c(single, (2,), q[0], v[0], a[0], dtype=np.float32) - wanted).max() < 1e-5 * np.abs(wanted).max()
     folder = tmp_path / "runtime"
     folder.mkdir()
-    free = built(folder, qd.generate_c(robot, "rnea", parameters="runtime", friction=True))
+    free = compile_c(folder, qd.generate_c(robot, "rnea", parameters="runtime", friction=True))
     fast = qd.compile(robot, "rnea", parameters="runtime", friction=True)
     beta = fast.parameter_map @ (1.3 * dyn.parameters())
-    assert np.abs(called(free, (2,), q[0], v[0], a[0], beta) - 1.3 * wanted).max() < 1e-12 * np.abs(wanted).max()
+    assert np.abs(call_c(free, (2,), q[0], v[0], a[0], beta) - 1.3 * wanted).max() < 1e-12 * np.abs(wanted).max()
 
 
-def test_the_banner_tells_the_operations_of_the_text_below_it() -> None:
+def test_header_comment_states_operation_count_of_code() -> None:
     robot = qd.load("ur5")
     text = qd.generate_c(robot, "rnea")
-    assert text == qd.generate_c(robot, "rnea")  # nothing depends on chance
+    assert text == qd.generate_c(robot, "rnea")  # the output is reproducible
     lines = [line for line in text.splitlines() if line.startswith("    const double ")]
     mul = sum(" * " in line for line in lines)
     add = sum(bool(re.search(r"= \S+ [+-] \S+;", line)) for line in lines if "(q" not in line)
     add += len(set(re.findall(r"\((q\[\d+\] [+-] [^)]*)\)", "".join(lines))))  # offsets of angles
     assert f"Operations: {mul} mul, {add} add, 0 div" in text
-    assert (mul, add) == (140, 117)  # a golden count: change it knowingly
+    assert (mul, add) == (140, 117)  # reference count: change it only deliberately
     assert "wrist_3_joint" in text and "#include <math.h>" in text
 
 
-def test_names_become_identifiers_and_comments_stay_closed() -> None:
+def test_robot_name_is_escaped_in_identifiers_and_comments() -> None:
     text = Path(qd.CATALOGUE["two_link_leg"].path).read_text(encoding="utf-8")
     robot = qd.load(re.sub(r'<robot name="[^"]*"', '<robot name="2 legs */ é"', text), root="fixed")
     source = qd.generate_c(robot)
@@ -99,7 +99,7 @@ def test_names_become_identifiers_and_comments_stay_closed() -> None:
     assert source.count("*/") == 1
 
 
-def test_bad_options_of_generate_c_are_errors() -> None:
+def test_invalid_options_of_generate_c_are_rejected() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.UnknownNameError, match="rnea"):
         qd.generate_c(robot, "rnae")
@@ -127,12 +127,12 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
     taken = CliRunner().invoke(app, ["codegen", "ur5", "--out", str(tmp_path / "file")])
     assert taken.exit_code == 2 and "'--out'" in taken.output
     unread = CliRunner().invoke(app, ["codegen", "solo8", "--frame", "FL", "--out", str(tmp_path / "none")])
-    assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation is about a frame
+    assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation uses a frame
 
 
 # -- where no machine code can be run ----------------------------------------------------------------------------
 @pytest.fixture
-def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise UnsupportedMachineError("processor '6502' has no vectors")
 
@@ -140,7 +140,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_warned_reasons", set())
 
 
-def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: None) -> None:
+def test_pinocchio_replaces_machine_code_with_one_warning(no_machine_code: None) -> None:
     robot = qd.load("go2")
     with pytest.warns(RuntimeWarning, match="6502"):
         fast = qd.compile(robot, ("rnea", "rnea_derivatives", "frame_jacobian"), forces=("FL",))
@@ -161,7 +161,7 @@ def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: 
 
 
 @pytest.mark.filterwarnings("ignore:kernels run through Pinocchio:RuntimeWarning")
-def test_substitutes_judge_arguments_as_kernels_do(no_machine: None) -> None:
+def test_pinocchio_kernels_validate_arguments_like_compiled_kernels(no_machine_code: None) -> None:
     robot = qd.load("go2")
     fast = qd.compile(robot, ("rnea", "frame_jacobian"), forces=("FL", "base"), frames=("FL",))
     assert type(fast) is compiled.PinocchioKernels and not hasattr(fast, "crba")
@@ -193,8 +193,8 @@ def test_substitutes_judge_arguments_as_kernels_do(no_machine: None) -> None:
     assert np.array_equal(copy.rnea(q, v, a, stacked), fast.rnea(q, v, a, stacked))
 
 
-def test_substitutes_take_turns(no_machine: None) -> None:
-    """One workspace behind them: threads that share them must not meet in it."""
+def test_pinocchio_kernels_are_thread_safe(no_machine_code: None) -> None:
+    """The kernels share one workspace, which threads must not use at the same time."""
     robot = qd.load("go2")
     with pytest.warns(RuntimeWarning, match="6502"):
         fast = qd.compile(robot, "rnea")
@@ -204,7 +204,7 @@ def test_substitutes_take_turns(no_machine: None) -> None:
         assert all(np.array_equal(x, expected) for x in pool.map(lambda _: fast.rnea(q, v, a), range(20)))
 
 
-def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: None) -> None:
+def test_operations_missing_in_pinocchio_are_rejected_without_machine_code(no_machine_code: None) -> None:
     robot = qd.load("two_link_leg")
     with pytest.raises(UnsupportedMachineError):
         qd.compile(robot, "base_regressor")
@@ -213,8 +213,8 @@ def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: No
 
 
 # -- nothing is read or written beyond its end -------------------------------------------------------------------
-def test_calls_beside_inaccessible_memory() -> None:
-    """In a process of its own: an overrun would end it."""
+def test_kernels_do_not_access_memory_beyond_arrays() -> None:
+    """In a separate process, which an overrun would terminate."""
     script = Path(__file__).resolve().parents[1] / "benchmarks" / "kernel_stress.py"
     done = subprocess.run(
         [sys.executable, str(script), "--calls", "6000" if "QUADDYN_SLOW" in os.environ else "2000"],
@@ -223,10 +223,10 @@ def test_calls_beside_inaccessible_memory() -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no overrun" in done.stdout
+    assert "no out-of-bounds access" in done.stdout
 
 
-def test_the_banner_says_which_entries_are_whose() -> None:
+def test_header_comment_lists_velocity_indices_of_joints() -> None:
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     joints = (("first", "revolute"), ("table", "planar"), ("last", "continuous"))
     links = "".join(f'<link name="l{k}">{inertial}</link>' for k in range(4))

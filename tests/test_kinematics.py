@@ -11,7 +11,7 @@ import pytest
 from finite_differences import by_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.errors import UnreachableError
@@ -26,7 +26,7 @@ QUADRUPEDS = [name for name, entry in qd.CATALOGUE.items() if entry.kind == "qua
 LEGGED = [*QUADRUPEDS, "bolt", "finger_edu", "double_pendulum_continuous", "asr_twodof"]
 OWN = ["two_link_leg", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"]
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 300
-#: Legs that differ in kind: others are like one of them.
+#: One leg of each kind.
 KINDS = {"anymal_c", "bolt", "solo8", "two_link_leg"}
 
 
@@ -50,7 +50,7 @@ def middle_of(leg):
 
 
 def sample(leg, rng, count):
-    """Joint values within the limits; whole turns add nothing."""
+    """Samples joint values within the limits and within one turn."""
     middle = middle_of(leg)
     low, high = np.maximum(leg.lower, middle - np.pi), np.minimum(leg.upper, middle + np.pi)
     return rng.uniform(low, high, (count, leg.n))
@@ -71,7 +71,7 @@ def branches(leg):
     return [{"knee": knee, "hip": hip} for hip in hips for knee in ("forward", "backward")]
 
 
-def apart(a, b):
+def angle_distance(a, b):
     return np.abs((a - b + np.pi) % (2.0 * np.pi) - np.pi)
 
 
@@ -87,7 +87,7 @@ def test_every_leg_of_the_catalogue_has_a_closed_form(name):
 def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joint_values(name):
     for leg in legs_of(name):
         if len(leg._geometry.links) > 2:
-            continue  # below, with the angle given
+            continue  # tested below, with a given angle
         q = sample(leg, np.random.default_rng(1), COUNT)
         p = leg.forward(q)
         back, reached = np.full(COUNT, np.inf), np.zeros(COUNT, dtype=int)
@@ -97,17 +97,17 @@ def test_targets_are_reached_on_every_branch_and_one_branch_has_the_original_joi
             assert error[s.reached].max() <= 1e-12
             np.testing.assert_allclose(s.distance, error, atol=1e-15)
             reached += s.reached
-            back = np.minimum(back, apart(s.q, q).max(axis=1))
-        assert back.max() < 1e-6  # 1e-16 but next to a straight knee, where the joints are the root of that
+            back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
+        assert back.max() < 1e-6  # 1e-16, except near a straight knee, where joint errors are its square root
         assert np.median(back) < 1e-12
-        # The two knees reach the same points; the hips do, but for a hip off the abduction axis.
+        # Both knee branches reach the same points; so do both hip branches, unless the hip is off the abduction axis.
         assert (reached >= 2).all()
 
 
 @pytest.mark.parametrize("name", ["centauro", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"])
 @pytest.mark.parametrize("choice", ["angle", "hold", "parallel"])
-def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(name, choice):
-    """Targets come from configurations that satisfy the choice; one branch gives the configuration back."""
+def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_redundancy_choice(name, choice):
+    """Targets are computed from configurations that satisfy the choice; one branch returns the configuration."""
     for leg in legs_of(name):
         g = leg._geometry
         m, first = len(g.links), leg._geometry.n_active - len(g.links)
@@ -132,9 +132,9 @@ def test_targets_of_legs_with_more_than_two_links_are_reached_with_every_choice(
         for branch in branches(leg):
             s = leg.inverse(p, **branch, **options)
             assert np.linalg.norm(leg.forward(s.q) - p, axis=1)[s.reached].max() <= 1e-12
-            back = np.minimum(back, apart(s.q, q).max(axis=1))
+            back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
             if choice == "angle":
-                assert apart(turns(s.q)[:, -1] + lines[-1], options["angle"]).max() < 1e-12
+                assert angle_distance(turns(s.q)[:, -1] + lines[-1], options["angle"]).max() < 1e-12
         assert back.max() < 1e-5 and np.median(back) < 1e-11
 
 
@@ -156,7 +156,7 @@ def brute_force(leg, p, rng, extra=None, starts=400):
     q = q[(miss < 1e-10) & ((q >= leg.lower) & (q <= leg.upper)).all(axis=1)]
     found = []
     for x in q:
-        if all(apart(x, y).max() > 1e-5 for y in found):
+        if all(angle_distance(x, y).max() > 1e-5 for y in found):
             found.append(x)
     return found
 
@@ -168,7 +168,7 @@ def test_brute_force_finds_the_same_branches_within_limits(name):
         ours, theirs = leg.inverse_all(p), brute_force(leg, p, rng)
         assert len(ours) == len(theirs) >= 1
         for q in theirs:
-            assert min(apart(q, x).max() for x in ours) < 1e-6
+            assert min(angle_distance(q, x).max() for x in ours) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["three_link_leg", "planar_3r"])
@@ -186,12 +186,12 @@ def test_brute_force_finds_the_same_branches_of_a_three_link_leg_with_its_last_a
         theirs = brute_force(leg, p, rng, (off, signs))
         assert len(ours) == len(theirs) >= 1
         for x in theirs:
-            assert min(apart(x, y).max() for y in ours) < 1e-6
+            assert min(angle_distance(x, y).max() for y in ours) < 1e-6
 
 
 # -- forward and Jacobian --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*LEGGED, *OWN])
-def test_foot_and_jacobian_are_those_of_pinocchio_and_of_finite_differences(name):
+def test_foot_and_jacobian_agree_with_pinocchio_and_finite_differences(name):
     dyn, rng = qd.Dynamics(robot_of(name)), np.random.default_rng(6)
     for leg in legs_of(name):
         columns = [leg.robot.velocity_index(joint) for joint in leg.joints]
@@ -203,7 +203,7 @@ def test_foot_and_jacobian_are_those_of_pinocchio_and_of_finite_differences(name
             np.testing.assert_allclose(J, by_vector(leg.forward, q), atol=1e-10)
 
 
-def test_one_and_many_give_the_same():
+def test_single_and_batch_calls_agree():
     leg, rng = leg_of("go2", "RR"), np.random.default_rng(7)
     q = sample(leg, rng, 20)
     p = leg.forward(q)
@@ -221,7 +221,7 @@ def test_one_and_many_give_the_same():
 
 # -- names -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*QUADRUPEDS, "bolt"])
-def test_the_stance_is_the_branch_of_its_own_name(name):
+def test_home_stance_is_on_the_named_knee_branch(name):
     for leg in legs_of(name):
         record = leg.robot.legs[leg.name]
         p = leg.forward(leg.q_home)
@@ -230,13 +230,13 @@ def test_the_stance_is_the_branch_of_its_own_name(name):
             assert s.reached and s.within_limits
             np.testing.assert_allclose(s.q, leg.q_home, atol=1e-7)
         other = "forward" if record.knee_direction == "backward" else "backward"
-        assert apart(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
+        assert angle_distance(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
 
 
 @pytest.mark.parametrize(
     "name", others_slow([*[n for n in QUADRUPEDS if n != "centauro"], "bolt", "two_link_leg"], KINDS)
 )
-def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one_behind(name):
+def test_forward_knee_is_ahead_of_hip_foot_line_and_backward_knee_behind(name):
     robot = robot_of(name)
     limbs = make_limbs(robot)
     forward, left = forward_and_left(limbs)
@@ -252,7 +252,7 @@ def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one
             for x in s.q:
                 o, a, t = limb.chain.forward(x)
                 normal = a[limb.hip] * np.sign(limb.bending_axis @ left)
-                # An abducted leg, seen from the side, shows its lateral offsets too: count what is clear.
+                # In a side view of an abducted leg, lateral offsets are visible too; only clear cases are checked.
                 offset = knee_offset(limb, x, forward, up)
                 clear = abs(offset) > 0.05 * limb.reach and normal @ left > 0.9
                 if clear and (t - o[limb.hip]) @ up < -0.2 * limb.reach:
@@ -262,7 +262,7 @@ def test_a_forward_knee_is_ahead_of_the_line_from_hip_to_foot_and_a_backward_one
 
 
 @pytest.mark.parametrize("name", ["go2", "hyq", "anymal_c", "laikago", "bolt", "finger_edu"])
-def test_the_foot_is_below_or_above_the_hip_in_the_frame_that_abduction_turns(name):
+def test_hip_branch_puts_foot_below_or_above_hip_in_abducted_frame(name):
     for leg in legs_of(name):
         q = sample(leg, np.random.default_rng(9), 200)
         p = leg.forward(q)
@@ -281,7 +281,7 @@ def test_a_knee_branch_does_not_jump_when_the_foot_swings_over_the_top():
     angle = np.linspace(0.0, 2.0 * np.pi, 2001)
     p = 1.4 * np.stack((np.cos(angle), 0.0 * angle, np.sin(angle)), axis=1)
     for knee in ("forward", "backward"):
-        assert apart(*(leg.inverse(p, knee=knee).q[i] for i in (slice(1, None), slice(None, -1)))).max() < 0.01
+        assert angle_distance(*(leg.inverse(p, knee=knee).q[i] for i in (slice(1, None), slice(None, -1)))).max() < 0.01
 
 
 # -- source B --------------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_a_foot_on_the_abduction_axis_is_missed_by_the_lateral_offset():
 
 
 def nearest_by_search(leg, p, rng):
-    """Least distance from p to the foot, joint limits aside, by sampling and descent."""
+    """Smallest distance from p to the foot without joint limits, by sampling and descent."""
     q = rng.uniform(-np.pi, np.pi, (2000, leg.n))
     q[:, leg._geometry.n_active :] = leg.q_home[leg._geometry.n_active :]
     q = q[np.argsort(np.linalg.norm(leg.forward(q) - p, axis=1))[:12]]
@@ -376,7 +376,7 @@ def nearest_by_search(leg, p, rng):
         better = new < cost
         q[better], cost[better] = trial[better], new[better]
         damping = np.where(better, 0.3 * damping, 4.0 * damping) + 1e-14
-        if damping.min() > 1e8:  # steps of nothing
+        if damping.min() > 1e8:  # zero step sizes
             break
     return float(np.sqrt(cost.min()))
 
@@ -384,7 +384,7 @@ def nearest_by_search(leg, p, rng):
 @pytest.mark.parametrize(
     "name", others_slow(["go2", "hyq", "anymal_c", "bolt", "solo8", "two_link_leg", "finger_edu"], KINDS - {"bolt"})
 )
-def test_for_unreachable_targets_the_result_is_the_nearest_point(name):
+def test_unreachable_target_gives_nearest_point(name):
     leg, rng = legs_of(name)[0], np.random.default_rng(11)
     g = leg._geometry
     scale = g.reach + abs(g.lateral)
@@ -405,7 +405,7 @@ def test_for_unreachable_targets_the_result_is_the_nearest_point(name):
     assert unreachable >= 5
 
 
-def test_unreachable_targets_raise_on_demand_with_the_nearest_point():
+def test_strict_inverse_raises_error_with_nearest_point():
     leg = leg_of("two_link_leg")
     with pytest.raises(UnreachableError, match="nearest") as error:
         leg.inverse([[1.0, 0.0, 0.0], [0.0, 0.0, -2.5]], strict=True)
@@ -414,7 +414,7 @@ def test_unreachable_targets_raise_on_demand_with_the_nearest_point():
     again = pickle.loads(pickle.dumps(error.value))
     assert isinstance(again, ValueError) and str(again) == str(error.value)
     assert leg.inverse([0.0, 0.0, -2.5]).distance == pytest.approx(0.5, abs=1e-15)
-    beside = leg.inverse([1.0, 0.3, 0.0])  # beside the plane of a planar leg
+    beside = leg.inverse([1.0, 0.3, 0.0])  # outside the plane of a planar leg
     assert not beside.reached and beside.distance == pytest.approx(0.3, abs=1e-15)
     assert leg.inverse([1.0, 0.0, 0.0], strict=True).reached
 
@@ -429,7 +429,7 @@ def test_distant_and_tiny_targets_stay_finite():
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------
-def test_limits_are_reported_by_inverse_and_respected_by_the_others():
+def test_inverse_reports_limits_and_other_functions_respect_them():
     leg, rng = leg_of("go2", "FL"), np.random.default_rng(12)
     p = leg.forward(rng.uniform(-np.pi, np.pi, (300 if NIGHT else 100, 3)))
     possible = leg.reachable(p)
@@ -446,7 +446,7 @@ def test_limits_are_reported_by_inverse_and_respected_by_the_others():
     assert not leg.inverse(p, knee="forward").within_limits.any()  # its calf bends backward only
 
 
-def test_a_joint_whose_range_is_off_centre_gets_the_whole_turn_that_fits():
+def test_joint_angle_is_wrapped_into_asymmetric_range():
     leg = leg_of("go2", "RL")  # its thigh goes from -0.52 to 4.54
     q = np.array([0.1, 4.2, -1.5])
     s = leg.inverse(leg.forward(q), hip="above" if leg.forward(q)[2] > 0 else "below")
@@ -461,7 +461,7 @@ def rpy(R):
 
 
 def random_leg(rng, *, has_abduction=True, links=2, tilt=0.0):
-    """URDF text of one leg with every placement, axis and sign at random; `tilt` tilts the knee's axis."""
+    """URDF text of one leg with random placements, axes and signs; `tilt` tilts the knee's axis [rad]."""
     count = links + has_abduction
     size = 'inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"'
     inertial = f'<inertial><mass value="1"/><{size}/></inertial>'
@@ -506,7 +506,7 @@ def test_legs_with_random_axes_signs_offsets_and_zero_poses_are_solved_in_closed
         s = leg.inverse(p, **branch)
         assert np.isfinite(s.q).all()
         assert np.linalg.norm(leg.forward(s.q) - p, axis=1)[s.reached].max(initial=0.0) <= 1e-12
-        back = np.minimum(back, apart(s.q, q).max(axis=1))
+        back = np.minimum(back, angle_distance(s.q, q).max(axis=1))
     assert back.max() < 1e-5
 
 
@@ -514,7 +514,7 @@ LEGS = {n: {"leg": [f"j{i + 1}" for i in range(n)]} for n in range(2, 6)}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_axes_written_with_few_digits_leave_no_error(seed):
+def test_rounded_axes_of_file_cause_no_error(seed):
     rng = np.random.default_rng(seed)
     robot = qd.load(random_leg(rng, tilt=3e-6), root="fixed", legs=LEGS[3])
     leg = LegKinematics(robot, "leg")
@@ -526,11 +526,11 @@ def test_axes_written_with_few_digits_leave_no_error(seed):
         assert np.isfinite(s.q).all()
         assert s.distance[s.reached].max() <= 1e-12
         reached |= s.reached
-    assert reached.mean() > 0.98  # but next to the edge of the workspace
+    assert reached.mean() > 0.98  # except near the edge of the workspace
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
-def test_for_unreachable_targets_a_branch_with_skewed_axes_is_nearer_than_random_samples(seed):
+def test_unreachable_target_of_skewed_axes_is_nearer_than_random_samples(seed):
     rng = np.random.default_rng(seed)
     leg = LegKinematics(qd.load(random_leg(rng), root="fixed", legs=LEGS[3]), "leg")
     g = leg._geometry
@@ -546,8 +546,8 @@ def test_for_unreachable_targets_a_branch_with_skewed_axes_is_nearer_than_random
                 assert samples - 0.1 * g.reach < s.distance <= samples + 1e-9
 
 
-def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
-    """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
+def test_targets_use_root_link_frame_and_branch_names_use_trunk_frame():
+    """A leg fixed to the world and rotated about its own axis has the same joint angles for the same trunk position."""
     text = (find_entry("two_link_leg").path).read_text(encoding="utf-8")
     turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
     bolt = (
@@ -569,7 +569,7 @@ def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
 # -- legs without a closed form --------------------------------------------------------------------------------------
 @functools.cache
 def odd_leg(roll="0.02 0.03 0"):
-    """Pitch, roll, pitch: the hip bends before it abducts."""
+    """A leg with the joints pitch, roll, pitch: hip flexion precedes abduction."""
 
     def joint(i, xyz, axis):
         return (
@@ -620,7 +620,7 @@ def test_a_leg_that_is_straight_at_home_bends_to_either_side():
 @pytest.mark.parametrize(
     "value", [[1.0, 2.0], np.zeros((2, 2, 3)), 1.0, np.zeros((3, 1)), [np.nan, 0, 0], [np.inf, 0, 0]]
 )
-def test_a_wrong_target_is_named(value):
+def test_invalid_target_is_named(value):
     for call in (leg_of("go2", "FL").inverse, leg_of("go2", "FL").reachable, leg_of("go2", "FL").forward):
         with pytest.raises(qd.ArgumentError, match=r"^[pq]: "):
             call(value)
@@ -646,7 +646,7 @@ def test_wrong_types_names_and_options_are_named():
         with pytest.raises(qd.ArgumentError, match="tolerance"):
             leg.inverse(p, tolerance=tolerance)
     with pytest.raises(qd.ArgumentTypeError, match=r"^p: "):
-        leg.inverse(np.array(p) + 0.1j)  # no imaginary part is dropped unseen
+        leg.inverse(np.array(p) + 0.1j)  # imaginary parts are not dropped silently
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         LegKinematics("go2", "FL")
     with pytest.raises(qd.UnknownNameError, match="leg"):
@@ -665,11 +665,11 @@ def test_rounding_does_not_affect_how_a_numeric_leg_that_is_straight_at_home_ben
         leg = odd_leg(f"{offset} 0.03 0")
         p = leg.forward(np.array([0.2, 0.1, 0.9]))
         signs.add(float(np.sign(leg.inverse(p).q[2])))
-    assert signs == {1.0}  # the joint's range is as wide to both sides
+    assert signs == {1.0}  # the joint's range is symmetric
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "two_link_leg"])
-def test_the_nearest_pose_to_the_hip_itself_is_not_left_to_rounding(name):
+def test_nearest_pose_for_target_at_hip_does_not_depend_on_rounding(name):
     for leg in legs_of(name)[:2]:
         rng, hip = np.random.default_rng(0), np.asarray(leg.hip)
         found = [leg.inverse(hip + 1e-17 * rng.standard_normal(3)).q for _ in range(8)]

@@ -1,4 +1,4 @@
-"""Numeric inverse kinematics: any frames of any robot, within limits, with an honest report."""
+"""Numeric inverse kinematics: any frames of any robot, within limits, with a report of convergence."""
 
 import numpy as np
 import pinocchio as pin
@@ -9,7 +9,7 @@ from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.urdf.tree import Pose
 
 
-def within(robot, rng):
+def random_configuration_within_limits(robot, rng):
     """A configuration inside the limits, the root at home."""
     low = np.where(np.isfinite(robot.lower), robot.lower, -1.0)
     high = np.where(np.isfinite(robot.upper), robot.upper, 1.0)
@@ -24,7 +24,7 @@ def test_placements_of_an_arm_are_reached_within_its_limits(name):
     robot, rng = qd.load(name), np.random.default_rng(0)
     dyn, frame = qd.Dynamics(robot), robot.tree.joints[-1].child
     for _ in range(4):
-        wanted = dyn.frame_placement(within(robot, rng), frame)
+        wanted = dyn.frame_placement(random_configuration_within_limits(robot, rng), frame)
         s = inverse_kinematics(robot, {frame: wanted}, restarts=40)
         assert s.converged and s.status == "converged" and s.errors[frame] <= 1e-10
         found = dyn.frame_placement(s.q, frame)
@@ -51,7 +51,7 @@ def test_base_and_four_feet_reach_their_targets(name, root):
 
 
 @pytest.mark.parametrize("name", ["go2", "hyq", "quadruped"])
-def test_it_finds_what_the_closed_form_finds_and_moves_only_the_joints_it_may(name):
+def test_numeric_solution_equals_closed_form_and_moves_only_given_joints(name):
     robot, rng = qd.load(name), np.random.default_rng(1)
     for foot in robot.feet:
         leg = LegKinematics(robot, foot)
@@ -98,9 +98,11 @@ def test_limits_are_respected_and_may_be_ignored():
     assert inverse_kinematics(robot, {"FL": p}, respect_limits=False, **options).converged
 
 
-def test_restarts_are_those_of_the_seed():
+def test_restarts_are_reproducible_from_seed():
     robot = qd.load("panda")
-    target = qd.Dynamics(robot).frame_placement(within(robot, np.random.default_rng(7)), "panda_hand")
+    target = qd.Dynamics(robot).frame_placement(
+        random_configuration_within_limits(robot, np.random.default_rng(7)), "panda_hand"
+    )
     q0 = np.clip(np.full(robot.nq, 2.5), robot.lower, robot.upper)
     a, b = (inverse_kinematics(robot, {"panda_hand": target}, q0=q0, seed=3) for _ in range(2))
     np.testing.assert_array_equal(a.q, b.q)

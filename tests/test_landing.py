@@ -1,11 +1,11 @@
-"""Robots that begin in the air, or lose the ground: legs held ready, touchdown found, the fall stopped."""
+"""Robots that start in the air or lose ground contact: leg preparation, touchdown detection and landing."""
 
 from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
@@ -33,7 +33,7 @@ def lifted(robot: qd.Robot, height: float, *, tilt: float = 0.0, spread: float =
 def drive(
     plant: Plant, controller: LocomotionController, seconds: float, *, feel: bool
 ) -> list[tuple[LocomotionCommand, bool]]:
-    """The commands, each with whether anything touched."""
+    """Returns the commands, each with a flag for contact with the ground."""
     dynamics, out = qd.Dynamics(plant.robot), list[tuple[LocomotionCommand, bool]]()
     for _ in range(round(seconds / DT)):
         felt = [foot for foot in FEET if plant.contact_forces[foot][2] > 1.0]
@@ -55,7 +55,7 @@ def attitude(plant: Plant) -> float:
 @pytest.mark.parametrize(
     ("name", "kind", "feel", "seed"), [("go2", Simulation, False, 0), ("small_quadruped", MujocoPlant, True, 1)]
 )
-def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[Plant], feel: bool, seed: int) -> None:
+def test_tilted_dropped_robot_lands_on_all_feet(name: str, kind: type[Plant], feel: bool, seed: int) -> None:
     robot = qd.load(name)
     plant, controller = kind(robot, dt=DT), LocomotionController(robot, dt=DT)
     p = controller.morphology
@@ -82,7 +82,7 @@ def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[P
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET)
 
 
-def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
+def test_feet_are_level_in_flight_at_any_trunk_attitude() -> None:
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     p = controller.morphology
@@ -99,20 +99,20 @@ def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
 
 
 @pytest.mark.parametrize("feel", [False, True])
-def test_a_level_robot_notices_that_it_falls_and_one_that_stands_does_not(feel: bool) -> None:
+def test_free_fall_is_detected_without_false_alarm_in_stance(feel: bool) -> None:
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     unit = controller.morphology.time_scale
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, unit, feel=feel)))
-    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors feel nothing before the first step
-    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # somebody lifts it, and lets go
+    assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors measure zero before the first step
+    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # the robot is lifted and released
     modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
     assert modes[-1] is LocomotionMode.AIRBORNE
     drive(plant, controller, 3.0 * unit, feel=feel)
     assert controller.mode is LocomotionMode.RISING and attitude(plant) < 0.03
 
 
-def test_with_sensors_one_foot_on_the_ground_is_too_little_and_three_are_enough() -> None:
+def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() -> None:
     robot = qd.load("go2")
     p = Morphology.from_robot(robot)
     footing, feet = ContactMonitor(robot, p, DT), np.zeros((4, 3))
@@ -123,15 +123,15 @@ def test_with_sensors_one_foot_on_the_ground_is_too_little_and_three_are_enough(
     assert [footing.ground_lost(0.0, feet, ()) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
 
 
-def test_three_feet_or_a_diagonal_stop_a_fall() -> None:
+def test_three_feet_or_a_diagonal_pair_can_stop_a_fall() -> None:
     assert (
         can_stop_fall(FEET) and can_stop_fall(FEET[1:]) and can_stop_fall(("FR", "RL")) and can_stop_fall(("FL", "RR"))
     )
     assert not any(can_stop_fall(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
 
 
-def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() -> None:
-    robot = qd.load("solo8")  # no motor limits, and legs of two joints: feet that stand while they move are too much
+def test_unloaded_feet_are_detected_before_legs_accelerate() -> None:
+    robot = qd.load("solo8")  # no motor limits, and legs of two joints: moving stance feet are too much
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     p = controller.morphology
     plant.reset(lifted(robot, 0.15), np.zeros(robot.nv))
@@ -141,7 +141,7 @@ def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() ->
     assert commands[2][0].mode is LocomotionMode.AIRBORNE and attitude(plant) < 0.3  # along the ground
 
 
-def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
+def test_soft_ground_before_compression_counts_as_contact() -> None:
     robot = qd.load("solo8")
     plant, controller = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT)
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, 0.06, feel=False)))
@@ -149,7 +149,7 @@ def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
 
 
 @pytest.mark.parametrize("height", [0.05, 0.4])
-def test_a_robot_that_begins_in_the_air_never_stands_before_it_has_landed(height: float) -> None:
+def test_robot_starting_in_the_air_does_not_stand_before_landing(height: float) -> None:
     robot = qd.load("go2")
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
     plant.reset(lifted(robot, height), np.zeros(robot.nv))
@@ -160,9 +160,7 @@ def test_a_robot_that_begins_in_the_air_never_stands_before_it_has_landed(height
 
 
 @pytest.mark.parametrize(("height", "mode"), [(0.0, LocomotionMode.STANDING), (0.1, LocomotionMode.STARTING)])
-def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_ground(
-    height: float, mode: LocomotionMode
-) -> None:
+def test_terrain_map_determines_ground_contact_at_first_tick(height: float, mode: LocomotionMode) -> None:
     robot = qd.load("go2")
     controller = LocomotionController(robot, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
     state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))
@@ -170,7 +168,7 @@ def test_a_terrain_map_tells_at_the_first_tick_whether_the_feet_are_on_the_groun
 
 
 @pytest.mark.parametrize(("touching", "mode"), [(FEET, LocomotionMode.STANDING), ((), LocomotionMode.STARTING)])
-def test_sensors_tell_at_the_first_tick_whether_the_feet_are_on_the_ground(
+def test_contact_sensors_determine_ground_contact_at_first_tick(
     touching: tuple[str, ...], mode: LocomotionMode
 ) -> None:
     robot = qd.load("go2")
@@ -179,7 +177,7 @@ def test_sensors_tell_at_the_first_tick_whether_the_feet_are_on_the_ground(
     assert controller.compute(state, measured_contacts=touching).mode is mode
 
 
-def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
+def test_infeasible_landing_is_damped_and_reported() -> None:
     robot = qd.load("solo8")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     v = np.random.default_rng(0).normal(size=robot.nv) * np.r_[np.full(6, 0.3), np.full(robot.nu, 30.0)]
@@ -191,7 +189,7 @@ def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
     assert (command.tau * v[6:] < 0.0).all()
 
 
-def test_a_foot_that_trembles_does_not_begin_the_stop_anew() -> None:
+def test_contact_chatter_does_not_restart_landing() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     v = np.zeros(robot.nv)
@@ -202,7 +200,7 @@ def test_a_foot_that_trembles_does_not_begin_the_stop_anew() -> None:
     assert command.mode is LocomotionMode.RISING
 
 
-def test_feet_are_held_ready_below_the_centre_of_mass_and_ahead_of_it() -> None:
+def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
     controller = LocomotionController(qd.load("go2"), dt=DT)
     p, yaw = controller.morphology, 0.4
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
@@ -212,7 +210,7 @@ def test_feet_are_held_ready_below_the_centre_of_mass_and_ahead_of_it() -> None:
     np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
 
 
-def test_ground_that_was_landed_on_is_learnt_as_fast_as_any() -> None:
+def test_ground_estimator_keeps_its_time_constant_after_landing() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     state, still = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), (FEET, (), (), (), FEET)
@@ -223,7 +221,7 @@ def test_ground_that_was_landed_on_is_learnt_as_fast_as_any() -> None:
     assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes and times[-1] == times[0]
 
 
-def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
+def test_com_offset_decays_equally_on_both_axes() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
@@ -238,7 +236,7 @@ def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.9, False), (1.1, True)])
-def test_without_sensors_ground_is_lost_where_a_robot_that_falls_moves_its_feet(share: float, lost: bool) -> None:
+def test_moving_feet_in_free_fall_are_ground_loss_without_sensors(share: float, lost: bool) -> None:
     robot = qd.load("go2")
     p, feet = Morphology.from_robot(robot), np.zeros((4, 3))
     footing = ContactMonitor(robot, p, DT)
@@ -263,7 +261,7 @@ def relief(p: Morphology, amplitude: float, seed: int) -> HeightField:
 @pytest.mark.parametrize(
     ("name", "seed"), others_slow([(n, s) for n in ("solo12", "anymal_c", "go2") for s in range(4)], [("solo12", 0)])
 )
-def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name: str, seed: int) -> None:
+def test_feet_without_contact_are_lowered_on_rough_terrain_until_all_carry_load(name: str, seed: int) -> None:
     robot = qd.load(name)
     p, surface = Morphology.from_robot(robot), relief(Morphology.from_robot(robot), 0.15, seed)
     plant, controller = Simulation(robot, dt=DT, terrain=surface), LocomotionController(robot, dt=DT)
@@ -282,7 +280,7 @@ def test_on_uneven_ground_feet_without_contact_go_down_until_all_four_carry(name
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not LocomotionMode.STANDING
 
 
-def test_a_foot_under_which_there_is_no_ground_goes_down_to_the_end_of_its_leg_and_the_others_stand() -> None:
+def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     p, state = controller.morphology, dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))

@@ -1,4 +1,4 @@
-"""`quaddyn leg`, the survey behind its table and the show behind its picture."""
+"""The command `quaddyn leg`: the survey for its table and the animation for its picture."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from quaddyn.viewer import Viewer
 
 runner = CliRunner()
 LEGGED = [name for name in qd.CATALOGUE if qd.load(name).legs]
-#: Legs like those of other robots, for the nightly run alone.
+#: Robots whose legs are similar to those of others; they are tested only in the nightly run.
 LIKE_OTHERS = ("a1", "go1", "laikago", "b1_z1", "anymal_b", "anymal_b_kinova", "b1", "hyq", "solo12")
 
 
-def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> None:
+def test_table_of_go2_is_correct_and_fits_80_columns(tmp_path: Path) -> None:
     page = tmp_path / "leg.html"
     arguments = ["leg", "go2", "--samples", "200", "--record", str(page), "--seconds", "1"]
     result = runner.invoke(app, arguments, env={"COLUMNS": "80"})
@@ -43,7 +43,7 @@ def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> Non
     assert page.stat().st_size > 100_000
 
 
-def test_json_of_one_leg_shows_nothing_and_holds_the_figures() -> None:
+def test_json_of_one_leg_contains_figures_without_animation() -> None:
     result = runner.invoke(app, ["leg", "two_link_leg", "--json", "--leg", "leg"])
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)
@@ -68,7 +68,7 @@ def test_an_infinite_limit_is_null_in_json() -> None:
     ("arguments", "words"),
     [(["ur5"], "ur5 has no legs"), (["go2", "--leg", "XX"], "'XX'")],
 )
-def test_no_legs_or_no_such_leg_is_one_line(
+def test_missing_legs_or_unknown_leg_is_one_line_error(
     arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from quaddyn.cli import main
@@ -82,7 +82,7 @@ def test_no_legs_or_no_such_leg_is_one_line(
     assert words in said[-1]
 
 
-def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
+def test_reach_of_go2_follows_from_its_link_lengths() -> None:
     leg = LegKinematics(qd.load("go2"), "FL")
     found = survey_leg(leg, samples=300)
     side, thigh, calf = found.segments
@@ -96,7 +96,7 @@ def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
 
 
 @pytest.mark.parametrize("name", ["go2", "bolt"])
-def test_the_curve_goes_forward_up_and_aside_at_right_angles(name: str) -> None:
+def test_reachable_curve_has_orthogonal_forward_up_and_sideways_axes(name: str) -> None:
     robot = qd.load(name)
     c = reachable_curve(LegKinematics(robot, next(iter(robot.legs))), points=8)
     centre = 0.5 * (c[0] + c[4])
@@ -107,7 +107,7 @@ def test_the_curve_goes_forward_up_and_aside_at_right_angles(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LIKE_OTHERS else []) for n in LEGGED]
 )
-def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) -> None:
+def test_every_leg_is_surveyed_and_follows_its_reachable_curve(name: str) -> None:
     robot = qd.load(name)
     leg = LegKinematics(robot, next(iter(robot.legs)))
     found = survey_leg(leg, samples=50)
@@ -122,10 +122,10 @@ def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) 
     curve = reachable_curve(leg, points=60)
     followed = leg.inverse(curve)
     assert np.all(followed.reached)
-    assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files let nothing move
+    assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files allow no motion
     steps = np.linalg.norm(np.diff(np.vstack((curve, curve[:1])), axis=0), axis=1)
     assert 0.0 < steps.max() < 4.0 * steps.mean()  # closed, and no jump
-    # The robot drawn has its foot at the target drawn: Pinocchio's own word.
+    # The foot of the drawn robot is at the drawn target, by Pinocchio's forward kinematics.
     data = robot.model.createData()
     q = configuration(leg, followed.q[17])
     pin.framesForwardKinematics(robot.model, data, q)
@@ -154,7 +154,7 @@ def test_the_animation_shows_the_target_and_the_limits_of_a_branch() -> None:
         show_branches(leg, viewer, seconds=0.0)
 
 
-def test_options_out_of_range() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     leg = LegKinematics(qd.load("solo8"), "FL")
     with pytest.raises(qd.QuaddynError, match="samples"):
         survey_leg(leg, samples=0)

@@ -1,4 +1,4 @@
-"""Legs, feet and the home stance are found from geometry, on real quadrupeds and on URDFs of the wild."""
+"""Legs, feet and the home stance are found from geometry, on real quadrupeds and on edited URDFs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-import wild
-from sparing import others_slow
-from wild import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
+import urdf_editing
+from slow_parameters import others_slow
+from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
@@ -28,7 +28,7 @@ def forward_kinematics(robot: qd.Robot, q: np.ndarray) -> pin.Data:
 
 
 def feet_at(robot: qd.Robot, q: np.ndarray) -> np.ndarray:
-    """(feet, 3) centres of the contact spheres, from the file's own frames and the offsets in them."""
+    """(feet, 3) centers of the contact spheres, computed from the frames of the file and the offsets in them."""
     data = forward_kinematics(robot, q)
     out = []
     for leg in robot.legs.values():
@@ -56,7 +56,7 @@ def assert_inside_limits(robot: qd.Robot, q: np.ndarray) -> None:
 
 
 def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
-    """No leg is near a singularity: its foot can move up and down and fore and aft alike."""
+    """No leg is near a singularity: its foot can move vertically and longitudinally."""
     data, feet = robot.model.createData(), dict(zip(robot.legs, feet_at(robot, q), strict=True))
     forward = (feet["FL"] - feet["RL"]) * (1, 1, 0)
     plane = np.array([forward / np.linalg.norm(forward), (0, 0, 1)])
@@ -70,7 +70,7 @@ def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
 
 
 def assert_balanced(robot: qd.Robot, q: np.ndarray, margin: float = 0.1) -> None:
-    """The centre of mass lies inside FL, RL, RR, FR, off each edge by `margin` of the shorter side."""
+    """The center of mass is inside FL, RL, RR, FR, at least `margin` times the shorter side from each edge."""
     feet, com = feet_at(robot, q), pin.centerOfMass(robot.model, robot.model.createData(), q)
     corners = dict(zip(robot.legs, feet[:, :2], strict=True))
     loop = [corners[name] for name in ("FL", "RL", "RR", "FR")]  # counter-clockwise from above
@@ -102,8 +102,8 @@ def assert_legs(robot: qd.Robot, expected: Mapping[str, LegNames], rename: Calla
     }
 
 
-def stretch_joint_moves(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
-    """How the distance from hip to foot changes when the knee's coordinate grows by `sign` * 1e-4 rad."""
+def leg_length_change(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
+    """Change of the distance from hip to foot [m] when the knee's coordinate changes by `sign` * 1e-4 rad."""
     v = np.zeros(robot.nv)
     v[robot.velocity_index(leg.knee)] = sign * 1e-4
     lengths = []
@@ -117,12 +117,12 @@ def stretch_joint_moves(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
 
 @functools.cache
 def load(name: str, root: str = "free") -> qd.Robot:
-    """A robot of the catalogue; nothing can change it."""
+    """A robot of the catalogue (immutable)."""
     return qd.load(name, root=root)
 
 
 @pytest.fixture(scope="module")
-def dogs() -> Callable[[str], Urdf]:
+def quadruped_files() -> Callable[[str], Urdf]:
     cache: dict[str, Urdf] = {}
 
     def get(name: str) -> Urdf:
@@ -134,7 +134,7 @@ def dogs() -> Callable[[str], Urdf]:
 
 
 # -- real quadrupeds --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+@pytest.mark.parametrize("name", urdf_editing.QUADRUPEDS)
 def test_quadruped_has_the_legs_that_its_file_names(name: str) -> None:
     robot = load(name)
     assert robot.root == "free"
@@ -147,7 +147,7 @@ def test_quadruped_has_the_legs_that_its_file_names(name: str) -> None:
         assert "sphere" in source or "depth" in source or "end" in source
 
 
-HOMES = [(name, root) for root in ("free", "planar", "fixed") for name in wild.QUADRUPEDS]
+HOMES = [(name, root) for root in ("free", "planar", "fixed") for name in urdf_editing.QUADRUPEDS]
 KINDS = {"go2", "anymal_b_kinova", "hyq", "solo8", "centauro"}
 
 
@@ -164,21 +164,21 @@ def test_quadruped_stands_at_home(name: str, root: str) -> None:
     np.testing.assert_allclose(robot.q_home, free.q_home[7:], rtol=0, atol=1e-9)
 
 
-def test_every_quadruped_of_the_catalogue_is_examined_here() -> None:
+def test_every_quadruped_of_the_catalogue_is_tested() -> None:
     kinds = {k: e.kind for k, e in qd.CATALOGUE.items()}
-    assert sorted(k for k, kind in kinds.items() if kind.startswith("quadruped")) == sorted(wild.QUADRUPEDS)
+    assert sorted(k for k, kind in kinds.items() if kind.startswith("quadruped")) == sorted(urdf_editing.QUADRUPEDS)
 
 
-@pytest.mark.parametrize("name", wild.QUADRUPEDS)
-def test_knee_sign_bends_the_leg_further(name: str) -> None:
+@pytest.mark.parametrize("name", urdf_editing.QUADRUPEDS)
+def test_knee_sign_is_the_direction_of_knee_flexion(name: str) -> None:
     robot = load(name)
     for leg in robot.legs.values():
-        assert stretch_joint_moves(robot, leg, leg.knee_sign) < 0 < stretch_joint_moves(robot, leg, -leg.knee_sign)
+        assert leg_length_change(robot, leg, leg.knee_sign) < 0 < leg_length_change(robot, leg, -leg.knee_sign)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_bend_tells_which_way_the_knees_point(direction: str, dogs: Callable[[str], Urdf]) -> None:
-    robot = qd.load(str(dogs("anymal_c")), knee_direction=direction)
+def test_knee_direction_option_sets_the_knee_bend(direction: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    robot = qd.load(str(quadruped_files("anymal_c")), knee_direction=direction)
     data = forward_kinematics(robot, robot.q_home)
     for leg in robot.legs.values():
         hip, knee = (data.oMi[robot.model.getJointId(j)].translation for j in leg.joints[1:])
@@ -190,7 +190,7 @@ def test_bend_tells_which_way_the_knees_point(direction: str, dogs: Callable[[st
     assert_stands(robot)
 
 
-def test_planar_home_is_the_free_one_without_its_sideways_part() -> None:
+def test_planar_home_equals_free_home_in_the_plane() -> None:
     free, planar = qd.load("go2"), qd.load("go2", root="planar")
     np.testing.assert_allclose(planar.q_home, np.r_[0, free.q_home[2], 0, free.q_home[7:]], rtol=0, atol=1e-12)
 
@@ -201,12 +201,14 @@ MACHINES = ("small_quadruped", "anymal_b", "hyq", "solo8")
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("seed", others_slow([0, 1], [0]))
-def test_names_and_order_of_the_file_do_not_matter(name: str, seed: int, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs(name)
+def test_names_and_order_of_the_file_do_not_matter(
+    name: str, seed: int, quadruped_files: Callable[[str], Urdf]
+) -> None:
+    urdf = quadruped_files(name)
     every = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
     shuffled = np.random.default_rng(seed).permutation(len(every))
     new = {n: f"n{k}" for n, k in zip(every, shuffled, strict=True)}
-    plain = qd.load(str(dogs(name)))
+    plain = qd.load(str(quadruped_files(name)))
     robot = qd.load(str(urdf.rename(new.__getitem__).shuffle(seed)))
     assert_legs(robot, leg_names(name), new.__getitem__)
     assert_stands(robot)
@@ -216,8 +218,8 @@ def test_names_and_order_of_the_file_do_not_matter(name: str, seed: int, dogs: C
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_continuous_legs_stand_alike(name: str, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs(name)
+def test_legs_with_continuous_joints_stand(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files(name)
     legs = leg_names(name)
     for leg in legs.values():
         for joint in leg.joints:
@@ -229,8 +231,8 @@ def test_continuous_legs_stand_alike(name: str, dogs: Callable[[str], Urdf]) -> 
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_axes_counted_the_other_way_change_only_signs(name: str, dogs: Callable[[str], Urdf]) -> None:
-    urdf, plain = dogs(name), qd.load(str(dogs(name)))
+def test_flipped_joint_axes_change_only_signs(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf, plain = quadruped_files(name), qd.load(str(quadruped_files(name)))
     flipped = [j for i, leg in enumerate(leg_names(name).values()) for k, j in enumerate(leg.joints) if (i + k) % 2]
     for joint in flipped:
         urdf.flip_axis(joint)
@@ -247,8 +249,8 @@ def test_axes_counted_the_other_way_change_only_signs(name: str, dogs: Callable[
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("shift", [0.7, -1.2])
-def test_zero_pose_may_be_any_pose(name: str, shift: float, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs(name)
+def test_legs_are_found_with_any_zero_pose(name: str, shift: float, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files(name)
     for leg in leg_names(name).values():
         urdf.shift_zero(leg.joints[-1], shift).shift_zero(leg.joints[-2], -0.5 * shift)
     robot = qd.load(str(urdf))
@@ -256,8 +258,8 @@ def test_zero_pose_may_be_any_pose(name: str, shift: float, dogs: Callable[[str]
     assert_stands(robot)
 
 
-def test_legs_are_found_when_zero_is_folded_flat(dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs("small_quadruped")
+def test_legs_are_found_with_a_folded_zero_pose(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files("small_quadruped")
     for leg in leg_names("small_quadruped").values():
         urdf.shift_zero(leg.joints[1], 1.57).shift_zero(leg.joints[2], -2.6)
     robot = qd.load(str(urdf))
@@ -266,8 +268,8 @@ def test_legs_are_found_when_zero_is_folded_flat(dogs: Callable[[str], Urdf]) ->
 
 
 @pytest.mark.parametrize("roll", [0.5, -0.6])
-def test_legs_are_found_when_zero_spreads_them(roll: float, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs("small_quadruped")
+def test_legs_are_found_with_a_spread_zero_pose(roll: float, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files("small_quadruped")
     for leg, names in leg_names("small_quadruped").items():
         urdf.shift_zero(names.joints[0], roll if leg.endswith("L") else -roll)
     robot = qd.load(str(urdf))
@@ -279,8 +281,8 @@ def test_legs_are_found_when_zero_spreads_them(roll: float, dogs: Callable[[str]
     ("name", "factor"),
     [("small_quadruped", 0.05), ("small_quadruped", 20.0), ("anymal_b", 0.05), ("anymal_b", 0.3), ("anymal_b", 15.0)],
 )
-def test_size_does_not_matter(name: str, factor: float, dogs: Callable[[str], Urdf]) -> None:
-    plain, robot = qd.load(str(dogs(name))), qd.load(str(dogs(name).scale(factor)))
+def test_legs_and_home_scale_with_the_robot(name: str, factor: float, quadruped_files: Callable[[str], Urdf]) -> None:
+    plain, robot = qd.load(str(quadruped_files(name))), qd.load(str(quadruped_files(name).scale(factor)))
     assert_legs(robot, leg_names(name))
     assert_stands(robot)
     np.testing.assert_allclose(robot.q_home[7:], plain.q_home[7:], rtol=0, atol=1e-6)
@@ -292,9 +294,9 @@ def test_size_does_not_matter(name: str, factor: float, dogs: Callable[[str], Ur
 @pytest.mark.parametrize("shift", [(0.6, 0.0, 0.0), (-0.6, 0.3, 0.2), (0.0, -0.5, -0.4)])
 @pytest.mark.parametrize("name", ["small_quadruped", "hyq"])
 def test_base_frame_may_lie_outside_the_legs(
-    name: str, shift: tuple[float, float, float], dogs: Callable[[str], Urdf]
+    name: str, shift: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
-    robot = qd.load(str(dogs(name).turn_base(0.0, shift)))
+    robot = qd.load(str(quadruped_files(name).turn_base(0.0, shift)))
     assert_legs(robot, leg_names(name))
     assert robot.feet == FEET
     assert_level(robot, robot.q_home)
@@ -304,21 +306,21 @@ def test_base_frame_may_lie_outside_the_legs(
 
 
 @pytest.mark.parametrize("name", ["small_quadruped", "anymal_b", "solo8"])
-def test_base_frame_may_look_along_y(name: str, dogs: Callable[[str], Urdf]) -> None:
-    robot = qd.load(str(dogs(name).turn_base(math.pi / 2)))
+def test_base_frame_may_face_along_y(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    robot = qd.load(str(quadruped_files(name).turn_base(math.pi / 2)))
     assert_legs(robot, leg_names(name))
     assert_stands(robot)
 
 
-def test_planar_root_of_a_robot_that_looks_along_y_is_reported(dogs: Callable[[str], Urdf]) -> None:
-    for urdf, sideways in ((dogs("solo8"), False), (dogs("solo8").turn_base(math.pi / 2), True)):
+def test_planar_root_of_a_robot_facing_along_y_is_reported(quadruped_files: Callable[[str], Urdf]) -> None:
+    for urdf, sideways in ((quadruped_files("solo8"), False), (quadruped_files("solo8").turn_base(math.pi / 2), True)):
         robot = qd.load(str(urdf), root="planar")
         assert any("faces along y" in f.reason for f in robot.report.warnings) == sideways
 
 
 @pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_b"])
-def test_knees_may_be_made_to_point_forward(name: str, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs(name)
+def test_knees_may_be_made_to_point_forward(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files(name)
     for leg in leg_names(name).values():
         urdf.limit(leg.joints[1], lower=-1.6, upper=1.6).limit(leg.joints[2], lower=0.3, upper=2.7)
     robot = qd.load(str(urdf))
@@ -328,9 +330,11 @@ def test_knees_may_be_made_to_point_forward(name: str, dogs: Callable[[str], Urd
 
 
 @pytest.mark.parametrize("front", ["forward", "backward"])
-def test_front_and_rear_knees_may_oppose(front: str, dogs: Callable[[str], Urdf]) -> None:
-    # Front knees backward and rear ones forward make an X seen from the side, the other way round an O.
-    urdf, bends = dogs("small_quadruped"), {}
+def test_front_and_rear_knees_may_point_in_opposite_directions(
+    front: str, quadruped_files: Callable[[str], Urdf]
+) -> None:
+    # Front knees backward and rear ones forward make an X in a side view, the opposite an O.
+    urdf, bends = quadruped_files("small_quadruped"), {}
     for name, leg in leg_names("small_quadruped").items():
         bends[name] = front if name[0] == "F" else {"forward": "backward", "backward": "forward"}[front]
         low, high = (0.3, 2.7) if bends[name] == "forward" else (-2.7, -0.3)
@@ -341,10 +345,14 @@ def test_front_and_rear_knees_may_oppose(front: str, dogs: Callable[[str], Urdf]
 
 
 # -- worlds and dummies above the base --------------------------------------------------------------------------
-@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)])
-def test_world_link_is_replaced_by_the_root(rpy: tuple[float, float, float], dogs: Callable[[str], Urdf]) -> None:
-    plain = qd.load(str(dogs("small_quadruped")))
-    robot = qd.load(str(dogs("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)))
+@pytest.mark.parametrize(
+    "rpy", [(0, 0, 0), urdf_editing.turned(0.5), urdf_editing.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)]
+)
+def test_world_link_is_replaced_by_the_root(
+    rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
+) -> None:
+    plain = qd.load(str(quadruped_files("small_quadruped")))
+    robot = qd.load(str(quadruped_files("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)))
     assert robot.root == "free"
     assert robot.tree.root.name == "base"
     assert_legs(robot, leg_names("small_quadruped"))
@@ -352,11 +360,13 @@ def test_world_link_is_replaced_by_the_root(rpy: tuple[float, float, float], dog
     assert any("world" in f.reason for f in robot.report)
 
 
-@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), wild.turned(0.15)])
-def test_robot_bolted_to_the_world_keeps_its_sides(
-    rpy: tuple[float, float, float], dogs: Callable[[str], Urdf]
+@pytest.mark.parametrize(
+    "rpy", [(0, 0, 0), urdf_editing.turned(0.5), urdf_editing.turned(1.0), urdf_editing.turned(0.15)]
+)
+def test_sides_of_the_legs_are_correct_with_a_base_fixed_to_the_world(
+    rpy: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
-    urdf = dogs("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)
+    urdf = quadruped_files("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)
     robot = qd.load(str(urdf), root="fixed")
     assert robot.nv == 12
     assert_legs(robot, leg_names("small_quadruped"))
@@ -366,20 +376,20 @@ def test_robot_bolted_to_the_world_keeps_its_sides(
 
 
 @pytest.mark.parametrize("top", ["world", "odom", "map"])
-def test_floating_joint_of_the_file_is_the_root(top: str, dogs: Callable[[str], Urdf]) -> None:
+def test_floating_joint_of_the_file_is_the_root(top: str, quadruped_files: Callable[[str], Urdf]) -> None:
     plain = qd.load("small_quadruped")
     for root in (None, "free"):
-        robot = qd.load(str(dogs("small_quadruped").under(top, "floating", (0.0, 0.0, 0.4))), root=root)
+        robot = qd.load(str(quadruped_files("small_quadruped").under(top, "floating", (0.0, 0.0, 0.4))), root=root)
         assert (robot.root, robot.nq, robot.nv) == ("free", 19, 18)
         assert_legs(robot, leg_names("small_quadruped"))
         np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-12)
-    assert qd.load(str(dogs("small_quadruped").under(top, "floating")), root="fixed").nv == 12
-    assert qd.load(str(dogs("small_quadruped").under(top, "floating")), root="planar").nv == 15
+    assert qd.load(str(quadruped_files("small_quadruped").under(top, "floating")), root="fixed").nv == 12
+    assert qd.load(str(quadruped_files("small_quadruped").under(top, "floating")), root="planar").nv == 15
 
 
 @pytest.mark.parametrize("name", ["small_quadruped", "anymal_b"])
-def test_base_footprint_and_dummy_base_are_part_of_the_trunk(name: str, dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs(name).under("base_dummy", "fixed").under("base_footprint", "fixed", (0, 0, 0.3))
+def test_base_footprint_and_dummy_base_are_part_of_the_trunk(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files(name).under("base_dummy", "fixed").under("base_footprint", "fixed", (0, 0, 0.3))
     robot = qd.load(str(urdf))
     assert robot.tree.root.name == "base_footprint"
     assert robot.nv == load(name).nv
@@ -401,7 +411,7 @@ def footless(urdf: Urdf) -> tuple[Urdf, list[str]]:
     return urdf, [urdf.carried(leg.joints[-1]) for leg in SMALL.values()]
 
 
-# collision shape at the end of the shank -> where the sphere's centre and radius should be, in the shank
+# collision shape at the end of the shank -> where the sphere's center and radius should be, in the shank
 ENDS: dict[str, tuple[tuple[str, tuple[float, float, float], dict[str, str]], float, float]] = {
     "sphere": (("sphere", (0, 0, -LENGTH), {"radius": "0.02"}), -LENGTH, 0.02),
     "capsule": (("capsule", (0, 0, -LENGTH / 2), {"radius": "0.01", "length": str(LENGTH)}), -LENGTH, 0.01),
@@ -415,9 +425,11 @@ ENDS: dict[str, tuple[tuple[str, tuple[float, float, float], dict[str, str]], fl
 
 
 @pytest.mark.parametrize("shape", ENDS)
-def test_end_of_the_last_link_is_the_foot(shape: str, dogs: Callable[[str], Urdf]) -> None:
+def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(
+    shape: str, quadruped_files: Callable[[str], Urdf]
+) -> None:
     (tag, place, sizes), height, radius = ENDS[shape]
-    urdf, shanks = footless(dogs("small_quadruped"))
+    urdf, shanks = footless(quadruped_files("small_quadruped"))
     for shank in shanks:
         urdf.add_shape(shank, tag, place, **sizes)
     robot = qd.load(str(urdf))
@@ -429,8 +441,10 @@ def test_end_of_the_last_link_is_the_foot(shape: str, dogs: Callable[[str], Urdf
         assert "geometry" in robot.report.provenance[f"{leg.name}.frame"]
 
 
-def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(dogs: Callable[[str], Urdf]) -> None:
-    urdf, _ = footless(dogs("small_quadruped"))
+def test_without_any_shape_the_foot_is_a_point_beyond_the_center_of_mass(
+    quadruped_files: Callable[[str], Urdf],
+) -> None:
+    urdf, _ = footless(quadruped_files("small_quadruped"))
     robot = qd.load(str(urdf))
     assert_stands(robot)
     for leg in robot.legs.values():
@@ -456,15 +470,15 @@ def mesh_file(kind: str, corners: np.ndarray) -> bytes:
 @pytest.mark.parametrize(
     ("kind", "scale"), [("obj", 1.0), ("obj", 0.001), ("text stl", 1.0), ("binary stl", 1.0), ("binary stl", 0.001)]
 )
-def test_mesh_on_the_last_link_ends_in_the_foot(
-    kind: str, scale: float, tmp_path: Path, dogs: Callable[[str], Urdf]
+def test_foot_is_at_the_end_of_the_mesh_of_the_last_link(
+    kind: str, scale: float, tmp_path: Path, quadruped_files: Callable[[str], Urdf]
 ) -> None:
     corners = np.array([(x, y, z) for x in (-0.008, 0.008) for y in (-0.008, 0.008) for z in (0.0, -LENGTH)])
     file = tmp_path / f"shank.{kind.split()[-1]}"
     file.write_bytes(mesh_file(kind, corners / scale))
-    urdf, shanks = footless(dogs("small_quadruped"))
+    urdf, shanks = footless(quadruped_files("small_quadruped"))
     for shank in shanks:
-        urdf.add_shape(shank, "mesh", filename=file.name, scale=wild.words((scale, scale, scale)))
+        urdf.add_shape(shank, "mesh", filename=file.name, scale=urdf_editing.words((scale, scale, scale)))
     (tmp_path / "dog.urdf").write_text(str(urdf), encoding="utf-8")
     robot = qd.load(tmp_path / "dog.urdf")
     assert_stands(robot)
@@ -482,8 +496,8 @@ ROUND: dict[str, tuple[str, tuple[float, float, float], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("shape", ROUND)
-def test_foot_of_another_shape_is_as_deep_as_that_shape(shape: str, dogs: Callable[[str], Urdf]) -> None:
-    (tag, rpy, sizes), urdf = ROUND[shape], dogs("small_quadruped")
+def test_foot_sphere_reaches_as_low_as_the_collision_shape(shape: str, quadruped_files: Callable[[str], Urdf]) -> None:
+    (tag, rpy, sizes), urdf = ROUND[shape], quadruped_files("small_quadruped")
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot).add_shape(leg.foot, tag, rpy=rpy, **sizes)
     robot = qd.load(str(urdf))
@@ -494,8 +508,8 @@ def test_foot_of_another_shape_is_as_deep_as_that_shape(shape: str, dogs: Callab
         assert "depth of the collision shape" in robot.report.provenance[f"{leg.name}.radius"]
 
 
-def test_foot_that_is_only_a_fixed_frame_is_a_point(dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs("small_quadruped")
+def test_foot_that_is_only_a_fixed_frame_is_a_point(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files("small_quadruped")
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot)
     robot = qd.load(str(urdf))
@@ -504,8 +518,8 @@ def test_foot_that_is_only_a_fixed_frame_is_a_point(dogs: Callable[[str], Urdf])
     assert all(leg.foot.radius == 0.0 and not leg.foot.offset.any() for leg in robot.legs.values())
 
 
-def test_sphere_beside_the_foot_frame_keeps_its_offset(dogs: Callable[[str], Urdf]) -> None:
-    urdf, offset = dogs("small_quadruped"), (0.004, 0.002, 0.01)
+def test_sphere_beside_the_foot_frame_keeps_its_offset(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf, offset = quadruped_files("small_quadruped"), (0.004, 0.002, 0.01)
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot).add_shape(leg.foot, "sphere", offset, radius="0.018")
     robot = qd.load(str(urdf))
@@ -518,9 +532,9 @@ def test_sphere_beside_the_foot_frame_keeps_its_offset(dogs: Callable[[str], Urd
 
 @pytest.mark.parametrize("beyond", [(0, 0, 0), (0, 0, -0.015), (0.0, 0.01, 0.0)])
 def test_frames_beyond_the_foot_are_not_the_foot(
-    beyond: tuple[float, float, float], dogs: Callable[[str], Urdf]
+    beyond: tuple[float, float, float], quadruped_files: Callable[[str], Urdf]
 ) -> None:
-    urdf = dogs("small_quadruped")
+    urdf = quadruped_files("small_quadruped")
     for name, leg in SMALL.items():
         urdf.add_link(f"{name}_contact_point").add_joint(
             f"a_{name}", "fixed", leg.foot, f"{name}_contact_point", beyond
@@ -530,8 +544,8 @@ def test_frames_beyond_the_foot_are_not_the_foot(
     assert_stands(robot)
 
 
-def test_sensors_on_the_shank_are_not_the_foot(dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs("small_quadruped")
+def test_sensors_on_the_shank_are_not_the_foot(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files("small_quadruped")
     for name, leg in SMALL.items():
         shank = urdf.carried(leg.joints[-1])
         urdf.add_link(f"{name}_imu", 0.002, size=0.01)
@@ -543,9 +557,9 @@ def test_sensors_on_the_shank_are_not_the_foot(dogs: Callable[[str], Urdf]) -> N
     assert_stands(robot)
 
 
-def test_link_named_like_a_foot_is_only_a_warning(dogs: Callable[[str], Urdf]) -> None:
+def test_link_named_like_a_foot_is_only_a_warning(quadruped_files: Callable[[str], Urdf]) -> None:
     hip = {"FL_hip": "FL", "RR_hip": "FL_hip"}
-    urdf = dogs("small_quadruped").rename(lambda n: hip.get(n, n))
+    urdf = quadruped_files("small_quadruped").rename(lambda n: hip.get(n, n))
     robot = qd.load(str(urdf))
     assert_legs(robot, SMALL)
     assert_stands(robot)
@@ -553,8 +567,8 @@ def test_link_named_like_a_foot_is_only_a_warning(dogs: Callable[[str], Urdf]) -
     assert robot.frame_id("FL") == robot.model.getFrameId("FL", pin.FrameType.OP_FRAME)
 
 
-def test_joints_may_be_named_like_links(dogs: Callable[[str], Urdf]) -> None:
-    urdf = dogs("small_quadruped").rename(lambda n: n.removesuffix("_joint"))
+def test_joints_may_be_named_like_links(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf = quadruped_files("small_quadruped").rename(lambda n: n.removesuffix("_joint"))
     robot = qd.load(str(urdf))
     assert_legs(robot, SMALL, lambda n: n.removesuffix("_joint"))
     assert_stands(robot)
@@ -581,7 +595,7 @@ WHEEL = (*PLAIN, Segment(Y, (0, 0, 0), None, "continuous", "wheel"))
 BENT = (HIP, Segment(Y, (-0.1, 0, -0.17), (-1.2, 1.2)), Segment(Y, (0.1, 0, -0.17), (-1.0, 1.0)))
 
 
-def planned(plan: tuple[Segment, ...]) -> dict[str, LegNames]:
+def expected_legs(plan: tuple[Segment, ...]) -> dict[str, LegNames]:
     return {
         leg: LegNames(tuple(f"{leg}_{s.name or i}_joint" for i, s in enumerate(plan)), f"{leg}_foot") for leg in FEET
     }
@@ -592,9 +606,9 @@ def planned(plan: tuple[Segment, ...]) -> dict[str, LegNames]:
     [PLAIN, TWO, ANKLE, YAW, PITCH_FIRST, WHEEL, BENT],
     ids=["roll-pitch-knee", "hip-knee", "ankle", "yaw-roll-pitch-knee", "pitch-roll-knee", "wheel", "bent at zero"],
 )
-def test_legs_of_other_joints_stand(plan: tuple[Segment, ...]) -> None:
+def test_legs_of_other_kinematic_structure_stand(plan: tuple[Segment, ...]) -> None:
     robot = qd.load(str(dog(plan)))
-    assert_legs(robot, planned(plan))
+    assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
     assert all(leg.n == len(plan) for leg in robot.legs.values())
 
@@ -602,24 +616,24 @@ def test_legs_of_other_joints_stand(plan: tuple[Segment, ...]) -> None:
 @pytest.mark.parametrize("plan", [SLIDE, SLIDE_TWO], ids=["roll-pitch-slide", "pitch-slide"])
 def test_legs_with_sliding_shanks_stand(plan: tuple[Segment, ...]) -> None:
     robot = qd.load(str(dog(plan)))
-    assert_legs(robot, planned(plan))
+    assert_legs(robot, expected_legs(plan))
     assert_level(robot, robot.q_home)
     assert_inside_limits(robot, robot.q_home)
     assert_balanced(robot, robot.q_home)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "revolute"])
-def test_joints_without_position_limits_stand(kind: str) -> None:
+def test_legs_without_position_limits_stand(kind: str) -> None:
     plan = tuple(dataclasses.replace(s, limit=None, kind=kind) for s in PLAIN)
     robot = qd.load(str(dog(plan)))
-    assert_legs(robot, planned(plan))
+    assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
 
 
 def test_front_and_rear_legs_may_differ_in_length() -> None:
     long = (HIP, *(dataclasses.replace(s, to=(0.0, 0.0, -0.27)) for s in (THIGH, SHANK)))
     robot = qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": long, "RR": long})))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
@@ -627,20 +641,20 @@ def test_front_and_rear_legs_may_differ_in_length() -> None:
 def test_hips_may_sit_at_different_heights(up: float) -> None:
     hips = {k: (x, y, up if k[0] == "R" else 0.0) for k, (x, y, _) in CORNERS.items()}
     robot = qd.load(str(dog(hips=hips)))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
 @pytest.mark.parametrize("limit", [(-1.6, -1.45), (-0.9, -0.8), (-2.5, -2.2)])
-def test_one_leg_with_tight_limits_bends_the_others_to_it(limit: tuple[float, float]) -> None:
+def test_legs_bend_to_match_a_leg_with_tight_limits(limit: tuple[float, float]) -> None:
     tight = (HIP, THIGH, dataclasses.replace(SHANK, limit=limit))
     robot = qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": tight})))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
-def test_dogs_of_random_proportions_stand(seed: int) -> None:
+def test_quadrupeds_of_random_proportions_stand(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, wide, long, tall = rng.uniform((0.1, 0.1, 0.05, 0.15, -0.05), (0.5, 0.5, 0.3, 0.8, 0.05))
     plan = (
@@ -650,18 +664,18 @@ def test_dogs_of_random_proportions_stand(seed: int) -> None:
     )
     hips = {k: (np.sign(x) * long, np.sign(y) * wide, tall) for k, (x, y, _) in CORNERS.items()}
     robot = qd.load(str(dog(plan, hips=hips)))
-    assert_legs(robot, planned(plan))
+    assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
 
 
-def test_rotors_with_joints_of_their_own_do_not_break_a_leg() -> None:
+def test_separate_rotor_joints_do_not_break_leg_detection() -> None:
     urdf = dog()
     for leg in FEET:
         urdf.add_link(f"{leg}_rotor", 0.05, size=0.03)
         urdf.add_joint(f"{leg}_rotor_joint", "continuous", f"{leg}_thigh", f"{leg}_rotor", (0, 0.02, 0), axis=Y)
     robot = qd.load(str(urdf))
     assert robot.nv == 6 + 16
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
@@ -680,8 +694,8 @@ def test_rotors_with_joints_of_their_own_do_not_break_a_leg() -> None:
 )
 def test_rear_legs_may_have_more_joints(rear: tuple[Segment, ...]) -> None:
     robot = qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": rear, "RR": rear})))
-    assert_legs(robot, {k: v for k, v in planned(PLAIN).items() if k[0] == "F"} | {
-        k: v for k, v in planned(rear).items() if k[0] == "R"
+    assert_legs(robot, {k: v for k, v in expected_legs(PLAIN).items() if k[0] == "F"} | {
+        k: v for k, v in expected_legs(rear).items() if k[0] == "R"
     })  # fmt: skip
     assert_stands(robot)
 
@@ -694,19 +708,19 @@ def test_axes_may_be_tilted(part: str) -> None:
     else:
         plan = (HIP, *(dataclasses.replace(x, axis=(0, c, s)) for x in (THIGH, SHANK)))
     robot = qd.load(str(dog(plan)))
-    assert_legs(robot, planned(plan))
+    assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
 
 
 @pytest.mark.parametrize("place", [(0.5, 0, 0.1), (-0.45, 0, 0.1), (0, 0.08, 0.1)], ids=["head", "tail", "left"])
-def test_feet_go_where_the_weight_is(place: tuple[float, float, float]) -> None:
+def test_home_stance_balances_an_added_load(place: tuple[float, float, float]) -> None:
     robot = qd.load(str(dog().add_link("load", 8.0).add_joint("bolt", "fixed", "trunk", "load", place)))
     assert_stands(robot)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(20), range(8)))
-def test_random_dogs_written_at_random_stand(seed: int) -> None:
-    # Other joints, axes counted either way, another zero pose, limits or none, another base frame, any order.
+def test_random_quadrupeds_with_random_conventions_stand(seed: int) -> None:
+    # Random joints, axis signs, zero poses, limits, base frames and orders of elements.
     rng = np.random.default_rng(seed)
     a, b, c, wide, long = rng.uniform((0.15, 0.15, 0.05, 0.03, 0.15), (0.4, 0.4, 0.15, 0.3, 0.8))
     hip = dataclasses.replace(HIP, to=(rng.uniform(-0.08, 0.08), rng.uniform(0.02, 0.1), 0.0))
@@ -716,7 +730,7 @@ def test_random_dogs_written_at_random_stand(seed: int) -> None:
     plan = [(hip, thigh, shank), (thigh, shank), (hip, thigh, shank, toe), (yaw, hip, thigh, shank)][seed % 4]
     hips = {k: (np.sign(x) * long, np.sign(y) * wide, 0.0) for k, (x, y, _) in CORNERS.items()}
     urdf = dog(plan, hips=hips, radius=rng.choice([0.02, 0.04]))
-    zero, expected = rng.uniform(-1.2, 1.2, 4), planned(plan)
+    zero, expected = rng.uniform(-1.2, 1.2, 4), expected_legs(plan)
     unlimited, rename = rng.random() < 0.4, {}
     for leg in expected.values():
         for joint, segment, angle in zip(leg.joints, plan, zero[-len(plan) :], strict=True):
@@ -737,8 +751,8 @@ def test_random_dogs_written_at_random_stand(seed: int) -> None:
     assert_balanced(robot, robot.q_home)
 
 
-def test_continuous_hips_do_not_cross_the_legs() -> None:
-    # A leg turned over by half a turn of its roll or yaw joint reaches the ground too, on the wrong side.
+def test_legs_with_continuous_hips_do_not_cross() -> None:
+    # A leg rotated by half a turn about its roll or yaw joint also reaches the ground, but on the wrong side.
     plan = tuple(dataclasses.replace(s, limit=None, kind="continuous") for s in YAW)
     robot = qd.load(str(dog(plan)))
     feet = dict(zip(robot.legs, feet_at(robot, robot.q_home), strict=True))
@@ -749,7 +763,7 @@ def test_continuous_hips_do_not_cross_the_legs() -> None:
 def test_hips_may_stand_close_to_each_other() -> None:
     narrow = {k: (3.0 * x, y / 2, z) for k, (x, y, z) in CORNERS.items()}
     robot = qd.load(str(dog(hips=narrow)))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
@@ -805,14 +819,14 @@ EXTRAS: dict[str, Callable[[Urdf], Urdf]] = {
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_tails_arms_and_sensors_are_no_legs(extra: str) -> None:
+def test_tails_arms_and_sensors_are_not_legs(extra: str) -> None:
     robot = qd.load(str(EXTRAS[extra](dog())))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert_stands(robot)
 
 
-def test_mast_of_forty_dummy_links_changes_nothing(dogs: Callable[[str], Urdf]) -> None:
-    urdf, plain, parent = dogs("small_quadruped"), qd.load("small_quadruped"), "base"
+def test_forty_dummy_links_do_not_change_the_legs(quadruped_files: Callable[[str], Urdf]) -> None:
+    urdf, plain, parent = quadruped_files("small_quadruped"), qd.load("small_quadruped"), "base"
     for i in range(40):
         urdf.add_link(f"mast_{i}").add_joint(f"mast_{i}_joint", "fixed", parent, f"mast_{i}", (0, 0, 0.05))
         parent = f"mast_{i}" if i % 3 else parent
@@ -834,7 +848,7 @@ def test_legs_on_both_sides_of_a_spine_stand(spine: tuple[float, float, float], 
         "spine", "revolute", "trunk", "half", axis=spine, limit=(-0.4, 0.4)
     )
     robot = qd.load(str(urdf))
-    assert_legs(robot, planned(PLAIN))
+    assert_legs(robot, expected_legs(PLAIN))
     assert robot.q_home[robot.configuration_index("spine")] == 0.0
     assert_stands(robot)
 
@@ -878,7 +892,7 @@ def test_biped_stands_on_its_two_legs(path: str) -> None:
         "iris_description/robots/iris.urdf",
     ],
 )
-def test_hands_and_arms_are_no_quadruped(path: str) -> None:
+def test_hands_and_arms_have_no_legs(path: str) -> None:
     assert example(path, mimic=False).feet == ()
 
 
@@ -891,7 +905,7 @@ def test_hexapod_has_six_legs() -> None:
     assert_inside_limits(robot, robot.q_home)
 
 
-def test_two_legs_make_a_biped() -> None:
+def test_robot_with_two_legs_is_a_biped() -> None:
     robot = qd.load(str(dog(hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))
     assert robot.feet == ("L", "R")
     assert robot.legs["L"].foot.frame == "FL_foot"
@@ -901,7 +915,7 @@ def test_two_legs_make_a_biped() -> None:
 # -- stance by height -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_c", "hyq", "solo8"])
 @pytest.mark.parametrize("share", [0.75, 0.9, 1.0, 1.1])
-def test_stance_stands_at_the_asked_height(name: str, share: float) -> None:
+def test_stance_has_the_requested_height(name: str, share: float) -> None:
     robot = load(name)
     height = share * float(robot.q_home[2])
     q = stance(robot, height=height)
@@ -918,7 +932,7 @@ def test_height_out_of_reach_raises(height: float) -> None:
 
 
 @pytest.mark.parametrize("height", [math.nan, math.inf, "tall"])
-def test_height_that_is_no_number_raises(height: float) -> None:
+def test_height_that_is_not_a_finite_number_raises(height: float) -> None:
     with pytest.raises(qd.ArgumentError, match="height"):
         stance(qd.load("go2"), height=height)
 
@@ -929,7 +943,7 @@ def test_default_stance_is_home() -> None:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_stance_bends_knees_as_asked(direction: str) -> None:
+def test_stance_bends_knees_in_the_requested_direction(direction: str) -> None:
     robot = qd.load("anymal_c")
     q = stance(robot, knee_direction=dict.fromkeys(FEET, direction))
     assert_level(robot, q)
@@ -943,7 +957,7 @@ def test_stance_of_an_arm_raises() -> None:
         stance(qd.load("panda"))
 
 
-def test_unknown_leg_or_direction_of_bend_raises() -> None:
+def test_unknown_leg_or_knee_direction_raises() -> None:
     robot = qd.load("small_quadruped")
     with pytest.raises(qd.UnknownNameError, match="knee_direction"):
         stance(robot, knee_direction={"LF": "forward"})
@@ -961,10 +975,12 @@ def test_home_without_a_level_stance_is_reported() -> None:
         stance(robot)
 
 
-def test_world_that_moves_or_carries_more_is_refused_on_a_moving_root(dogs: Callable[[str], Urdf]) -> None:
-    hinged = dogs("small_quadruped").under("world", "fixed")
+def test_world_link_with_moving_joint_or_other_children_is_rejected_on_a_moving_root(
+    quadruped_files: Callable[[str], Urdf],
+) -> None:
+    hinged = quadruped_files("small_quadruped").under("world", "fixed")
     hinged.above("base").attrib["type"] = "continuous"
-    crowded = dogs("small_quadruped").under("world", "fixed")
+    crowded = quadruped_files("small_quadruped").under("world", "fixed")
     crowded.add_link("table", 5.0).add_joint("stand", "fixed", "world", "table")
     for urdf in (hinged, crowded):
         for root in ("free", "planar"):
@@ -980,8 +996,8 @@ def test_world_that_moves_or_carries_more_is_refused_on_a_moving_root(dogs: Call
 RIGHT_ANGLES = ("1.57", "1.570796", "1.5708", "1.5707963267948966", "-1.5707963267948966")
 
 
-def spider(angles: tuple[str, str, str, str]) -> str:
-    """Four legs that point away from the corners of the base, each with a yaw at the hip and two joints across it."""
+def radial_leg_urdf(angles: tuple[str, str, str, str]) -> str:
+    """Four legs that point away from the corners of the base, each with a yaw joint at the hip and two pitch joints."""
     inertia = '<inertia ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/></inertial>'
     body = '<inertial><origin xyz="0.08 0 0"/><mass value="0.3"/>' + inertia.format(0.0005)
     ball = '<collision><origin xyz="0.2 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
@@ -998,16 +1014,16 @@ def spider(angles: tuple[str, str, str, str]) -> str:
     return text + "</robot>"
 
 
-def test_digits_of_half_right_angles_do_not_decide_which_way_a_robot_looks() -> None:
+def test_facing_direction_does_not_depend_on_digits_of_45_degree_angles() -> None:
     found = set()
     for quarter, more in (("0.785398", "2.356194"), (".7854", "2.3562"), ("0.785", "2.356"), (math.pi / 4, 2.35619449)):
-        robot = qd.load(spider((f"{quarter}", f"-{quarter}", f"{more}", f"-{more}")), root="free")
+        robot = qd.load(radial_leg_urdf((f"{quarter}", f"-{quarter}", f"{more}", f"-{more}")), root="free")
         found.add(tuple((name, leg.joints[0]) for name, leg in robot.legs.items()))
     assert found == {(("FL", "a_yaw"), ("FR", "b_yaw"), ("RL", "c_yaw"), ("RR", "d_yaw"))}
 
 
-def lone_leg(shapes: str) -> str:
-    """Two links that hang from the base; shapes of the second one, whose centre of mass is below its joint."""
+def single_leg_urdf(shapes: str) -> str:
+    """URDF of two links below the base; `shapes` are those of the second link."""
     inertial = (
         '<inertial><origin xyz="0 0 -0.1"/><mass value="1"/>'
         '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -1023,7 +1039,7 @@ def lone_leg(shapes: str) -> str:
 
 
 def contact_of(source: str | Path) -> tuple[float, ...]:
-    """(3,) where a leg touches the ground, in its last link, to a nanometre [m]."""
+    """Contact point (3,) of a leg in its last link, rounded to a nanometer [m]."""
     return tuple((qd.load(source, root="fixed").legs["leg"].foot.offset.round(9) + 0.0).tolist())
 
 
@@ -1032,25 +1048,25 @@ def contact_of(source: str | Path) -> tuple[float, ...]:
     ['cylinder radius="0.02" length="0.08"', 'capsule radius="0.02" length="0.04"', 'box size="0.02 0.03 0.08"'],
     ids=["cylinder", "capsule", "box"],
 )
-def test_a_shape_across_the_leg_is_touched_in_its_middle(shape: str) -> None:
+def test_shape_across_the_leg_has_its_contact_in_the_middle(shape: str) -> None:
     place = '<collision><origin xyz="0 0 -0.2" rpy="{} 0 0"/><geometry><{}/></geometry></collision>'
-    assert {contact_of(lone_leg(place.format(angle, shape))) for angle in RIGHT_ANGLES} == {(0.0, 0.0, -0.2)}
+    assert {contact_of(single_leg_urdf(place.format(angle, shape))) for angle in RIGHT_ANGLES} == {(0.0, 0.0, -0.2)}
 
 
-def test_a_flat_mesh_is_touched_in_the_middle_however_its_file_is_turned(tmp_path: Path) -> None:
+def test_flat_mesh_has_its_contact_in_the_middle_in_any_file_orientation(tmp_path: Path) -> None:
     corners = np.array([[x, y, z] for x in (-0.03, 0.05) for y in (-0.02, 0.02) for z in (0.0, -0.2)])
     found = set()
     for rpy in ((0, 0, 0), (math.pi / 2, 0, 0), (0, math.pi / 2, 0), (0, 0, 0.3), (0.3, 0.2, 0.1), (math.pi, 0, 0.1)):
         (tmp_path / "foot.obj").write_bytes(mesh_file("obj", corners @ pin.rpy.rpyToMatrix(*rpy)))
         turned = f'<origin rpy="{rpy[0]!r} {rpy[1]!r} {rpy[2]!r}"/><geometry><mesh filename="foot.obj"/></geometry>'
-        (tmp_path / "leg.urdf").write_text(lone_leg(f"<collision>{turned}</collision>"), encoding="utf-8")
+        (tmp_path / "leg.urdf").write_text(single_leg_urdf(f"<collision>{turned}</collision>"), encoding="utf-8")
         found.add(contact_of(tmp_path / "leg.urdf"))
     assert found == {(0.01, 0.0, -0.2)}
 
 
-def test_of_equal_spheres_of_a_sole_rounding_does_not_choose_the_lowest() -> None:
+def test_contact_of_a_sole_of_equal_spheres_does_not_depend_on_rounding() -> None:
     ball = '<collision><origin xyz="{!r} {!r} -0.2"/><geometry><sphere radius="0.01"/></geometry></collision>'
     for k in range(8):
         noise = 1.0 + 2e-16 * np.random.default_rng(k).standard_normal((4, 2))
         places = np.array([(x, y) for x in (-0.03, 0.03) for y in (-0.02, 0.02)]) * noise
-        assert contact_of(lone_leg("".join(ball.format(x, y) for x, y in places.tolist()))) == (0.03, 0.02, -0.2)
+        assert contact_of(single_leg_urdf("".join(ball.format(x, y) for x, y in places.tolist()))) == (0.03, 0.02, -0.2)

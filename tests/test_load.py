@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-import wild
+import urdf_editing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio.visualize import MeshcatVisualizer
-from sparing import others_slow
-from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
+from slow_parameters import others_slow
+from urdf_editing import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder, find_entry
@@ -27,8 +27,8 @@ from quaddyn.urdf.tree import Limits
 
 SMALL = leg_names("small_quadruped")
 EXAMPLES = sorted(p.relative_to(example_robot_folder()).as_posix() for p in example_robot_folder().rglob("*.urdf"))
-# Files that no rigid-body model can be made of: nothing in them moves, nothing is in them, bodies without mass or with
-# inertias that no body can have; and hands whose fingers mimic joints that their file does not have.
+# Files without a valid rigid-body model: no moving joint, no link, bodies without mass or with inconsistent inertia,
+# and fingers that mimic joints which their file does not have.
 REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": "mimics a joint that does not exist",
     "hector_description/robots/quadrotor_base.urdf": "no moving joint",
@@ -40,9 +40,9 @@ REFUSED = {
     "romeo_description/urdf/romeo_small.urdf": "moments of inertia",
     "romeo_description/urdf/romeo_laas_small.urdf": "moments of inertia",
 }
-#: Axes such as "0 1 6e-17": which of them are those of the frame is rounding, and so is the type of the joint.
+#: Axes such as "0 1 6e-17": rounding decides whether they are frame axes, and with it the type of the joint.
 ROUNDED_AXES = {"icub_description/robots/icub_reduced.urdf"}
-#: Of each kind of file one: arms, hands, humanoids, wheels and wings, roots of every kind.
+#: One file of each kind: arms, hands, humanoids, wheels and wings, roots of every kind.
 QUICK = {
     path for path in EXAMPLES if Path(path).stem in (
         "anymal-kinova", "hextilt_flying_arm_5", "iris", "panda", "pr2", "talos_reduced", "tiago_dual",
@@ -58,7 +58,7 @@ def small() -> qd.Robot:
 
 # -- the model --------------------------------------------------------------------------------------------------
 def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
-    """Same joints, placements, inertias, frames and limits; ours may know better where theirs are void."""
+    """Same joints, placements, inertias, frames and limits; limits missing in the expected model may differ."""
     model = robot.model
     assert list(model.names) == list(expected.names)
     assert list(model.parents) == list(expected.parents)
@@ -97,7 +97,7 @@ def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
 
 
 @pytest.mark.parametrize("path", others_slow((p for p in EXAMPLES if p not in REFUSED.keys() | ROUNDED_AXES), QUICK))
-def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
+def test_model_with_fixed_root_equals_pinocchio_import(path: str) -> None:
     file = example_robot_folder() / path
     assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))
 
@@ -105,15 +105,15 @@ def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
 @pytest.mark.parametrize(
     "name",
     others_slow(
-        [*wild.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"],
+        [*urdf_editing.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"],
         ["go2", "anymal_b_kinova", "hyq", "solo8", "bolt", "ur5"],
     ),
 )
-def test_model_on_a_free_root_is_what_pinocchio_imports(name: str) -> None:
+def test_model_with_free_root_equals_pinocchio_import(name: str) -> None:
     robot = qd.load(name, root="free")
     urdf = Urdf.of(name)
     if urdf.base == "world":  # which the root replaces
-        urdf.root.remove(next(j for j in urdf.joints if wild.below(j, "parent").attrib["link"] == "world"))
+        urdf.root.remove(next(j for j in urdf.joints if urdf_editing.below(j, "parent").attrib["link"] == "world"))
         urdf.root.remove(urdf.link("world"))
     expected = pin.buildModelFromXML(str(urdf), pin.JointModelFreeFlyer())
     assert_equal_models(robot, expected)
@@ -130,17 +130,17 @@ def test_model_on_a_free_root_is_what_pinocchio_imports(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_file_that_is_no_robot_is_refused_with_its_reason(path: str) -> None:
+def test_file_without_a_valid_robot_is_rejected_with_a_reason(path: str) -> None:
     with pytest.raises(qd.ModelError, match=REFUSED[path]) as caught:
         qd.load(example_robot_folder() / path, root="fixed")
     assert Path(path).name in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["go2", "small_quadruped", "solo8", "two_link_leg"])
-def test_planar_root_is_the_free_one_held_in_its_plane(name: str) -> None:
-    # tau = S^T rnea(S v, S a + dS v), with S the free velocity, in the base frame, that a planar one means.
+def test_planar_root_equals_free_root_constrained_to_its_plane(name: str) -> None:
+    # tau = S^T rnea(S v, S a + dS v), with the map S from planar velocities to those of the free base.
     source = name
-    if name == "two_link_leg":  # its base has no mass to float with
+    if name == "two_link_leg":  # its base has no mass, which a floating base requires
         source = str(Urdf.of(name).add_link("ballast", 1.0).add_joint("weight", "fixed", "base", "ballast"))
     free, planar = qd.load(source, root="free"), qd.load(source, root="planar")
     assert planar.nq == free.nq - 4
@@ -181,7 +181,7 @@ def test_gravity_acts_along_z_of_a_planar_root() -> None:
 
 
 @pytest.mark.parametrize("axis", [X, Y, Z, (0.0, 0.0, -1.0), (0.6, 0.0, 0.8), (-0.48, 0.6, 0.64)])
-def test_planar_joint_of_the_file_obeys_its_axis(axis: tuple[float, float, float]) -> None:
+def test_planar_joint_moves_in_the_plane_normal_to_its_axis(axis: tuple[float, float, float]) -> None:
     urdf = Urdf.of("two_link_leg").add_link("puck", 1.0, (0.1, 0.2, 0.3))
     placed = (0.1, -0.2, 0.3), (0.4, -0.3, 0.2)
     urdf.add_joint("slide", "planar", "base", "puck", *placed, axis=axis)
@@ -248,12 +248,12 @@ def test_source_of_another_type_raises(source: object) -> None:
 
 
 @pytest.mark.parametrize("source", ["missing.urdf", "/", "", ".", "a\0b.urdf", "x" * 5000 + ".urdf"])
-def test_source_that_is_no_file_raises(source: str) -> None:
+def test_source_that_does_not_exist_raises(source: str) -> None:
     with pytest.raises((qd.ModelError, qd.UnknownNameError)):
         qd.load(source)
 
 
-def test_root_of_another_name_raises() -> None:
+def test_unknown_root_type_raises() -> None:
     with pytest.raises(qd.ArgumentError, match="root"):
         qd.load("go2", root="floating")
 
@@ -264,7 +264,7 @@ JOINT = "FL_calf_joint"
 
 def with_limit(**attributes: str | None) -> Urdf:
     urdf = Urdf.of("small_quadruped")
-    limit = wild.below(urdf.joint(JOINT), "limit")
+    limit = urdf_editing.below(urdf.joint(JOINT), "limit")
     for name, value in attributes.items():
         if value is None:
             limit.attrib.pop(name)
@@ -284,7 +284,7 @@ def limits_of(robot: qd.Robot) -> tuple[float, float, float, float]:
 
 
 @pytest.mark.parametrize("big", ["1e9", "1e16", "1.7976931348623157e308", "2147483647"])
-def test_absurdly_large_limits_mean_none(big: str) -> None:
+def test_very_large_limits_mean_unlimited(big: str) -> None:
     robot = qd.load(str(with_limit(lower="-" + big, upper=big, velocity=big, effort=big)))
     assert limits_of(robot) == (-np.inf, np.inf, np.inf, np.inf)
     assert "unlimited" in robot.report.provenance[f"{JOINT}.effort"]
@@ -306,7 +306,7 @@ def test_effort_of_zero_is_a_passive_joint() -> None:
 
 
 @pytest.mark.parametrize("blank", [{"velocity": "0"}, {"velocity": "0", "effort": "0"}, {"velocity": None}])
-def test_blank_velocity_or_both_are_unlimited_with_a_warning(blank: dict[str, str | None]) -> None:
+def test_zero_or_missing_velocity_limits_are_unlimited_with_a_warning(blank: dict[str, str | None]) -> None:
     robot = qd.load(str(with_limit(**blank)))
     assert limits_of(robot)[2] == np.inf
     assert (limits_of(robot)[3] == np.inf) == ("effort" in blank)
@@ -326,18 +326,18 @@ def test_missing_upper_is_zero_by_the_specification() -> None:
     assert any("upper" in f.reason for f in robot.report.warnings)
 
 
-def test_a_mimic_joint_follows_and_the_report_says_so() -> None:
+def test_mimic_joint_is_dependent_and_reported() -> None:
     urdf = Urdf.of("small_quadruped")
-    wild.SubElement(urdf.joint("FR_calf_joint"), "mimic", joint=JOINT, multiplier="1", offset="0")
+    urdf_editing.SubElement(urdf.joint("FR_calf_joint"), "mimic", joint=JOINT, multiplier="1", offset="0")
     robot = qd.load(str(urdf))
     assert (robot.nv, robot.model.nv) == (17, 18)
     notes = [f for f in robot.report.findings if "FR_calf_joint" in str(f.where)]
     assert any("'FR_calf_joint' is at 1 *" in f.reason for f in notes)
-    assert any("no stance is computed" in f.reason for f in notes)  # of a leg whose joints do not move on their own
+    assert any("no stance is computed" in f.reason for f in notes)  # of a leg whose joints are not independent
 
 
 # -- overrides --------------------------------------------------------------------------------------------------
-def test_limits_by_argument_win(small: qd.Robot) -> None:
+def test_limits_by_argument_override_the_file(small: qd.Robot) -> None:
     robot = qd.load("small_quadruped", limits={JOINT: {"effort": 3.0, "upper": -0.5}})
     lower, _, velocity, _ = limits_of(small)
     assert limits_of(robot) == (lower, -0.5, velocity, 3.0)
@@ -352,7 +352,7 @@ def test_limits_by_argument_win(small: qd.Robot) -> None:
     np.testing.assert_array_equal(robot.effort_limits[where], small.effort_limits[where])
 
 
-def test_limits_as_a_record_leave_what_they_do_not_give(small: qd.Robot) -> None:
+def test_limits_record_keeps_the_file_values_of_omitted_fields(small: qd.Robot) -> None:
     lower, upper, velocity, effort = limits_of(small)
     for limits, expected in (
         (Limits(effort=3.0), (lower, upper, velocity, 3.0)),
@@ -376,7 +376,7 @@ def test_limits_as_a_record_may_give_all_four() -> None:
 
 
 @pytest.mark.parametrize("quantity", ["damping", "friction", "armature"])
-def test_losses_and_armature_by_argument_win(quantity: str) -> None:
+def test_losses_and_armature_by_argument_override_the_file(quantity: str) -> None:
     every = qd.load("small_quadruped", **{quantity: 0.03})  # type: ignore[arg-type]
     np.testing.assert_array_equal(getattr(every, quantity), [*[0.0] * 6, *[0.03] * 12])
     one = qd.load("small_quadruped", **{quantity: {JOINT: 0.7}})  # type: ignore[arg-type]
@@ -390,7 +390,7 @@ def test_losses_and_armature_by_argument_win(quantity: str) -> None:
     np.testing.assert_array_equal(getattr(one.model, in_model), expected)
 
 
-def test_actuated_by_argument_sets_choice_and_order(small: qd.Robot) -> None:
+def test_actuated_argument_selects_and_orders_the_joints(small: qd.Robot) -> None:
     wanted = ("RR_calf_joint", "FL_hip_joint", "RL_thigh_joint")
     robot = qd.load("small_quadruped", actuated=wanted)
     assert robot.actuated == wanted
@@ -411,7 +411,7 @@ def test_legs_by_argument_replace_detection() -> None:
     assert robot.frame_id("one") == robot.model.getFrameId("one", pin.FrameType.OP_FRAME)
 
 
-def test_legs_that_end_before_the_foot_are_refused_unless_the_foot_is_named() -> None:
+def test_legs_that_end_before_the_foot_are_rejected_unless_the_foot_is_named() -> None:
     for joints in (SMALL["FL"].joints[:1], SMALL["FL"].joints[:2]):
         with pytest.raises(qd.ArgumentError, match=rf"^legs\['FL'\]: .*{SMALL['FL'].joints[len(joints)]}.*feet="):
             qd.load("small_quadruped", legs={"FL": joints})
@@ -419,13 +419,13 @@ def test_legs_that_end_before_the_foot_are_refused_unless_the_foot_is_named() ->
     assert robot.legs["FL"].joints == SMALL["FL"].joints[:2] and robot.legs["FL"].foot.frame == "FL_thigh"
 
 
-def test_no_legs_may_be_asked_for() -> None:
+def test_empty_legs_argument_disables_leg_detection() -> None:
     robot = qd.load("small_quadruped", legs={})
     assert robot.feet == ()
     assert robot.root == "free"
 
 
-def test_feet_by_name_or_record_win(small: qd.Robot) -> None:
+def test_feet_by_name_or_record_override_detection(small: qd.Robot) -> None:
     by_name = qd.load("small_quadruped", feet={"FL": "FL_calf"})
     assert by_name.legs["FL"].foot.frame == "FL_calf"
     assert by_name.legs["FR"].foot.frame == "FR_foot"
@@ -439,11 +439,11 @@ def test_feet_by_name_or_record_win(small: qd.Robot) -> None:
     placed = record.model.frames[record.frame_id("FL")].placement
     carrier = small.model.frames[small.frame_id("FL_foot")].placement
     np.testing.assert_allclose(placed.translation, carrier.act(np.array([0.0, 0.01, 0.02])), rtol=0, atol=1e-15)
-    foot.offset[0] = 9.0  # the caller's own array stays the caller's
+    foot.offset[0] = 9.0  # the caller's array is copied
     assert record.legs["FL"].foot.offset[0] == 0.0
 
 
-def test_home_by_argument_wins(small: qd.Robot) -> None:
+def test_home_by_argument_overrides_the_default(small: qd.Robot) -> None:
     q = np.array(small.q_home)
     q[2], q[7:] = 1.0, q[7:] * 0.9
     robot = qd.load("small_quadruped", q_home=q)
@@ -453,14 +453,14 @@ def test_home_by_argument_wins(small: qd.Robot) -> None:
     assert not robot.q_home.flags.writeable
 
 
-def test_bend_by_leg_is_kept_where_limits_allow() -> None:
+def test_knee_direction_per_leg_is_used_if_limits_allow_it() -> None:
     bends = {"FL": "forward", "FR": "forward", "RL": "backward", "RR": "backward"}
     robot = qd.load("anymal_c", knee_direction=bends)
     assert {k: leg.knee_direction for k, leg in robot.legs.items()} == bends
 
 
-def test_bend_against_the_limits_is_reported() -> None:
-    robot = qd.load("small_quadruped", knee_direction="forward")  # its knees cannot
+def test_knee_direction_that_violates_limits_is_reported() -> None:
+    robot = qd.load("small_quadruped", knee_direction="forward")  # its joint limits do not allow it
     assert {leg.knee_direction for leg in robot.legs.values()} == {"backward"}
     assert any("bend" in f.reason for f in robot.report.warnings)
 
@@ -519,7 +519,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("case", list(WRONG))
-def test_wrong_argument_raises_and_is_named(case: str) -> None:
+def test_invalid_argument_raises_and_is_named(case: str) -> None:
     kwargs, error = WRONG[case]
     with pytest.raises(error, match=case.split(":")[0].removesuffix("s")):
         qd.load("small_quadruped", **kwargs)
@@ -541,7 +541,7 @@ DOG = qd.load("small_quadruped")
 # -- maps -------------------------------------------------------------------------------------------------------
 @settings(max_examples=30, deadline=None)
 @given(names=st.permutations(DOG.actuated), seed=st.integers(0, 2**32 - 1))
-def test_order_maps_torques_to_any_order_and_back(names: list[str], seed: int) -> None:
+def test_joint_permutation_maps_torques_to_any_order_and_back(names: list[str], seed: int) -> None:
     robot = DOG
     tau = np.random.default_rng(seed).normal(size=robot.nu)
     to = robot.joint_permutation(names)
@@ -552,7 +552,7 @@ def test_order_maps_torques_to_any_order_and_back(names: list[str], seed: int) -
     np.testing.assert_array_equal(back, tau)
 
 
-def test_order_of_a_generator_is_that_of_its_names(small: qd.Robot) -> None:
+def test_joint_permutation_accepts_a_generator(small: qd.Robot) -> None:
     names = tuple(reversed(small.actuated))
     np.testing.assert_array_equal(small.joint_permutation(n for n in names), small.joint_permutation(names))
 
@@ -568,7 +568,7 @@ def test_order_of_a_generator_is_that_of_its_names(small: qd.Robot) -> None:
         (lambda n: [], qd.ArgumentError),
     ],
 )
-def test_order_refuses_other_than_every_joint_once(
+def test_joint_permutation_requires_every_joint_once(
     change: Callable[[list[str]], list[Any]], error: type[Exception], small: qd.Robot
 ) -> None:
     with pytest.raises(error):
@@ -593,21 +593,21 @@ def test_indices_agree_with_the_model(root: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("tau", [np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18)])
-def test_expand_refuses_another_shape(tau: object, small: qd.Robot) -> None:
+def test_generalized_torques_rejects_a_wrong_shape(tau: object, small: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="tau"):
         small.generalized_torques(tau)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["frame_id", "velocity_index", "configuration_index"])
 @pytest.mark.parametrize("name", ["FL_claf_joint", "", None, 3, ["FL"]])
-def test_unknown_name_raises_wherever_it_is_asked(method: str, name: object, small: qd.Robot) -> None:
+def test_unknown_name_raises_in_every_lookup(method: str, name: object, small: qd.Robot) -> None:
     with pytest.raises(qd.UnknownNameError) as caught:
         getattr(small, method)(name)
     if name == "FL_claf_joint":
         assert "'FL_calf_joint'" in str(caught.value)
 
 
-def test_file_frame_is_an_alias_of_the_foot(small: qd.Robot) -> None:
+def test_foot_name_and_file_frame_are_aliases(small: qd.Robot) -> None:
     frames = small.model.frames
     for foot in FEET:
         named, own = frames[small.frame_id(foot)], frames[small.frame_id(f"{foot}_foot")]
@@ -654,7 +654,7 @@ def test_no_array_of_a_robot_can_be_written(twin: str, small: qd.Robot) -> None:
 
 @pytest.mark.parametrize("twin", TWINS)
 @pytest.mark.parametrize("name", ["small_quadruped", "anymal_c"])
-def test_copies_keep_everything(twin: str, name: str) -> None:
+def test_copies_preserve_all_properties(twin: str, name: str) -> None:
     robot = qd.load(name)
     other = TWINS[twin](robot)
     assert other.model == robot.model
@@ -689,7 +689,7 @@ def test_report_cannot_be_changed(mapping: str) -> None:
         getattr(qd.load("two_link_leg").report, mapping)["x"] = 1.0
 
 
-def test_expand_and_order_return_copies(small: qd.Robot) -> None:
+def test_generalized_torques_and_joint_permutation_return_copies(small: qd.Robot) -> None:
     for _ in range(2):
         out, to = small.generalized_torques(np.zeros(12)), small.joint_permutation(small.actuated)
         assert not out.any()
@@ -697,14 +697,14 @@ def test_expand_and_order_return_copies(small: qd.Robot) -> None:
         out[:], to[:] = 1.0, 0
 
 
-def test_loading_twice_gives_the_same_and_shares_nothing_mutable() -> None:
+def test_loading_twice_gives_equal_robots_without_shared_mutable_state() -> None:
     a, b = qd.load("go2"), qd.load("go2")
     assert a.model == b.model
     assert a.model is not b.model
     np.testing.assert_array_equal(a.q_home, b.q_home)
 
 
-def test_threads_share_a_robot(small: qd.Robot) -> None:
+def test_robot_is_thread_safe(small: qd.Robot) -> None:
     def work(seed: int) -> np.ndarray:
         rng, data = np.random.default_rng(seed), small.model.createData()
         out = []
@@ -721,7 +721,7 @@ def test_threads_share_a_robot(small: qd.Robot) -> None:
         np.testing.assert_array_equal(result, work(seed))
 
 
-def test_threads_load_side_by_side() -> None:
+def test_robots_can_be_loaded_in_parallel_threads() -> None:
     names = ["small_quadruped", "hyq", "solo8"] * 2
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         together = list(pool.map(qd.load, names))
@@ -743,14 +743,14 @@ def test_every_resolved_number_has_its_provenance(name: str) -> None:
         assert robot.tree.file in robot.report.provenance[f"{foot}.radius"]
 
 
-def test_strict_refuses_what_is_otherwise_a_warning() -> None:
+def test_strict_loading_raises_for_warnings() -> None:
     text = str(with_limit(velocity="0"))
     assert qd.load(text).report.warnings
     with pytest.raises(qd.ModelError, match=JOINT):
         qd.load(text, strict=True)
 
 
-def test_overrides_leave_other_loads_alone(small: qd.Robot) -> None:
+def test_overrides_do_not_affect_other_loads(small: qd.Robot) -> None:
     other = qd.load("small_quadruped", damping=0.5, limits={JOINT: {"effort": 1.0}})
     assert other.joint_names == small.joint_names
     assert qd.load("small_quadruped").model == small.model
@@ -758,7 +758,7 @@ def test_overrides_leave_other_loads_alone(small: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("source", ["x" * 300, "x" * 300 + ".urdf", "", "a\0b.urdf"])
-def test_a_source_that_can_be_no_file_is_one_of_our_errors(source: str) -> None:
+def test_impossible_file_name_raises_a_quaddyn_error(source: str) -> None:
     with pytest.raises(qd.QuaddynError):
         qd.load(source)
 
@@ -767,7 +767,7 @@ def test_a_source_that_can_be_no_file_is_one_of_our_errors(source: str) -> None:
     "tau",
     [["0"] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=bool), np.full(12, np.nan), 3.0],
 )
-def test_expand_takes_finite_real_numbers_only(tau: object) -> None:
+def test_generalized_torques_accepts_only_finite_real_numbers(tau: object) -> None:
     with pytest.raises(qd.ArgumentError, match="tau"):
         qd.load("small_quadruped").generalized_torques(tau)  # type: ignore[arg-type]
 
@@ -784,7 +784,7 @@ def test_home_outside_the_limits_is_reported() -> None:
     assert [f.where.element for f in warned] == ['<joint name="FL_calf_joint">']
 
 
-def test_findings_stand_in_file_order() -> None:
+def test_findings_are_in_file_order() -> None:
     lines = [f.where.line for f in qd.load("go2").report]
     assert len(lines) > 2
     assert lines == sorted(lines)
@@ -799,7 +799,7 @@ def test_an_unexpanded_macro_is_reported() -> None:
     assert any("macro that was not expanded" in f.reason for f in robot.report.warnings)
 
 
-def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_sight() -> None:
+def test_losses_of_multi_dof_joints_are_ignored_with_a_finding() -> None:
     body = (
         '<link name="ball"><inertial><mass value="1"/>'
         '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
@@ -813,7 +813,7 @@ def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_s
 
 
 @pytest.mark.parametrize("kind", ["visual", "collision"])
-def test_geometry_models_are_those_that_pinocchio_builds_from_the_file(kind: str) -> None:
+def test_geometry_models_equal_those_of_pinocchio(kind: str) -> None:
     path = Path(__file__).parents[1] / "robots" / "small_quadruped.urdf"
     robot = qd.load(path)
     reference = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
@@ -832,7 +832,7 @@ def test_geometry_models_are_those_that_pinocchio_builds_from_the_file(kind: str
         assert (shape, word) == (other, path_given)
 
 
-def test_meshes_are_in_the_geometry_models_for_displays_and_coal() -> None:
+def test_geometry_models_include_meshes() -> None:
     go2 = qd.load("go2")
     visual, collision = go2.visual_model, go2.collision_model
     assert visual.ngeoms >= 17 and all(Path(g.meshPath).is_file() for g in visual.geometryObjects)
@@ -846,7 +846,7 @@ def test_meshes_are_in_the_geometry_models_for_displays_and_coal() -> None:
 
 
 @pytest.mark.parametrize("name", ["ur5", "solo8", "double_pendulum_continuous"])
-def test_a_model_of_pinocchio_is_loaded_with_its_joints_limits_and_masses(name: str) -> None:
+def test_pinocchio_model_is_loaded_with_its_joints_limits_and_masses(name: str) -> None:
     original = qd.load(name, **({} if name == "solo8" else {"armature": 0.01, "damping": 0.2, "friction": 0.1}))
     robot = qd.load(original.model)
     assert robot.root == original.root and list(robot.model.names) == list(original.model.names)
@@ -861,7 +861,7 @@ def test_a_model_of_pinocchio_is_loaded_with_its_joints_limits_and_masses(name: 
     np.testing.assert_allclose(tau, expected, atol=1e-12 * max(1.0, np.abs(expected).max()))
 
 
-def test_models_of_pinocchio_with_other_joints_or_another_order_are_refused_by_name() -> None:
+def test_pinocchio_models_with_unsupported_joints_or_order_are_rejected() -> None:
     model = pin.Model()
     joint = model.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
     model.appendBodyToJoint(joint, pin.Inertia.Random(), pin.SE3.Identity())

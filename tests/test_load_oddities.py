@@ -1,4 +1,4 @@
-"""Files that say less, or more, than a robot needs: loaded with a finding, not refused with misleading advice."""
+"""Files with missing or superfluous elements are loaded with a finding instead of rejected with misleading advice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATING = (
 
 
 @pytest.mark.parametrize("shape", ["", BOX, BOX.replace("visual", "collision")])
-def test_what_is_drawn_above_a_floating_joint_stands_in_the_world(shape: str) -> None:
+def test_geometry_above_a_floating_joint_belongs_to_the_world(shape: str) -> None:
     robot = qd.load(FLOATING.format(shape))
     assert (robot.root, robot.nv, robot.mass, robot.tree.root.name) == ("free", 7, 2.0, "base")
     assert bool(shape) == any("belong to the world" in f.reason for f in robot.report.warnings)
@@ -29,7 +29,7 @@ def test_what_is_drawn_above_a_floating_joint_stands_in_the_world(shape: str) ->
     assert held.nv == 1
 
 
-def test_joints_without_limits_are_told() -> None:
+def test_joints_without_limits_are_reported() -> None:
     robot = qd.load(FLOATING.format(""))
     assert np.isinf(robot.effort_limits).all()
     for kind in ("effort", "velocity"):
@@ -38,7 +38,7 @@ def test_joints_without_limits_are_told() -> None:
     assert not any("no effort limit for" in f.reason for f in qd.load("go2").report)
 
 
-def test_of_several_spheres_the_one_that_reaches_lowest_is_the_foot_in_any_order() -> None:
+def test_lowest_of_several_spheres_is_the_foot_in_any_order() -> None:
     def sphere(radius: float, z: float) -> str:
         return f'<collision><origin xyz="0 0 {z}"/><geometry><sphere radius="{radius}"/></geometry></collision>'
 
@@ -58,7 +58,7 @@ def test_of_several_spheres_the_one_that_reaches_lowest_is_the_foot_in_any_order
 
 
 def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
-    """Collision shapes and other elements of every link, the other way round."""
+    """Elements of every link are reversed, collision shapes included."""
     for name in ("go2", "anymal_c", "small_quadruped"):
         tree = ElementTree.parse(find_entry(name).path)
         straight = qd.load(ElementTree.tostring(tree.getroot(), encoding="unicode"))
@@ -71,7 +71,7 @@ def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
         }
 
 
-def test_random_configurations_are_within_a_metre_of_home_and_within_limits() -> None:
+def test_random_configurations_are_within_a_meter_of_home_and_within_limits() -> None:
     robot, rng = qd.load("small_quadruped"), np.random.default_rng(0)
     drawn = np.array([robot.random_configuration(rng) for _ in range(200)])
     off = drawn[:, :3] - robot.q_home[:3]
@@ -85,7 +85,7 @@ def test_random_configurations_are_within_a_metre_of_home_and_within_limits() ->
     assert (np.abs(off).max(0) <= (1.0, 1.0, np.pi)).all()
 
 
-def test_of_many_bad_entries_the_first_is_named_and_the_others_counted() -> None:
+def test_error_names_the_first_invalid_entry_and_counts_the_others() -> None:
     robot, q = qd.load("two_link_leg"), np.zeros(2)
     for bad, said in (([np.nan, 1.0], r"q\[0\] = nan$"), ([np.inf, np.nan], r"q\[0\] = inf \(and 1 more\)$")):
         with pytest.raises(qd.ArgumentError, match=said):

@@ -1,4 +1,4 @@
-"""Gaits, swing curves and the motion of the centre of mass that they ask for."""
+"""Gaits, swing trajectories and the corresponding motion of the center of mass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
@@ -33,7 +33,7 @@ def go2() -> Morphology:
 
 
 # -- proportions ---------------------------------------------------------------------------------------------------
-def test_proportions_of_a_scaled_robot_scale(go2: Morphology) -> None:
+def test_morphology_scales_with_robot_size(go2: Morphology) -> None:
     assert go2.length == pytest.approx(2 * 0.213)  # thigh and calf of a Go2
     assert go2.time_scale * go2.speed_scale == pytest.approx(go2.length)
     assert go2.natural_frequency == pytest.approx(np.sqrt(9.81 / go2.height))
@@ -42,7 +42,7 @@ def test_proportions_of_a_scaled_robot_scale(go2: Morphology) -> None:
 
 
 @pytest.mark.parametrize("name", ["a1", "anymal_c", "b1", "hyq", "laikago", "solo12", "solo8"])
-def test_proportions_fit_every_quadruped(name: str) -> None:
+def test_morphology_is_plausible_for_every_quadruped(name: str) -> None:
     robot = qd.load(name)
     p = Morphology.from_robot(robot)
     assert 0.5 * p.length < p.height < 1.1 * p.length
@@ -52,14 +52,14 @@ def test_proportions_fit_every_quadruped(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "root"), [("go2", "fixed"), ("ur5", "fixed"), ("go2", "planar")])
-def test_what_cannot_walk_is_refused(name: str, root: str) -> None:
+def test_robots_that_cannot_walk_are_rejected(name: str, root: str) -> None:
     with pytest.raises(qd.ArgumentError, match="quadruped"):
         Morphology.from_robot(qd.load(name, root=root))
 
 
 # -- gait ----------------------------------------------------------------------------------------------------------
-def run(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np.ndarray:
-    """(N, 4) who stands, tick by tick."""
+def stance_history(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np.ndarray:
+    """Returns the stance mask of every tick (N, 4)."""
     out = []
     for _ in range(round(seconds / dt)):
         out.append(clock.stance_mask)
@@ -68,11 +68,11 @@ def run(clock: GaitScheduler, seconds: float, dt: float = 1e-3) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", MOVING)
-def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
+def test_stance_time_fraction_equals_duty_factor(name: str) -> None:
     gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     clock.start()
-    run(clock, 6.0 * clock.period)  # to come from a trot, where it does
-    stance = run(clock, 10.0 * clock.period)
+    stance_history(clock, 6.0 * clock.period)  # time for the transition from a trot
+    stance = stance_history(clock, 10.0 * clock.period)
     np.testing.assert_allclose(stance.mean(axis=0), gait.duty_factor, atol=0.01)
     least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2, "running_trot": 0, "pronk": 0, "gallop": 0}[name]
     assert stance.sum(axis=1).min() == least
@@ -87,7 +87,7 @@ def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
-def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(name: str) -> None:
+def test_vertical_force_of_flight_gaits_is_periodic_with_the_weight_as_mean(name: str) -> None:
     thrust = GAITS[name].vertical_force_profile
     n = len(thrust.force)
     assert thrust.force.mean() == pytest.approx(1.0) and thrust.force.min() == 0.0
@@ -104,21 +104,21 @@ def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(nam
 
 
 @pytest.mark.parametrize("name", MOVING)
-def test_a_clock_is_changing_until_feet_stand_as_the_gait_wants(name: str) -> None:
-    """From the start on it is the gait, or turns into it; told another one, it turns into that."""
+def test_scheduler_is_transitioning_until_the_gait_is_reached(name: str) -> None:
+    """The scheduler starts with the gait or changes to it, and changes to another gait that is set."""
     gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     clock.start()
     assert clock.is_transitioning != own
-    run(clock, 10.0 * clock.period)
+    stance_history(clock, 10.0 * clock.period)
     assert not clock.is_transitioning
     assert clock.period == pytest.approx(0.2 * gait.period, rel=1e-4)
     clock.set_gait("walk" if name != "walk" else "trot")
     assert clock.is_transitioning
 
 
-def test_gaits_that_rock_stand_on_one_end_at_times() -> None:
-    """And any gait does so at some instant if, and only if, it rocks."""
+def test_end_support_gaits_stand_on_front_or_rear_feet_alone() -> None:
+    """A gait has such an instant if and only if `has_end_support` is true."""
     assert {name for name, gait in GAITS.items() if gait.has_end_support} == {"bound", "gallop"}
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -128,8 +128,8 @@ def test_gaits_that_rock_stand_on_one_end_at_times() -> None:
         assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any())
 
 
-def test_a_gallop_is_transverse_and_gathers_its_feet_in_the_air() -> None:
-    """Left rear, right rear, left front, right front; every pair of feet of an end overlaps, and one flight a cycle."""
+def test_gallop_is_transverse_with_one_gathered_flight_phase() -> None:
+    """Order RL, RR, FL, FR; both front feet overlap in stance, both rear feet too; one flight phase per cycle."""
     gait = GAITS["gallop"]
     order = sorted(range(4), key=lambda i: (gait.phase_offsets[i] - gait.phase_offsets[2]) % 1.0)
     assert [FEET[i] for i in order] == ["RL", "RR", "FL", "FR"]
@@ -150,31 +150,33 @@ def test_a_gallop_is_transverse_and_gathers_its_feet_in_the_air() -> None:
 @pytest.mark.parametrize(
     ("name", "end"), [("running_trot", "stop"), ("pronk", "stop"), ("pronk", "stand"), ("gallop", "stop")]
 )
-def test_who_flies_starts_and_stops_as_a_trot(name: str, end: str) -> None:
+def test_flight_gaits_start_and_stop_as_a_trot(name: str, end: str) -> None:
     clock = GaitScheduler(name, 0.2)
     clock.start()
     while clock.phase < 0.0:
         assert clock.vertical_force_profile.is_constant and clock.stance_mask.all()
         clock.advance(1e-3)
-    run(clock, 8.0 * clock.period)
+    stance_history(clock, 8.0 * clock.period)
     assert clock.vertical_force_profile.has_flight_phase
     if end == "stop":
         clock.stop_stepping()
     else:
         clock.set_gait(end)
     assert clock.is_running and np.isinf(clock.last_swing).all()
-    assert run(clock, 8.0 * clock.period)[-1].all() and not clock.is_running
+    assert stance_history(clock, 8.0 * clock.period)[-1].all() and not clock.is_running
     assert clock.vertical_force_profile.is_constant and clock.duty_factor > 0.5
 
 
 @pytest.mark.parametrize("name", ["crawl", "walk", "trot"])
-def test_no_swing_is_cut_short_by_start_or_stop(name: str) -> None:
+def test_start_and_stop_do_not_truncate_swings(name: str) -> None:
     clock = GaitScheduler(name, 0.2)
     clock.start()
     lead = clock.lead_phase * clock.period
-    stance = run(clock, lead)
+    stance = stance_history(clock, lead)
     assert stance.all()  # time to shift the weight
-    stance = np.vstack([run(clock, 3.3 * clock.period), (clock.stop_stepping(), run(clock, clock.period))[1]])
+    stance = np.vstack(
+        [stance_history(clock, 3.3 * clock.period), (clock.stop_stepping(), stance_history(clock, clock.period))[1]]
+    )
     assert stance[-1].all() and not clock.is_running
     for foot in stance.T:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], foot, [True])).astype(int)))
@@ -190,13 +192,13 @@ PAIRS = [(first, second) for first in MOVING for second in MOVING]
     ("first", "second"),
     others_slow(PAIRS, [(first, MOVING[i - 2]) for i, first in enumerate(MOVING)]),
 )
-def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second: str) -> None:
+def test_gait_change_completes_without_truncating_swings(first: str, second: str) -> None:
     clock = GaitScheduler(first, 0.2)
     clock.start()
-    before = run(clock, 2.37 * clock.period)
+    before = stance_history(clock, 2.37 * clock.period)
     clock.set_gait(second)
     steady = GAITS[first].vertical_force_profile.is_constant and GAITS[second].vertical_force_profile.is_constant
-    during = run(clock, 4.0 if steady else 6.0)  # who flies changes the order of its feet on the ground
+    during = stance_history(clock, 4.0 if steady else 6.0)  # flight gaits change the order of their feet in stance
     gait, passed = GAITS[second], {first, second} | (set() if steady else {"trot"})
     swing_times = [(1.0 - GAITS[name].duty_factor) * GAITS[name].period for name in passed]
     np.testing.assert_allclose((clock.phase_offsets - gait.phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
@@ -205,18 +207,18 @@ def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second
         edges = np.flatnonzero(np.diff(foot.astype(int)))
         edges = edges[0 if not foot[edges[0] + 1] else 1 :]
         lengths = (edges[1::2] - edges[: len(edges) // 2 * 2 : 2]) * 1e-3
-        # a foot whose phase is moved goes on at 3/4 to 5/4 of the pace, and the pace itself changes
+        # the phase of a shifted foot advances at 3/4 to 5/4 of the rate, which itself changes
         assert lengths.min() > 0.2 * min(swing_times) * 0.75
         assert lengths.max() < 0.2 * max(swing_times) * 1.6
 
 
 @pytest.mark.parametrize("name", ["pace", "bound", "walk", "crawl"])
-def test_two_feet_stay_on_the_ground_while_a_trot_becomes_another_gait(name: str) -> None:
+def test_gait_change_from_trot_keeps_two_feet_in_contact(name: str) -> None:
     clock = GaitScheduler("trot", 0.2)
     clock.start()
-    run(clock, 3.0 * clock.period)
+    stance_history(clock, 3.0 * clock.period)
     clock.set_gait(name)
-    stance = run(clock, 4.0)
+    stance = stance_history(clock, 4.0)
     np.testing.assert_allclose((clock.phase_offsets - GAITS[name].phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
     assert stance.sum(axis=1).min() >= 2
 
@@ -235,7 +237,7 @@ def test_swing_progress_runs_from_0_to_1(go2: Morphology) -> None:
     np.testing.assert_allclose(rising[(rising > 0.0) & (air[:-1] > 0.0)], 1e-3 / clock.swing_time, rtol=1e-6)
 
 
-def test_bad_gaits_are_refused() -> None:
+def test_invalid_gaits_are_rejected() -> None:
     with pytest.raises(qd.UnknownNameError, match="trot"):
         GaitScheduler("tort", 0.2)
     with pytest.raises(qd.UnknownNameError, match="trot"):
@@ -255,13 +257,13 @@ def test_bad_gaits_are_refused() -> None:
             Gait(**({"name": "x", "period": 2.0, "duty_factor": 0.6, "phase_offsets": (0.0, 0.5, 0.5, 0.0)} | options))  # type: ignore[arg-type]
 
 
-def test_gaits_are_their_numbers() -> None:
+def test_gaits_compare_and_hash_by_value() -> None:
     own = Gait("own", 2.2, 0.56, np.array([0.0, 0.5, 0.5, 0.0]), [1.0, 1.0])  # type: ignore[arg-type]
     assert own == Gait("own", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)) and hash(own)
 
 
 # -- course and preview --------------------------------------------------------------------------------------------
-def test_the_course_is_an_arc_of_a_circle() -> None:
+def test_path_reference_prediction_is_a_circular_arc() -> None:
     course = PathReference(np.array([1.0, 2.0]), 0.3)
     course.velocity[:] = 0.4, -0.1, 0.7
     ahead, yaw = course.predict(np.array([0.0, 1.5]))
@@ -284,20 +286,18 @@ KINDS = [(0, "crawl"), (1, "gallop"), (2, "bound")]  # of a course and a gait
 @pytest.mark.parametrize(
     ("velocity", "name"), others_slow(COURSES, [COURSES[k * len(MOVING) + MOVING.index(name)] for k, name in KINDS])
 )
-def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
+def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
     go2: Morphology, name: str, velocity: tuple[float, float, float]
 ) -> None:
-    """Following the divergent component, the pendulum never leaves its course: xidot = (lambda / omega) (xi - z)."""
+    """Following the divergent component, the pendulum stays on its path: xidot = (lambda / omega) (xi - z)."""
     clock, preview, dt = GaitScheduler(name, go2.time_scale), ComPreview(go2), 1e-3
     course = PathReference(np.zeros(2), 0.0)
     gait = GAITS[name]
-    fastest = (
-        0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)
-    )  # a foot goes back by 0.7 l on the ground
+    fastest = 0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)  # a stance foot moves back by 0.7 l
     clock.start()
     feet = go2.nominal_stance.copy()
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
-    settled = 0.1 if own else 6.0  # [cycles]: those with a narrow footprint and those that fly start as a trot
+    settled = 0.1 if own else 6.0  # [cycles]: gaits with a narrow footprint or flight phases start as a trot
     xi = pressure = None
     c, worst, off = np.zeros(2), 0.0, 0.0
     for _ in range(4000):
@@ -326,11 +326,11 @@ def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
         for i in np.flatnonzero(clock.stance_mask & ~before):
             when = np.full(4, (0.5 * clock.duty_factor - (clock.phase - clock.phase_offsets[i]) % 1.0) * clock.period)
             feet[i] = compute_footholds(course, when, go2.nominal_stance * clock.footprint_scale)[i]
-    assert worst < 0.35 * go2.speed_scale * 0.5  # but for the instants of exchange, whose loads change within some ms
-    assert off < 0.4 * go2.length  # a crawl sways widely, but nothing runs away
+    assert worst < 0.35 * go2.speed_scale * 0.5  # except at exchanges of support, whose loads change within some ms
+    assert off < 0.4 * go2.length  # a crawl sways widely, but stays bounded
 
 
-def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Morphology) -> None:
+def test_standing_cop_reference_is_the_mean_of_the_feet(go2: Morphology) -> None:
     clock, preview, course = GaitScheduler("trot", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
     feet = go2.nominal_stance + np.array([0.1, -0.2])
     reference = preview.reference(clock, course, feet, go2.nominal_stance)
@@ -339,7 +339,7 @@ def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Morphology) -> Non
     np.testing.assert_allclose(reference.load_fractions, 0.25)
 
 
-def test_who_leans_goes_back_over_the_middle_of_its_feet_as_a_pendulum(go2: Morphology) -> None:
+def test_com_offset_returns_to_support_center_as_a_pendulum(go2: Morphology) -> None:
     clock, preview, course = GaitScheduler("trot", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
     x, y = (0.05, -0.2, 0.8), (0.01, 0.3, -0.5)
     reference = preview.reference(clock, course, go2.nominal_stance.copy(), go2.nominal_stance, (x, y))
@@ -348,7 +348,7 @@ def test_who_leans_goes_back_over_the_middle_of_its_feet_as_a_pendulum(go2: Morp
     np.testing.assert_allclose(preview.omega**2 * (place - reference.cop), rush)
 
 
-def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Morphology) -> None:
+def test_crawl_shifts_com_away_from_the_first_swing_foot_before_lift_off(go2: Morphology) -> None:
     clock, preview, course = GaitScheduler("crawl", go2.time_scale), ComPreview(go2), PathReference(np.zeros(2), 0.0)
     clock.start()
     while clock.stance_mask.all():
@@ -364,7 +364,7 @@ numbers = st.floats(-2.0, 2.0)
 
 @settings(max_examples=50, deadline=None)
 @given(numbers, numbers, numbers, numbers, numbers, st.floats(0.05, 2.0), st.floats(0.0, 1.0))
-def test_the_quintic_meets_its_ends_and_can_be_cut_anywhere(
+def test_quintic_meets_boundary_conditions_and_can_be_split_anywhere(
     x: float, v: float, a: float, goal: float, speed: float, time: float, share: float
 ) -> None:
     size = 1.0 + abs(a) / time
@@ -379,7 +379,7 @@ def test_the_quintic_meets_its_ends_and_can_be_cut_anywhere(
         np.testing.assert_allclose(in_two, at_once, atol=1e-6 * size / time**2)
 
 
-def fly(
+def swing_history(
     swing: SwingTrajectory, target: object, seconds: float, dt: float = 1e-3
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     path = []
@@ -389,40 +389,40 @@ def fly(
     return tuple(np.array(x) for x in zip(*path, strict=True))  # type: ignore[return-value]
 
 
-def test_a_swing_clears_its_apex_and_arrives_sinking() -> None:
+def test_swing_reaches_clearance_and_touchdown_speed() -> None:
     swing = SwingTrajectory(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, touchdown_speed=0.05)
     target = np.array([0.15, -0.02, 0.01])
-    p, _, _ = fly(swing, lambda t: target, 0.2)
+    p, _, _ = swing_history(swing, lambda t: target, 0.2)
     np.testing.assert_allclose(swing.position, target, atol=1e-9)
     np.testing.assert_allclose(swing.velocity, [0.0, 0.0, -0.05], atol=1e-9)
-    assert p[:, 2].max() == pytest.approx(0.06 + 0.5 * 0.01, abs=1e-3)  # over the straight way
-    late, _, _ = fly(swing, lambda t: target, 0.1)
-    gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until it sinks no faster
+    assert p[:, 2].max() == pytest.approx(0.06 + 0.5 * 0.01, abs=1e-3)  # above the straight line
+    late, _, _ = swing_history(swing, lambda t: target, 0.1)
+    gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until its downward velocity is constant
     deep = 0.05 * (0.5 * (1.0 + MAX_DESCENT_RATIO) * gaining + MAX_DESCENT_RATIO * (0.099 - gaining))
     np.testing.assert_allclose(late[-1], target - [0.0, 0.0, deep], atol=2e-4)
 
 
-def test_the_way_ahead_is_the_way_it_goes() -> None:
+def test_remaining_path_equals_later_swing_positions() -> None:
     swing = SwingTrajectory(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, touchdown_speed=0.05)
     target = np.array([0.15, -0.02, 0.01])
-    fly(swing, lambda t: target, 0.06)
+    swing_history(swing, lambda t: target, 0.06)
     here, way = swing.position.copy(), swing.remaining_path(14)
     np.testing.assert_array_equal(swing.position, here)
     np.testing.assert_array_equal(way[0], here)
-    path, _, _ = fly(swing, lambda t: target, 0.14)
+    path, _, _ = swing_history(swing, lambda t: target, 0.14)
     np.testing.assert_allclose(way[:-1], path[::10], atol=1e-9)
     np.testing.assert_allclose(way[-1], swing.position, atol=1e-9)
-    fly(swing, lambda t: target, 0.02)
-    assert swing.remaining_path().shape == (1, 3)  # late: nobody knows where the ground is
+    swing_history(swing, lambda t: target, 0.02)
+    assert swing.remaining_path().shape == (1, 3)  # late touchdown: the ground height is unknown
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:
+def test_swing_is_smooth_for_jumping_targets(seed: int) -> None:
     rng = np.random.default_rng(seed)
     jumps = rng.uniform(-0.1, 0.1, (20, 3))
     swing = SwingTrajectory(np.zeros(3), np.array([0.1, 0.0, 0.0]), duration=0.25, clearance=0.08, touchdown_speed=0.05)
-    p, v, a = fly(swing, lambda t: jumps[int(20 * t / 0.25) % 20], 0.3, dt=1e-4)
+    p, v, a = swing_history(swing, lambda t: jumps[int(20 * t / 0.25) % 20], 0.3, dt=1e-4)
     assert np.isfinite(p).all()
     jerk = (
         60.0 * 0.3 / (0.25 * (1.0 - TARGET_FREEZE_PHASE)) ** 3 + 36.0 * 6.0 / (0.25 * (1.0 - TARGET_FREEZE_PHASE)) ** 2
@@ -434,7 +434,7 @@ def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:
     np.testing.assert_allclose(swing.position[:2], settled[:2], atol=0.2)
 
 
-def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
+def test_two_joint_legs_bound_slowly_and_pace_only_at_full_footprint_width() -> None:
     controller = LocomotionController(qd.load("solo8"), gait="bound")
     assert 0.0 < controller.clamp_velocity((10.0, 0.0, 0.0))[0] < 0.2 * controller.morphology.speed_scale
     assert controller.velocity_limit_reason((10.0, 0.0, 0.0)).startswith("reach of")
@@ -445,7 +445,7 @@ def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
     assert controller.clamp_velocity((0.1, 0.0, 0.0))[0] > 0.0
 
 
-def test_whether_a_gait_rocks_is_what_exact_arithmetic_says() -> None:
+def test_end_support_detection_agrees_with_exact_arithmetic() -> None:
     for front, rear in itertools.product(range(0, 100, 10), range(0, 100, 10)):
         for duty in range(55, 95, 5):
             offsets = (front, rear, 0, 50)

@@ -1,10 +1,10 @@
-"""Loads that the controller is not told of are found and carried."""
+"""Unknown payloads are estimated and compensated."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
@@ -31,7 +31,7 @@ def at_home(robot: Robot) -> State:
     return qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
 
 
-def test_the_feet_bear_the_load_at_its_place(robot: Robot) -> None:
+def test_feet_carry_the_payload_at_its_position(robot: Robot) -> None:
     load = PayloadCompensation(robot, Morphology.from_robot(robot), DT)
     load.mass = 0.4 * robot.mass
     load.first_moment = load.mass * PLACE
@@ -49,13 +49,13 @@ def test_the_feet_bear_the_load_at_its_place(robot: Robot) -> None:
         moment += np.cross(state.placement(foot).translation - at, more)
     np.testing.assert_allclose(total, load.mass * push, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(moment, 0.0, atol=1e-3 * load.mass)
-    # On one diagonal only what the line between the feet lets through, but never another force.
+    # On one diagonal, the moment about the line between the feet is not compensated; the forces do not change.
     two = {foot: 2.0 * forces[foot] for foot in ("FL", "RR")}
     assert np.isfinite(load.torques(state, two)).all()
     assert not load.torques(state, {}).any()
 
 
-def test_the_centre_of_mass_is_that_of_robot_and_load(robot: Robot) -> None:
+def test_center_of_mass_includes_the_payload(robot: Robot) -> None:
     load, mass = PayloadCompensation(robot, Morphology.from_robot(robot), DT), 0.3 * robot.mass
     load.mass, load.first_moment = mass, mass * PLACE
     real = qd.Dynamics(with_payload(robot, mass, PLACE))
@@ -64,10 +64,10 @@ def test_the_centre_of_mass_is_that_of_robot_and_load(robot: Robot) -> None:
     np.testing.assert_allclose(load.com_shift(state), wanted[:2], atol=1e-12)
 
 
-def test_what_is_believed_is_bounded_and_forgotten(robot: Robot) -> None:
+def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     state, dynamics = at_home(robot), qd.Dynamics(robot)
-    for share in (5.0, -0.9):  # whatever the torques say
+    for share in (5.0, -0.9):  # for any torques
         load = PayloadCompensation(robot, p, 0.01)
         feet = np.vstack([state.jacobian(foot)[:3] for foot in FEET])
         own = robot.actuated_index
@@ -84,7 +84,7 @@ def test_what_is_believed_is_bounded_and_forgotten(robot: Robot) -> None:
         assert not load.first_moment.any()
 
 
-def test_a_trot_with_45_percent_more_mass_is_neither_lower_nor_faster_than_commanded(robot: Robot) -> None:
+def test_trot_with_45_percent_payload_keeps_height_and_commanded_speed(robot: Robot) -> None:
     plant = qd.Simulation(with_payload(robot, 0.45 * robot.mass, PLACE, diameter=0.05), dt=DT)
     dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT, payload="estimated")
     p = controller.morphology
@@ -97,10 +97,10 @@ def test_a_trot_with_45_percent_more_mass_is_neither_lower_nor_faster_than_comma
         places.append(np.array(plant.q[:2]))
         heights.append(state.com[2] / p.height)
     assert command.estimated_payload_mass == pytest.approx(0.45 * robot.mass, rel=0.15)
-    assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 for who trusts the file
+    assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 with the mass of the file
     assert np.linalg.norm(places[-1] - places[-1 - cycle]) / (cycle * DT) == pytest.approx(wanted, rel=0.05)
 
 
-def test_a_payload_is_estimated_or_not(robot: Robot) -> None:
+def test_unknown_payload_option_is_rejected(robot: Robot) -> None:
     with pytest.raises(qd.UnknownNameError, match="payload"):
         LocomotionController(robot, payload="guessed")

@@ -1,4 +1,4 @@
-"""Pushed robots step sooner, and wider, and never cross their legs."""
+"""Pushed robots step earlier and wider, and do not cross their legs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns.pushes import PushCampaign
@@ -33,8 +33,8 @@ def go2() -> Morphology:
     return Morphology.from_robot(qd.load("go2"))
 
 
-def walking(gait: str, p: Morphology) -> GaitScheduler:
-    """A clock in the middle of its gait."""
+def make_running_scheduler(gait: str, p: Morphology) -> GaitScheduler:
+    """Returns a scheduler after some cycles of its gait."""
     clock = GaitScheduler(gait, p.time_scale)
     clock.start()
     for _ in range(round(12.0 * clock.period / DT)):
@@ -43,8 +43,8 @@ def walking(gait: str, p: Morphology) -> GaitScheduler:
 
 
 @pytest.mark.parametrize("gait", ["trot", "walk", "crawl", "pace", "bound"])
-def test_an_error_does_not_grow_over_steps_of_the_duration_that_is_chosen_for_it(gait: str, go2: Morphology) -> None:
-    p, clock, pace = go2, walking(gait, go2), StepTimingAdapter(go2)
+def test_error_does_not_grow_over_steps_of_adapted_duration(gait: str, go2: Morphology) -> None:
+    p, clock, pace = go2, make_running_scheduler(gait, go2), StepTimingAdapter(go2)
     own, before = clock.period, 1.0
     for away in np.linspace(0.0, 1.0, 101) * p.length:
         pace.adapt(clock, (0.6 * away, -0.8 * away))
@@ -60,30 +60,30 @@ def test_an_error_does_not_grow_over_steps_of_the_duration_that_is_chosen_for_it
     assert clock.period == own
 
 
-def test_small_errors_leave_the_gait_its_own_time_to_the_last_bit(go2: Morphology) -> None:
-    clock, pace = walking("trot", go2), StepTimingAdapter(go2)
+def test_small_errors_leave_step_timing_bit_identical(go2: Morphology) -> None:
+    clock, pace = make_running_scheduler("trot", go2), StepTimingAdapter(go2)
     own = clock.period
     pace.adapt(clock, (0.08 * go2.length, 0.0))
     assert clock.rate_scale == 1.0 and clock.period == own
 
 
-def test_who_falls_freely_is_not_hurried(go2: Morphology) -> None:
-    clock = walking("running_trot", go2)
+def test_step_timing_of_flight_gaits_is_not_adapted(go2: Morphology) -> None:
+    clock = make_running_scheduler("running_trot", go2)
     assert not clock.vertical_force_profile.is_constant
     StepTimingAdapter(go2).adapt(clock, (go2.length, 0.0))
     assert clock.rate_scale == 1.0
 
 
-def test_joints_too_slow_for_a_shorter_swing_keep_the_gaits_own() -> None:
+def test_step_timing_is_not_adapted_if_joints_are_too_slow() -> None:
     slow = Morphology.from_robot(qd.load("go2", limits={name: {"velocity": 3.0} for name in qd.load("go2").actuated}))
-    clock = walking("trot", slow)
+    clock = make_running_scheduler("trot", slow)
     StepTimingAdapter(slow).adapt(clock, (slow.length, 0.0))
     assert clock.rate_scale == 1.0
 
 
-def test_swings_are_whole_however_the_haste_changes(go2: Morphology) -> None:
-    rng, clock = np.random.default_rng(0), walking("trot", go2)
-    done: dict[int, float] = {}  # by foot in the air since it lifted: the share of its swing that has passed
+def test_swings_are_complete_under_varying_rate_scale(go2: Morphology) -> None:
+    rng, clock = np.random.default_rng(0), make_running_scheduler("trot", go2)
+    done: dict[int, float] = {}  # by swing foot: the completed fraction of its swing
     before, landed = clock.stance_mask, 0
     for k in range(6000):
         if k % 7 == 0:
@@ -103,7 +103,7 @@ def test_swings_are_whole_however_the_haste_changes(go2: Morphology) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_foothold_is_on_its_own_side_of_the_foot_beside_it(seed: int, go2: Morphology) -> None:
+def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology) -> None:
     p, rng, footwork = (
         go2,
         np.random.default_rng(seed),
@@ -120,7 +120,7 @@ def test_a_foothold_is_on_its_own_side_of_the_foot_beside_it(seed: int, go2: Mor
         assert out <= max(half + MAX_OUTWARD_OFFSET * p.length, other + (1.0 - MAX_INWARD_FRACTION) * half) + 1e-12
 
 
-def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurries_and_only_then(
+def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_stepping(
     go2: Morphology,
 ) -> None:
     p, robot = go2, qd.load("go2")
@@ -144,7 +144,7 @@ def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurri
         assert np.linalg.norm(pushed) == pytest.approx(
             GROUND_FORCE_FRACTION * most * grip.friction * p.gravity, rel=1e-6
         )
-    trunk.reduce_base_weight()  # in flight, from a hurry and back
+    trunk.reduce_base_weight()  # in flight, from fast stepping and back
     trunk.update_references(reference, course, ground, com, away, np.eye(3), DT, is_stepping_fast=True)
     assert np.allclose(body.tasks["base"].weight, FAST_STEP_BASE_FRACTION * own)
     trunk.reduce_base_weight()
@@ -154,7 +154,7 @@ def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurri
 
 
 @pytest.mark.parametrize("number", others_slow([2, 6], [2]))  # from the left and from the right
-def test_pushes_of_a_third_of_the_unit_of_speed_are_recovered_from_without_crossing_legs(number: int) -> None:
+def test_pushes_of_a_third_of_the_speed_scale_are_recovered_without_crossing_legs(number: int) -> None:
     case = PushCampaign(dt=2e-3 if NIGHT else 4e-3).case("go2", "trot", 0.35, "embedded", number)
     dynamics, gaps, modes = qd.Dynamics(qd.load("go2")), [], set()
 
@@ -170,7 +170,7 @@ def test_pushes_of_a_third_of_the_unit_of_speed_are_recovered_from_without_cross
     assert np.min(gaps) > 0.0
 
 
-def test_the_same_number_is_the_same_push_at_the_same_phase() -> None:
+def test_case_number_determines_push_and_gait_phase() -> None:
     campaign = PushCampaign(robot=("go2", "hyq"), gaits=("trot", "stand"), sizes=(0.2, 0.5), trials=9)
     assert len(list(campaign.cases())) == campaign.count() == 2 * 2 * 2 * 2 * 9
     weak, hard = (campaign.case("go2", "trot", size, "embedded", 3) for size in (0.2, 0.5))
@@ -182,7 +182,7 @@ def test_the_same_number_is_the_same_push_at_the_same_phase() -> None:
     assert campaign.case("go2", "stand", 0.2, "embedded", 3).velocity == (0.0, 0.0, 0.0)
 
 
-def test_bad_pushes_are_refused() -> None:
+def test_invalid_push_campaigns_are_rejected() -> None:
     with pytest.raises(UnknownNameError, match="gait"):
         PushCampaign(gaits=("tort",))
     with pytest.raises(ArgumentError, match=r"sizes: expected positive numbers, got \(0.0,\)"):

@@ -1,4 +1,4 @@
-"""Feet that slip are noticed, and the ground is believed to be as slippery as they show."""
+"""Slips are detected, and the friction estimate follows from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
@@ -30,38 +30,38 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def sliding(robot: Robot, speed: float) -> State:
+def sliding_state(robot: Robot, speed: float) -> State:
     """At home, the whole robot moving forward over the ground."""
     v = np.zeros(robot.nv)
     v[0] = speed
     return qd.Dynamics(robot).update(np.array(robot.q_home), v)
 
 
-def pressed(robot: Robot, ratio: float) -> dict[str, np.ndarray]:
+def foot_forces(robot: Robot, ratio: float) -> dict[str, np.ndarray]:
     force = 0.25 * robot.mass * 9.81 * np.array([-ratio, 0.0, 1.0])
     return dict.fromkeys(robot.feet, force)
 
 
-def test_fast_points_of_contact_slip_and_show_the_friction(robot: Robot) -> None:
+def test_fast_contact_points_are_slips_that_reveal_friction(robot: Robot) -> None:
     detector = SlipDetector(robot, dt=DT, length=0.3)
-    still, fast = sliding(robot, 0.02), sliding(robot, 0.5)
+    still, fast = sliding_state(robot, 0.02), sliding_state(robot, 0.5)
     for _ in range(100):
-        assert detector.update(still, pressed(robot, 0.3), robot.feet) == ()
+        assert detector.update(still, foot_forces(robot, 0.3), robot.feet) == ()
     assert max(detector.slip_probability.values()) < 0.01
     assert detector.friction_estimate is None
-    first = next(k for k in range(1, 20) if detector.update(fast, pressed(robot, 0.07), robot.feet))
+    first = next(k for k in range(1, 20) if detector.update(fast, foot_forces(robot, 0.07), robot.feet))
     assert first * DT <= 0.01
     for _ in range(20):
-        detector.update(fast, pressed(robot, 0.07), ("FL", "RR"))
+        detector.update(fast, foot_forces(robot, 0.07), ("FL", "RR"))
     assert detector.slipping_feet == ("FL", "RR")
     assert detector.slip_probability["FR"] == 0.0  # in the air
     assert detector.friction_estimate == pytest.approx(0.07, rel=0.05)
     for _ in range(200):
-        detector.update(still, pressed(robot, 0.3), robot.feet)
+        detector.update(still, foot_forces(robot, 0.3), robot.feet)
     assert detector.slipping_feet == ()
 
 
-def test_a_foot_that_rolls_does_not_slip(robot: Robot) -> None:
+def test_rolling_foot_does_not_slip(robot: Robot) -> None:
     detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     v = np.zeros(robot.nv)
     v[4] = 2.0  # pitches, and its feet roll without slip
@@ -77,74 +77,76 @@ def test_a_foot_that_rolls_does_not_slip(robot: Robot) -> None:
     assert detector.slip_probability["FL"] < 0.01
 
 
-def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
+def test_friction_estimate_is_bounded_and_recovers_slowly(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    felt, fast, still = FrictionEstimation(robot, p, DT), sliding(robot, 0.5), sliding(robot, 0.0)
-    assert felt.update(still, pressed(robot, 0.3), robot.feet, UP) == math.inf
+    felt, fast, still = FrictionEstimation(robot, p, DT), sliding_state(robot, 0.5), sliding_state(robot, 0.0)
+    assert felt.update(still, foot_forces(robot, 0.3), robot.feet, UP) == math.inf
     for _ in range(100):
-        felt.update(fast, pressed(robot, 0.1), robot.feet, UP)
+        felt.update(fast, foot_forces(robot, 0.1), robot.feet, UP)
     assert felt.bound == pytest.approx(SLIP_SAFETY_FACTOR * 0.1, rel=0.1)
     for _ in range(100):
-        felt.update(fast, pressed(robot, 0.001), robot.feet, UP)
+        felt.update(fast, foot_forces(robot, 0.001), robot.feet, UP)
     assert felt.bound == pytest.approx(MIN_FRICTION, rel=0.1)
     low, ticks = felt.bound, 200
     for _ in range(ticks):
-        felt.update(still, pressed(robot, 0.0), (), UP)
+        felt.update(still, foot_forces(robot, 0.0), (), UP)
     growth = 0.5 * ticks * (ticks + 1) * (DT / (RECOVERY_TIME * p.time_scale)) ** 2
     assert felt.bound == pytest.approx(low * math.exp(growth), rel=1e-6)
     felt.reset()
     assert felt.bound == math.inf
 
 
-def test_creep_in_proportion_to_load_is_no_slip(robot: Robot) -> None:
-    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; a slip is what goes beyond."""
+def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
+    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; only a faster motion is a slip."""
     detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
     for k in range(1500):
         ratio = 0.2 + 0.3 * math.sin(0.01 * k)
-        assert detector.update(sliding(robot, creep * ratio * weight), pressed(robot, ratio), robot.feet) == ()
+        assert (
+            detector.update(sliding_state(robot, creep * ratio * weight), foot_forces(robot, ratio), robot.feet) == ()
+        )
     assert detector.creep_compliance == pytest.approx(creep, rel=0.1)
     for _ in range(30):
-        detector.update(sliding(robot, creep * 0.2 * weight + 0.4), pressed(robot, 0.2), robot.feet)
+        detector.update(sliding_state(robot, creep * 0.2 * weight + 0.4), foot_forces(robot, 0.2), robot.feet)
     assert detector.slipping_feet == robot.feet
     assert detector.friction_estimate == pytest.approx(0.2, rel=0.05)
 
 
-def test_a_bound_returns_by_time_and_by_forces_that_are_held(robot: Robot) -> None:
-    fast, still = sliding(robot, 0.5), sliding(robot, 0.0)
+def test_friction_bound_recovers_with_time_and_with_sustained_forces(robot: Robot) -> None:
+    fast, still = sliding_state(robot, 0.5), sliding_state(robot, 0.0)
     for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice
         p = Morphology.from_robot(qd.load(name))
         assert MIN_FRICTION * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time_scale)) ** 2) > 0.4
     felt = FrictionEstimation(robot, Morphology.from_robot(robot), DT)
     for _ in range(100):
-        felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
+        felt.update(fast, foot_forces(robot, 0.05), robot.feet, UP)
     low, seconds = felt.bound, 0.5
     for _ in range(round(seconds / DT)):
-        felt.update(still, pressed(robot, 0.3), robot.feet, UP)
+        felt.update(still, foot_forces(robot, 0.3), robot.feet, UP)
     assert felt.bound > 0.2 > 4.0 * low
 
 
-def test_a_short_slip_and_a_single_one_on_rough_ground_tell_nothing(robot: Robot) -> None:
+def test_short_slip_and_single_slip_on_rough_ground_are_ignored(robot: Robot) -> None:
     felt, fast, still = (
         FrictionEstimation(robot, Morphology.from_robot(robot), DT),
-        sliding(robot, 0.5),
-        sliding(robot, 0.0),
+        sliding_state(robot, 0.5),
+        sliding_state(robot, 0.0),
     )
     for _ in range(100):
-        felt.update(still, pressed(robot, 0.1), robot.feet, UP)
+        felt.update(still, foot_forces(robot, 0.1), robot.feet, UP)
     while not felt.slipping_feet:
-        felt.update(fast, pressed(robot, 0.05), robot.feet, UP)
-    assert felt.bound == math.inf  # it has to last
+        felt.update(fast, foot_forces(robot, 0.05), robot.feet, UP)
+    assert felt.bound == math.inf  # the slip has to last
     felt.reset()
     for _ in range(60):
-        felt.update(fast, pressed(robot, 0.05), ("FL",), UP, rough=True)
+        felt.update(fast, foot_forces(robot, 0.05), ("FL",), UP, rough=True)
     assert felt.slipping_feet == ("FL",) and felt.bound == math.inf
     for _ in range(60):
-        felt.update(fast, pressed(robot, 0.05), ("FL", "RR"), UP, rough=True)
+        felt.update(fast, foot_forces(robot, 0.05), ("FL", "RR"), UP, rough=True)
     assert felt.bound < 0.1
 
 
-def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Robot) -> None:
+def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires(robot: Robot) -> None:
     whole = WholeBodyController(robot, dt=DT, friction=0.4)
     grip = FrictionModel(whole)
     grip.set_slip_bound(0.08)
@@ -152,7 +154,7 @@ def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Ro
     assert grip.is_slippery
     grip.set_slip_bound(0.9)
     assert whole.friction == 0.4
-    grip.nominal = 0.05  # also where no slope was ever felt
+    grip.nominal = 0.05  # also if no slope was estimated
     assert whole.friction == 0.05
     tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
     grip.set_normals([tilted] * 4)
@@ -162,29 +164,27 @@ def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Ro
 
 
 @pytest.mark.parametrize(("friction", "cut"), [(0.03, True), (0.2, False), (0.6, False)])
-def test_on_ground_of_known_friction_the_speed_is_what_that_friction_allows(
-    robot: Robot, friction: float, cut: bool
-) -> None:
+def test_known_friction_limits_the_speed(robot: Robot, friction: float, cut: bool) -> None:
     controller = LocomotionController(robot, dt=DT, friction=friction)
     p, gait = controller.morphology, controller.gait
-    state, wanted = sliding(robot, 0.0), (0.25 * p.speed_scale, 0.0, 0.0)
+    state, wanted = sliding_state(robot, 0.0), (0.25 * p.speed_scale, 0.0, 0.0)
     command = controller.compute(state, wanted)
     fastest = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
     assert (command.limit_reason == GROUND_FRICTION) is cut
     assert command.clamped_velocity[0] == pytest.approx(min(wanted[0], fastest))
-    if not cut:  # slips show that there is less
+    if not cut:  # slips reveal a lower friction
         controller._quadruped.friction_model.set_slip_bound(0.8 * 0.03)
         command = controller.compute(state, wanted)
         assert command.limit_reason == GROUND_FRICTION and command.clamped_velocity[0] < 0.5 * wanted[0]
 
 
-def test_friction_that_is_only_assumed_limits_no_speed(robot: Robot) -> None:
+def test_assumed_friction_does_not_limit_the_speed(robot: Robot) -> None:
     controller = LocomotionController(robot, dt=DT)
     wanted = (0.3 * controller.morphology.speed_scale, 0.0, 0.0)
-    assert controller.compute(sliding(robot, 0.0), wanted).limit_reason == ""
+    assert controller.compute(sliding_state(robot, 0.0), wanted).limit_reason == ""
 
 
-def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robot) -> None:
+def test_trot_survives_a_tenfold_friction_drop_for_one_second(robot: Robot) -> None:
     dt = DT if NIGHT else 2.0 * DT
     controller = LocomotionController(robot, dt=dt, friction="estimated")
     plant, dynamics, p = qd.Simulation(robot, dt=dt), qd.Dynamics(robot), controller.morphology
@@ -209,7 +209,7 @@ def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robo
     assert command.friction > least
 
 
-def test_no_motor_adds_to_the_race_of_a_joint(robot: Robot) -> None:
+def test_torque_limiter_does_not_accelerate_joints_above_max_driven_speed(robot: Robot) -> None:
     guard, v = TorqueLimiter(robot, Morphology.from_robot(robot), DT, None), np.zeros(robot.nv)
     v[6], v[7] = 2.0 * guard.max_driven_speed, -2.0 * guard.max_driven_speed
     state = qd.Dynamics(robot).update(np.array(robot.q_home), v)
@@ -219,14 +219,14 @@ def test_no_motor_adds_to_the_race_of_a_joint(robot: Robot) -> None:
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
-def test_the_friction_of_a_plant_may_fall(robot: Robot, kind: type[Plant]) -> None:
+def test_friction_of_a_plant_can_be_changed(robot: Robot, kind: type[Plant]) -> None:
     if kind is qd.MujocoPlant:
         pytest.importorskip("mujoco")
     plant = kind(robot, dt=DT, friction=0.6)  # type: ignore[call-arg]
     for friction in (0.6, 0.1):
         plant.friction = friction
         found = set()
-        for _ in range(60):  # it sinks to the ground
+        for _ in range(60):  # the robot sinks to the ground
             plant.step(np.zeros(robot.nu))
             found |= {contact.friction for contact in plant.contacts}
         assert found == {friction}
@@ -235,13 +235,13 @@ def test_the_friction_of_a_plant_may_fall(robot: Robot, kind: type[Plant]) -> No
     assert plant.friction == 0.1
 
 
-def test_arguments(robot: Robot) -> None:
+def test_invalid_arguments_are_rejected(robot: Robot) -> None:
     with pytest.raises(qd.UnknownNameError, match="friction"):
         LocomotionController(robot, friction="guessed")
     with pytest.raises(qd.ArgumentError, match="length"):
         SlipDetector(robot, dt=DT, length=0.0)
     with pytest.raises(qd.UnknownNameError, match="foot"):
-        SlipDetector(robot, dt=DT, length=0.3).update(sliding(robot, 0.0), {}, ("XX",))
+        SlipDetector(robot, dt=DT, length=0.3).update(sliding_state(robot, 0.0), {}, ("XX",))
     for normal in ([[0.0, 0.0, 1.0], [0.0, 1.0]], np.zeros((3, 3)), [0.0, 0.0, np.nan]):
         with pytest.raises(qd.QuaddynError, match="normal"):
-            SlipDetector(robot, dt=DT, length=0.3).update(sliding(robot, 0.0), {}, (), normal=normal)  # type: ignore[arg-type]
+            SlipDetector(robot, dt=DT, length=0.3).update(sliding_state(robot, 0.0), {}, (), normal=normal)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a controller says of slopes before it is there."""
+"""Limits of slopes that a controller reports before it reaches them."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def controller() -> LocomotionController:
     return LocomotionController(qd.load("go2"))
 
 
-def test_friction_holds_up_to_the_middle_of_a_face(controller: LocomotionController) -> None:
+def test_friction_limit_of_a_slope_is_at_the_center_of_a_pyramid_face(controller: LocomotionController) -> None:
     most = np.arctan(0.5 * np.sqrt(0.5))
     assert controller.slope_limit_reason(0.99 * most, friction=0.5) == ""
     assert controller.slope_limit_reason(1.01 * most, friction=0.5) == "friction of the ground"
     assert controller.slope_limit_reason(1.01 * most, friction=0.8) == ""
-    assert controller.slope_limit_reason(np.radians(20.0)) != ""  # with the friction that is assumed, 0.4
+    assert controller.slope_limit_reason(np.radians(20.0)) != ""  # with the assumed friction, 0.4
 
 
-def test_weight_beside_the_feet_topples_unless_a_step_catches_it(controller: LocomotionController) -> None:
-    """What is beside the middle of the feet grows by e in sqrt(h / g) while a trot's foot swings."""
+def test_robot_tips_on_a_slope_unless_a_step_recovers_it(controller: LocomotionController) -> None:
+    """The offset of the center of mass grows by a factor e per sqrt(h / g) during the swing phase of a trot."""
     p, trot = controller.morphology, GAITS["trot"]
     growth = np.exp(trot.period * (1.0 - trot.duty_factor) * p.time_scale * np.sqrt(p.gravity / p.height))
     width = np.abs(p.nominal_stance[:, 1]).min()
     tip = float(np.arctan(CAPTURE_DISTANCE_RATIO * (width + MAX_OUTWARD_OFFSET * p.length) / (growth * p.height)))
-    assert tip > np.arctan(width / p.height)  # where statics alone would have it fall
+    assert tip > np.arctan(width / p.height)  # where a static analysis predicts tipping
     for side in (0.5 * np.pi, -0.5 * np.pi):
         assert controller.slope_limit_reason(0.98 * tip, side, friction=1.0) == ""
         assert controller.slope_limit_reason(1.02 * tip, side, friction=1.0) == "center of mass outside the support"
-    assert controller.slope_limit_reason(1.02 * tip, 0.0, friction=1.0) == ""  # it is longer than wide
+    assert controller.slope_limit_reason(1.02 * tip, 0.0, friction=1.0) == ""  # the robot is longer than wide
 
 
-def test_who_stands_wide_enough_does_not_topple_however_slow_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("go2")
     statics, p = SlopeStatics(robot, Morphology.from_robot(robot)), Morphology.from_robot(robot)
     monkeypatch.setattr(slope_statics, "CAPTURE_DISTANCE_RATIO", 0.0)
@@ -62,8 +62,8 @@ def test_who_stands_wide_enough_does_not_topple_however_slow_its_steps(monkeypat
         assert statics.limit_reason(GAITS["trot"], np.zeros(3), share * tip, 0.5 * np.pi, 1.0, limits) == said
 
 
-def test_trunks_are_as_low_on_felt_slopes_as_legs_reach() -> None:
-    """HyQ's knees do not fold far enough for a foot ahead uphill.  On known ground trunks stay where they were."""
+def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
+    """HyQ's knees do not fold far enough for an uphill foothold.  On known terrain the lowering does not change."""
     robot = qd.load("anymal_c")
     p = Morphology.from_robot(robot)
     assert SlopeStatics(qd.load("hyq"), Morphology.from_robot(qd.load("hyq"))).slope_lowering == KNOWN_SLOPE_LOWERING
@@ -94,8 +94,8 @@ def test_trunks_are_as_low_on_felt_slopes_as_legs_reach() -> None:
     )  # and trim
 
 
-def test_torques_are_those_that_hold_the_robot(controller: LocomotionController) -> None:
-    """On level ground a motor too weak for half the weight is named; the limit is the torque that standing takes."""
+def test_slope_torques_equal_static_holding_torques(controller: LocomotionController) -> None:
+    """On level ground a motor too weak for half the weight is named; the limit is the torque of standing."""
     robot, p = controller.robot, controller.morphology
     statics, trot = SlopeStatics(robot, p), GAITS["trot"]
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
@@ -120,14 +120,14 @@ def test_long_strides_and_steep_slopes_are_out_of_reach(controller: LocomotionCo
     )
 
 
-def test_sets_of_feet_that_a_gait_stands_on() -> None:
+def test_list_stances_returns_the_stance_sets_of_a_gait() -> None:
     assert set(list_stances(GAITS["trot"])) == {("FL", "RR"), ("FR", "RL"), ("FL", "FR", "RL", "RR")}
     assert {len(each) for each in list_stances(GAITS["crawl"])} == {3, 4}
     assert list_stances(dataclasses.replace(GAITS["trot"], duty_factor=1.0)) == {("FL", "FR", "RL", "RR"): 1.0}
 
 
-def test_a_foot_that_stands_alone_pushes_half_as_hard_as_two() -> None:
-    """And nothing is asked of any set of feet but what the thrust is while it stands."""
+def test_single_stance_foot_has_half_the_thrust_of_two() -> None:
+    """The demand on each stance set is the vertical force of the gait during its stance."""
     gait = Gait("own", 1.9, 0.4, (0.1, 0.3, 0.7, 0.9))
     found, push = list_stances(gait), gait.vertical_force_profile.force
     assert max(found.values()) == push.max()
@@ -138,18 +138,20 @@ def test_a_foot_that_stands_alone_pushes_half_as_hard_as_two() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"angle": -0.1}, {"angle": 1.6}, {"direction": np.inf}, {"friction": -1.0}])
-def test_slopes_that_are_none_are_refused(controller: LocomotionController, wrong: dict[str, float]) -> None:
+def test_invalid_slopes_are_rejected(controller: LocomotionController, wrong: dict[str, float]) -> None:
     with pytest.raises(qd.ArgumentError):
         controller.slope_limit_reason(**{"angle": 0.1, **wrong})
 
 
-def tilted(grip: FrictionModel, rise: float) -> None:
+def set_uphill_slope(grip: FrictionModel, rise: float) -> None:
     """Ground that rises forward."""
     size = np.hypot(1.0, rise)
     grip.set_normals([(-rise / size, 0.0, 1.0 / size)] * 4)
 
 
-def verdict_on(controller: LocomotionController, *, sure: float | None = None) -> tuple[SlopeLimiter, FrictionModel]:
+def make_slope_limiter(
+    controller: LocomotionController, *, sure: float | None = None
+) -> tuple[SlopeLimiter, FrictionModel]:
     robot, p = controller.robot, controller.morphology
     grip = FrictionModel(WholeBodyController(robot))
     if sure is not None:
@@ -157,16 +159,16 @@ def verdict_on(controller: LocomotionController, *, sure: float | None = None) -
     return SlopeLimiter(SlopeStatics(robot, p), p.speed_scale), grip
 
 
-def test_friction_that_is_known_stops_and_that_is_assumed_does_not(controller: LocomotionController) -> None:
+def test_known_friction_stops_the_robot_and_assumed_friction_does_not(controller: LocomotionController) -> None:
     trot, ahead, limits = GAITS["trot"], np.array([0.3, 0.0, 0.0]), np.full(controller.robot.nu, 1e3)
-    verdict, grip = verdict_on(controller)
+    verdict, grip = make_slope_limiter(controller)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[0] is ahead  # level
-    tilted(grip, 0.35)
+    set_uphill_slope(grip, 0.35)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.4)
     cut, said = verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)
     assert said == "friction of the ground" and not cut.any()
-    grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.6)  # not enough for who has slipped
+    grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.6)  # not sufficient after a slip
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] != ""
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.8)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
@@ -174,23 +176,23 @@ def test_friction_that_is_known_stops_and_that_is_assumed_does_not(controller: L
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == "friction of the ground"
     still = np.zeros(3)
     assert verdict.clamp_velocity(trot, still, grip, 0.0, limits) == (still, "")
-    tilted(grip, 0.25)
+    set_uphill_slope(grip, 0.25)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
 
 
-def test_motors_too_weak_for_the_ends_of_strides_allow_shorter_ones(controller: LocomotionController) -> None:
-    """In the background, a leg a tick, and the same as is said at once."""
+def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> None:
+    """The evaluation in the background, one leg per tick, gives the same result as the immediate one."""
     robot, trot, ahead, uphill = controller.robot, GAITS["trot"], np.array([0.6, 0.0, 0.0]), np.array([0.3, 0.0])
     statics = SlopeStatics(robot, controller.morphology)
 
     def able(share: float, strength: float) -> bool:
         return not run_to_end(statics.evaluate_legs(trot, share * ahead, uphill, strength * robot.effort_limits))
 
-    strengths = np.geomspace(1.0, 0.05, 200)  # the weaker the motors, the less they are able to do
+    strengths = np.geomspace(1.0, 0.05, 200)  # weaker motors allow less
     strength = strengths[bisect.bisect_left(strengths, True, key=lambda s: not able(1.0, s))]
     assert able(0.25, strength)
-    verdict, grip = verdict_on(controller)
-    tilted(grip, 0.3)
+    verdict, grip = make_slope_limiter(controller)
+    set_uphill_slope(grip, 0.3)
     shares = []
     for _ in range(300):
         cut, said = verdict.clamp_velocity(trot, ahead, grip, 0.0, strength * robot.effort_limits)
@@ -199,13 +201,13 @@ def test_motors_too_weak_for_the_ends_of_strides_allow_shorter_ones(controller: 
     assert able(shares[-1], strength) and not able(shares[-1] + 0.25, strength)
     cut, said = verdict.clamp_velocity(
         trot, ahead, grip, 0.0, strength * robot.effort_limits
-    )  # nothing left to find out
+    )  # the evaluation is complete
     assert cut[0] == shares[-1] * ahead[0]
-    tilted(grip, 0.02)
+    set_uphill_slope(grip, 0.02)
     assert verdict.clamp_velocity(trot, ahead, grip, 0.0, strength * robot.effort_limits)[0] is ahead
 
 
-def test_a_robot_on_a_slope_that_is_told_to_be_too_slippery_stands_and_says_so() -> None:
+def test_robot_on_a_slope_of_insufficient_known_friction_stands_and_reports_it() -> None:
     robot = qd.load("solo12")
     controller, dynamics = LocomotionController(robot, dt=2e-3, friction=0.4), qd.Dynamics(robot)
     ground, p = Plane.slope(np.radians(19.0)), controller.morphology
@@ -221,7 +223,7 @@ def test_a_robot_on_a_slope_that_is_told_to_be_too_slippery_stands_and_says_so()
 
 
 @pytest.mark.parametrize("angle", [15.0, 25.0])
-def test_who_begins_on_a_slope_is_not_dropped_to_the_height_it_has_there(angle: float) -> None:
+def test_robot_starting_on_a_slope_is_not_dropped_to_its_lowered_height(angle: float) -> None:
     robot = qd.load("solo12")
     slope = Plane.slope(np.radians(angle), heading=0.5 * np.pi)
     controller, dyn = LocomotionController(robot), qd.Dynamics(robot)
@@ -230,7 +232,7 @@ def test_who_begins_on_a_slope_is_not_dropped_to_the_height_it_has_there(angle: 
     assert sum(force[2] for force in command.desired_forces.values()) > 0.95 * weight
 
 
-def test_of_legs_that_carry_the_same_the_first_one_is_named_whatever_the_rounding() -> None:
+def test_first_of_equally_loaded_legs_is_named_independently_of_rounding() -> None:
     robot = qd.load("small_quadruped")  # left and right are mirror images of each other to the last digit
     p = Morphology.from_robot(robot)
     statics, named = SlopeStatics(robot, p), set()

@@ -1,10 +1,10 @@
-"""Feet that trip over what nobody knew of, and rough ground after that."""
+"""Feet that stumble over unknown obstacles, and the estimate of terrain roughness."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparing import NIGHT, others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns import run
@@ -33,15 +33,15 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def against(p: Morphology) -> dict[str, np.ndarray]:
-    """A force on the first foot, against its way along x."""
+def opposing_force(p: Morphology) -> dict[str, np.ndarray]:
+    """A force on the first foot, opposite to its motion along x."""
     return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
 
 
-def held_up(
+def blocked_swing(
     p: Morphology, share: float, forces: dict[str, np.ndarray] | None
 ) -> tuple[StumbleReflex, dict[int, SwingTrajectory], np.ndarray]:
-    """A foot on its way that meets a wall at a share of its swing, and goes no further."""
+    """A swing foot that is blocked by a wall at the fraction `share` of its swing."""
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
     swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
     swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
@@ -52,14 +52,14 @@ def held_up(
         swing.advance(DT, target, SWING)
         if swing.progress < share:
             feet[0] = swing.position
-        feet[0, 2] = swing.position[2]  # up and down it may go
+        feet[0, 2] = swing.position[2]  # vertical motion is free
     return stumbles, swings, feet
 
 
 @pytest.mark.parametrize("estimated", [True, False])
-def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot, estimated: bool) -> None:
+def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, estimated: bool) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, swings, feet = held_up(p, 0.2, against(p) if estimated else None)
+    stumbles, swings, feet = blocked_swing(p, 0.2, opposing_force(p) if estimated else None)
     assert 0 not in stumbles.lowered_feet and stumbles.extra_clearance == ASSUMED_OBSTACLE_HEIGHT
     swing = swings[0]
     target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.extra_clearance) * p.length
@@ -69,34 +69,34 @@ def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot, 
         x.append(swing.position[[0, 2]] - feet[0, [0, 2]])
     x = np.array(x)
     risen = x[np.argmax(x[:, 0] > 0.02 * p.length), 1]
-    assert risen > ASSUMED_OBSTACLE_HEIGHT * p.length  # as high as what it tripped over, before it moves on
+    assert risen > ASSUMED_OBSTACLE_HEIGHT * p.length  # as high as the obstacle, before it moves forward
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
-def test_a_foot_that_is_held_up_late_is_put_down_there(robot: Robot) -> None:
+def test_foot_blocked_late_is_put_down_in_place(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, swings, feet = held_up(p, 0.65, against(p))
+    stumbles, swings, feet = blocked_swing(p, 0.65, opposing_force(p))
     assert stumbles.lowered_feet == {0: (feet[0, 0], feet[0, 1])}
     assert swings[0].progress > 0.65  # in time
     stumbles.record_touchdown(0, np.zeros(3), 0.0)
     assert not stumbles.lowered_feet
 
 
-def test_a_foot_that_follows_its_path_or_lags_evenly_does_not_trip(robot: Robot) -> None:
+def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    for lag in (0.0, 0.15):  # at the end twice as far behind as one that trips
+    for lag in (0.0, 0.15):  # at the end the lag is twice that of a stumble
         stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
         swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
         swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
         while swing.progress < 0.9:
-            stumbles.advance(swings, (0,), feet.copy(), against(p), SWING, DT)
+            stumbles.advance(swings, (0,), feet.copy(), opposing_force(p), SWING, DT)
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
         assert swings[0] is swing and stumbles.roughness == 0.0
 
 
 @pytest.mark.parametrize("push", [0.0, 1.0])
-def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(robot: Robot, push: float) -> None:
+def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: float) -> None:
     p = Morphology.from_robot(robot)
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
     swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
@@ -108,16 +108,14 @@ def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(rob
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
-def test_a_foot_that_lands_early_or_scrapes_along_the_ground_does_not_trip(
-    robot: Robot, vertical: float, trips: bool
-) -> None:
+def test_foot_that_lands_early_or_scrapes_does_not_stumble(robot: Robot, vertical: float, trips: bool) -> None:
     p = Morphology.from_robot(robot)
     force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
-    stumbles, _, _ = held_up(p, 0.2, {"FL": force})
+    stumbles, _, _ = blocked_swing(p, 0.2, {"FL": force})
     assert (stumbles.roughness > 0.0) is trips
 
 
-def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
+def test_roughness_is_stored_bounded_and_decays(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
     stumbles.record_touchdown(1, np.zeros(3), 0.9 * ROUGH_HEIGHT * p.length)
@@ -133,7 +131,7 @@ def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
 
 
 @pytest.mark.parametrize("away", [(0.0, 0.0, -0.05), (0.0, 0.0, 0.05), (0.02, 0.0, -0.04)])
-def test_a_foot_that_leaves_its_foothold_along_the_normal_has_to_come_down_again(
+def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     robot: Robot, away: tuple[float, float, float]
 ) -> None:
     p = Morphology.from_robot(robot)
@@ -152,10 +150,10 @@ def test_a_foot_that_leaves_its_foothold_along_the_normal_has_to_come_down_again
     feet[0, 0] += 0.1 * p.length  # along the ground
     assert stands(FEET) == set(FEET)
     feet[0] += np.array(away) * p.length
-    assert stands(None) == set(FEET)  # who trusts the schedule feels nothing of it
+    assert stands(None) == set(FEET)  # undetected with scheduled contacts
     assert stands(FEET) == set(FEET[1:]) and footwork.is_touchdown_late
     assert footwork.swings[0].progress >= 1.0 and np.array_equal(footwork.swings[0].position, feet[0])
-    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in the air, until it feels the ground
+    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in swing until ground contact is detected
     assert stands(FEET) == set(FEET) and not footwork.swings
     assert stands(FEET) == set(FEET) and not footwork.is_touchdown_late
 
@@ -174,7 +172,7 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
 
 @pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))
 @pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
-def test_stairs_that_nobody_told_of_are_passed(name: str, obstacle: str) -> None:
+def test_unknown_stairs_are_passed(name: str, obstacle: str) -> None:
     campaign = ObstacleCampaign(
         robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1, dt=DT if NIGHT else 2.0 * DT
     )

@@ -1,4 +1,4 @@
-"""Kernels of robots with planar loops, closed in closed form: equal to `Dynamics`, which follows loops from home."""
+"""Kernels of robots with planar loops, solved in closed form, equal `Dynamics`, which follows loops from home."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from loop_robots import ankle, knee_leg, planar
 from test_kernels import evaluate
-from test_kernels_export import built, called
+from test_kernels_export import call_c, compile_c
 from test_loops import CHAIN, HANGS, four_bar
 
 import quaddyn as qd
@@ -21,7 +21,7 @@ from quaddyn.kernels.tick_terms import _trace_terms, _validated_layout
 
 STEP = 1e-6
 WELDED = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)
-#: By name a robot's file, and how many of its joints move on their own.
+#: By name: a robot's file and the number of its independent joints.
 LINKAGES = {
     **{f"four-bar {seed}": (planar(seed), 2) for seed in (0, 1, 2)},
     "four-bar, another input": (planar(4, follow=(1, 2)), 2),
@@ -89,7 +89,7 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     report = qd.cross_check(leg, samples=2, tolerance=1e-10, kernels=True)  # with multipliers on the open tree
     assert report.passed and "crba (compiled)" in report.errors, str(report)
     assert fast.operations["rnea"].sqrt == 1 and "1 sqrt" in str(fast.operations["rnea"])
-    # Derivatives, which `Dynamics` has none of: central differences.
+    # Derivatives, which `Dynamics` does not compute, by central differences.
     by_q, by_v, by_a = fast.rnea_derivatives(q0, v0, a0)
     for k, step in enumerate(STEP * np.eye(leg.nv)):
         near = [fast.rnea(leg.integrate(q0, x), v0, a0) for x in (step, -step)]
@@ -99,19 +99,19 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     close_to(by_a, dyn.crba(q0), "dtau_da")
 
 
-def test_base_parameters_may_be_inputs(leg: qd.Robot) -> None:
+def test_runtime_parameters_work_with_loops(leg: qd.Robot) -> None:
     q, v, a = (x[0] for x in states(leg))
     fast = qd.compile(leg, ("rnea",), parameters="runtime")
     close_to(fast.rnea(q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")
 
 
-def test_where_no_loop_closes_kernels_refuse(leg: qd.Robot) -> None:
+def test_kernels_reject_configurations_in_which_no_loop_closes(leg: qd.Robot) -> None:
     fast, terms = qd.compile(leg, ("rnea",)), TickTerms(leg, ("rod",))
     low, high = leg.coupling.planar[0].ends
     knee, rest = leg.configuration_index("knee_motor"), np.zeros(leg.nv)
     assert low < leg.lower[knee] < leg.upper[knee] < high
     q = leg.q_home.copy()
-    # Beyond where it is flat, where it would close again, and where it does so one turn further.
+    # Beyond the collinear position, where the loop would close again, and one turn further.
     for angle in (high + 1e-6, 0.5 * (high + low + 2.0 * np.pi), leg.q_home[knee] + 2.0 * np.pi, low - 1e-6):
         q[knee] = angle
         for use in (lambda: fast.rnea(q, rest, rest), lambda: terms(q, rest, np.zeros(terms.size))):
@@ -123,8 +123,8 @@ def test_where_no_loop_closes_kernels_refuse(leg: qd.Robot) -> None:
     assert np.isfinite(fast.rnea(q, rest, rest)).all()
 
 
-def test_a_parallelogram_ends_where_it_is_flat() -> None:
-    robot = qd.load(four_bar())  # which rounding alone keeps from turning all around
+def test_range_of_a_parallelogram_ends_where_its_links_are_collinear() -> None:
+    robot = qd.load(four_bar())  # which could rotate fully without rounding
     np.testing.assert_allclose(robot.coupling.planar[0].ends, (-0.5 * np.pi, 0.5 * np.pi), atol=1e-7)
     fast = qd.compile(robot, ("gravity",))
     assert np.isfinite(fast.gravity(np.array([1.56]))).all()
@@ -134,7 +134,7 @@ def test_a_parallelogram_ends_where_it_is_flat() -> None:
                 use(np.array([angle]))
 
 
-def test_loops_in_space_are_left_to_dynamics() -> None:
+def test_spatial_loops_are_rejected_by_kernels() -> None:
     robot = qd.load(ankle())
     assert isinstance(make_tick_terms(robot, ("foot",)), StateTerms)
     with pytest.raises(ModelError, match="loop 'left_ball' of 'ankle' is not planar"):
@@ -146,4 +146,4 @@ def test_c_source_closes_the_loop(leg: qd.Robot, tmp_path: Path) -> None:
     q, v, a = (x[0] for x in states(leg))
     source = qd.generate_c(leg, "rnea")
     assert "sqrt(" in source and "knee_motor" in source and "rod_pin" not in source
-    close_to(called(built(tmp_path, source), (leg.nv,), q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")
+    close_to(call_c(compile_c(tmp_path, source), (leg.nv,), q, v, a), qd.Dynamics(leg).rnea(q, v, a), "rnea")

@@ -1,4 +1,4 @@
-"""Closed loops: the same machine in the coordinates of its independent joints."""
+"""Closed loops: the same mechanism in the coordinates of its independent joints."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def open_state(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[qd.Robot, tuple]:
-    """The same machine with all loops open, and where it is: by the loops' own map."""
+    """The same robot with all loops open, and its state by the coupling map."""
     loose = qd.load(robot.source, root=robot.root, loops=False, armature=0.01)
     at = robot.coupling.at(q)
     return loose, (at.q, at.velocity(v), at.acceleration(v, a))
 
 
-def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
-    """How far apart the frames of loops are, by the robot's own kinematics [m]."""
+def loop_gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
+    """Distances between the frames of each loop, by forward kinematics [m]."""
     dyn, out = qd.Dynamics(robot), []
     for each in robot.loops:
         a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
@@ -51,10 +51,10 @@ def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
 
 def test_loops_stay_closed_everywhere(robot: qd.Robot) -> None:
     rng = np.random.default_rng(2)
-    assert max(max(gaps(robot, robot.random_configuration(rng))) for _ in range(200)) <= 1e-13
+    assert max(max(loop_gaps(robot, robot.random_configuration(rng))) for _ in range(200)) <= 1e-13
 
 
-def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot, state: tuple) -> None:
+def test_coupling_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     ends = [robot.coupling.at(robot.integrate(q, v, side * STEP)) for side in (-1.0, 1.0)]
     here, n = robot.coupling.at(q), len(robot.coupling.followers)
@@ -67,8 +67,8 @@ def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot, st
     np.testing.assert_allclose((ends[1].G - ends[0].G) / (2 * STEP), here.rate(v), atol=1e-7)
 
 
-def test_neutral_is_where_loops_close(robot: qd.Robot) -> None:
-    assert max(gaps(robot, robot.neutral)) <= 1e-13
+def test_loops_are_closed_at_the_neutral_configuration(robot: qd.Robot) -> None:
+    assert max(loop_gaps(robot, robot.neutral)) <= 1e-13
 
 
 def test_dynamics_satisfy_lagranges_equations_of_the_open_tree(robot: qd.Robot, state: tuple) -> None:
@@ -110,7 +110,7 @@ def test_motion_agrees_with_finite_differences(robot: qd.Robot, state: tuple) ->
     assert (ends[1] - ends[0]) / (2 * STEP) == pytest.approx(v @ tau, abs=1e-6)
 
 
-def test_the_state_is_that_of_the_stateless_calls(robot: qd.Robot, state: tuple) -> None:
+def test_state_agrees_with_stateless_calls(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     dyn = qd.Dynamics(robot)
     s, frame, other = dyn.update(q, v), robot.loops[0].link_b, qd.Dynamics(robot)
@@ -125,7 +125,7 @@ def test_the_state_is_that_of_the_stateless_calls(robot: qd.Robot, state: tuple)
     np.testing.assert_allclose((ends[1] - ends[0]) / (2 * h), s.com_drift, atol=1e-7)
 
 
-def test_the_report_says_what_was_found() -> None:
+def test_report_lists_loops_and_dependent_joints() -> None:
     leg = qd.load(knee_leg())
     assert leg.joint_names == leg.actuated == ("abduction", "hip_pitch", "knee_motor")
     assert dict(leg.coupling.followers).keys() == {"rod_pin", "knee"} and leg.model.nv == 5
@@ -136,16 +136,16 @@ def test_the_report_says_what_was_found() -> None:
     with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close at q"):
         qd.Dynamics(leg).crba(leg.configuration(joints={"knee_motor": 1.6}))
     upper = leg.upper[leg.configuration_index("knee_motor")]
-    assert 0.3 < upper < 1.0  # where the linkage or the knee's own limit ends it
+    assert 0.3 < upper < 1.0  # limited by the linkage or by the knee's limit
     at = leg.configuration(joints={"knee_motor": upper})
     assert np.abs(leg.coupling.configuration(at)[leg.model.joints[leg.model.getJointId("knee")].idx_q]) < 1.2 + 1e-9
 
 
-def test_closing_frames_is_what_the_tag_says(robot: qd.Robot, state: tuple) -> None:
+def test_close_loop_is_equivalent_to_the_loop_joint_tag(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     bare = re.sub("<loop_joint.*?</loop_joint>", "", robot.source)
     again = qd.load(bare, root=robot.root, armature=0.01)
-    for each in robot.loops:  # of two that share joints the first alone leaves other joints free
+    for each in robot.loops:  # one of two coupled loops leaves other joints independent
         ends = ((each.link_a, each.placement_a.translation), (each.link_b, each.placement_b.translation))
         again = again.close_loop(*ends, name=each.name)
     assert again.joint_names == robot.joint_names
@@ -157,7 +157,7 @@ def test_closing_frames_is_what_the_tag_says(robot: qd.Robot, state: tuple) -> N
         again.close_loop(*ends, kind="screw")
 
 
-def test_records_and_pickles_bring_the_same_robot_back(robot: qd.Robot, state: tuple) -> None:
+def test_records_and_pickles_restore_the_same_robot(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     wanted = qd.Dynamics(robot).rnea(q, v, a)
     for back in (from_record(to_record(robot)), pickle.loads(pickle.dumps(robot))):
@@ -185,7 +185,7 @@ def four_bar(
 
 
 @pytest.mark.parametrize("kind", ["spherical", "revolute"])
-def test_redundant_constraints_of_a_planar_loop_do_not_matter(kind: str) -> None:
+def test_redundant_constraints_of_a_planar_loop_are_accepted(kind: str) -> None:
     robot = qd.load(four_bar(kind))
     assert robot.joint_names == ("a",) and robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-15
     q = np.array([0.7])  # a parallelogram: the bar stays level, both uprights turn alike
@@ -201,7 +201,7 @@ CHAIN = four_bar("fixed", "d_link 0 0 0", "base 0.3 0 0").replace(
 
 
 @pytest.mark.parametrize("kind", ["revolute", "weld"])
-def test_every_kind_of_loop_is_the_same_parallelogram(kind: str) -> None:
+def test_every_kind_of_loop_joint_gives_the_same_parallelogram(kind: str) -> None:
     text = four_bar("revolute")
     if kind == "weld":  # base, a, b, c and d in one chain, whose end is the base again
         text = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)
@@ -237,7 +237,7 @@ def test_dependent_joints_can_be_chosen() -> None:
         (four_bar().replace(SQUARE["b"], "0.2 0 0").replace("0 0 0.2", "0.2 0 0"), r"singular at home: .* rank 1 .* 2"),
     ],
 )
-def test_what_cannot_be_closed_is_refused(text: str, says: str) -> None:
+def test_loops_that_cannot_be_closed_are_rejected(text: str, says: str) -> None:
     with pytest.raises(ModelError, match=says):
         qd.load(text)
     if "nothing" not in text and "screw" not in text:
@@ -255,7 +255,7 @@ def test_what_cannot_be_closed_is_refused(text: str, says: str) -> None:
         ('upper="2" effort="40.0"', 'upper="1e9" effort="40.0"', None),
     ],
 )
-def test_home_is_within_the_range_of_who_leads(joint: str, instead: str, says: str | None) -> None:
+def test_home_is_within_the_range_of_the_independent_joint(joint: str, instead: str, says: str | None) -> None:
     text = knee_leg()
     at = text.index('<joint name="knee_motor"')
     text = text[:at] + text[at:].replace(joint, instead, 1)
@@ -266,7 +266,7 @@ def test_home_is_within_the_range_of_who_leads(joint: str, instead: str, says: s
         qd.load(text)
 
 
-def test_a_linkage_that_jams_at_once_is_refused() -> None:
+def test_linkage_locked_at_home_is_rejected() -> None:
     text = ankle()
     at = text.index('<joint name="left_tilt"')
     text = text[:at] + text[at:].replace('type="revolute"', 'type="fixed"', 1)
@@ -276,17 +276,17 @@ def test_a_linkage_that_jams_at_once_is_refused() -> None:
         qd.load(text, root="fixed")
 
 
-def test_a_range_of_nothing_is_said_and_kept() -> None:
+def test_zero_range_is_kept_with_a_warning() -> None:
     text = ankle()
     at = text.index('<joint name="left_tilt"')
-    text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, and both motors lead there
+    text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, where both motors are independent
     robot = qd.load(text, root="fixed")
     assert sum("is reduced to its home" in each.reason for each in robot.report.warnings) == 2
     for seed in range(5):
         np.testing.assert_array_equal(robot.random_configuration(seed), robot.q_home)
 
 
-def test_friction_of_joints_that_follow_is_left_out_on_the_open_tree_as_well() -> None:
+def test_friction_of_dependent_joints_is_ignored_on_the_open_tree_as_well() -> None:
     text = knee_leg()
     at = text.index('<joint name="rod_pin"')
     end = text.index("</joint>", at)
@@ -295,7 +295,7 @@ def test_friction_of_joints_that_follow_is_left_out_on_the_open_tree_as_well() -
     assert report.passed, str(report)
 
 
-def test_drakes_tag_is_read() -> None:
+def test_loop_tag_of_drake_is_read() -> None:
     tag = (
         '<drake:ball_constraint><drake:ball_constraint_body_A name="c_link"/><drake:ball_constraint_body_B '
         'name="b_link"/><drake:ball_constraint_p_AP value="0 0 0.2"/><drake:ball_constraint_p_BQ value="0.3 0 0"/>'
@@ -307,17 +307,17 @@ def test_drakes_tag_is_read() -> None:
     assert [each.kind for each in qd.load(text).loops] == ["point"]
 
 
-def test_everything_agrees_with_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
+def test_dynamics_agree_with_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
     report = qd.cross_check(robot, samples=3, tolerance=1e-10)
     assert report.passed, str(report)
 
 
-def test_the_reference_sees_a_loop_that_is_closed_elsewhere(robot: qd.Robot) -> None:
+def test_cross_check_detects_a_loop_that_is_closed_elsewhere(robot: qd.Robot) -> None:
     text = re.sub(r'(<link2 link="\w+" xyz="-?0.)0', r"\g<1>1", robot.source)
     assert text != robot.source and not qd.cross_check(robot, samples=1, tolerance=1e-10, source=text).passed
 
 
-def test_terms_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
+def test_terms_of_the_embedded_plant_equal_dynamics(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     dyn, tree = qd.Dynamics(robot), kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling)
     found = terms.make_step_terms(tree)
@@ -328,7 +328,7 @@ def test_terms_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, stat
     np.testing.assert_allclose(found.h, dyn.nle(q, v), atol=1e-12)
 
 
-def test_the_embedded_plant_moves_as_forward_dynamics_says(robot: qd.Robot, state: tuple) -> None:
+def test_embedded_plant_follows_forward_dynamics(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     dyn, plant = qd.Dynamics(robot), qd.Simulation(robot, dt=1e-4, floor=-np.inf, integrator="euler")
     plant.reset(q, 0.3 * v)
@@ -342,7 +342,7 @@ def test_the_embedded_plant_moves_as_forward_dynamics_says(robot: qd.Robot, stat
         middle = speed + 0.5 * h * dyn.aba(at, speed, robot.generalized_torques(tau))
         speed, at = speed + h * dyn.aba(half, middle, robot.generalized_torques(tau)), robot.integrate(at, middle, h)
     assert np.abs(robot.difference(at, plant.q)).max() < 1e-4 < 0.005 < np.abs(robot.difference(q, at)).max()
-    assert max(gaps(robot, plant.q)) <= 1e-13
+    assert max(loop_gaps(robot, plant.q)) <= 1e-13
     assert abs(plant.energy - start) > 1e-6
 
 
@@ -356,7 +356,7 @@ def both_plants(robot: qd.Robot, q: np.ndarray, v: np.ndarray, dt: float, time: 
     return plants
 
 
-def test_mujocos_constraints_come_to_the_same_as_they_harden(robot: qd.Robot, state: tuple) -> None:
+def test_mujoco_constraints_converge_to_the_embedded_plant_with_stiffness(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     far = []
     for dt in (1e-3, 2.5e-4):
@@ -365,8 +365,8 @@ def test_mujocos_constraints_come_to_the_same_as_they_harden(robot: qd.Robot, st
     assert far[1] < 0.5 * far[0] < 1e-3
 
 
-def under(J: np.ndarray) -> np.ndarray:
-    """Jacobian of the point that is the foot's radius below the centre whose Jacobian is J."""
+def contact_point_jacobian(J: np.ndarray) -> np.ndarray:
+    """Jacobian of the point that is the foot's radius below the center whose Jacobian is J."""
     lever = np.array([[0.0, 0.02, 0.0], [-0.02, 0.0, 0.0], [0.0, 0.0, 0.0]])
     return np.asarray(J[:3] - lever @ J[3:])
 
@@ -381,7 +381,9 @@ def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
     plant.reset(q, v)
     plant.step(np.zeros(3), external={"rod": np.array([3.0, 0.0, 0.0])})
     (touching,) = plant.contacts
-    force = under(dyn.frame_jacobian(q, "leg")).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    force = (
+        contact_point_jacobian(dyn.frame_jacobian(q, "leg")).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    )
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-9)
     assert np.abs(rest - plant.v).max() > 0.0
 
@@ -393,17 +395,17 @@ def test_whole_body_control_works_on_the_independent_joints() -> None:
     s = dyn.update(robot.q_home, 0.05 * rng.normal(size=robot.nv))
     command = wbc.compute(s, contacts=robot.feet)
     assert command.ok, str(command.status)
-    on_feet = sum(under(s.jacobian(foot)).T @ command.forces[foot][:3] for foot in robot.feet)
+    on_feet = sum(contact_point_jacobian(s.jacobian(foot)).T @ command.forces[foot][:3] for foot in robot.feet)
     moved = dyn.rnea(s.q, s.v, command.acceleration)
     np.testing.assert_allclose(moved, robot.generalized_torques(command.tau) + on_feet, atol=1e-9)
-    # What the crank's motor would have to give: the same power.
+    # The torque of the crank's motor at the same power.
     at = robot.coupling.at(s.q)
     knee, crank = robot.velocity_index("FL_knee"), robot.model.joints[robot.model.getJointId("FL_knee_motor")].idx_v
     motor = command.tau[2] / at.G[crank, knee]
     assert motor * at.velocity(s.v)[crank] == pytest.approx(command.tau[2] * s.v[knee])
 
 
-def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:
+def test_functions_without_loop_support_raise_an_error(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     for use in (
         lambda: base_parameters(robot),
@@ -415,8 +417,8 @@ def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> N
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_ends_of_a_four_bar_are_where_it_is_flat(seed: int) -> None:
-    """Against trying: on this side of an end the other two bars reach, beyond it they do not."""
+def test_range_of_a_four_bar_ends_where_its_links_are_collinear(seed: int) -> None:
+    """Compares with a direct check: the other two bars reach inside the range and do not beyond it."""
     rng = np.random.default_rng(seed)
     a, b, c, d = rng.uniform(0.2, 1.0, 4)
     sense, at_home = int(rng.choice([-1, 1])), float(rng.uniform(-1.0, 1.0))
@@ -439,15 +441,15 @@ def test_ends_of_a_four_bar_are_where_it_is_flat(seed: int) -> None:
             assert closes(home + sense * (end - beyond - at_home))
 
 
-def test_ranges_of_two_joints_that_lead_a_loop_are_where_it_closes() -> None:
-    """Not at the corners and on the axes of their box alone: this one is narrowest elsewhere."""
+def test_loop_closes_throughout_the_ranges_of_two_independent_joints() -> None:
+    """Not only at the corners and on the axes of their box: this range is narrowest elsewhere."""
     robot, rng = qd.load(planar(3, 5, (0, 3)), armature=0.01), np.random.default_rng(3)
     assert all(robot.coupling.closes(robot.random_configuration(rng)) for _ in range(300))
 
 
 # -- rounding decides nothing ------------------------------------------------------------------------------------
 def parallelogram(crank: float, bar: float, ends: str = "-1 1", effort: float = 0.0) -> str:
-    """Two cranks of the same length that a rod connects, both with the same limits; all joints but j1 of one effort."""
+    """Two equal cranks with the same limits, connected by a rod; `effort` is the limit of all joints except j1."""
     return (
         '<robot name="parallelogram">'
         + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")
@@ -463,7 +465,7 @@ def parallelogram(crank: float, bar: float, ends: str = "-1 1", effort: float = 
 
 
 @pytest.mark.parametrize("ends", ["-1 1", "-0.8 1.2", "0 1", "-1 0"])
-def test_a_dependent_joint_that_may_move_as_far_as_its_leader_keeps_its_limits(ends: str) -> None:
+def test_dependent_joint_with_the_range_of_its_leader_keeps_its_limits(ends: str) -> None:
     low, high = map(float, ends.split())
     for crank, bar in ((0.2, 0.1), (0.17, 0.13), (0.25, 0.04), (0.3, 0.1), (0.273, 0.144)):
         robot = qd.load(parallelogram(crank, bar, ends), root="fixed")
@@ -472,7 +474,7 @@ def test_a_dependent_joint_that_may_move_as_far_as_its_leader_keeps_its_limits(e
         assert not [finding for finding in robot.report.findings if "is reduced to" in finding.reason]
 
 
-def test_which_joint_leads_a_parallelogram_whose_joints_are_all_driven_does_not_depend_on_its_lengths() -> None:
+def test_independent_joint_of_a_fully_driven_parallelogram_does_not_depend_on_its_lengths() -> None:
     rng = np.random.default_rng(0)
     lengths = [[round(float(x), 3) for x in rng.uniform(0.05, 0.4, 2)] for _ in range(12)]
     leaders = {qd.load(parallelogram(*pair, effort=40.0), root="fixed").actuated for pair in lengths}

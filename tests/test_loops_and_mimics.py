@@ -17,7 +17,7 @@ STEP = 1e-6
 
 
 def mimic(text: str, leader: str, multiplier: float, offset: float = 0.0) -> str:
-    """A joint's text, following another one."""
+    """Adds a mimic tag to the text of a joint."""
     tag = f'<mimic joint="{leader}" multiplier="{multiplier}" offset="{offset}"/></joint>'
     return text.replace("</joint>", tag)
 
@@ -59,8 +59,8 @@ def robot(request: pytest.FixtureRequest) -> qd.Robot:
     return qd.load(machine(request.param.split()[-1]), root="free" if "floating" in request.param else "fixed")
 
 
-def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
-    """How far loops are from closed, and joints from what they mimic, by the robot's own kinematics [m, rad]."""
+def coupling_errors(robot: qd.Robot, q: np.ndarray) -> list[float]:
+    """Residuals of loops [m] and of mimic joints [rad], by the robot's kinematics."""
     dyn, at, out = qd.Dynamics(robot), robot.coupling.at(q).q, []
     for each in robot.loops:
         a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
@@ -73,22 +73,22 @@ def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
     return out
 
 
-def test_what_follows_follows_everywhere(robot: qd.Robot) -> None:
+def test_dependent_joints_satisfy_loops_and_mimics_everywhere(robot: qd.Robot) -> None:
     rng = np.random.default_rng(2)
-    assert len(robot.loops) == 1 and len(gaps(robot, robot.q_home)) in (2, 3)
-    assert max(max(gaps(robot, robot.random_configuration(rng))) for _ in range(100)) <= 1e-13
+    assert len(robot.loops) == 1 and len(coupling_errors(robot, robot.q_home)) in (2, 3)
+    assert max(max(coupling_errors(robot, robot.random_configuration(rng))) for _ in range(100)) <= 1e-13
     freedom = {"gripper": 4, "belt": 2, "toe": 3}[robot.name] + (6 if robot.root == "free" else 0)
     assert robot.nv == freedom
 
 
-def test_names_say_what_is_followed(robot: qd.Robot) -> None:
+def test_followers_name_their_loop_or_mimic_tag(robot: qd.Robot) -> None:
     assert "loop 'knee_loop'" in robot.coupling.followers["rod_pin"]
     assert {"knee_motor", "hip_pitch"} & set(robot.joint_names)
     if robot.name == "gripper":
         assert robot.coupling.followers["finger_b_joint"] == "is moved by <mimic joint='finger_a_joint'>"
 
 
-def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot) -> None:
+def test_coupling_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot) -> None:
     rng = np.random.default_rng(1)
     q, v = robot.random_configuration(4), rng.normal(size=robot.nv)
     ends = [robot.coupling.at(robot.integrate(q, v, side * STEP)) for side in (-1.0, 1.0)]
@@ -98,13 +98,13 @@ def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot) ->
     np.testing.assert_allclose((ends[1].velocity(v) - ends[0].velocity(v)) / (2 * STEP), here.drift(v), atol=1e-7)
 
 
-def test_the_reference_agrees_by_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
+def test_reference_agrees_by_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
     report = qd.cross_check(robot, samples=3, seed=1)
     assert report.passed, str(report)
     assert max(report.errors.values()) <= 1e-10
 
 
-def test_both_plants_swing_alike() -> None:
+def test_swinging_motion_is_the_same_in_both_plants() -> None:
     pytest.importorskip("mujoco")
     robot = qd.load(machine("toe"), root="fixed")
     q, ways = [], []
@@ -116,12 +116,12 @@ def test_both_plants_swing_alike() -> None:
             sim.step(np.zeros(robot.nu))
         q.append(sim.q.copy())
         ways.append(np.abs(sim.q - start).max())
-        assert max(gaps(robot, sim.q)) <= 1e-12
+        assert max(coupling_errors(robot, sim.q)) <= 1e-12
     assert min(ways) > 0.02
     np.testing.assert_allclose(q[0], q[1], atol=1e-6)
 
 
-def test_whole_body_control_moves_what_follows() -> None:
+def test_whole_body_control_moves_dependent_joints() -> None:
     robot = qd.load(machine("belt"), root="fixed")
     wbc = qd.WholeBodyController(
         robot, constraints=[TorqueLimits(robot)], tasks=[[PostureTask(robot, stiffness=100.0)]], contacts=[], dt=1e-3
@@ -138,21 +138,21 @@ def test_whole_body_control_moves_what_follows() -> None:
     np.testing.assert_allclose(q, target, atol=5e-2)
 
 
-def test_copies_are_alike(robot: qd.Robot) -> None:
+def test_copies_have_the_same_coupling(robot: qd.Robot) -> None:
     q = robot.random_configuration(3)
     here = robot.coupling.configuration(q)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(robot)).coupling.configuration(q), here)
     np.testing.assert_allclose(from_record(to_record(robot)).coupling.configuration(q), here, atol=1e-13)
 
 
-def test_what_does_not_know_both_refuses_by_name(robot: qd.Robot) -> None:
+def test_kernels_reject_loops_combined_with_mimic_joints(robot: qd.Robot) -> None:
     with pytest.raises(ModelError, match=r"closed loops and joints that mimic others"):
         qd.compile(robot, ("rnea",))
     assert qd.load(machine("gripper"), root="fixed", loops=False).loops == ()
     assert qd.load(machine("gripper"), root="fixed", mimic=False).nv == 5
 
 
-def test_a_loop_that_a_mimic_locks_is_refused() -> None:
+def test_loop_locked_by_a_mimic_joint_is_rejected() -> None:
     text = machine("belt").replace('<joint name="hip_pitch" type="revolute">', '<joint name="hip_pitch" type="fixed">')
     with pytest.raises(ModelError, match="hip_pitch"):
         qd.load(text, root="fixed")

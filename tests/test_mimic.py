@@ -1,4 +1,4 @@
-"""Joints that mimic others: the same machine in fewer coordinates, in every algorithm."""
+"""Joints that mimic others: the same mechanism in fewer coordinates, in every algorithm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.simulation import kinematic_tree, terms
 
 #: Joint: type, parent, child, axis, and what it mimics (joint, multiplier, offset).
 JOINTS = {
-    "before": ("revolute", "base", "a", "0 0 1", ("z_leader", 0.7, 0.2)),  # comes before what it follows
+    "before": ("revolute", "base", "a", "0 0 1", ("z_leader", 0.7, 0.2)),  # precedes its leader in the file
     "b": ("revolute", "a", "b", "0 1 0", None),
     "slide": ("prismatic", "b", "c", "0.6 0.8 0", ("b", -0.15, 0.05)),
     "chained": ("continuous", "c", "d", "1 0 0", ("slide", 2.5, -0.1)),
@@ -25,7 +25,7 @@ JOINTS = {
 
 
 def machine(joints: dict[str, tuple] = JOINTS) -> str:
-    """A tree of odd bodies whose joints mimic each other across branches."""
+    """URDF of a tree whose joints mimic each other across branches."""
     rng = np.random.default_rng(3)
     parts = []
     for link in ("base", *(joint[2] for joint in joints.values())):
@@ -59,8 +59,8 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return robot.random_configuration(4), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
 
 
-def all_joints(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]:
-    """The same machine with every joint on its own, and the map to its velocities, told joint by joint."""
+def robot_without_mimics_and_map(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]:
+    """The same robot with all joints independent, and the map to its velocities, set joint by joint."""
     loose = qd.load(machine(), root=robot.root, armature=0.1, mimic=False)
     G = np.zeros((loose.nv, robot.nv))
     root = loose.nv - len(JOINTS)
@@ -77,8 +77,8 @@ def all_joints(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]:
     return loose, G
 
 
-def configuration(loose: qd.Robot, robot: qd.Robot, q: np.ndarray) -> np.ndarray:
-    """The loose machine's configuration, by the file's words."""
+def full_configuration(loose: qd.Robot, robot: qd.Robot, q: np.ndarray) -> np.ndarray:
+    """Configuration of the robot with independent joints, by the mimic tags of the file."""
     at = robot.decompose(q)
     values = dict(at.joints)
     values["before"] = 0.7 * values["z_leader"] + 0.2
@@ -92,7 +92,7 @@ def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> Non
     assert robot.joint_names == robot.actuated == ("b", "endless", "z_leader")
     assert robot.nv - {"fixed": 0, "free": 6}[robot.root] == 3
     assert robot.model.nv == robot.nv + 4 and robot.algorithms is not pin
-    # Own range, and those of what follows: z_mirror's is the narrower one.
+    # The range of the joint and of its followers; that of z_mirror is narrower.
     at = robot.configuration_index("z_leader")
     assert (robot.lower[at], robot.upper[at]) == pytest.approx((-2.6, 3.0))
     assert robot.velocity_limits[0] == pytest.approx(5.0) and robot.effort_limits[2] == 10.0
@@ -104,11 +104,11 @@ def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> Non
         qd.load(machine(), actuated=["slide"])
 
 
-def test_dynamics_are_those_of_all_joints_under_the_map(robot: qd.Robot, state: tuple) -> None:
+def test_dynamics_equal_the_projected_dynamics_of_all_joints(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
-    loose, G = all_joints(robot)
+    loose, G = robot_without_mimics_and_map(robot)
     ours, theirs = qd.Dynamics(robot), qd.Dynamics(loose)
-    Q, V, A = configuration(loose, robot, q), G @ v, G @ a
+    Q, V, A = full_configuration(loose, robot, q), G @ v, G @ a
     np.testing.assert_allclose(ours.crba(q), G.T @ theirs.crba(Q) @ G, atol=1e-12)
     np.testing.assert_allclose(ours.rnea(q, v, a), G.T @ theirs.rnea(Q, V, A), atol=1e-11)
     np.testing.assert_allclose(ours.frame_jacobian(q, "d"), theirs.frame_jacobian(Q, "d") @ G, atol=1e-12)
@@ -161,7 +161,7 @@ def test_other_kernels_and_tick_terms_agree_with_dynamics(robot: qd.Robot, state
         np.testing.assert_allclose(found[f"{name}.drift"], s.drift(name), atol=1e-11)
 
 
-def test_files_of_the_wild_load_reduced() -> None:
+def test_real_robot_files_load_with_independent_coordinates() -> None:
     arm = qd.load("panda")
     assert (arm.nv, arm.model.nv) == (8, 9) and dict(arm.coupling.mimics).keys() == {"panda_finger_joint2"}
     fingers = [qd.Dynamics(arm).frame_placement(arm.configuration(joints={"panda_finger_joint1": x}), f).translation
@@ -170,7 +170,7 @@ def test_files_of_the_wild_load_reduced() -> None:
     assert qd.cross_check(arm, samples=1, tolerance=1e-10).passed
 
 
-def test_a_record_brings_the_same_robot_back(robot: qd.Robot) -> None:
+def test_record_restores_the_same_robot(robot: qd.Robot) -> None:
     back = from_record(to_record(robot))
     for name in ("lower", "upper", "damping", "friction", "armature", "q_home"):
         np.testing.assert_array_equal(getattr(back, name), getattr(robot, name))
@@ -189,7 +189,7 @@ def test_a_record_brings_the_same_robot_back(robot: qd.Robot) -> None:
         (("bolted", 1.0, 0.0), "a fixed joint, which has no single coordinate"),
     ],
 )
-def test_what_cannot_follow_is_refused(mimic: tuple, says: str) -> None:
+def test_invalid_mimic_joints_are_rejected(mimic: tuple, says: str) -> None:
     joints = dict(JOINTS)
     joints["bolted"] = ("fixed", "base", "h", "0 0 1", None)
     joints["before"] = (*JOINTS["before"][:4], ("z_mirror", 0.7, 0.2))
@@ -199,21 +199,21 @@ def test_what_cannot_follow_is_refused(mimic: tuple, says: str) -> None:
     assert qd.load(machine(joints), mimic=False).nv == 7
 
 
-def test_ranges_that_contradict_each_other_are_reported() -> None:
+def test_contradictory_ranges_are_reported() -> None:
     text = machine().replace('<mimic joint="z_leader" multiplier="-1.0"', '<mimic joint="z_leader" multiplier="-1e-3"')
     robot = qd.load(text.replace('offset="0.4"', 'offset="4"'))
     assert any("leaves no range for 'z_leader'" in str(w) for w in robot.report.warnings)
     assert robot.upper[robot.configuration_index("z_leader")] == pytest.approx(3.0)
 
 
-def test_identification_refuses_and_names_the_joint(robot: qd.Robot) -> None:
+def test_identification_rejects_mimic_joints_by_name(robot: qd.Robot) -> None:
     from quaddyn.identification import base_parameters
 
     with pytest.raises(ModelError, match=r"'before' of 'machine' mimics 'z_leader'"):
         base_parameters(robot)
 
 
-def test_terms_and_contacts_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
+def test_terms_and_contacts_of_the_embedded_plant_equal_dynamics(robot: qd.Robot, state: tuple) -> None:
     q, v, _ = state
     dyn, tree = qd.Dynamics(robot), kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling)
     found = terms.make_step_terms(tree)
@@ -237,7 +237,7 @@ def test_terms_and_contacts_of_the_embedded_plant_are_those_of_dynamics(robot: q
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-10)
 
 
-def test_both_plants_move_alike(robot: qd.Robot, state: tuple) -> None:
+def test_motion_is_the_same_in_both_plants(robot: qd.Robot, state: tuple) -> None:
     plants = [kind(robot, dt=1e-3, floor=-np.inf) for kind in (qd.Simulation, qd.MujocoPlant)]
     for plant in plants:
         plant.reset(*state[:2])

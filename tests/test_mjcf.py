@@ -1,4 +1,4 @@
-"""MJCF becomes the same robot that MuJoCo makes of it: old behaviour -> new."""
+"""A robot loaded from MJCF is the same as in MuJoCo."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def mujoco_dynamics(robot: qd.Robot, model: Any, q: Array, v: Array, a: Array) -
 
 
 @pytest.mark.parametrize("text", [QUADRUPED.replace("{}", ""), ARM], ids=["quadruped", "arm"])
-def test_mass_matrix_and_inverse_dynamics_are_those_of_mujoco(text: str) -> None:
+def test_mass_matrix_and_inverse_dynamics_equal_mujoco(text: str) -> None:
     robot = qd.load(text)
     spec = mujoco.MjSpec.from_string(text)
     for joint in spec.joints:
@@ -111,7 +111,7 @@ def test_a_quadruped_has_its_limits_losses_legs_and_sites() -> None:
     assert not robot.report.warnings
 
 
-def test_a_saved_robot_and_a_turned_one_are_the_same(tmp_path: Path) -> None:
+def test_saved_robot_and_rotated_robot_equal_the_original(tmp_path: Path) -> None:
     robot = qd.load(QUADRUPED.replace("{}", ""))
     again = from_record(to_record(robot))
     assert again.model == robot.model and (again.q_home == robot.q_home).all()
@@ -133,7 +133,7 @@ def test_the_keyframe_home_is_the_home_configuration() -> None:
     ("joints", "words"),
     [("0 .9 -3 " * 4, "joint 'FL_kn' is at -3 there, outside"), ("0 .9 -1.8 " * 3 + "0 0 -1.8", "heights that differ")],
 )
-def test_a_keyframe_that_the_robot_cannot_stand_in_is_not_taken(joints: str, words: str) -> None:
+def test_home_keyframe_without_a_valid_stance_is_ignored(joints: str, words: str) -> None:
     robot = qd.load(QUADRUPED.replace("{}", HOME.format(joints)))
     assert words in str(robot.report)
     np.testing.assert_array_equal(robot.q_home, qd.load(QUADRUPED.replace("{}", "")).q_home)
@@ -166,7 +166,7 @@ def test_actuators_give_effort_limits(actuators: str, efforts: list[float]) -> N
     np.testing.assert_array_equal(robot.effort_limits, efforts)
 
 
-def test_the_limit_of_a_joint_counts_as_well() -> None:
+def test_joint_force_limit_is_applied_to_actuators() -> None:
     text = scene(
         CHAIN.replace('"bj"', '"bj" actuatorfrcrange="-4 4"'), '<actuator><motor joint="bj" gear="9"/></actuator>'
     )
@@ -198,7 +198,7 @@ def test_the_limit_of_a_joint_counts_as_well() -> None:
         (scene('<body><joint/></body>'), "MuJoCo refuses it: .*mass and inertia of moving bodies"),
     ],
 )  # fmt: skip
-def test_what_a_urdf_cannot_say_is_refused_in_a_sentence(text: str, words: str) -> None:
+def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) -> None:
     with pytest.raises(qd.ModelError, match=words):
         qd.load(text)
 
@@ -212,7 +212,7 @@ def test_without_mujoco_the_message_says_what_to_install(monkeypatch: pytest.Mon
         qd.load(ARM)
 
 
-def test_a_tendon_that_only_measures_is_no_obstacle_and_one_that_drives_a_coupled_pair_is_a_limit() -> None:
+def test_passive_tendon_is_ignored_and_driven_tendon_limits_effort_of_coupled_joints() -> None:
     tendon = '<tendon><fixed name="t"><joint joint="aj" coef=".5"/><joint joint="bj" coef=".5"/></fixed></tendon>'
     assert qd.load(scene(CHAIN, tendon)).nv == 3
     tied = '<equality><joint joint1="bj" joint2="aj" polycoef=".1 2 0 0 0"/></equality>'
@@ -248,7 +248,7 @@ def test_connect_constraints_close_loops(constraint: str) -> None:
     assert qd.load(scene(bodies, f"<equality>{constraint}</equality>"), loops=False).nv == 3
 
 
-def test_constraints_with_the_world_are_named_and_left_out() -> None:
+def test_constraints_with_the_world_are_ignored_and_reported() -> None:
     text = scene(CHAIN, '<equality><weld name="hold" body1="c"/></equality>')
     assert 'name="hold">: closes a loop with the world' in str(qd.load(text).report)
 
@@ -261,7 +261,7 @@ TETRAHEDRON = "v 1 0 0\nv 2 0 0\nv 1 1 0\nv 1 0 3\nf 1 3 2\nf 1 4 3\nf 1 2 4\nf 
     "mesh",
     ['scale="2 1 .5"', 'scale="2 1 .5" refpos=".3 .2 .1"', 'scale="2 2 2" refpos=".3 0 0" refquat=".5 .5 .1 .2"'],
 )
-def test_meshes_lie_where_mujoco_puts_them(tmp_path: Path, mesh: str, weighed: bool) -> None:
+def test_meshes_are_placed_as_in_mujoco(tmp_path: Path, mesh: str, weighed: bool) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "t.obj").write_text(TETRAHEDRON, encoding="utf-8")
     file = tmp_path / "scene.xml"
@@ -282,7 +282,7 @@ def test_meshes_lie_where_mujoco_puts_them(tmp_path: Path, mesh: str, weighed: b
     np.testing.assert_allclose(link.visuals[0].placement.apply(points), expected, atol=1e-6)  # single precision
 
 
-def test_a_mesh_that_only_draws_may_be_missing_and_one_with_mass_may_not(tmp_path: Path) -> None:
+def test_visual_mesh_may_be_missing_but_not_a_mesh_with_mass(tmp_path: Path) -> None:
     text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="m"', 1), '<asset><mesh name="m" file="m.stl"/></asset>')
     file = tmp_path / "scene.xml"
     file.write_text(text, encoding="utf-8")
@@ -293,7 +293,7 @@ def test_a_mesh_that_only_draws_may_be_missing_and_one_with_mass_may_not(tmp_pat
     assert "no such file" in str(qd.load(file).report)
 
 
-def test_files_are_opened_in_the_package_roots_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_opened_only_in_package_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own" / "deep").mkdir(parents=True)
     (tmp_path / "away.xml").write_text(scene(CHAIN), encoding="utf-8")
     (tmp_path / "own" / "near.xml").write_text('<mujoco><include file="deep/in.xml"/></mujoco>', encoding="utf-8")
@@ -323,7 +323,7 @@ def test_images_are_not_needed_and_nothing_is_written(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_not_the_robot_is_named() -> None:
+def test_bodies_that_are_not_part_of_the_robot_are_reported() -> None:
     ball = '<body name="ball"><freejoint/><geom size=".1"/></body><body name="table"><geom size=".1"/></body>'
     robot = qd.load(scene(ball + CHAIN, '<actuator><motor joint="aj"/></actuator>'))
     assert robot.nv == 3 and "2 bodies on the world are not part of the robot and left out: 'ball', 'table'" in str(
@@ -334,12 +334,12 @@ def test_what_is_not_the_robot_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["world", "a", "joint"])
-def test_names_that_meet_are_kept_apart(name: str) -> None:
+def test_conflicting_names_are_made_unique(name: str) -> None:
     text = scene(CHAIN.replace("<geom", f'<site name="{name}"/><geom', 1).replace('"aj"', '"a"').replace('"cj"', '""'))
     assert qd.load(text).nv == 3
 
 
-def test_mjcf_is_known_by_its_first_tag() -> None:
+def test_mjcf_is_recognized_by_its_first_tag() -> None:
     mjcf = (ARM, b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <robot> --><mujoco/>", " <mujoco\n model='a'/>")
     others = ("<robot><mujoco/></robot>", "<mujocoinclude/>", "<!-- <mujoco> --><robot/>", "", b"\0", " " * 100_000)
     assert all(map(is_mjcf, mjcf)) and not any(map(is_mjcf, others))
@@ -351,7 +351,7 @@ def test_mjcf_is_known_by_its_first_tag() -> None:
     st.sampled_from([0.0, np.pi / 2, -np.pi / 2, np.pi / 2 - 1e-8, np.pi / 2 - 1e-12, 1.0]),
     st.floats(-3.1, 3.1),
 )
-def test_angles_give_the_rotation_back(roll: float, pitch: float, yaw: float) -> None:
+def test_rpy_angles_reproduce_the_rotation(roll: float, pitch: float, yaw: float) -> None:
     rotation = rotation_from_rpy(roll, pitch, yaw)
     np.testing.assert_allclose(rotation_from_rpy(*rpy_from_rotation(rotation)), rotation, atol=1e-14)
 

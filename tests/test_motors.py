@@ -30,7 +30,7 @@ def test_without_transmissions_motors_are_the_actuated_joints() -> None:
     np.testing.assert_allclose(leg.motors.speeds(leg.q_home, v), v)
 
 
-def test_a_motor_behind_a_four_bar_knee_and_gears() -> None:
+def test_motor_torque_is_mapped_through_a_four_bar_knee_and_gears() -> None:
     tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", " 6 ", "joint"), transmission("abduction")
     text = knee_leg().replace(knee(), knee(motor=0.0, torque=40.0))  # the knee is the independent joint
     leg = qd.load(with_tags(text, *tags))
@@ -51,7 +51,7 @@ def test_a_motor_behind_a_four_bar_knee_and_gears() -> None:
         motors.to_joints(leg.configuration(joints={"knee": -1.5}), at)
 
 
-def chain() -> str:
+def mimic_chain() -> str:
     """Two joints, the second of which mimics the first by a belt, and whose motor is at the second."""
     second = joint("second", "a", "b", "0 0 -0.2", "0 1 0", 5.0).replace(
         "</joint>", '<mimic joint="first" multiplier="-2"/></joint>'
@@ -61,20 +61,20 @@ def chain() -> str:
     return with_tags(f'<robot name="belt">{links}{first}{second}</robot>', transmission("second", "3"))
 
 
-def test_a_motor_at_a_joint_that_mimics_another() -> None:
-    motors = qd.load(chain(), actuated=["first"]).motors
+def test_motor_at_a_mimic_joint_drives_the_independent_joint() -> None:
+    motors = qd.load(mimic_chain(), actuated=["first"]).motors
     assert motors.joints == ("second",)
     np.testing.assert_allclose(motors.to_joints(np.zeros(1), np.ones(1)), [-6.0])
     np.testing.assert_allclose(motors.speeds(np.zeros(1), np.ones(1)), [-6.0])
 
 
-def test_a_motor_that_also_moves_what_has_none_is_refused() -> None:
+def test_motor_that_also_moves_an_unactuated_joint_is_rejected() -> None:
     legs = qd.load(with_tags(planar(1, 5, (2, 3)), transmission("pin2")), actuated=["swing", "pin0"])
     with pytest.raises(ModelError, match="motor of joint 'pin2' also moves 'pin1', which has none"):
         _ = legs.motors
 
 
-def test_transmissions_that_make_no_sense_are_left_out() -> None:
+def test_invalid_transmissions_are_ignored() -> None:
     tags = transmission("hip_pitch", "fast"), transmission("abduction", "2"), transmission("abduction", "3")
     leg = qd.load(with_tags(knee_leg(), *tags, "<transmission><joint/></transmission>", "<transmission/>"))
     assert leg.motors.reductions.tolist() == [2.0, 1.0, 1.0]
@@ -82,7 +82,7 @@ def test_transmissions_that_make_no_sense_are_left_out() -> None:
     assert "another transmission gives a reduction of joint 'abduction'" in str(leg.report)
 
 
-def pair(kind: str, joints: tuple[str, str], numbers: dict[str, float], roles: bool = True) -> str:
+def two_joint_transmission(kind: str, joints: tuple[str, str], numbers: dict[str, float], roles: bool = True) -> str:
     """A transmission of two joints and two motors, those of the second role first."""
     parts = []
     for part, name in (("joint", joints[1]), ("joint", joints[0]), ("actuator", "b"), ("actuator", "a")):
@@ -102,8 +102,8 @@ GEARS = {"joint1": 2.0, "joint2": -3.0, "actuator1": 5.0}
         ("FourBarLinkageTransmission", [[10.0, 0.0], [1.0, -3.0]]),
     ],
 )
-def test_two_motors_turn_two_joints_together(kind: str, wanted: list[list[float]]) -> None:
-    leg = qd.load(with_tags(knee_leg(), pair(kind, ("abduction", "hip_pitch"), GEARS)))
+def test_transmissions_of_two_joints_couple_two_motors(kind: str, wanted: list[list[float]]) -> None:
+    leg = qd.load(with_tags(knee_leg(), two_joint_transmission(kind, ("abduction", "hip_pitch"), GEARS)))
     motors, rng = leg.motors, np.random.default_rng(0)
     ratios = np.eye(3)
     ratios[:2, :2] = wanted
@@ -117,12 +117,12 @@ def test_two_motors_turn_two_joints_together(kind: str, wanted: list[list[float]
     assert "hip_pitch 1:" in repr(motors) and f"{wanted[1][0]:+g} abduction" in repr(motors)
 
 
-def test_motors_of_two_joints_without_roles_or_with_a_joint_that_has_none() -> None:
+def test_transmission_without_roles_is_ignored_and_with_unactuated_joint_rejected() -> None:
     kind, joints = "FourBarLinkageTransmission", ("abduction", "hip_pitch")
-    left_out = qd.load(with_tags(knee_leg(), pair(kind, joints, GEARS, roles=False)))
+    left_out = qd.load(with_tags(knee_leg(), two_joint_transmission(kind, joints, GEARS, roles=False)))
     assert "by role, and is ignored" in str(left_out.report)
     np.testing.assert_allclose(left_out.motors.ratios, np.eye(3))
-    text = with_tags(knee_leg(), pair(kind, joints, GEARS), transmission("hip_pitch", "7"))
+    text = with_tags(knee_leg(), two_joint_transmission(kind, joints, GEARS), transmission("hip_pitch", "7"))
     twice = qd.load(text)
     assert "another transmission gives a reduction of joint 'hip_pitch'" in str(twice.report)
     assert twice.motors.ratios[1, 1] == -3.0
@@ -132,15 +132,17 @@ def test_motors_of_two_joints_without_roles_or_with_a_joint_that_has_none() -> N
 
 # -- limits of the motors ------------------------------------------------------------------------------------------
 def legs() -> dict[str, str]:
-    """One leg with a four-bar knee behind a gear, and one whose hip and knee two motors turn together."""
+    """One leg with a four-bar knee behind a gear, and one whose hip and knee are driven by two coupled motors."""
     tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", "6")
     four_bar = with_tags(knee_leg().replace(knee(), knee(motor=0.0, torque=40.0)), *tags)
-    belt = pair("FourBarLinkageTransmission", ("abduction", "hip_pitch"), {"joint1": 6.0, "actuator2": 6.0})
+    belt = two_joint_transmission(
+        "FourBarLinkageTransmission", ("abduction", "hip_pitch"), {"joint1": 6.0, "actuator2": 6.0}
+    )
     return {"four-bar": four_bar, "belt": with_tags(knee_leg(), belt)}
 
 
 @pytest.mark.parametrize("kind", ["four-bar", "belt"])
-def test_torques_stay_within_what_motors_give_at_their_speeds(kind: str) -> None:
+def test_torques_stay_within_the_motor_torque_speed_limits(kind: str) -> None:
     leg = qd.load(legs()[kind], root="fixed")
     motors, dyn, rng = leg.motors, qd.Dynamics(leg), np.random.default_rng(1)
     limit = MotorLimits(leg, 3.0, no_load_speed=20.0, corner_speed=8.0)
@@ -151,7 +153,7 @@ def test_torques_stay_within_what_motors_give_at_their_speeds(kind: str) -> None
         q, v = leg.integrate(leg.q_home, 0.1 * rng.normal(size=leg.nv)), 2.0 * rng.normal(size=leg.nv)
         s = dyn.update(q, v)
         w = motors.speeds(q, v)
-        share = np.clip((20.0 - np.abs(w)) / 12.0, 0.0, 1.0)  # of what drives; all of it brakes
+        share = np.clip((20.0 - np.abs(w)) / 12.0, 0.0, 1.0)  # of driving torques; braking torques are not reduced
         found = {}
         for name, controller in (("free", free), ("kept", kept)):
             given = motors.to_motors(q, controller.compute(s).tau)
@@ -164,7 +166,7 @@ def test_torques_stay_within_what_motors_give_at_their_speeds(kind: str) -> None
     assert broken > 10 and held > 10
 
 
-def test_limits_of_motors_are_continuous_and_refuse_what_is_none() -> None:
+def test_motor_limits_are_continuous_and_reject_invalid_values() -> None:
     leg = qd.load(legs()["four-bar"], root="fixed")
     limit = MotorLimits(leg, 3.0, no_load_speed=20.0, corner_speed=8.0)
     speeds = np.linspace(-25.0, 25.0, 2001)

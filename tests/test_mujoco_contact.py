@@ -1,4 +1,4 @@
-"""Contact models of the MuJoCo plant: presets, their parameters in the model, and what they do to a foot."""
+"""Contact models of the MuJoCo plant: presets, their parameters in the model, and their effect on a foot."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_the_mujoco_preset_has_the_parameters_of_an_empty_model(robot: Robot) ->
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_cone_of_every_preset_is_that_of_the_given_friction(robot: Robot, preset: str) -> None:
-    """Feet that slide fast over the floor push with the friction times their normal force, or less along a pyramid."""
+def test_friction_cone_of_every_preset_has_the_given_coefficient(robot: Robot, preset: str) -> None:
+    """The tangential force of fast sliding feet is mu times their normal force, or less with a pyramid."""
     friction, ratios = 0.5, []
     plant, v = qd.MujocoPlant(robot, dt=DT, friction=friction, contact=preset), np.zeros(robot.nv)
     v[0] = 3.0
@@ -65,7 +65,7 @@ def test_the_cone_of_every_preset_is_that_of_the_given_friction(robot: Robot, pr
 
 
 def test_only_soft_contacts_creep_under_load(robot: Robot) -> None:
-    """A robot that stands is pulled sideways with a tenth of its weight, far below what friction holds."""
+    """A robot that stands is pulled sideways with a tenth of its weight, far below the friction limit."""
     crept = {}
     for preset in PRESETS:
         plant = qd.MujocoPlant(robot, dt=DT, friction=1.0, contact=preset)
@@ -105,7 +105,7 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
             MujocoContact(**{name: value})  # type: ignore[arg-type]
 
 
-def test_trials_name_a_contact_model_after_their_plant() -> None:
+def test_plant_name_of_a_trial_selects_the_contact_model() -> None:
     robot = qd.load("solo12")
     made = make_trial_setup(Trial(robot="solo12", plant="mujoco:soft"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.MujocoPlant)

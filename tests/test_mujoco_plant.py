@@ -1,4 +1,4 @@
-"""MuJoCo means the same machine: inertia, bias, motion, forces, in Pinocchio's coordinates."""
+"""The MuJoCo plant has the same inertia, bias, motion and forces in Pinocchio's coordinates."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from test_simulation import Stand
-from wild import QUADRUPEDS
+from urdf_editing import QUADRUPEDS
 
 import quaddyn as qd
 from quaddyn.simulation.mujoco_plant import MujocoPlant
@@ -18,7 +18,7 @@ mujoco = pytest.importorskip("mujoco")
 
 G = 9.81
 
-# What the catalogue has not: a free body, floating and planar joints inside, a dummy body without mass, slanted axes.
+# Not in the catalogue: a free body, floating and planar joints inside, a dummy body without mass, slanted axes.
 BODY = """<link name="{0}"><inertial><origin xyz="0.02 -0.01 0.03" rpy="0.3 0.2 -0.5"/><mass value="{1}"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="-0.002" iyz="0.003"/></inertial></link>"""
 JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>
@@ -41,12 +41,12 @@ ODD = (
 )
 
 
-def odd(root: str) -> qd.Robot:
+def load_robot_of_all_joint_types(root: str) -> qd.Robot:
     return qd.load(ODD, root=root, allow_massless=True)
 
 
-def twin(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M and the bias force as MuJoCo has them, carried to Pinocchio's velocity by differentiating the map itself."""
+def mujoco_mass_matrix_and_bias(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M and the bias force of MuJoCo, transformed to Pinocchio's velocity by differentiating the coordinate map."""
     robot, model, data = plant.robot, plant.model, mujoco.MjData(plant.model)
 
     def qvel(q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def twin(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
 
 
 def acceleration(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the step from (q, v) to now, for a free root: MuJoCo's is constant in world axes; base rotations around it."""
+    """Acceleration during the step from (q, v), for a free root; it is constant in world axes in MuJoCo."""
     R, R_next = (pin.XYZQUATToSE3(x[:7]).rotation for x in (q, plant.q))
     a = (plant.v - v) / plant.dt
     a[:3] = R.T @ (R_next @ plant.v[:3] - R @ v[:3]) / plant.dt - np.cross(v[3:6], v[:3])
@@ -84,20 +84,20 @@ QUICK = {"go2", "solo8", "anymal_b_kinova", "centauro", "bolt", "ur5", "double_p
 
 
 @pytest.mark.parametrize("name", others_slow([*qd.CATALOGUE, "odd"], QUICK))
-def test_mass_matrix_and_bias_are_pinocchios(name: str) -> None:
-    robot = odd("free") if name == "odd" else qd.load(name, mimic=False)
+def test_mass_matrix_and_bias_equal_pinocchio(name: str) -> None:
+    robot = load_robot_of_all_joint_types("free") if name == "odd" else qd.load(name, mimic=False)
     plant, dyn = MujocoPlant(robot), qd.Dynamics(robot)
     assert plant.model.body_mass.sum() == pytest.approx(robot.mass, rel=1e-12)
     for seed in range(2):
         q, v = state(robot, seed)
-        M, h = twin(plant, q, v)
+        M, h = mujoco_mass_matrix_and_bias(plant, q, v)
         np.testing.assert_allclose(M, dyn.crba(q), atol=1e-11 * np.abs(M).max())
         np.testing.assert_allclose(h, dyn.nle(q, v), atol=1e-9 * np.abs(h).max())
 
 
 @pytest.mark.parametrize("root", ["free", "planar", "fixed"])
-def test_state_survives_the_way_to_mujoco_and_back(root: str) -> None:
-    robot = odd(root) if root != "planar" else qd.load("solo12", root=root)
+def test_state_conversion_to_mujoco_and_back_is_exact(root: str) -> None:
+    robot = load_robot_of_all_joint_types(root) if root != "planar" else qd.load("solo12", root=root)
     plant = MujocoPlant(robot)
     q, v = state(robot, 3)
     plant.reset(q, v)
@@ -128,7 +128,7 @@ def test_tumbling_follows_pinocchios_forward_dynamics() -> None:
         np.testing.assert_allclose(plant.q[7:], q[7:] + plant.dt * plant.v[6:], atol=1e-13)
 
 
-def test_both_plants_tumble_alike_as_the_step_shrinks() -> None:
+def test_tumbling_motions_of_both_plants_converge_with_the_step() -> None:
     robot = qd.load("go2")
     q, v = state(robot, 8)
     apart = []
@@ -145,7 +145,7 @@ def test_both_plants_tumble_alike_as_the_step_shrinks() -> None:
 
 
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, QUICK & set(QUADRUPEDS)))
-def test_standing_feet_carry_m_g(name: str) -> None:
+def test_feet_of_a_standing_robot_carry_its_weight(name: str) -> None:
     robot = qd.load(name)
     plant, stand = MujocoPlant(robot), Stand(robot)
     for _ in range(400):
@@ -157,7 +157,7 @@ def test_standing_feet_carry_m_g(name: str) -> None:
     assert plant.status == "solved"
 
 
-def test_a_foot_force_is_the_force_that_changes_the_momentum() -> None:
+def test_foot_forces_equal_the_rate_of_change_of_momentum() -> None:
     robot = qd.load("solo12")
     plant, dyn, stand = MujocoPlant(robot, friction=0.4), qd.Dynamics(robot), Stand(robot)
     v = np.zeros(robot.nv)
@@ -177,7 +177,7 @@ def test_a_foot_force_is_the_force_that_changes_the_momentum() -> None:
     assert touched > 50
 
 
-def test_joint_stops_hold_unless_they_are_left_out() -> None:
+def test_joint_stops_hold_unless_disabled() -> None:
     robot = qd.load("chain_4", limits={"joint2": {"lower": -0.3, "upper": 0.3}})
     bound, loose = MujocoPlant(robot), MujocoPlant(robot, joint_stops=False)
     beyond = []
@@ -209,7 +209,7 @@ def test_joint_friction_holds_a_hanging_leg() -> None:
     assert way[0] > 0.01 and way[1] < 0.01 * way[0]
 
 
-def test_divergence_keeps_the_last_good_state() -> None:
+def test_divergence_keeps_the_last_finite_state() -> None:
     robot = qd.load("solo12")
     plant = MujocoPlant(robot)
     with pytest.raises(qd.DivergenceError, match="solo") as caught:

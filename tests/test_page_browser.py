@@ -1,4 +1,4 @@
-"""The page around the scene, in a real browser: plots, time, layers, themes, sizes, sliders, notebooks, films."""
+"""The page around the scene, in a real browser: plots, time, layers, themes, sizes, sliders, notebooks, videos."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def opened(new_page: Callable[[], Page], path: Path, flags: str = "t=1") -> Page
     return page
 
 
-def test_plots_and_the_time_slider_move_each_other(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_plots_and_time_slider_are_synchronized(new_page: Callable[[], Page], recorded: Path) -> None:
     page = opened(new_page, recorded)
     titles = page.evaluate("[...document.querySelectorAll('.plot h2')].map(h => h.textContent)")
     assert titles == ["height [m]", "force [N]", "torque over limit [%]", "speed [m/s]"]
@@ -92,7 +92,7 @@ def test_plots_and_the_time_slider_move_each_other(new_page: Callable[[], Page],
     assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
 
 
-def test_layers_have_names_and_can_be_put_away(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_layers_have_names_and_can_be_hidden(new_page: Callable[[], Page], recorded: Path) -> None:
     page = opened(new_page, recorded)
     page.wait("document.querySelectorAll('#layers button').length >= 4")
     labels = page.evaluate("[...document.querySelectorAll('#layers button')].map(b => b.textContent)")
@@ -126,7 +126,7 @@ def test_layers_have_names_and_can_be_put_away(new_page: Callable[[], Page], rec
     assert page.errors == []
 
 
-def test_dark_and_light_are_the_systems_or_chosen(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_theme_follows_the_system_or_the_user_choice(new_page: Callable[[], Page], recorded: Path) -> None:
     page = new_page()
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     page.open(recorded.as_uri() + "#t=1")
@@ -141,7 +141,9 @@ def test_dark_and_light_are_the_systems_or_chosen(new_page: Callable[[], Page], 
     assert page.errors == []
 
 
-def test_a_phone_held_upright_sees_robot_text_and_controls(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_page_shows_robot_text_and_controls_on_a_phone_in_portrait(
+    new_page: Callable[[], Page], recorded: Path
+) -> None:
     page = new_page()
     page.resize(390, 844)
     page.open(recorded.as_uri() + "#t=1")
@@ -176,7 +178,7 @@ HOSTILE = """<robot name="r"><link name="{0}"><inertial><mass value="1"/>
   <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
 
 
-def test_names_that_javascript_knows_are_names_like_others(new_page: Callable[[], Page], tmp_path: Path) -> None:
+def test_names_of_javascript_properties_are_ordinary_names(new_page: Callable[[], Page], tmp_path: Path) -> None:
     robot = qd.load(HOSTILE.format("__proto__", "constructor", "toString"), root="fixed")
     page = new_page()
     with Viewer(robot) as viewer:
@@ -195,7 +197,7 @@ def test_names_that_javascript_knows_are_names_like_others(new_page: Callable[[]
     assert again.errors == [] and again.evaluate(TEXT) == "shown"
 
 
-def test_a_live_page_pauses_steps_and_goes_back_in_time(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+def test_live_page_pauses_steps_and_rewinds(new_page: Callable[[], Page], go2: qd.Robot) -> None:
     page = new_page()
     with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url)
@@ -249,7 +251,7 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
     assert page.errors == []
 
 
-def test_no_page_can_frame_the_live_view(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
+def test_live_view_cannot_be_embedded_in_a_frame(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
     with Viewer(go2, meshes=False) as viewer:
         trap = tmp_path / "trap.html"
         trap.write_text(f'<iframe id="it" src="{viewer.url}"></iframe>', encoding="utf-8")
@@ -278,7 +280,7 @@ def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go
     assert html.escape("<script>") in viewer._repr_html_()
 
 
-def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
+def test_recording_is_rendered_to_video(recorded: Path, tmp_path: Path) -> None:
     require("chromium")
     ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
     shares: list[float] = []
@@ -292,18 +294,20 @@ def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_renders_the_video_without_ffmpeg(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require("chromium")
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
     path = tmp_path / "film.webm"
     assert render_video(recorded, path, fps=2.0, size=(320, 240)) == "browser"
-    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
+    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's magic number
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(qd.QuaddynError, match="browser"):
         render_video(recorded, path)
 
 
-def test_the_page_loads_by_itself_and_says_so(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_page_loads_automatically_and_shows_a_loading_message(new_page: Callable[[], Page], recorded: Path) -> None:
     source = (
         "addEventListener('DOMContentLoaded', () => { window.waited = Boolean(document.getElementById('loading')); });"
     )

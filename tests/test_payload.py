@@ -1,4 +1,4 @@
-"""Payloads: a robot that carries one is the robot of a file with one more link, and what it carries is found."""
+"""Payloads: a robot with a payload equals the robot of a file with one more link, and payloads are estimated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = (0.05, -0.03, 0.08)
     ("name", "link"),
     [("go2", None), ("go2", "FL_calf"), ("ur5", "tool0"), ("anymal_c", "LF_SHANK")],
 )
-def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
+def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> None:
     robot = qd.load(name)
     carrier = link or robot.bodies[0].name
     real = with_payload(robot, 2.5, PLACE, link=link, diameter=0.2)
@@ -40,7 +40,7 @@ def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
         np.testing.assert_allclose(ours.rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     H = ours.regressor(q, v, a) @ ours.parameters()
     np.testing.assert_allclose(H, tau + ours.joint_friction(v), atol=1e-10 * np.abs(tau).max())
-    again = from_record(to_record(real))  # as recordings keep it
+    again = from_record(to_record(real))  # as stored in recordings
     assert again.mass == pytest.approx(real.mass, rel=1e-14)
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     assert qd.Dynamics(qd.load(real.source)).rnea(q, v, a) == pytest.approx(tau, abs=1e-12 * np.abs(tau).max())
@@ -96,7 +96,7 @@ def test_the_payload_of_a_standing_and_trotting_robot_is_estimated() -> None:
         assert (estimate.standard_deviation > 0.0).all()
 
 
-def test_a_robot_without_a_payload_finds_none() -> None:
+def test_payload_estimate_is_zero_without_a_payload() -> None:
     robot = qd.load("ur5")
     dyn, estimator = qd.Dynamics(robot), PayloadEstimator(robot, dt=0.01, link="tool0")
     state = dyn.update(np.full(robot.nq, 0.3), np.zeros(robot.nv))

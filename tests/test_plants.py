@@ -1,4 +1,4 @@
-"""Both plants behind one interface: terrain, spheres, pushes, motors, checkpoints, the loop; each other's motion."""
+"""Both plants behind one interface: terrain, spheres, pushes, motors, checkpoints, control loop, equal motion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparing import others_slow
+from slow_parameters import others_slow
 from test_simulation import Stand
 
 import quaddyn as qd
@@ -48,7 +48,7 @@ def robot_of(name: str) -> qd.Robot:
 
 
 def block() -> qd.Robot:
-    """A block of 2 kg on three fixed spheres around its centre of mass, which are not feet: pass `corners`."""
+    """A block of 2 kg on three fixed spheres around its center of mass, which are not feet: pass `corners`."""
     return qd.load(
         """<robot name="block"><link name="base"><inertial><mass value="2"/>
         <inertia ixx="0.01" iyy="0.02" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
@@ -62,7 +62,9 @@ def corners(radius: float = 0.02, low: float = 0.03) -> dict[str, ContactSphere]
 
 
 # -- where spheres touch -------------------------------------------------------------------------------------------
-def touch(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) -> list[tuple[int, float, np.ndarray]]:
+def find_contacts(
+    surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float
+) -> list[tuple[int, float, np.ndarray]]:
     """(sphere, gap, normal) of every contact."""
     n = 100
     integers = np.empty((2, n), dtype=np.int64)
@@ -82,13 +84,13 @@ def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
     skin = (0.5 * box.size * np.concatenate(faces)) @ R.T + box.center
     for _ in range(200):
         c, r = box.center + rng.uniform(-0.5, 0.5, 3), rng.uniform(0.0, 0.05)
-        ((_, gap, normal),) = touch(box, c[None], np.array([r]), 10.0)
+        ((_, gap, normal),) = find_contacts(box, c[None], np.array([r]), 10.0)
         inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
         distance = np.linalg.norm(skin - c, axis=1).min() * (-1.0 if inside else 1.0)
         assert abs(gap + r) <= abs(distance) + 1e-12 and (gap + r) * distance > 0.0
-        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimetre to 6 mm apart
+        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimeter to 6 mm apart
         # moving along the normal closes the gap at the same rate
-        ((_, nearer, _),) = touch(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
+        ((_, nearer, _),) = find_contacts(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
         assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
 
 
@@ -99,7 +101,7 @@ def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
     rng = np.random.default_rng(1)
     field = HeightField.from_function(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
-    # samples of the very triangles: barycentric on each half of each cell
+    # samples on the triangles: barycentric coordinates on each half of each cell
     u = np.linspace(0.0, 1.0, 21)
     a, b = (x.ravel() for x in np.meshgrid(u, u))
     skin = []
@@ -116,7 +118,7 @@ def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
         c = np.append(rng.uniform(-0.3, 0.3, 2), 0.0)
         nearest = points[np.argmin(np.linalg.norm(points[:, :2] - c[:2], axis=1))]
         c[2] = nearest[2] + rng.uniform(-0.02, 0.1)
-        found = touch(field, c[None], np.array([0.03]), 0.2)
+        found = find_contacts(field, c[None], np.array([0.03]), 0.2)
         distance = np.linalg.norm(points - c, axis=1).min()
         gap = found[0][1] + 0.03
         assert abs(gap) <= distance + 1e-12 and distance <= np.hypot(gap, 0.005)  # samples are up to 5 mm off
@@ -124,24 +126,26 @@ def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
         for _, other, normal in found:
             assert other >= found[0][1] - 1e-12 and normal[2] > 0.0
     assert 100 < above < 200
-    assert not touch(field, np.array([[5.0, 0.0, 0.0]]), np.array([0.1]), 0.1)
+    assert not find_contacts(field, np.array([[5.0, 0.0, 0.0]]), np.array([0.1]), 0.1)
 
 
-def test_a_groove_is_touched_on_both_sides_and_a_flat_field_once() -> None:
+def test_groove_has_two_contacts_and_flat_field_one() -> None:
     groove = HeightField.from_function(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1)
-    found = touch(groove, np.array([[0.0, 0.03, 0.1 * np.sqrt(2.0)]]), np.array([0.1]), 0.02)
+    found = find_contacts(groove, np.array([[0.0, 0.03, 0.1 * np.sqrt(2.0)]]), np.array([0.1]), 0.02)
     assert len(found) == 2
     np.testing.assert_allclose(sorted(n[0] for _, _, n in found), [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-12)
     assert [gap for _, gap, _ in found] == pytest.approx([0.0, 0.0], abs=1e-12)
     flat = HeightField.from_function(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
     rng = np.random.default_rng(2)
     for _ in range(50):
-        ((_, gap, normal),) = touch(flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1)
+        ((_, gap, normal),) = find_contacts(
+            flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1
+        )
         np.testing.assert_allclose([gap, *normal], [0.01, 0.0, 0.0, 1.0], atol=1e-12)
 
 
-def test_both_plants_see_the_same_ground() -> None:
-    """Gaps, points and normals of a ball at rest against every kind of surface, MuJoCo's collisions as a witness."""
+def test_both_plants_have_the_same_terrain_contacts() -> None:
+    """Gaps, points and normals of a ball at rest against every kind of surface, compared with MuJoCo's collisions."""
     robot, rng = block(), np.random.default_rng(3)
     tilt = pin.exp3(np.array([0.1, -0.2, 0.3]))
     field = HeightField(np.array([-0.5, -0.5]), np.array([0.2, 0.25]), rng.uniform(-0.1, 0.1, (6, 5)), friction=0.3)
@@ -153,13 +157,13 @@ def test_both_plants_see_the_same_ground() -> None:
         for _ in range(40):
             q = robot.q_home.copy()
             q[:3] = rng.uniform((-0.6, -0.6, 0.0), 0.8)
-            found = touch(surface, q[None, :3], np.array([0.1]), 1.0)
-            if not found or found[0][1] < -0.1:  # the centre itself is inside: no way out is better than another
+            found = find_contacts(surface, q[None, :3], np.array([0.1]), 1.0)
+            if not found or found[0][1] < -0.1:  # the center itself is inside: no direction is preferred
                 continue
             q[:3] -= (found[0][1] + 1e-5) * found[0][2]
             plant.reset(q)
             plant.step(np.zeros(0))
-            _, gap, normal = touch(surface, q[None, :3], np.array([0.1]), 0.0)[0]
+            _, gap, normal = find_contacts(surface, q[None, :3], np.array([0.1]), 0.0)[0]
             contact = min(plant.contacts, key=lambda c: float(np.linalg.norm(c.normal - normal)))
             np.testing.assert_allclose(contact.normal, normal, atol=1e-4)
             np.testing.assert_allclose(contact.point, q[:3] - (0.1 + gap) * contact.normal, atol=2e-5)
@@ -171,7 +175,7 @@ def test_both_plants_see_the_same_ground() -> None:
 # -- motion on terrain ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", PLANTS)
 @pytest.mark.parametrize("share", [0.99, 1.01, 1.5])
-def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(kind: Plants, share: float) -> None:
+def test_block_on_a_slope_sticks_up_to_the_friction_angle(kind: Plants, share: float) -> None:
     slope = np.arctan(0.5)
     plant = kind(block(), terrain=Plane.slope(-slope), spheres=corners(), friction=0.5 / share)
     R = pin.utils.rotate("y", slope)
@@ -188,7 +192,7 @@ def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(kind: Plants, share
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_box_slides_as_far_as_coulomb_says(kind: Plants) -> None:
+def test_sliding_distance_follows_coulomb_friction(kind: Plants) -> None:
     plant = kind(block(), spheres=corners(low=0.0), friction=0.6)
     start, v = plant.robot.q_home.copy(), np.zeros(6)
     start[2], v[0] = 0.02, 1.0
@@ -199,7 +203,7 @@ def test_a_box_slides_as_far_as_coulomb_says(kind: Plants) -> None:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_wall_stops_what_slides_into_it_and_a_step_what_is_too_low(kind: Plants) -> None:
+def test_wall_and_step_stop_a_sliding_block(kind: Plants) -> None:
     wall, step = Plane.wall(0.5), Box(np.array([0.75, 0.0, 0.02]), np.array([0.5, 2.0, 0.04]))
     for obstacle, reached in ((wall, 0.28), (step, 0.28)):
         plant = kind(block(), terrain=(obstacle, Plane.floor()), spheres=corners(low=0.0), friction=0.05)
@@ -214,7 +218,7 @@ def test_a_wall_stops_what_slides_into_it_and_a_step_what_is_too_low(kind: Plant
         assert furthest == pytest.approx(reached, abs=2e-3)
 
 
-def test_a_sphere_in_a_corner_touches_both_walls_and_ice_is_slippery() -> None:
+def test_sphere_in_a_corner_has_two_contacts_and_slides_without_friction() -> None:
     sim = Simulation(
         block(), terrain=(Plane.floor(friction=0.0), Plane.wall(0.3)), spheres={"ball": corners()["corner 0"]}
     )
@@ -232,7 +236,7 @@ def test_a_sphere_in_a_corner_touches_both_walls_and_ice_is_slippery() -> None:
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "hyq"], ["go2"]))
-def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
+def test_robots_stand_equally_on_rough_terrain_in_both_plants(name: str) -> None:
     robot = robot_of(name)
     ground = HeightField.from_function(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
     ends = []
@@ -249,7 +253,7 @@ def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
     assert np.abs(pin.difference(robot.model, *ends)).max() < 0.02
 
 
-def test_a_robot_falls_on_its_trunk_where_it_has_spheres() -> None:
+def test_trunk_spheres_support_a_fallen_robot() -> None:
     robot = robot_of("solo12")
     trunk = robot.bodies[0].name
     spheres = {
@@ -267,7 +271,7 @@ def test_a_robot_falls_on_its_trunk_where_it_has_spheres() -> None:
     assert heights[0] == pytest.approx(0.02, abs=2e-4) and abs(heights[0] - heights[1]) < 2e-3
 
 
-def test_collision_shapes_become_spheres_that_touch_where_the_shapes_end() -> None:
+def test_spheres_of_collision_shapes_reach_as_far_as_the_shapes() -> None:
     text = """<robot name="shapes"><link name="base"><inertial><mass value="1"/>
         <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
         <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.4 0.6"/></geometry></collision>
@@ -287,7 +291,7 @@ def test_collision_shapes_become_spheres_that_touch_where_the_shapes_end() -> No
     assert 8 <= len(trunk) <= 26 and 0.3 < size[0] < 0.5 and 0.05 < size[2] < 0.3
 
 
-def test_a_hundred_spheres_end_in_an_honest_status() -> None:
+def test_step_with_a_hundred_contacts_reports_its_status_correctly() -> None:
     rng = np.random.default_rng(7)
     pile = {f"{i}": ContactSphere("base", 0.0, np.append(rng.uniform(-0.2, 0.2, 2), -0.05)) for i in range(100)}
     sim = Simulation(block(), spheres=pile)
@@ -301,7 +305,7 @@ def test_a_hundred_spheres_end_in_an_honest_status() -> None:
     assert len(sim.contacts) > 3
 
 
-def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> None:
+def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
     def plate(count: int) -> Simulation:
         rng = np.random.default_rng(7)
         points = np.column_stack([rng.uniform(-0.2, 0.2, (count, 2)), np.full(count, -0.05)])
@@ -324,7 +328,7 @@ def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> Non
 
 
 # -- contact laws --------------------------------------------------------------------------------------------------
-def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
+def test_step_satisfies_momentum_balance_and_contact_law() -> None:
     rng = np.random.default_rng(4)
     pushed, draws = 0, 15 if "QUADDYN_SLOW" in os.environ else 8
     for name in ("go2", "solo8", "hyq"):
@@ -358,14 +362,14 @@ def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
     assert pushed > 4 * draws
 
 
-def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
+def test_fallback_solvers_handle_contacts_left_by_the_compiled_solver() -> None:
     robot = robot_of("go2")
     good, poor = Simulation(robot), Simulation(robot)
     v = np.zeros(robot.nv)
     v[:3] = 0.5, 0.2, -1.0
     for sim in (good, poor):
         sim.reset(None, v)
-    law = poor._step_model.law._replace(tolerance=-1.0)  # as if it had found nothing
+    law = poor._step_model.law._replace(tolerance=-1.0)  # as if no solution was found
     poor._step_model = poor._step_model._replace(law=law)
     for sim in (good, poor):
         sim.step(np.zeros(robot.nu))
@@ -373,10 +377,10 @@ def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
     np.testing.assert_allclose(poor.v, good.v, atol=1e-6)
 
 
-def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
+def test_compiled_solver_equals_alternating_directions_solver() -> None:
     robot, rng = robot_of("solo12"), np.random.default_rng(5)
     sim = Simulation(robot)
-    law = sim._step_model.law._replace(allowed_work=np.inf)  # the law alone, without the balance of energy
+    law = sim._step_model.law._replace(allowed_work=np.inf)  # the contact law alone, without the energy balance
     sim._step_model = sim._step_model._replace(law=law)
     for _ in range(20):
         v = rng.normal(0.0, 0.3, robot.nv)
@@ -403,7 +407,7 @@ def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
     dt=st.sampled_from((5e-4, 1e-3, 2e-3)),
     slope=st.floats(-0.3, 0.3),
 )
-def test_the_ground_adds_no_energy_to_a_dropped_robot(
+def test_ground_adds_no_energy_to_a_dropped_robot(
     seed: int, name: str, friction: float, dt: float, slope: float
 ) -> None:
     robot, rng, height = robot_of(name), np.random.default_rng(seed), 0.05
@@ -426,8 +430,8 @@ def test_the_ground_adds_no_energy_to_a_dropped_robot(
 
 
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
-def test_a_violent_tumble_gets_no_energy_from_the_ground(name: str) -> None:
-    """Limp, turned and thrown: fast legs sink a foot by millimetres in a step, and leaving again is no gift."""
+def test_ground_adds_no_energy_to_a_violent_tumble(name: str) -> None:
+    """Without torques, rotated and thrown: fast feet penetrate by millimeters per step; separation adds no energy."""
     robot, rng = robot_of(name), np.random.default_rng(0)
     sim, touched = Simulation(robot), 0
     for _ in range(3):
@@ -443,7 +447,7 @@ def test_a_violent_tumble_gets_no_energy_from_the_ground(name: str) -> None:
     assert touched > 100
 
 
-def test_a_start_inside_the_ground_is_lifted_out_slowly() -> None:
+def test_initial_penetration_is_corrected_slowly() -> None:
     robot = robot_of("go2")
     sim, stand = Simulation(robot), Stand(robot)
     q = robot.q_home.copy()
@@ -457,7 +461,7 @@ def test_a_start_inside_the_ground_is_lifted_out_slowly() -> None:
         assert feet.placement(foot).translation[2] - leg.foot.radius > -2e-4
 
 
-def test_compliant_ground_yields_by_the_weight_over_its_stiffness_and_rings_at_its_frequency() -> None:
+def test_compliant_ground_has_the_deflection_and_natural_frequency_of_its_stiffness() -> None:
     robot = block()
     sim = Simulation(robot, spheres=corners(low=0.0), contact="compliant", stiffness=2e4, damping=0.0, dt=2e-4)
     q = robot.q_home.copy()
@@ -486,7 +490,7 @@ def height_of(sim: Simulation, corner: str) -> float:
     return float((pin.XYZQUATToSE3(sim.q) * place)[2])
 
 
-def test_compliant_contacts_slide_and_stick_like_dry_ones() -> None:
+def test_compliant_contacts_obey_coulomb_friction() -> None:
     sim = Simulation(block(), spheres=corners(low=0.0), contact="compliant", friction=0.6)
     start, v = sim.robot.q_home.copy(), np.zeros(6)
     start[2], v[0] = 0.0195, 1.0
@@ -515,7 +519,7 @@ def test_compliant_contacts_creep_in_proportion_to_the_tangential_force_until_th
     assert sim.v[0] > 2.0 * creep * mu * 2.0 * G / len(carried)
 
 
-def test_rigid_contacts_stick_whatever_the_friction_and_let_go() -> None:
+def test_rigid_contacts_stick_at_any_friction_and_release() -> None:
     robot = robot_of("go2")
     sim, stand, dyn = Simulation(robot, contact="rigid", friction=0.0), Stand(robot), qd.Dynamics(robot)
     v = np.zeros(robot.nv)
@@ -554,7 +558,7 @@ def test_runge_kutta_keeps_energy_and_converges_with_the_fourth_order() -> None:
     assert drifts[0] < 1e-6 and drifts[1] < drifts[0] / 10.0
 
 
-def test_runge_kutta_lands_and_obeys_joint_friction() -> None:
+def test_runge_kutta_handles_landing_and_joint_friction() -> None:
     robot = qd.load("go2", damping=0.5, friction=0.2)
     fine, euler, rk4 = (
         Simulation(robot, integrator=n, dt=dt) for n, dt in (("euler", 5e-5), ("euler", 1e-3), ("rk4", 1e-3))
@@ -598,7 +602,7 @@ def test_a_push_changes_the_momentum_by_its_impulse_about_any_point(kind: Plants
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_pushes_add_up_end_and_are_refused_by_name(kind: Plants) -> None:
+def test_pushes_add_up_expire_and_are_validated(kind: Plants) -> None:
     plant, f = kind(robot_of("solo12")), np.array([0.0, 0.0, 5.0])
     plant.push("base_link", f, duration=np.inf)
     plant.push("base_link", 2.0 * f, duration=0.002)
@@ -626,7 +630,7 @@ def test_pushes_add_up_end_and_are_refused_by_name(kind: Plants) -> None:
 
 
 # -- motors --------------------------------------------------------------------------------------------------------
-def test_torque_falls_from_the_corner_to_the_no_load_speed_when_driving_only() -> None:
+def test_driving_torque_falls_from_corner_speed_to_no_load_speed() -> None:
     robot = robot_of("double_pendulum_simple")
     motors = Actuators(robot, effort=10.0, corner_speed=5.0, no_load_speed=15.0)
     for speed, asked, delivered in (
@@ -660,7 +664,7 @@ def test_torque_falls_from_the_corner_to_the_no_load_speed_when_driving_only() -
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_motor_spins_its_rotor_up_to_where_friction_meets_the_torque_left(kind: Plants) -> None:
+def test_motor_accelerates_until_friction_equals_the_available_torque(kind: Plants) -> None:
     text = """<robot name="wheel"><link name="base"/><link name="wheel"><inertial><mass value="1"/>
         <inertia ixx="1" iyy="1" izz="2" ixy="0" ixz="0" iyz="0"/></inertial></link>
         <joint name="axle" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
@@ -684,7 +688,7 @@ def test_a_motor_spins_its_rotor_up_to_where_friction_meets_the_torque_left(kind
 
 # -- memory --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", PLANTS)
-def test_restored_plants_go_on_bit_for_bit(kind: Plants) -> None:
+def test_restored_plants_continue_bit_for_bit(kind: Plants) -> None:
     robot = robot_of("go1")  # with friction in its joints
     ground = (Plane.floor(), Box(np.array([0.3, 0.0, 0.0]), np.array([0.3, 1.0, 0.04])))
     plant, stand = kind(robot, terrain=ground), Stand(robot)
@@ -724,11 +728,11 @@ def test_restored_plants_go_on_bit_for_bit(kind: Plants) -> None:
     q = plant.q
     with pytest.raises(qd.ArgumentError, match="spheres"):
         plant.restore(kind(robot, spheres={"trunk": ContactSphere("base", 0.1)}).checkpoint())
-    assert plant.q is q  # nothing has changed
+    assert plant.q is q  # the state is unchanged
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_what_differs_is_said_of_a_checkpoint_or_log_of_another_plant(kind: Plants) -> None:
+def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kind: Plants) -> None:
     robot = robot_of("small_quadruped")
     plant = kind(robot)
     saved, q, time = plant.checkpoint(), plant.q, plant.time
@@ -753,7 +757,7 @@ def test_what_differs_is_said_of_a_checkpoint_or_log_of_another_plant(kind: Plan
         message = f"^log: its initial state is a checkpoint: of another plant: .*{said}"
         with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
-        assert plant.q is q and plant.time == time  # nothing has changed
+        assert plant.q is q and plant.time == time  # the state is unchanged
     with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
         plant.replay(replace(log, tau=np.zeros((2, 3))))
 
@@ -785,7 +789,7 @@ def test_a_log_replays_bit_for_bit(kind: Plants) -> None:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_the_loop_takes_whole_ratios_only(kind: Plants) -> None:
+def test_control_period_must_be_a_multiple_of_the_step(kind: Plants) -> None:
     plant = kind(robot_of("solo12"))
     for times in ({"control_dt": 0.0025}, {"control_dt": 0.0}, {"control_dt": np.nan}, {"control_dt": 5e-4}):
         with pytest.raises(qd.ArgumentError, match="control_dt"):
@@ -809,7 +813,7 @@ def test_the_loop_takes_whole_ratios_only(kind: Plants) -> None:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_sphere_may_have_any_name_and_a_diverged_plant_forgets_its_contacts(kind: Plants) -> None:
+def test_sphere_may_have_any_name_and_divergence_clears_contacts(kind: Plants) -> None:
     robot = robot_of("solo12")
     plant = kind(robot, spheres={"terrain 0": ContactSphere("base_link", 0.05)})
     for _ in range(20):
@@ -823,7 +827,7 @@ def test_a_sphere_may_have_any_name_and_a_diverged_plant_forgets_its_contacts(ki
     assert plant.contacts and np.isfinite(plant.v).all()
 
 
-def test_bad_worlds_are_refused_by_name() -> None:
+def test_invalid_terrain_is_rejected_by_name() -> None:
     robot = robot_of("solo12")
     for make, name in (
         (lambda: Plane(np.zeros(3), np.zeros(3)), "normal"),
@@ -870,7 +874,7 @@ def test_bad_worlds_are_refused_by_name() -> None:
 
 # -- the two of them -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("v", [pytest.param((0.0, 0.0, -0.5), marks=pytest.mark.slow), (0.5, 0.0, 0.0)])
-def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float]) -> None:
+def test_dropped_go2_has_the_same_motion_in_both_plants(v: tuple[float, float, float]) -> None:
     robot = robot_of("go2")
     ways, forces = [], []
     for kind in (Simulation, MujocoPlant):
@@ -887,7 +891,7 @@ def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float])
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_b"], ["anymal_b"]))
-def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> None:
+def test_same_controller_has_the_same_standing_height_in_both_plants(name: str) -> None:
     robot = robot_of(name)
     heights = []
     for kind in (Simulation, MujocoPlant):
@@ -898,7 +902,7 @@ def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> No
     assert abs(heights[0] - heights[1]) < 2e-3
 
 
-def test_joint_friction_is_never_more_than_coulombs() -> None:
+def test_joint_friction_does_not_exceed_coulomb_friction() -> None:
     robot = qd.load("go2", friction=1.0)
     sim, dyn = Simulation(robot, floor=-np.inf, integrator="euler", joint_stops=False), qd.Dynamics(robot)
     rng = np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""A robot in a stand is looked over: what is wired wrong is found, and what only a person sees is said."""
+"""Preflight checks of a robot in a stand: wiring errors are detected, and hints for visual inspection are given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -48,7 +48,7 @@ LEG = "".join(
 
 @pytest.fixture(autouse=True)
 def running_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The garbage collector stays as it is: parking it takes half a second of each run here."""
+    """Leaves the garbage collector enabled: disabling it takes half a second of each run here."""
     monkeypatch.setattr(RealTimeOptions, "_disable_gc", lambda *_: None)
 
 
@@ -58,8 +58,8 @@ def leg() -> qd.Robot:
     return qd.load(LEG, root="free", q_home=[0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 0.7, -1.2])
 
 
-class Wired(HangingRobot):
-    """A robot with something wrong between motors, sensors and us."""
+class MiswiredRobot(HangingRobot):
+    """A robot with faults in the connection of its motors and sensors."""
 
     def __init__(
         self,
@@ -78,86 +78,86 @@ class Wired(HangingRobot):
         super().write(self._write(command))
 
 
-def look_over(
+def run_preflight(
     robot: qd.Robot, joints: tuple[str, ...] | None = None, **wrong: object
 ) -> dict[str, tuple[bool | None, str, str]]:
-    side = Wired(robot, **wrong)
+    side = MiswiredRobot(robot, **wrong)
     report = preflight(side, clock=side, prompt=side.perform, torque_fraction=0.5, joints=joints)
     assert report.passed == all(check.passed for check in report.checks)
     assert side.command.damping.all() and not side.command.stiffness.any()  # left damped
     return {check.name: (check.passed, check.result, check.inspection_hint) for check in report.checks}
 
 
-def failed(checks: dict[str, tuple[bool | None, str, str]]) -> set[str]:
+def failed_checks(checks: dict[str, tuple[bool | None, str, str]]) -> set[str]:
     return {name for name, (passed, _, _) in checks.items() if passed is False}
 
 
 def test_a_correct_robot_passes_with_hints_for_inspection(leg: qd.Robot) -> None:
-    checks = look_over(leg)
-    assert not failed(checks) and all(passed for passed, _, _ in checks.values()), checks
+    checks = run_preflight(leg)
+    assert not failed_checks(checks) and all(passed for passed, _, _ in checks.values()), checks
     assert sum(name.startswith("order and sign") for name in checks) == leg.nu
     assert all("foot leg moves" in look for name, (_, _, look) in checks.items() if name.startswith("order"))
     assert {"gravity", "IMU axes, nose down", "IMU axes, left down", "effort limits"} <= set(checks)
 
 
-def test_encoders_in_another_order_are_found(leg: qd.Robot) -> None:
+def test_swapped_encoders_are_detected(leg: qd.Robot) -> None:
     a, b, c = leg.actuated
     order = [1, 0, 2]
-    checks = look_over(leg, read=lambda m: replace(m, position=m.position[order], velocity=m.velocity[order]))
-    assert {f"order and sign of {a}", f"order and sign of {b}"} <= failed(checks)
+    checks = run_preflight(leg, read=lambda m: replace(m, position=m.position[order], velocity=m.velocity[order]))
+    assert {f"order and sign of {a}", f"order and sign of {b}"} <= failed_checks(checks)
     assert f"moved {b}" in checks[f"order and sign of {a}"][1] and checks[f"order and sign of {c}"][0]
-    assert checks["gravity"][0] is None  # nothing stiff before signs are known
+    assert checks["gravity"][0] is None  # no stiffness before the signs are verified
 
 
-def test_an_encoder_that_counts_backwards_is_found(leg: qd.Robot) -> None:
+def test_reversed_encoder_is_detected(leg: qd.Robot) -> None:
     sign = np.array([1.0, 1.0, -1.0])
-    checks = look_over(
+    checks = run_preflight(
         leg, (leg.actuated[2],), read=lambda m: replace(m, position=sign * m.position, velocity=sign * m.velocity)
     )
-    assert f"order and sign of {leg.actuated[2]}" in failed(checks)
+    assert f"order and sign of {leg.actuated[2]}" in failed_checks(checks)
     assert "wrong way" in checks[f"order and sign of {leg.actuated[2]}"][1]
 
 
-def test_a_motor_that_is_off_and_one_of_another_constant_are_found(leg: qd.Robot) -> None:
+def test_disabled_motor_and_wrong_torque_constant_are_detected(leg: qd.Robot) -> None:
     on = np.array([1.0, 0.0, 1.0])
-    checks = look_over(leg, (leg.actuated[1],), write=lambda c: replace(c, tau=on * c.tau))
+    checks = run_preflight(leg, (leg.actuated[1],), write=lambda c: replace(c, tau=on * c.tau))
     assert "did not move" in checks[f"order and sign of {leg.actuated[1]}"][1]
-    checks = look_over(leg, read=lambda m: replace(m, torque=1.6 * m.torque))
-    assert failed(checks) == {"gravity"} and "times the model" in checks["gravity"][1]
+    checks = run_preflight(leg, read=lambda m: replace(m, torque=1.6 * m.torque))
+    assert failed_checks(checks) == {"gravity"} and "times the model" in checks["gravity"][1]
 
 
 TURNED = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 OVER = np.diag([1.0, -1.0, -1.0])
 
 
-def turned(R: np.ndarray) -> Callable[[Measurement], Measurement]:
+def rotate_imu(R: np.ndarray) -> Callable[[Measurement], Measurement]:
     return lambda m: replace(m, gyro=R @ m.gyro, accelerometer=R @ m.accelerometer)
 
 
 UNITS = (lambda m: replace(m, accelerometer=m.accelerometer / 9.81), "accelerometer at rest", "expected 9.81")
-AXES = (turned(TURNED), "IMU axes", "gravity went to")
+AXES = (rotate_imu(TURNED), "IMU axes", "gravity went to")
 OTHER_WRONGS = [
     (lambda m: replace(m, gyro=-m.gyro), "IMU axes", "the gyroscope turned the vertical"),
-    (turned(OVER), "IMU vertical", "-z axis points up"),
+    (rotate_imu(OVER), "IMU vertical", "-z axis points up"),
     (lambda m: replace(m, gyro=m.gyro + 0.2), "gyroscope at rest", "0.3"),
 ]
 
 
 @pytest.mark.parametrize(("change", "where", "words"), others_slow([AXES, UNITS, *OTHER_WRONGS], [AXES, UNITS]))
-def test_an_imu_that_is_turned_or_wrong_is_found(
+def test_rotated_or_faulty_imu_is_detected(
     leg: qd.Robot, change: Callable[[Measurement], Measurement], where: str, words: str
 ) -> None:
-    checks = look_over(leg, (), read=change)
+    checks = run_preflight(leg, (), read=change)
     found = {name: said for name, (passed, said, _) in checks.items() if passed is False}
     assert found and all(name.startswith(where) for name in found), found
     assert any(words in said for said in found.values()), found
 
 
-def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Robot) -> None:
-    """As of a sensor that drops out for a moment, each time that a person is asked for a turn: no direction."""
+def test_zero_acceleration_readings_during_trunk_rotation_are_ignored(leg: qd.Robot) -> None:
+    """A sensor drops out for a moment whenever the operator is prompted for a rotation."""
     asked: list[OperatorPrompt] = []
     dropped: list[OperatorPrompt] = []
-    side = Wired(leg)
+    side = MiswiredRobot(leg)
 
     def read(m: Measurement) -> Measurement:
         if not asked:
@@ -180,21 +180,21 @@ def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Rob
 
 def test_a_faulty_reading_during_preflight_ends_in_damping_and_is_reported(leg: qd.Robot) -> None:
     nan = np.full(3, np.nan)
-    side = Wired(leg)
+    side = MiswiredRobot(leg)
     side._read = lambda m: replace(m, position=nan) if m.time > 3.0 else m
     report = preflight(side, clock=side, torque_fraction=0.5)
     assert report.checks[-1].name == "safety layer" and "NaN" in report.checks[-1].result
     assert not report.passed and side.now() < 3.1
 
 
-def test_a_robot_that_sends_half_as_often_is_not_moved(leg: qd.Robot) -> None:
+def test_robot_with_half_the_reading_rate_is_not_moved(leg: qd.Robot) -> None:
     kept: list[Measurement] = []
 
     def every_other(m: Measurement) -> Measurement:
         kept.append(kept[-1] if len(kept) % 2 else m)
         return kept[-1]
 
-    checks = look_over(leg, read=every_other)
+    checks = run_preflight(leg, read=every_other)
     passed, found, look = checks["readings"]
     assert passed is False and found.startswith("50 %") and "send as often" in look
     assert checks["order and signs of joints"][0] is None
@@ -205,12 +205,12 @@ def test_the_command_tests_a_simulated_robot(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--torque-fraction", "0.5", "--json"])
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["passed"] else 1) and told["passed"], told
-    assert not any("IMU" in check["name"] for check in told["checks"])  # bolted down
+    assert not any("IMU" in check["name"] for check in told["checks"])  # fixed base
     assert CliRunner().invoke(app, ["preflight", "go2", "--udp", "here"]).exit_code != 0
 
 
-def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robot) -> None:
-    """Also where another joint, which hangs on it, moves farther: the model tells what a torque on each would do."""
+def test_joint_is_identified_by_the_motion_of_all_joints(leg: qd.Robot) -> None:
+    """Also if a joint further out moves farther: the model predicts the motion for a torque at each joint."""
     pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
     position = np.zeros(leg.nu)  # stretched
     inertia = qd.Dynamics(leg).crba(pre._configuration(position))[6:, 6:]
@@ -233,7 +233,7 @@ def test_robots_that_cannot_hang_are_rejected(leg: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: float) -> None:
+def test_both_joint_stops_have_equal_stiffness_and_damping(leg: qd.Robot, side: float) -> None:
     robot, asked = HangingRobot(leg), []
     q, v = np.full(leg.nu, 1.6 * side), np.full(leg.nu, 0.5 * side)
     robot.plant.reset(q, v)
@@ -246,7 +246,7 @@ def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: flo
     np.testing.assert_allclose(moving, still - side * robot._stop_stiffness * 2.0 * STOP_PENETRATION * 0.5)
 
 
-def test_a_report_ends_with_how_many_checks_there_were() -> None:
+def test_report_ends_with_the_number_of_checks() -> None:
     good, bad, none = (
         PreflightCheck("one", True, "fine"),
         PreflightCheck("two", False, "odd", "here"),
@@ -258,7 +258,7 @@ def test_a_report_ends_with_how_many_checks_there_were() -> None:
 
 
 def test_hints_describe_the_motion_of_a_foot() -> None:
-    """Main directions alone: what is less than a third of the motion is not seen."""
+    """Only main directions are described: components below a third of the motion are omitted."""
 
     def seen(name: str) -> dict[str, tuple[str, str]]:
         robot = qd.load(name)

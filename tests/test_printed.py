@@ -1,4 +1,4 @@
-"""What the command prints, word for word, colour for colour, wide and narrow; and every option that it takes."""
+"""Output of the commands, compared in text and color in wide and narrow terminals, and all options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import typer
-from printed import same_as_kept, terminal
+from expected_outputs import check_expected_file, terminal
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -29,17 +29,19 @@ from quaddyn.verification.report import Deviation, ThirdOpinion, VerificationRep
 WIDTHS = (100, 56)
 
 
-def printed(name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)) -> None:
-    """What a function prints in a wide and in a narrow terminal."""
+def assert_printed(
+    name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)
+) -> None:
+    """Compares the output of a function in a wide and in a narrow terminal with the stored output."""
     parts = []
     for width in WIDTHS:
         with terminal(*modules, width=width) as said:
             show(*arguments)
             parts.append(f"-- {width} columns\n{said()}")
-    same_as_kept(name, "\n".join(parts))
+    check_expected_file(name, "\n".join(parts))
 
 
-def test_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_catalogue_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[dict[str, object]] = [
         {
             "name": "small_dog",
@@ -52,7 +54,7 @@ def test_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
         {"name": "odd", "kind": "biped", "root": "free", "dof": 7, "mass": 1.0, "legs": {"L": 6, "R": 5}},
         {"name": "arm", "kind": "arm", "root": "fixed", "dof": 6, "mass": 18.0, "legs": {}},
     ]
-    printed("robots", tables.print_robots, rows)
+    assert_printed("robots", tables.print_robots, rows)
 
 
 WHERE = Where("dog.urdf", 12, '<link name="a">')
@@ -99,7 +101,7 @@ def agreement(**changes: Any) -> VerificationReport:
     return VerificationReport(**given | changes)
 
 
-def judged() -> list[Verdict]:
+def make_verdicts() -> list[Verdict]:
     differs = agreement(deviations=(Deviation("a", "mass", "1", "2", 0.5),))
     return [
         Verdict("two_link_leg", dog(), "", None),
@@ -110,18 +112,18 @@ def judged() -> list[Verdict]:
     ]
 
 
-def test_verdicts_of_several_robots() -> None:
-    printed("verdicts", tables.print_summary, judged())
-    assert [v.passed for v in judged()] == [True, True, False, False, False]
+def test_printed_verdicts_of_several_robots_are_unchanged() -> None:
+    assert_printed("verdicts", tables.print_summary, make_verdicts())
+    assert [v.passed for v in make_verdicts()] == [True, True, False, False, False]
 
 
-def test_a_report_of_one_robot() -> None:
+def test_printed_report_of_one_robot_is_unchanged() -> None:
     def all_of_them() -> None:
-        for verdict in judged()[1:]:
+        for verdict in make_verdicts()[1:]:
             tables.print_report(verdict)
 
-    printed("report", all_of_them)
-    same_as_kept("report_json", json.dumps([v.to_json() for v in judged()], indent=1))
+    assert_printed("report", all_of_them)
+    check_expected_file("report_json", json.dumps([v.to_json() for v in make_verdicts()], indent=1))
 
 
 def demo_report(**changes: Any) -> DemoReport:
@@ -160,8 +162,10 @@ NOTHING = {
 }  # fmt: skip
 
 
-def test_the_table_of_the_demo() -> None:
-    differs = agreement(ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=judged()[3].agreement.deviations)  # type: ignore[union-attr]
+def test_printed_table_of_the_demo_is_unchanged() -> None:
+    differs = agreement(
+        ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=make_verdicts()[3].agreement.deviations
+    )  # type: ignore[union-attr]
     failed = {"bad": DemoCheck(math.nan, 1.0, False, "N m")}
 
     def all_of_them() -> None:
@@ -170,9 +174,9 @@ def test_the_table_of_the_demo() -> None:
         tables.print_demo(demo_report(motion="swing", checks=failed, **NOTHING), agreement())
         tables.print_demo(demo_report(motion="swing", **NOTHING), differs)
 
-    printed("demo", all_of_them)
+    assert_printed("demo", all_of_them)
     reports = [demo_report(requests=CUT), demo_report(motion="swing", **NOTHING)]
-    same_as_kept("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
+    check_expected_file("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
 
 
 def surveys() -> list[LegSurvey]:
@@ -190,7 +194,7 @@ def surveys() -> list[LegSurvey]:
     ]  # fmt: skip
 
 
-def test_the_tables_of_legs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_tables_of_legs_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quaddyn.demo.report.cpu_name", lambda: "a processor")
     body = SimpleNamespace(joint=SimpleNamespace(name="slide", type="prismatic"))
     turning = SimpleNamespace(joint=SimpleNamespace(name="hip", type="revolute"))
@@ -200,20 +204,20 @@ def test_the_tables_of_legs(monkeypatch: pytest.MonkeyPatch) -> None:
         tables.print_legs(robot, surveys())
         tables.print_legs(robot, surveys()[1:])
 
-    printed("legs", all_of_them)
-    same_as_kept("legs_json", json.dumps(tables.legs_json(robot, surveys()), indent=1))
+    assert_printed("legs", all_of_them)
+    check_expected_file("legs_json", json.dumps(tables.legs_json(robot, surveys()), indent=1))
 
 
 @pytest.mark.parametrize("forces", [{}, {"FL": np.array([1.0, -2.0, 30.5555]), "[FR]": np.arange(6.0)}])
-def test_a_tick_that_is_solved_again(forces: dict[str, Any]) -> None:
+def test_printed_replayed_tick_is_unchanged(forces: dict[str, Any]) -> None:
     record = SimpleNamespace(
         robot="[dog]", tick=17, joints=("hip", "[knee]"), contact_activations={"FL": 0.456, "[FR]": 1.0}
     )
     again = SimpleNamespace(record=record, command=SimpleNamespace(forces=forces, tau=np.array([1.23456, -20.0])))
-    printed(f"tick_{len(forces)}", control._print_tick, again, modules=(control, console))
+    assert_printed(f"tick_{len(forces)}", control._print_tick, again, modules=(control, console))
 
 
-def test_the_tally_of_a_campaign() -> None:
+def test_printed_outcome_counts_of_a_campaign_are_unchanged() -> None:
     tally = OutcomeCounts(
         successes=1234,
         failures={"too far": 20, "a long reason that goes on and on until it no longer fits into a line": 1},
@@ -229,7 +233,7 @@ def test_the_tally_of_a_campaign() -> None:
         campaigning._print_outcomes(OutcomeCounts(5, {}, {}, 0, {}), "runs.db")
         campaigning._print_outcomes(empty, "runs.db")
 
-    printed("tally", all_of_them, modules=(campaigning, console))
+    assert_printed("tally", all_of_them, modules=(campaigning, console))
 
 
 def health(**changes: Any) -> doctor.Health:
@@ -253,7 +257,7 @@ def health(**changes: Any) -> doctor.Health:
     return doctor.Health(**given | changes)
 
 
-def test_printed_report_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_report_of_the_doctor_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PREBUILT_FOLDER", Path("/shipped"))
     nothing = {"cpu": "c", "triple": "t", "target": "", "kernels": ""}
     bad = health(
@@ -265,11 +269,11 @@ def test_printed_report_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
         doctor._print_health(health())
         doctor._print_health(bad)
 
-    printed("doctor", all_of_them, modules=(doctor, console))
+    assert_printed("doctor", all_of_them, modules=(doctor, console))
 
 
 def fit(**changes: Any) -> Any:
-    """An identification of two joints on a stand, as the tables ask for it."""
+    """An identification of two joints on a stand, with the fields that the tables use."""
 
     def inertial(mass: float, *com: float) -> Any:
         return SimpleNamespace(mass=mass, com=np.array(com))
@@ -310,7 +314,7 @@ def validation(error: list[float], signal: list[float]) -> Any:
     return SimpleNamespace(error=np.array(error), signal=np.array(signal), samples=300)
 
 
-def test_printed_report_of_an_identification() -> None:
+def test_printed_report_of_an_identification_is_unchanged() -> None:
     well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
     free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
@@ -320,10 +324,10 @@ def test_printed_report_of_an_identification() -> None:
         identifying._print_fit(well, None)
         identifying._print_fit(free, None)
 
-    printed("identified", all_of_them, modules=(identifying, console))
+    assert_printed("identified", all_of_them, modules=(identifying, console))
 
 
-def test_warnings_about_identification_data() -> None:
+def test_poor_identification_data_gives_warnings() -> None:
     extent: Any = SimpleNamespace(warnings=lambda: ("odd",))
     found = fit()
     assert identifying.fit_warnings(found, None, extent) == [
@@ -339,7 +343,7 @@ def test_warnings_about_identification_data() -> None:
     assert identifying.fit_warnings(found, two, extent)[1:] == [
         f"more than 50% of the torque is not explained for hip, knee; {tail}"
     ]
-    # What is hardly there cannot be explained, and need not be.
+    # Signals close to zero need no explanation.
     for signal, said in ((0.019, []), (0.021, [f"more than 50% of the torque is not explained for knee; {tail}"])):
         assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
     found.base.robot.actuated = ()
@@ -352,13 +356,13 @@ def test_warnings_about_identification_data() -> None:
 
 
 # -- options -------------------------------------------------------------------------------------------------------
-def described(words: tuple[str, ...], command: Any) -> list[str]:
-    """Every parameter of a command, and of those below it: names, range, default, and whether it is needed."""
+def list_parameters(words: tuple[str, ...], command: Any) -> list[str]:
+    """All parameters of a command and its subcommands: names, range, default and whether it is required."""
     out = []
     for p in command.params:
         if p.name in ("help", "install_completion", "show_completion"):
             continue
-        of = p if hasattr(p, "min") else p.type  # as the version of typer has it
+        of = p if hasattr(p, "min") else p.type  # depends on the version of typer
         limits = [f"{name}={getattr(of, name)}" for name in ("min", "max") if getattr(of, name, None) is not None]
         flags = [name for name in ("required", "multiple", "is_flag") if getattr(p, name, False)]
         names = ", ".join((*p.opts, *p.secondary_opts))
@@ -370,17 +374,17 @@ def described(words: tuple[str, ...], command: Any) -> list[str]:
         known = [each for each in (told, "" if default is None else f"default {default}") if each]
         out.append(f"{' '.join(words)}: {names}" + (f" ({', '.join(known)})" if known else ""))
     for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
-        out += described((*words, name), command.get_command(None, name))
+        out += list_parameters((*words, name), command.get_command(None, name))
     return out
 
 
 def test_options_have_unchanged_names_ranges_and_defaults() -> None:
-    same_as_kept("options", "\n".join(described(("quaddyn",), typer.main.get_command(app))))
+    check_expected_file("options", "\n".join(list_parameters(("quaddyn",), typer.main.get_command(app))))
 
 
 # -- progress ------------------------------------------------------------------------------------------------------
 class Display:
-    """A display of progress that keeps what it is told."""
+    """A progress display that records its calls."""
 
     made: ClassVar[list[Display]] = []
 
@@ -452,7 +456,7 @@ def test_waiting_for_an_interrupt_calls_a_function_thirty_times_per_second(monke
     assert slept == [1.0] * 3
 
 
-def test_a_terminal_is_open_and_somebody_sits_there() -> None:
+def test_is_terminal_requires_an_open_interactive_stream() -> None:
     def stream(closed: bool, person: bool) -> Any:
         return SimpleNamespace(closed=closed, isatty=lambda: person)
 
@@ -460,7 +464,7 @@ def test_a_terminal_is_open_and_somebody_sits_there() -> None:
     assert found == [False, True, False, False] and console.is_terminal(None) is False
 
 
-def test_pages_are_written_where_they_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_writable_rejects_paths_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console.check_writable(None)
     console.check_writable(tmp_path / "new.html")
     monkeypatch.setattr(console.os, "access", lambda path, how: how != console.os.W_OK)
@@ -469,13 +473,13 @@ def test_pages_are_written_where_they_can_be(tmp_path: Path, monkeypatch: pytest
 
 
 # -- single commands -----------------------------------------------------------------------------------------------
-def said(*words: object) -> str:
+def run_command(*words: object) -> str:
     result = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_check_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_command_passes_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
 
     def judge(name: str, **options: Any) -> Verdict:
@@ -496,10 +500,10 @@ def test_check_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "friction": None,
         "armature": None,
     }
-    said("check", "go2")
+    run_command("check", "go2")
     assert told == [("go2", given), {"samples": 5, "seed": 0, "source": None}]
     told.clear()
-    said("check", "go2", "--root", "fixed", "--strict", "--damping", "1", "--friction", "2", "--armature", "3",
+    run_command("check", "go2", "--root", "fixed", "--strict", "--damping", "1", "--friction", "2", "--armature", "3",
          "--seed",
          "4", "--samples", "2", "--package", "/a", "--package", "/b")  # fmt: skip
     more = {
@@ -512,16 +516,16 @@ def test_check_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert told == [("go2", more), {"samples": 2, "seed": 4, "source": None}]
     told.clear()
-    said("check", "go2", "--samples", "0")
+    run_command("check", "go2", "--samples", "0")
     assert told == [("go2", given)]
 
 
-def test_names_are_completed_from_their_beginning() -> None:
+def test_robot_names_are_completed_by_prefix() -> None:
     assert robot_names("") == list(qd.CATALOGUE) and robot_names("go") == [n for n in qd.CATALOGUE if n[:2] == "go"]
 
 
 def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
-    lines = said("codegen", "two_link_leg", "--target", "rnea, crba", "--out", tmp_path / "a" / "b").splitlines()
+    lines = run_command("codegen", "two_link_leg", "--target", "rnea, crba", "--out", tmp_path / "a" / "b").splitlines()
     sources = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     names = [source.removesuffix(".c") for source in sources if source.endswith(".c")]
     assert sources == sorted(f"{name}.{kind}" for name in names for kind in "ch") and len(names) == 2
@@ -552,8 +556,8 @@ def test_codegen_writes_the_requested_targets(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("quaddyn.kernels.c_files", c_files)
     double = {"dtype": "float64", "parameters": "folded", "friction": False, "frame": None, "forces": ()}
-    said("codegen", "small_quadruped", "--out", tmp_path)
-    said("codegen", "small_quadruped", "--out", tmp_path, "--target", "frame_drift,rnea", "--single-precision",
+    run_command("codegen", "small_quadruped", "--out", tmp_path)
+    run_command("codegen", "small_quadruped", "--out", tmp_path, "--target", "frame_drift,rnea", "--single-precision",
          "--runtime-parameters", "--friction", "--external-force", "FL", "--external-force", "FR")  # fmt: skip
     single = {"dtype": "float32", "parameters": "runtime", "friction": True, "frame": None, "forces": ("FL", "FR")}
     feet = [("frame_drift", {**single, "frame": foot}) for foot in ("FL", "FR", "RL", "RR")]
@@ -577,7 +581,7 @@ def test_export_functions_receive_name_and_period(
     monkeypatch.setattr("quaddyn.wbc.export_c", export)
     for name in ("safety", "estimator", "interface", "program"):
         monkeypatch.setattr(f"quaddyn.runtime.export_{name}", export)
-    lines = said("codegen", "small_quadruped", "--target", f" {what} ", "--out", tmp_path, *words).splitlines()
+    lines = run_command("codegen", "small_quadruped", "--target", f" {what} ", "--out", tmp_path, *words).splitlines()
     ((dt, out, name),) = made
     assert out == tmp_path and dt == (None if what == "interface" else 0.002 if words else 0.001)
     suffix = {"controller": "_wbc", "program": ""}.get(what, f"_{what}")
@@ -604,7 +608,7 @@ def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monke
 
     monkeypatch.setattr("quaddyn.identification.exciting_trajectory", motion)
     out = tmp_path / "x.csv"
-    text = said("excite", "two_link_leg", "--out", out)
+    text = run_command("excite", "two_link_leg", "--out", out)
     assert asked.pop() == {"period": 10.0, "harmonics": 5, "iterations": 300, "seed": 0, "root": "fixed"}
     assert text == f"condition number 1.23e+03 -> 12.3; wrote 1000 samples to {out}\n"
     table = np.loadtxt(out, delimiter=",", skiprows=1)
@@ -618,7 +622,7 @@ def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monke
         done = CliRunner().invoke(app, ["excite", "two_link_leg", "--out", str(tmp_path / "none" / "x.csv"),
                                         "--rate", str(rate),
                                         "--period", str(period)])  # fmt: skip
-        assert done.exit_code == 2  # nowhere to write
+        assert done.exit_code == 2  # not writable
         monkeypatch.setattr(identifying, "load", unwanted)
         done = CliRunner().invoke(
             app, ["excite", "arm", "--out", str(out), "--rate", str(rate), "--period", str(period)]
@@ -642,7 +646,7 @@ def test_preflight_receives_address_port_and_torque_fraction(monkeypatch: pytest
 
     monkeypatch.setattr("quaddyn.runtime.UdpInterface", Side)
     monkeypatch.setattr("quaddyn.runtime.preflight", preflight)
-    said(
+    run_command(
         "preflight",
         "two_link_leg",
         "--udp",
@@ -658,11 +662,11 @@ def test_preflight_receives_address_port_and_torque_fraction(monkeypatch: pytest
     expected = [("two_link_leg", ("10.0.0.2", 9000), {"port": 9001, "bind": "0.0.0.0"}), ("Side", 0.1), "closed"]
     assert made == expected
     made.clear()
-    said("preflight", "two_link_leg", "--udp", "[::1]:9000", "--assume-hanging")
+    run_command("preflight", "two_link_leg", "--udp", "[::1]:9000", "--assume-hanging")
     assert made[0][1:] == (("[::1]", 9000), {"port": 0, "bind": "127.0.0.1"}) and made[1] == ("Side", 0.2)
     for wrong in ("here", ":9000", "here:", "here:port"):
         done = CliRunner().invoke(app, ["preflight", "two_link_leg", "--udp", wrong, "--assume-hanging"])
         assert str(done.exception) == f"--udp: expected ADDRESS:PORT, got {wrong!r}"
     made.clear()
-    assert json.loads(said("preflight", "two_link_leg", "--json")) == {"passed": True, "checks": []}
+    assert json.loads(run_command("preflight", "two_link_leg", "--json")) == {"passed": True, "checks": []}
     assert made == [("HangingRobot", 0.2)]

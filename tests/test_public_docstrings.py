@@ -62,7 +62,7 @@ DUPLICATE_CLASS_NAMES: frozenset[str] = frozenset()
 
 #: A unit in brackets, such as [m/s] or [m, rad]; code such as x[0] or a list of strings does not match.
 UNIT = re.compile(r"(?<![\w\])])\[(?![\"'])[^\[\]]+\]")
-#: Words that say that a number or an array has no unit, or that fix its units.
+#: Words which state that a number or an array has no unit, or which fix its units.
 UNITLESS = re.compile(
     r"\b(dimensionless|fractions?|ratios?|counts?|ind(?:ex|exes|ices)|seeds?|number of|how many|coefficients?|factors?"
     r"|relative|probabilit(?:y|ies)|portion|normalized|configurations?|quaternions?|unit vectors?|unit normal|rotation"
@@ -70,7 +70,7 @@ UNITLESS = re.compile(
     r"|binary|version|any unit|same units?|its units?|units? of)\b",
     re.IGNORECASE,
 )
-#: Words that say what an integer counts.
+#: Words that state what an integer counts.
 COUNTED = re.compile(
     r"\b(iterations?|ticks?|steps?|samples?|cases?|rows?|columns?|dimensions?|size|rank|threads?|processes|cores"
     r"|faces|joints|feet|contacts|unknowns|trials|lines|digits|bytes|repetitions)\b",
@@ -290,7 +290,7 @@ def class_definitions() -> dict[str, list[str]]:
 
 # -- tests ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("value", PUBLIC)
-def test_signature_tells_the_arguments(value: Any) -> None:
+def test_signature_shows_the_arguments(value: Any) -> None:
     assert not has_constructor(value) or signature_problems(value) == []
 
 
@@ -321,7 +321,7 @@ def _described(speed: float, names: list[str] | None = None, *, shape: Callable[
     """
 
 
-def test_the_checks_find_what_is_missing() -> None:
+def test_docstring_checks_find_missing_entries() -> None:
     assert entries(_described.__doc__ or "") == {
         "speed": "of the trunk [m/s], in its heading direction.",
         "names": "of the joints; None: all.",

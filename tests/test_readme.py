@@ -1,4 +1,4 @@
-"""The README is true: every block in it runs, and prints what it says it prints."""
+"""Every block of the README runs and prints the output shown there."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import Block, blocks, check_command, commands
-from printed import check_output
+from expected_outputs import check_output
+from markdown_pages import Block, blocks, check_command, commands
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROGRAMS = [block for block in blocks(README) if block.language == "python"]
 
 
-def test_it_is_short() -> None:
+def test_readme_is_short() -> None:
     assert len(README.splitlines()) <= 200
 
 
-def test_the_first_screen_has_what_a_newcomer_needs() -> None:
+def test_first_screen_has_a_picture_a_formula_and_commands() -> None:
     screen = "\n".join(README.splitlines()[:45])
     assert "![" in screen
     assert "$$" in screen
@@ -58,5 +58,5 @@ def test_the_first_program_is_short() -> None:
 
 
 @pytest.mark.parametrize("command", commands(README))
-def test_command_in_the_readme_is_understood(command: str) -> None:
+def test_command_in_the_readme_is_valid(command: str) -> None:
     check_command(command)

@@ -1,4 +1,4 @@
-"""Robot files as their authors write them: every kind of `tests/cases`, with other names, numbers and places."""
+"""Variants of the robot files in `tests/cases`, with other names, numbers and folders."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_nothing_outside_the_package_is_opened_and_the_advice_names_its_folder(
         assert "packages=" in finder.advice(uri) and str(workspace / folder) in finder.advice(uri)
 
 
-def test_advice_names_the_package_and_where_was_looked(workspace: Path) -> None:
+def test_advice_names_the_package_and_the_searched_folders(workspace: Path) -> None:
     finder = MeshFinder(workspace / "dog" / "urdf", [])
     assert finder.advice("package://fish/meshes/a.stl") == (
         "pass packages= with the folder 'fish' or the one that holds it (looked in: "
@@ -115,7 +115,7 @@ def test_advice_names_the_package_and_where_was_looked(workspace: Path) -> None:
     assert finder.package("..") is finder.package("") is finder.package("a/b") is None
 
 
-def test_a_missing_mesh_says_packages(workspace: Path) -> None:
+def test_message_for_a_missing_mesh_names_the_packages_option(workspace: Path) -> None:
     file = workspace / "dog" / "urdf" / "r.urdf"
     shape = '<visual><geometry><mesh filename="package://fish/meshes/a.stl"/></geometry></visual>'
     inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
@@ -149,7 +149,7 @@ def xacro_workspace(folder: Path, package: str, other: str) -> Path:
     return file
 
 
-def test_packages_of_a_xacro_file_are_found_in_packages_and_around_it(
+def test_packages_of_a_xacro_file_are_found_by_option_and_in_parent_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provide_xacro(monkeypatch)
@@ -166,13 +166,13 @@ def test_packages_of_a_xacro_file_are_found_in_packages_and_around_it(
         qd.load(file, packages=[tmp_path])
 
 
-def test_a_package_around_a_xacro_file_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parent_package_of_a_xacro_file_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provide_xacro(monkeypatch)
     robot = qd.load(xacro_workspace(tmp_path, "alone/urdf/variant", "alone"), arguments={"mass": 3})
     assert robot.mass == 3.0 and robot.tree.root.visuals[0].shape.path is not None
 
 
-def test_xacro_leaves_no_trace_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_leaves_no_package_stubs_in_sys_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provide_xacro(monkeypatch)
     with pytest.raises(qd.ModelError):
         qd.load(xacro_workspace(tmp_path, "a", "b"))
@@ -187,7 +187,7 @@ def test_xacro_leaves_no_trace_of_packages(tmp_path: Path, monkeypatch: pytest.M
         ({"mass": [1]}, qd.ArgumentTypeError, "arguments: expected texts or numbers by name, got 'mass': list"),
     ],
 )
-def test_arguments_that_are_none_are_refused(arguments: object, error: type[Exception], says: str) -> None:
+def test_invalid_xacro_arguments_are_rejected(arguments: object, error: type[Exception], says: str) -> None:
     with pytest.raises(error) as caught:
         qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments=arguments)
     assert says in str(caught.value)
@@ -210,7 +210,7 @@ NUMBERS = st.sampled_from(["0", "-1", "nan", "x", "", "1e999", "0 0", "0.1, 0.2,
     tag=st.sampled_from(["box size", "sphere radius", "cylinder radius", "capsule length", "mesh filename", "cone x"]),
     value=NUMBERS, origin=NUMBERS, colour=NUMBERS, scale=NUMBERS, twice=st.booleans(),
 )  # fmt: skip
-def test_nothing_that_is_only_drawn_refuses_a_file(
+def test_invalid_visuals_do_not_reject_a_file(
     tag: str, value: str, origin: str, colour: str, scale: str, twice: bool
 ) -> None:
     name, attribute = tag.split()
@@ -238,7 +238,7 @@ TAGS = sorted(FOREIGN_ELEMENTS - {"contact"})
     as_bytes=st.booleans(),
     attributes=st.lists(st.sampled_from(sorted(FOREIGN_ATTRIBUTES["limit"])), unique=True, max_size=3),
 )  # fmt: skip
-def test_tags_of_other_tools_are_passed_over_with_one_note(
+def test_tags_of_other_tools_are_ignored_with_one_note(
     places: list[tuple[str, str]],
     prefixes: list[tuple[str, str]],
     declared: bool,
@@ -270,7 +270,7 @@ def test_tags_of_other_tools_are_passed_over_with_one_note(
 
 
 @given(tag=st.sampled_from(["inertial", "visual", "collision"]), at=st.integers(1, 6), letter=st.sampled_from("abxyz"))
-def test_a_tag_near_a_known_one_is_called_misspelt(tag: str, at: int, letter: str) -> None:
+def test_tag_similar_to_a_known_one_is_reported_as_misspelled(tag: str, at: int, letter: str) -> None:
     wrong = tag[:at] + letter + tag[at:]
     with pytest.raises(qd.ModelError, match=f"unknown element <{wrong}>"):
         qd.load(ARM.format(**PLAIN | {"link": f"<{wrong}/>"}), strict=True)
@@ -283,7 +283,7 @@ def test_a_tag_near_a_known_one_is_called_misspelt(tag: str, at: int, letter: st
     ["<a:robot", "<!-- ", "<?xml", "<!-- --><!-- <a:b/>", "<robot><a:b></robot>", "a:b", "<robot a:b='x'/><c:d/>",
      "<?x y:z?>", "<!--a:b-->" * 20_000, "<robot>" + "<" + "a:b " * 100_000],
 )  # fmt: skip
-def test_prefixes_of_what_is_no_document_are_refused_in_time(text: str) -> None:
+def test_malformed_documents_with_prefixes_are_rejected_quickly(text: str) -> None:
     with pytest.raises(qd.ModelError):
         parse(text)
     with pytest.raises(qd.ModelError):
@@ -292,7 +292,7 @@ def test_prefixes_of_what_is_no_document_are_refused_in_time(text: str) -> None:
 
 # -- units --------------------------------------------------------------------------------------------------------
 QUADRUPED = (Path(__file__).parent / "cases" / "limits_in_degrees" / "robot.urdf").read_text(encoding="utf-8")
-#: Attributes by what they are: their numbers are scaled where an author writes another unit.
+#: Attributes by quantity; their numbers are scaled to emulate other units.
 KINDS = {
     "lengths": re.compile(r'(<origin xyz=")([^"]*)'),
     "masses": re.compile(r'(<mass value=")([^"]*)'),
@@ -302,7 +302,7 @@ KINDS = {
 
 
 def scaled(text: str, **factors: float) -> str:
-    """The document with the numbers of each kind times a factor."""
+    """The document with the numbers of each quantity multiplied by a factor."""
 
     def times(factor: float, found: re.Match[str]) -> str:
         return found[1] + " ".join(f"{factor * float(word):.9g}" for word in found[2].split())
@@ -332,9 +332,7 @@ RADIANS = scaled(QUADRUPED, angles=math.pi / 180.0)
     ],
 )
 @pytest.mark.parametrize(("size", "order"), [(0.5, "FL FR RL RR"), (1.0, "RR FL RL FR"), (1.3, "FR FL RR RL")])
-def test_numbers_in_another_unit_are_told_in_one_warning(
-    factors: dict[str, float], unit: str, size: float, order: str
-) -> None:
+def test_numbers_in_other_units_give_one_warning(factors: dict[str, float], unit: str, size: float, order: str) -> None:
     text = scaled(RADIANS, lengths=size, masses=size**3, inertias=size**5)
     text = scaled(text, **factors)
     for new, old in zip(order.split(), ("FL", "FR", "RL", "RR"), strict=True):
@@ -343,7 +341,7 @@ def test_numbers_in_another_unit_are_told_in_one_warning(
     assert len(found) == bool(unit) and all(unit in each for each in found), found
 
 
-def test_a_link_with_the_inertia_of_a_larger_body_is_told() -> None:
+def test_link_with_the_inertia_of_a_larger_body_is_reported() -> None:
     thigh = RADIANS.index('<link name="RL_thigh">')
     text = RADIANS[:thigh] + RADIANS[thigh:].replace('ixx="0.000333333"', 'ixx="3"', 1)
     (finding,) = find_unit_errors(parse(text))
@@ -351,7 +349,7 @@ def test_a_link_with_the_inertia_of_a_larger_body_is_told() -> None:
 
 
 @pytest.mark.parametrize("limit", [13.0, 25.0, 100.0, 1000.0, 1e5])
-def test_ranges_of_a_few_turns_and_of_no_end_are_no_degrees(limit: float) -> None:
+def test_multi_turn_and_unlimited_ranges_are_not_taken_for_degrees(limit: float) -> None:
     text = KINDS["angles"].sub(lambda found: f"{found[1]}{limit if 'upper' in found[1] else -limit}", RADIANS)
     assert not find_unit_errors(parse(text))
 
@@ -364,7 +362,7 @@ def test_own_robots_are_in_si_units(name: str) -> None:
 # -- names --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["root_joint", "root_x", "root_z", "root_pitch"])
 @pytest.mark.parametrize("what", ["j", "b"])
-def test_names_of_root_joints_are_free_where_the_root_is_fixed(name: str, what: str) -> None:
+def test_root_joint_names_are_allowed_with_a_fixed_root(name: str, what: str) -> None:
     text = ARM.format(**PLAIN).replace(f'"{what}"', f'"{name}"')
     robot = qd.load(text)
     assert robot.root == "fixed" and name in (*robot.tree.joints_by_name, *robot.tree.links_by_name)
@@ -374,7 +372,7 @@ def test_names_of_root_joints_are_free_where_the_root_is_fixed(name: str, what: 
             qd.load(text, root=root)
 
 
-def test_a_floating_joint_may_be_called_like_the_root_that_replaces_it() -> None:
+def test_floating_joint_may_have_the_name_of_the_root_joint() -> None:
     text = ARM.format(**PLAIN).replace('"j"', '"root_joint"').replace("revolute", "floating")
     assert qd.load(text).root == qd.load(text, root="planar").root.replace("planar", "free") == "free"
 
@@ -385,7 +383,7 @@ FOUR_BAR = (Path(__file__).parent / "cases" / "loop_massless_rod" / "robot.urdf"
 
 @pytest.mark.parametrize("mass", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("q", [-0.5, 0.3])
-def test_a_rod_without_mass_is_the_limit_of_light_ones(mass: float, q: float) -> None:
+def test_massless_rod_is_the_limit_of_light_rods(mass: float, q: float) -> None:
     I = mass * 0.3**2 / 12.0  # noqa: E741
     moments = f'ixx="{I}" ixy="0" ixz="0" iyy="{I}" iyz="0" izz="{I}"'
     inertial = f'<inertial><mass value="{mass}"/><inertia {moments}/></inertial>'
@@ -396,7 +394,7 @@ def test_a_rod_without_mass_is_the_limit_of_light_ones(mass: float, q: float) ->
     assert qd.cross_check(light, samples=2).passed and qd.cross_check(bare, samples=2).passed
 
 
-def test_a_robot_with_a_rod_without_mass_moves_and_is_saved() -> None:
+def test_robot_with_a_massless_rod_is_simulated_and_saved() -> None:
     robot = qd.load(FOUR_BAR)
     again = from_record(to_record(robot))
     dyn, twin = qd.Dynamics(robot), qd.Dynamics(again)
@@ -408,7 +406,7 @@ def test_a_robot_with_a_rod_without_mass_moves_and_is_saved() -> None:
     assert np.isfinite(simulation.q).all() and simulation.q[0] != robot.q_home[0]
 
 
-def test_a_loop_without_any_mass_is_refused() -> None:
+def test_loop_without_any_mass_is_rejected() -> None:
     bare = re.sub(r"<inertial>.*?</inertial>", "", FOUR_BAR.replace('name="base"', 'name="base" '))
     with pytest.raises(qd.ModelError, match=r"moves no mass|the diagonal entry"):
         qd.load(bare, root="fixed")
@@ -429,7 +427,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize(("axis", "offset"), [("0 1 0", 0.0), ("0 -1 0", 0.05)])
-def test_wheels_touch_the_ground_below_their_axle_in_their_own_plane(shape: str, axis: str, offset: float) -> None:
+def test_wheel_contact_is_below_the_axle_in_the_wheel_plane(shape: str, axis: str, offset: float) -> None:
     drawn = SHAPES[shape]
     drawn = drawn.replace('<origin rpy="', f'<origin xyz="0 {offset} 0" rpy="').replace(
         "<collision><geometry>", f'<collision><origin xyz="0 {offset} 0"/><geometry>'
@@ -464,13 +462,13 @@ def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> N
         ('<visual><geometry><mesh filename="w.dae"/></geometry></visual>', "'w.dae'"),
     ],
 )
-def test_a_guessed_contact_is_told_with_its_reason_once(shape: str, says: str) -> None:
+def test_assumed_contact_is_reported_once_with_its_reason(shape: str, says: str) -> None:
     warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "is assumed, not read" in w.reason]
     assert len(warnings) == 1 and says in warnings[0].reason and "feet=" in warnings[0].advice
 
 
 @pytest.mark.parametrize("drawn", ["", '<collision><geometry><mesh filename="shank.dae"/></geometry></collision>'])
-def test_the_end_of_a_leg_without_a_readable_shape_is_assumed(drawn: str) -> None:
+def test_foot_position_of_a_leg_without_readable_shape_is_assumed(drawn: str) -> None:
     text = re.sub(r'<joint name="(..)_ankle" type="fixed">.*?</joint>', "", RADIANS)
     text = re.sub(r'<link name=".._foot">.*?</link>', "", text)
     text = re.sub(r'(<link name=".._calf">)', rf"\1{drawn}", text)
@@ -481,14 +479,14 @@ def test_the_end_of_a_leg_without_a_readable_shape_is_assumed(drawn: str) -> Non
     assert not [w for w in qd.load(text, feet=given).report.warnings if "is assumed, not read" in w.reason]
 
 
-def test_a_foot_whose_mesh_is_missing_is_a_warning_about_the_foot() -> None:
+def test_missing_foot_mesh_gives_a_warning_about_the_foot() -> None:
     text = RADIANS.replace('<sphere radius="0.02"/>', '<mesh filename="package://p/foot.stl"/>')
     (warning,) = [w for w in qd.load(text).report.warnings if "is assumed, not read" in w.reason]
     assert "foot.stl' is not found" in warning.reason
 
 
 # -- catalogue ----------------------------------------------------------------------------------------------------
-def test_the_data_of_the_catalogue_may_be_of_version_5_beside_packages_that_need_it() -> None:
+def test_example_robot_data_version_5_is_accepted() -> None:
     """Crocoddyl 3.2 and mim_solvers need example-robot-data 5."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [d for d in project["dependencies"] if d.startswith("example-robot-data")] == [REQUIREMENT]
@@ -497,7 +495,7 @@ def test_the_data_of_the_catalogue_may_be_of_version_5_beside_packages_that_need
 
 # -- rounding -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("residue", [-5e-20, -1e-300, -3e-17])
-def test_residues_of_rounding_below_0_are_0(residue: float) -> None:
+def test_negative_rounding_residues_are_read_as_zero(residue: float) -> None:
     arm = ARM.format(**PLAIN)
     losses = f'<dynamics damping="{residue}" friction="{residue}"/></joint>'
     robot = qd.load(arm.replace("</joint>", losses).replace('effort="10"', f'effort="{residue}"'), actuated=("j",))

@@ -1,4 +1,4 @@
-"""What is easily lost with a word of a decorator or a digit: records that cannot be changed, and every default."""
+"""Options of dataclasses and default arguments, which a small change could alter unnoticed, are unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from printed import same_as_kept
+from expected_outputs import check_expected_file
 
 import quaddyn
 
@@ -21,44 +21,44 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(module.name)
 
 
-def defined(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """What a module defines itself, by its name without that of the package."""
+def own_definitions(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Objects that a module defines itself, by their qualified names without that of the package."""
     for name, thing in sorted(vars(module).items()):
         if getattr(thing, "__module__", None) == module.__name__:
             yield f"{module.__name__.removeprefix('quaddyn.')}.{name}", thing
 
 
-def test_records_are_frozen_compared_and_made_as_they_always_were() -> None:
-    """A line there changes where that is decided, not where a word of a decorator is lost; new ones may come."""
+def test_dataclass_options_of_records_are_unchanged() -> None:
+    """The stored lines change only deliberately; new lines may be added."""
     lines = []
     for module in modules():
-        for name, kind in defined(module):
+        for name, kind in own_definitions(module):
             if inspect.isclass(kind) and "__dataclass_params__" in vars(kind):
                 params = kind.__dataclass_params__
                 words = [word for word in ("frozen", "eq", "order") if getattr(params, word)]
                 named = [f.kw_only for f in dataclasses.fields(kind)]
                 words += ["by name"] if named and all(named) else ["some by name"] if any(named) else []
                 lines.append(f"{name}: {', '.join(words)}")
-    same_as_kept("records", "\n".join(sorted(lines)), more=True)
+    check_expected_file("records", "\n".join(sorted(lines)), more=True)
 
 
-def plain(value: object) -> bool:
-    """Whether a value is written alike everywhere."""
+def is_plain_value(value: object) -> bool:
+    """Returns whether the representation of a value is the same on all platforms."""
     if isinstance(value, tuple):
-        return all(map(plain, value))
+        return all(map(is_plain_value, value))
     return value is None or type(value) in (bool, int, float, str)
 
 
 def defaults(thing: Callable[..., object]) -> list[str]:
-    """The arguments of a function that have a default, with it."""
+    """Arguments with default values of a function."""
     found = inspect.signature(thing).parameters.items()
-    return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and plain(p.default)]
+    return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and is_plain_value(p.default)]
 
 
 def test_defaults_are_unchanged() -> None:
     lines = []
     for module in modules():
-        for name, thing in defined(module):
+        for name, thing in own_definitions(module):
             if name.rpartition(".")[2].startswith("_"):
                 continue
             found: dict[str, Callable[..., object]] = {}
@@ -71,4 +71,4 @@ def test_defaults_are_unchanged() -> None:
                     if inspect.isfunction(function) and (own == "__init__" or not own.startswith("_")):
                         found[name if own == "__init__" else f"{name}.{own}"] = function
             lines += [f"{each} {said}" for each, function in found.items() for said in defaults(function)]
-    same_as_kept("defaults", "\n".join(sorted(lines)), more=True)
+    check_expected_file("defaults", "\n".join(sorted(lines)), more=True)

@@ -1,4 +1,4 @@
-"""The reference against itself: identities between the textbook's algorithms, and physics."""
+"""Identities between the algorithms of the reference, and physical laws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from finite_differences import derivative
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import COORDINATES, MODELS, reference, state, tree
+from reference_models import COORDINATES, MODELS, reference, state, tree
 
 import quaddyn.reference as reference_room
 from quaddyn.errors import ArgumentError, UnknownNameError
@@ -30,13 +30,13 @@ seeds = settings(max_examples=5, deadline=None)
 
 
 def close(a: object, b: object, bound: float = 1e-12, *, terms: float = 1e-3) -> None:
-    """Equal to a fraction `bound` of the larger of b and `terms`, the size of what is summed up: sums may cancel."""
+    """Asserts equality up to `bound` times the larger of b and `terms`, the size of the summands."""
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
     assert np.abs(a - b).max(initial=0.0) <= bound * max(np.abs(b).max(initial=0.0), terms)
 
 
-def drawn(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and the wrenches at q
+def draw_state(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and the wrenches at q
     oracle = reference(key)
     q, v, a, fext = state(oracle, seed)
     at = oracle.forward_kinematics(q)
@@ -47,8 +47,8 @@ def drawn(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and the wr
 @every_model
 @seeds
 @given(seed=st.integers(0, 10**6))
-def test_gravity_as_acceleration_of_the_world_equals_gravity_as_force_on_every_body(key: str, seed: int) -> None:
-    _, _, v, a, _, at, wrenches = drawn(key, seed)
+def test_gravity_as_world_acceleration_equals_gravity_as_body_forces(key: str, seed: int) -> None:
+    _, _, v, a, _, at, wrenches = draw_state(key, seed)
     trick = rnea.rnea(at, v, a, wrenches=wrenches)
     close(rnea.rnea(at, v, a, wrenches=wrenches, trick=False), trick)
 
@@ -56,15 +56,15 @@ def test_gravity_as_acceleration_of_the_world_equals_gravity_as_force_on_every_b
 @every_model
 @seeds
 @given(seed=st.integers(0, 10**6))
-def test_the_recursion_equals_the_closed_form(key: str, seed: int) -> None:
-    _, _, v, a, _, at, wrenches = drawn(key, seed)
+def test_recursive_newton_euler_equals_the_closed_form(key: str, seed: int) -> None:
+    _, _, v, a, _, at, wrenches = draw_state(key, seed)
     close(closed_form.inverse_dynamics(at, v, a, wrenches=wrenches), rnea.rnea(at, v, a, wrenches=wrenches))
     close(closed_form.gravity(at), rnea.gravity(at))
 
 
 @every_model
 def test_nonlinear_effects_are_the_inverse_dynamics_at_zero_acceleration(key: str) -> None:
-    oracle, q, v, _, _, _, _ = drawn(key, 1)
+    oracle, q, v, _, _, _, _ = draw_state(key, 1)
     close(oracle.nle(q, v), oracle.rnea(q, v, np.zeros(oracle.nv)))
     close(oracle.gravity(q), oracle.nle(q, np.zeros(oracle.nv)))
 
@@ -73,14 +73,14 @@ def test_nonlinear_effects_are_the_inverse_dynamics_at_zero_acceleration(key: st
 @seeds
 @given(seed=st.integers(0, 10**6))
 def test_torque_is_mass_times_acceleration_plus_coriolis_and_gravity_less_external_forces(key: str, seed: int) -> None:
-    oracle, q, v, a, fext, _, _ = drawn(key, seed)
+    oracle, q, v, a, fext, _, _ = draw_state(key, seed)
     external = sum(oracle.frame_jacobian(q, name).T @ f for name, f in fext.items())
     tau = oracle.crba(q) @ a + oracle.coriolis(q, v) @ v + oracle.gravity(q) - external
     close(oracle.rnea(q, v, a, fext=fext), tau)
 
 
-def test_a_force_without_torque_is_one_with_a_torque_of_zero() -> None:
-    oracle, q, v, a, _, _, _ = drawn("everything free", 2)
+def test_force_without_moment_equals_a_wrench_with_zero_moment() -> None:
+    oracle, q, v, a, _, _, _ = draw_state("everything free", 2)
     f = np.array([1.0, -2.0, 3.0])
     close(
         oracle.rnea(q, v, a, fext={"tool3": f}), oracle.rnea(q, v, a, fext={"tool3": np.concatenate([f, np.zeros(3)])})
@@ -108,8 +108,8 @@ def test_docstring_example_of_the_worked_torque_holds() -> None:
 @every_model
 @seeds
 @given(seed=st.integers(0, 10**6))
-def test_three_ways_to_the_mass_matrix_agree(key: str, seed: int) -> None:
-    at = drawn(key, seed)[5]
+def test_three_mass_matrix_algorithms_agree(key: str, seed: int) -> None:
+    at = draw_state(key, seed)[5]
     M = mass.crba(at)
     close(mass.mass_by_jacobians(at), M)
     close(mass.mass_by_rnea(at), M)
@@ -119,7 +119,7 @@ def test_three_ways_to_the_mass_matrix_agree(key: str, seed: int) -> None:
 @seeds
 @given(seed=st.integers(0, 10**6))
 def test_mass_matrix_is_symmetric_positive_definite(key: str, seed: int) -> None:
-    oracle, q, *_ = drawn(key, seed)
+    oracle, q, *_ = draw_state(key, seed)
     M = oracle.crba(q)
     close(M, M.T, 1e-15)
     assert np.linalg.eigvalsh(M).min() > 0.0
@@ -129,8 +129,8 @@ def test_mass_matrix_is_symmetric_positive_definite(key: str, seed: int) -> None
 @every_model
 @seeds
 @given(seed=st.integers(0, 10**6))
-def test_forward_dynamics_inverts_inverse_dynamics_three_ways(key: str, seed: int) -> None:
-    oracle, q, v, a, fext, at, wrenches = drawn(key, seed)
+def test_three_forward_dynamics_algorithms_invert_inverse_dynamics(key: str, seed: int) -> None:
+    oracle, q, v, a, fext, at, wrenches = draw_state(key, seed)
     tau = oracle.rnea(q, v, a, fext=fext)
     bound = 1e-14 * np.linalg.cond(oracle.crba(q)) + 1e-12
     close(aba(at, v, tau, wrenches=wrenches), a, bound)
@@ -139,7 +139,7 @@ def test_forward_dynamics_inverts_inverse_dynamics_three_ways(key: str, seed: in
 
 
 def test_mass_inverse_columns_are_accelerations_by_unit_torques() -> None:
-    oracle, q, *_ = drawn("everything free", 3)
+    oracle, q, *_ = draw_state("everything free", 3)
     rest, still = np.zeros(oracle.nv), oracle.gravity(q)
     columns = [oracle.aba(q, rest, still + e) for e in np.eye(oracle.nv)]
     close(oracle.mass_inverse(q), np.stack(columns, axis=1), 1e-10)
@@ -147,7 +147,7 @@ def test_mass_inverse_columns_are_accelerations_by_unit_torques() -> None:
 
 # -- Coriolis ---------------------------------------------------------------------------------------------------------
 def all_coriolis(key: str, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    oracle, q, v, _, _, at, _ = drawn(key, seed)
+    oracle, q, v, _, _, at, _ = draw_state(key, seed)
     found = {"closed form": coriolis.coriolis_closed_form(at, v), "by bodies": coriolis.coriolis_by_bodies(at, v)}
     if key in COORDINATES:
         found["Christoffel"] = coriolis.coriolis_christoffel(oracle.model, q, v)
@@ -159,7 +159,7 @@ def all_coriolis(key: str, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray
 @given(seed=st.integers(0, 10**6))
 def test_every_coriolis_matrix_has_the_same_product_with_the_velocity(key: str, seed: int) -> None:
     found, v, _ = all_coriolis(key, seed)
-    oracle, q, *_ = drawn(key, seed)
+    oracle, q, *_ = draw_state(key, seed)
     for C in found.values():
         close(C @ v, oracle.nle(q, v) - oracle.gravity(q), 1e-11)
 
@@ -183,15 +183,15 @@ def test_christoffel_makes_mdot_minus_2c_skew(key: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["revolute fixed", "sliding fixed"])
-def test_coriolis_by_bodies_is_christoffels_on_fixed_bases(key: str) -> None:
+def test_coriolis_matrix_by_bodies_equals_the_christoffel_matrix_on_fixed_bases(key: str) -> None:
     found, _, _ = all_coriolis(key, 4)
     close(found["by bodies"], found["Christoffel"], 1e-11)
-    assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # that of source A is another one
+    assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # the matrix of source A differs
 
 
 def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_the_same() -> None:
     """The term that vanishes as a vector does not vanish as a matrix."""
-    oracle, q, v, _, _, at, _ = drawn("revolute fixed", 5)
+    oracle, q, v, _, _, at, _ = draw_state("revolute fixed", 5)
     V, J = twists(at, v), body_jacobians(at)
     without = coriolis.coriolis_closed_form(at, v) - sum(
         J_i.T @ b.G @ coriolis.ad(V_i) @ J_i for b, V_i, J_i in zip(oracle.model.bodies, V, J, strict=True)
@@ -201,8 +201,8 @@ def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_t
     assert np.abs(without + without.T - Mdot).max() > 0.1 * np.abs(Mdot).max()
 
 
-def test_christoffels_symbols_are_refused_where_there_are_no_coordinates() -> None:
-    oracle, q, v, *_ = drawn("everything free", 0)
+def test_christoffel_symbols_are_rejected_for_a_free_root() -> None:
+    oracle, q, v, *_ = draw_state("everything free", 0)
     with pytest.raises(ArgumentError, match="root_joint"):
         coriolis.coriolis_christoffel(oracle.model, q, v)
 
@@ -211,7 +211,7 @@ def test_christoffels_symbols_are_refused_where_there_are_no_coordinates() -> No
 @every_model
 @pytest.mark.parametrize("axes", ["local_world_aligned", "local", "world"])
 def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: str, axes: str) -> None:
-    oracle, q, v, *_ = drawn(key, 6)
+    oracle, q, v, *_ = draw_state(key, 6)
     for name in oracle.model.frames:
         J = oracle.frame_jacobian(q, name, reference=axes)
         terms = max(1e-3, float((np.abs(J) @ np.abs(v)).max()))
@@ -223,8 +223,8 @@ def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: s
 
 @every_model
 def test_jacobian_is_the_derivative_of_the_placement(key: str) -> None:
-    """By finite differences of the placement, which the complex step has no part in."""
-    oracle, q, v, *_ = drawn(key, 7)
+    """By finite differences of the placement, without complex steps."""
+    oracle, q, v, *_ = draw_state(key, 7)
     name = list(oracle.model.frames)[-1]
     T = oracle.frame_placement(q, name)
     Tdot = derivative(lambda t: oracle.frame_placement(oracle.integrate(q, t * v), name))
@@ -235,7 +235,7 @@ def test_jacobian_is_the_derivative_of_the_placement(key: str) -> None:
 
 @every_model
 def test_body_jacobian_rate_is_the_derivative_of_the_body_jacobian(key: str) -> None:
-    oracle, q, v, _, _, at, _ = drawn(key, 8)
+    oracle, q, v, _, _, at, _ = draw_state(key, 8)
     J = body_jacobians(at)
     for i, rate in enumerate(body_jacobian_rates(at, twists(at, v), v, J)):
         close(
@@ -245,7 +245,7 @@ def test_body_jacobian_rate_is_the_derivative_of_the_body_jacobian(key: str) -> 
 
 @every_model
 def test_support_lists_the_joints_whose_jacobian_columns_are_not_zero(key: str) -> None:
-    oracle, *_, at, _ = drawn(key, 9)
+    oracle, *_, at, _ = draw_state(key, 9)
     for support, J in zip(oracle.model.support, body_jacobians(at), strict=True):
         moved = {i for i, b in enumerate(oracle.model.bodies) if J[:, b.v].any()}
         assert moved == set(support)
@@ -253,7 +253,7 @@ def test_support_lists_the_joints_whose_jacobian_columns_are_not_zero(key: str) 
 
 @every_model
 def test_integration_is_reversible_and_keeps_unit_norms(key: str) -> None:
-    oracle, q, v, *_ = drawn(key, 10)
+    oracle, q, v, *_ = draw_state(key, 10)
     there = oracle.integrate(q, v)
     close(oracle.integrate(there, -v), q, 1e-14)
     for body in oracle.model.bodies:
@@ -264,7 +264,7 @@ def test_integration_is_reversible_and_keeps_unit_norms(key: str) -> None:
 
 
 @every_model
-def test_random_configurations_stay_within_the_limits_and_reach_beyond_them_when_asked(key: str) -> None:
+def test_random_configurations_stay_within_the_limits_and_exceed_them_on_request(key: str) -> None:
     oracle, rng = reference(key), np.random.default_rng(0)
     bounded = [b for b in oracle.model.bodies if b.kind in ("revolute", "prismatic") and np.isfinite(b.lower)]
     assert bounded
@@ -283,8 +283,8 @@ def v0(oracle: Reference) -> np.ndarray:
 
 # -- the whole robot --------------------------------------------------------------------------------------------------
 @every_model
-def test_com_jacobian_and_drift_are_derivatives_of_the_centre_of_mass(key: str) -> None:
-    oracle, q, v, *_ = drawn(key, 11)
+def test_com_jacobian_and_drift_are_derivatives_of_the_center_of_mass(key: str) -> None:
+    oracle, q, v, *_ = draw_state(key, 11)
     J = oracle.com_jacobian(q)
     close(derivatives_by_configuration(oracle.model, oracle.center_of_mass, q), J)
     close(derivative_along(oracle.model, oracle.com_jacobian, q, v) @ v, oracle.com_drift(q, v))
@@ -293,10 +293,10 @@ def test_com_jacobian_and_drift_are_derivatives_of_the_centre_of_mass(key: str) 
 
 
 @every_model
-def test_kinetic_energy_is_half_the_mass_matrix_between_velocities_and_gravity_the_slope_of_the_potential(
+def test_kinetic_energy_is_quadratic_in_velocity_and_gravity_is_the_potential_gradient(
     key: str,
 ) -> None:
-    oracle, q, v, *_ = drawn(key, 12)
+    oracle, q, v, *_ = draw_state(key, 12)
     assert oracle.energy(q, v).kinetic == pytest.approx(0.5 * v @ oracle.crba(q) @ v, rel=1e-13)
     slope = [
         derivative(lambda t, e=e: np.array(oracle.energy(oracle.integrate(q, t * e), v).potential))
@@ -309,7 +309,7 @@ def test_kinetic_energy_is_half_the_mass_matrix_between_velocities_and_gravity_t
 @seeds
 @given(seed=st.integers(0, 10**6))
 def test_power_of_torques_and_forces_is_the_rate_of_energy(key: str, seed: int) -> None:
-    oracle, q, v, a, fext, _, _ = drawn(key, seed)
+    oracle, q, v, a, fext, _, _ = draw_state(key, seed)
     tau = oracle.rnea(q, v, a, fext=fext)
     power = tau @ v + sum(f @ oracle.frame_velocity(q, v, name) for name, f in fext.items())
     rate = derivative(lambda t: np.array(sum(oracle.energy(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))))
@@ -327,8 +327,8 @@ def test_momentum_is_conserved_in_flight_without_gravity_and_torque(key: str) ->
 
 
 @pytest.mark.parametrize("key", ["revolute free", "everything free"])
-def test_in_flight_the_momentum_changes_by_the_weight_alone(key: str) -> None:
-    oracle, q, v, *_ = drawn(key, 14)
+def test_momentum_in_flight_changes_by_the_weight_alone(key: str) -> None:
+    oracle, q, v, *_ = draw_state(key, 14)
     tau = np.concatenate([np.zeros(6), np.random.default_rng(0).normal(size=oracle.nv - 6)])
     a = oracle.aba(q, v, tau)
     rate = derivative(lambda t: oracle.centroidal_momentum(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))
@@ -341,9 +341,9 @@ def test_in_flight_the_momentum_changes_by_the_weight_alone(key: str) -> None:
 @seeds
 @given(seed=st.integers(0, 10**6))
 def test_torque_is_linear_in_the_parameters(key: str, seed: int) -> None:
-    oracle, q, v, a, *_ = drawn(key, seed)
+    oracle, q, v, a, *_ = draw_state(key, seed)
     tau = oracle.regressor(q, v, a) @ oracle.parameters()
-    # A root's own joint has no column for its rotor, and neither have joints of several degrees of freedom.
+    # The root joint and joints with several degrees of freedom have no column for a rotor.
     single = np.concatenate(
         [[not b.root and b.v.stop - b.v.start == 1] * (b.v.stop - b.v.start) for b in oracle.model.bodies]
     )
@@ -353,8 +353,8 @@ def test_torque_is_linear_in_the_parameters(key: str, seed: int) -> None:
 
 
 def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None:
-    """The definition itself: a robot all of whose parameters but one are zero."""
-    oracle, q, v, a, *_ = drawn("everything planar", 15)
+    """By definition: a robot with one nonzero parameter."""
+    oracle, q, v, a, *_ = draw_state("everything planar", 15)
     H = oracle.regressor(q, v, a)
     named = [i for i, b in enumerate(oracle.model.bodies) if b.name is not None]
     for k, i in enumerate(named):
@@ -369,7 +369,7 @@ def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None
 
 @pytest.mark.parametrize("key", ["revolute free", "everything fixed"])
 def test_complex_steps_agree_with_finite_differences(key: str) -> None:
-    oracle, q, v, a, *_ = drawn(key, 16)
+    oracle, q, v, a, *_ = draw_state(key, 16)
     exact = oracle.rnea_derivatives(q, v, a)
     columns = [derivative(lambda t, e=e: oracle.rnea(oracle.integrate(q, t * e), v, a)) for e in np.eye(oracle.nv)]
     close(exact[0], np.stack(columns, axis=1), 1e-8)
@@ -382,8 +382,8 @@ def test_complex_steps_agree_with_finite_differences(key: str) -> None:
 
 
 # -- the boundary -----------------------------------------------------------------------------------------------------
-def test_unknown_names_and_wrong_sizes_are_refused() -> None:
-    oracle, q, v, *_ = drawn("revolute fixed", 0)
+def test_unknown_names_and_wrong_sizes_are_rejected() -> None:
+    oracle, q, v, *_ = draw_state("revolute fixed", 0)
     with pytest.raises(UnknownNameError, match="did you mean"):
         oracle.frame_placement(q, "tool")
     with pytest.raises(ArgumentError, match="reference"):
@@ -393,9 +393,9 @@ def test_unknown_names_and_wrong_sizes_are_refused() -> None:
 
 
 # -- the Lie group ----------------------------------------------------------------------------------------------------
-def test_twists_of_the_body_and_of_its_parent_move_it_alike_and_mixing_them_does_not() -> None:
+def test_body_twists_and_parent_twists_give_the_same_motion_unless_mixed() -> None:
     """Source D's two sets of twists: ``g(0) exp(xi q) = exp(Ad(g(0)) xi q) g(0)``, which is not ``exp(xi q) g(0)``."""
-    oracle, q, *_ = drawn("sliding fixed", 17)
+    oracle, q, *_ = draw_state("sliding fixed", 17)
     for body in oracle.model.bodies:
         moved = body.T @ configuration.joint_motion(body, q[body.q])
         close(relative_motion(body, q[body.q]), moved)
@@ -404,7 +404,7 @@ def test_twists_of_the_body_and_of_its_parent_move_it_alike_and_mixing_them_does
         assert np.abs(exp(body.S[:, 0] * angle) @ body.T - moved).max() > 1e-2
 
 
-def test_chains_of_a_thousand_links_are_no_harder_than_short_ones() -> None:
+def test_chains_of_a_thousand_links_are_computed_accurately() -> None:
     links = 1000
     parts = ['<link name="0"/>']
     for i in range(links):
@@ -412,12 +412,12 @@ def test_chains_of_a_thousand_links_are_no_harder_than_short_ones() -> None:
         parts.append(f'<parent link="{i}"/><child link="{i + 1}"/><origin xyz="0 0.1 0"/><axis xyz="1 0 0"/></joint>')
     oracle = Reference(f'<robot name="chain">{"".join(parts)}</robot>')
     q, a = np.zeros(links), np.zeros(links)
-    # Straight and horizontal: the first joint carries every rod at its distance, the last one its own.
+    # Straight and horizontal: the first joint carries all rods, the last one only its own.
     tau = oracle.rnea(q, np.zeros(links), a)
     arms = 0.05 + 0.1 * np.arange(links)
     assert tau[0] == pytest.approx(9.81 * arms.sum(), rel=1e-12)
     assert tau[-1] == pytest.approx(9.81 * 0.05, rel=1e-9)
-    assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # what rounding of so heavy a load leaves
+    assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # rounding error of the large load
 
 
 ROD = (
@@ -427,7 +427,7 @@ ROD = (
 
 
 # -- independence -----------------------------------------------------------------------------------------------------
-def test_the_reference_imports_nothing_of_the_package_but_its_errors_and_nothing_of_pinocchio() -> None:
+def test_reference_does_not_import_pinocchio_and_only_errors_of_the_package() -> None:
     folder = Path(reference_room.__file__).parent
     outside = set()
     for file in folder.glob("*.py"):

@@ -1,4 +1,4 @@
-"""The reference's own reader: what it makes of a file, and what it refuses."""
+"""The URDF reader of the reference: models that it builds and files that it rejects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracle import CHAIN, EVERYTHING, inertial, tree
+from reference_models import CHAIN, EVERYTHING, inertial, tree
 
 from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, build_model, read_urdf
@@ -23,18 +23,18 @@ LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
 ENDS = '<parent link="base"/><child link="tip"/>'
 
 
-def robot(joint: str, links: str = "") -> str:
+def robot_xml(joint: str, links: str = "") -> str:
     return f'<robot name="r"><link name="base"/><link name="tip">{inertial(1)}</link>{links}{joint}</robot>'
 
 
-def one(kind: str, inside: str = "", name: str = "j") -> str:
+def joint_xml(kind: str, inside: str = "", name: str = "j") -> str:
     return f'<joint name="{name}" type="{kind}">{ENDS}{inside}</joint>'
 
 
 # -- spatial algebra --------------------------------------------------------------------------------------------------
 @settings(deadline=None)
 @given(xi=twists)
-def test_log_undoes_exp_up_to_half_a_turn(xi: np.ndarray) -> None:
+def test_log_inverts_exp_up_to_half_a_turn(xi: np.ndarray) -> None:
     angle = np.linalg.norm(xi[:3])
     xi = xi if angle < 3.1 else xi * (3.1 / angle)
     assert log(exp(xi)) == pytest.approx(xi, abs=1e-13)
@@ -42,7 +42,7 @@ def test_log_undoes_exp_up_to_half_a_turn(xi: np.ndarray) -> None:
 
 @pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0, 0.8), (-0.48, 0.6, 0.64)])
 @pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-5, 0.499, 0.501, 3.0, math.pi - 1e-9, math.pi])
-def test_exp_undoes_log_at_every_angle(axis: tuple[float, ...], angle: float) -> None:
+def test_exp_inverts_log_at_every_angle(axis: tuple[float, ...], angle: float) -> None:
     T = exp(np.array([*(angle * np.array(axis)), 0.3, -0.2, 0.5]))
     assert exp(log(T)) == pytest.approx(T, abs=1e-14)
     assert np.linalg.norm(log(T)[:3]) == pytest.approx(angle, abs=1e-14)
@@ -50,7 +50,7 @@ def test_exp_undoes_log_at_every_angle(axis: tuple[float, ...], angle: float) ->
 
 @settings(deadline=None)
 @given(xi=twists)
-def test_exp_is_the_sum_of_the_matrix_powers(xi: np.ndarray) -> None:
+def test_exp_equals_the_matrix_power_series(xi: np.ndarray) -> None:
     X = np.zeros((4, 4))
     X[:3, :3], X[:3, 3] = skew(xi[:3]), xi[3:]
     total, power = np.eye(4), np.eye(4)
@@ -71,7 +71,7 @@ def test_adjoint_is_a_homomorphism_and_its_derivative_the_bracket(x: np.ndarray,
     assert (Ad(exp(1e-30j * x)) @ y).imag / 1e-30 == pytest.approx(ad(x) @ y, abs=1e-13)
 
 
-def test_quaternions_turn_as_their_matrices_do() -> None:
+def test_quaternions_agree_with_their_rotation_matrices() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         u = rng.normal(size=4)
@@ -80,8 +80,8 @@ def test_quaternions_turn_as_their_matrices_do() -> None:
 
 
 # -- what a file means ------------------------------------------------------------------------------------------------
-def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
-    """Two welded links against the mass, centre and inertia of the two at their places, by the textbook's sums."""
+def test_fixed_links_add_their_inertia_to_the_parent_body() -> None:
+    """Compares two welded links with the combined mass, center and inertia by the textbook's formulas."""
     d = read_urdf(tree(("revolute", "revolute")))
     link = {x.name: x for x in d.links}
     body = build_model(d, "fixed").bodies[1]
@@ -99,27 +99,29 @@ def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
 
 
 @pytest.mark.parametrize(("origin", "at"), [('rpy="0 0 0"', (0, 0, 0)), ('xyz="1 2 3"', (1, 2, 3)), ("", (0, 0, 0))])
-def test_what_an_origin_leaves_out_is_zero(origin: str, at: tuple[int, int, int]) -> None:
-    d = read_urdf(robot(one("fixed", f"<origin {origin}/>")))
+def test_omitted_parts_of_an_origin_are_zero(origin: str, at: tuple[int, int, int]) -> None:
+    d = read_urdf(robot_xml(joint_xml("fixed", f"<origin {origin}/>")))
     np.testing.assert_array_equal(d.joints[0].T, np.block([[np.eye(3), np.array([at]).T], [0, 0, 0, 1]]))
 
 
-def test_angles_of_an_origin_turn_about_fixed_axes_roll_first() -> None:
-    d = read_urdf(robot(one("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
+def test_rpy_angles_of_an_origin_are_rotations_about_fixed_axes() -> None:
+    d = read_urdf(robot_xml(joint_xml("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
     # Roll carries y to z, and yaw leaves it there; x goes to y.
     assert d.joints[0].T @ np.array([0, 1, 0, 1]) == pytest.approx([1, 2, 4, 1])
     assert d.joints[0].T @ np.array([1, 0, 0, 1]) == pytest.approx([1, 3, 3, 1])
 
 
 def test_an_axis_is_normalized_and_x_by_default() -> None:
-    assert read_urdf(robot(one("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx([0, 0.6, 0.8])
-    assert read_urdf(robot(one("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
-    assert read_urdf(robot(one("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
+    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx(
+        [0, 0.6, 0.8]
+    )
+    assert read_urdf(robot_xml(joint_xml("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
+    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
 
 
-def test_limits_without_a_range_or_of_a_million_mean_none() -> None:
+def test_limits_without_a_range_or_of_a_million_mean_unlimited() -> None:
     def limits(text: str, kind: str = "revolute") -> tuple[float, float]:
-        j = read_urdf(robot(one(kind, text))).joints[0]
+        j = read_urdf(robot_xml(joint_xml(kind, text))).joints[0]
         return j.lower, j.upper
 
     assert limits(LIMIT) == (-1, 1)
@@ -129,7 +131,7 @@ def test_limits_without_a_range_or_of_a_million_mean_none() -> None:
     assert limits(LIMIT, "continuous") == (-math.inf, math.inf)
 
 
-def test_joints_stand_depth_first_by_name() -> None:
+def test_joints_are_ordered_depth_first_by_name() -> None:
     links = "".join(f'<link name="{x}"/>' for x in "abc")
     text = f"""<robot name="r"><link name="base"/>{links}
       <joint name="2" type="fixed"><parent link="base"/><child link="a"/></joint>
@@ -138,15 +140,15 @@ def test_joints_stand_depth_first_by_name() -> None:
     assert [j.name for j in read_urdf(text).joints] == ["10", "z", "2"]
 
 
-def test_losses_are_read_and_can_be_given() -> None:
-    text = robot(one("revolute", '<dynamics damping="0.5" friction="0.2"/>'))
+def test_joint_losses_are_read_and_can_be_overridden() -> None:
+    text = robot_xml(joint_xml("revolute", '<dynamics damping="0.5" friction="0.2"/>'))
     v = np.array([-2.0])
     assert Reference(text).joint_friction(v) == pytest.approx([-1.2])
     assert Reference(text, damping=np.array([3.0])).joint_friction(v) == pytest.approx([-6.2])
     assert Reference(text, friction=np.array([0.0])).joint_friction(v) == pytest.approx([-1.0])
 
 
-def test_text_bytes_and_path_read_the_same(tmp_path: Path) -> None:
+def test_text_bytes_and_path_give_the_same_model(tmp_path: Path) -> None:
     file = tmp_path / "r.urdf"
     file.write_text(CHAIN, encoding="utf-8")
     masses = [[b.mass for b in Reference(x).model.bodies] for x in (CHAIN, CHAIN.encode(), file, str(file))]
@@ -162,14 +164,14 @@ FLOATS = (
 
 
 @pytest.mark.parametrize(("name", "kind"), [("world", "floating"), ("world", "fixed"), ("ground", "floating")])
-def test_a_world_link_gives_way_to_a_moving_root(name: str, kind: str) -> None:
+def test_world_link_is_replaced_by_a_moving_root(name: str, kind: str) -> None:
     text = FLOATS.format(name, kind, name)
     free = Reference(text, root="free").model
     assert (free.nq, free.nv, [b.joint for b in free.bodies]) == (8, 7, ["root_joint", "j"])
     assert name not in free.frames
     assert Reference(text, root="planar").nv == 4
     assert Reference(text, root="fixed").nv == 1
-    # Bolted down, the floating joint is held where the file has it.
+    # With a fixed root, the floating joint is fixed at its placement in the file.
     assert Reference(text, root="fixed").frame_placement(np.zeros(1), "base")[2, 3] == 1.0
 
 
@@ -179,21 +181,21 @@ def test_a_link_that_is_not_the_world_moves_with_the_root() -> None:
     assert model.frames["base"][1][2, 3] == 1.0
 
 
-def test_a_moving_root_does_not_carry_the_world_along() -> None:
+def test_movable_world_link_is_rejected_with_a_moving_root() -> None:
     with pytest.raises(ModelError, match="world"):
         Reference(FLOATS.format("world", "revolute", "world"), root="free")
 
 
 @pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, -0.8)])
-def test_the_plane_of_a_planar_joint_is_turned_as_little_as_needed(normal: tuple[float, float, float]) -> None:
+def test_plane_of_a_planar_joint_has_the_smallest_rotation(normal: tuple[float, float, float]) -> None:
     R = plane_axes(np.array(normal))
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-15)
     np.testing.assert_allclose(R[:, 2], normal, atol=1e-15)
     assert np.linalg.det(R) == pytest.approx(1.0)
-    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the least rotation that takes z there
+    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the smallest rotation from z to the normal
 
 
-def test_a_planar_root_moves_where_gravity_acts() -> None:
+def test_planar_root_moves_in_the_vertical_plane() -> None:
     reference = Reference(EVERYTHING, root="planar")
     q = reference.random_configuration(np.random.default_rng(0))
     q[:3] = 0.3, -0.2, math.pi / 2
@@ -203,7 +205,7 @@ def test_a_planar_root_moves_where_gravity_acts() -> None:
     assert reference.gravity(q)[1] == pytest.approx(9.81 * sum(b.mass for b in reference.model.bodies))
 
 
-def test_extra_frames_come_before_links_of_their_name() -> None:
+def test_extra_frames_override_links_of_the_same_name() -> None:
     reference = Reference(CHAIN, frames={"body0": ("body1", np.array([0.1, 0.2, 0.3])), "toe": ("tool1", np.ones(3))})
     assert reference.model.frames["body0"][0] == 1
     weld = reference.model.frames["tool1"][1]
@@ -221,48 +223,48 @@ MASSLESS = "<inertial><mass value='1'/></inertial>"
         ("<!DOCTYPE r [<!ENTITY a 'b'>]><robot name='&a;'/>", "no readable XML"),
         ("<sdf/>", "not <robot>"),
         ("<robot name='r'/>", "not a tree"),
-        (robot(one("ball")), "unknown type 'ball'"),
-        (robot(one("revolute", "<mimic joint='k'/>")), "mimics another"),
-        (robot(one("revolute", "<axis xyz='0 0 0'/>")), "axis of length 0"),
-        (robot(one("revolute", "<axis xyz='0 1'/>")), "expected 3 finite"),
-        (robot(one("revolute", "<origin xyz='0 1,0 0'/>")), "expected 3 finite"),
-        (robot(one("revolute", "<origin rpy='0 nan 0'/>")), "expected 3 finite"),
-        (robot(one("revolute", "<limit lower='low' upper='1'/>")), "expected 1 finite"),
-        (robot(one("revolute") + one("revolute")), "share a name"),
-        (robot(one("revolute") + one("revolute", name="k")), "two parents"),
-        (robot(one("revolute"), "<link name='alone'/>"), "roots"),
-        (robot(one("revolute").replace("tip", "toe")), "does not exist"),
-        (robot("<joint name='j' type='revolute'><parent link='base'/></joint>"), "has no <child>"),
-        (robot(one("revolute"), f"<link name='x'>{MASSLESS}</link>"), "has no <inertia>"),
-        (robot(one("revolute")).replace('name="base"', ""), "no attribute 'name'"),
+        (robot_xml(joint_xml("ball")), "unknown type 'ball'"),
+        (robot_xml(joint_xml("revolute", "<mimic joint='k'/>")), "mimics another"),
+        (robot_xml(joint_xml("revolute", "<axis xyz='0 0 0'/>")), "axis of length 0"),
+        (robot_xml(joint_xml("revolute", "<axis xyz='0 1'/>")), "expected 3 finite"),
+        (robot_xml(joint_xml("revolute", "<origin xyz='0 1,0 0'/>")), "expected 3 finite"),
+        (robot_xml(joint_xml("revolute", "<origin rpy='0 nan 0'/>")), "expected 3 finite"),
+        (robot_xml(joint_xml("revolute", "<limit lower='low' upper='1'/>")), "expected 1 finite"),
+        (robot_xml(joint_xml("revolute") + joint_xml("revolute")), "share a name"),
+        (robot_xml(joint_xml("revolute") + joint_xml("revolute", name="k")), "two parents"),
+        (robot_xml(joint_xml("revolute"), "<link name='alone'/>"), "roots"),
+        (robot_xml(joint_xml("revolute").replace("tip", "toe")), "does not exist"),
+        (robot_xml("<joint name='j' type='revolute'><parent link='base'/></joint>"), "has no <child>"),
+        (robot_xml(joint_xml("revolute"), f"<link name='x'>{MASSLESS}</link>"), "has no <inertia>"),
+        (robot_xml(joint_xml("revolute")).replace('name="base"', ""), "no attribute 'name'"),
     ],
 )
-def test_what_is_not_understood_is_refused_with_its_name(text: str, words: str) -> None:
+def test_unsupported_elements_are_rejected_by_name(text: str, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         read_urdf(text)
 
 
-def test_a_cycle_beside_a_sound_root_is_refused() -> None:
+def test_cycle_separate_from_the_root_is_rejected() -> None:
     links = "<link name='x'/><link name='y'/>"
     ring = "".join(
         f"<joint name='{a}{b}' type='fixed'><parent link='{a}'/><child link='{b}'/></joint>" for a, b in ("xy", "yx")
     )
     with pytest.raises(ModelError, match="cycle"):
-        read_urdf(robot(one("revolute") + ring, links))
+        read_urdf(robot_xml(joint_xml("revolute") + ring, links))
 
 
-def test_mimic_joints_move_on_their_own_when_asked_to() -> None:
-    text = robot(one("revolute", "<mimic joint='k'/>"))
+def test_mimic_joints_can_be_made_independent() -> None:
+    text = robot_xml(joint_xml("revolute", "<mimic joint='k'/>"))
     assert Reference(text, mimic="independent").nv == 1
-    assert read_urdf(robot(one("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move anyway
+    assert read_urdf(robot_xml(joint_xml("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move
 
 
-def test_a_missing_file_is_an_error_of_ours() -> None:
+def test_missing_file_raises_a_model_error() -> None:
     with pytest.raises(ModelError, match="no readable XML"):
         read_urdf("nowhere/robot.urdf")
 
 
-def test_a_catalogue_robot_has_the_mass_that_its_links_sum_up_to() -> None:
+def test_mass_of_a_catalogue_robot_is_the_sum_of_its_links() -> None:
     d = read_urdf(find_entry("go2").path)
     free = build_model(d, "free")
     assert sum(b.mass for b in free.bodies) == pytest.approx(sum(x.mass for x in d.links), rel=1e-14)

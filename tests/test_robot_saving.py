@@ -1,4 +1,4 @@
-"""A robot comes back from plain data with every number the same to the last bit."""
+"""A robot is restored from plain data bit for bit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from quaddyn.robot.saving import from_record, to_record
 ARRAYS = ("q_home", "lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature")
 
 
-def again(robot: qd.Robot) -> qd.Robot:
+def save_and_restore(robot: qd.Robot) -> qd.Robot:
     return from_record(json.loads(json.dumps(to_record(robot))))
 
 
-def same(a: qd.Robot, b: qd.Robot) -> None:
+def assert_same_robot(a: qd.Robot, b: qd.Robot) -> None:
     assert a.model == b.model and a.actuated == b.actuated and a.name == b.name
     assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ARRAYS)
     assert list(a.legs) == list(b.legs)
@@ -33,17 +33,17 @@ def same(a: qd.Robot, b: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("name", ["go2", "anymal_c", "kinova", "bolt"])
-def test_a_robot_needs_neither_its_file_nor_its_meshes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restored_robot_needs_neither_its_file_nor_its_meshes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load(name)
     with monkeypatch.context() as patch:
         patch.setattr(saving, "_find_in_catalogue", lambda urdf: None)
-        same(robot, again(robot))
+        assert_same_robot(robot, save_and_restore(robot))
     if name == "go2":
-        meshes = [g.shape.path for link in again(robot).tree.links for g in link.visuals]
-        assert meshes and all(path is not None for path in meshes)  # the catalogue's file is known again
+        meshes = [g.shape.path for link in save_and_restore(robot).tree.links for g in link.visuals]
+        assert meshes and all(path is not None for path in meshes)  # the file of the catalogue is found again
 
 
-def test_what_the_caller_changed_is_kept() -> None:
+def test_overrides_are_preserved() -> None:
     robot = qd.load(
         "go2",
         limits={"FL_calf_joint": {"effort": 12.3}},
@@ -53,7 +53,7 @@ def test_what_the_caller_changed_is_kept() -> None:
         knee_direction="forward",
         actuated=qd.load("go2").actuated[::-1],
     )
-    same(robot, again(robot))
+    assert_same_robot(robot, save_and_restore(robot))
 
 
 BAD = """<robot name="bad"><link name="a"/><link name="b"><inertial><mass value="1"/>
@@ -62,10 +62,10 @@ BAD = """<robot name="bad"><link name="a"/><link name="b"><inertial><mass value=
 <limit lower="-1" upper="1" effort="5" velocity="2"/></joint></robot>"""
 
 
-def test_what_was_repaired_is_repaired_again() -> None:
-    same(*(2 * [qd.load("two_link_leg")]))
+def test_repairs_are_applied_again() -> None:
+    assert_same_robot(*(2 * [qd.load("two_link_leg")]))
     robot = qd.load(BAD, repair=("inertia",))
-    same(robot, again(robot))
+    assert_same_robot(robot, save_and_restore(robot))
 
 
 def test_invalid_records_are_rejected() -> None:

@@ -1,4 +1,4 @@
-"""The URDFs in robots/ are what their comments and their README say, and every reader agrees on them."""
+"""The URDFs in robots/ agree with their comments and README, and all readers agree on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROBOTS = Path(__file__).parents[1] / "robots"
 FILES = sorted(ROBOTS.glob("*.urdf"))
 NAMES = [f.stem for f in FILES]
 LEGS = {"two_link_leg": (1.0, 1.0), "three_link_leg": (0.25, 0.25, 0.15), "four_link_leg": (0.25, 0.25, 0.15, 0.08)}
-MADE_UP = {"two_link_leg", "rx90"}  # the two whose inertias are not those of their pictures
+MADE_UP = {"two_link_leg", "rx90"}  # their inertias are not those of their visual shapes
 
 # Elements of the URDF specification that rigid robots without meshes need: (required, optional) attributes, children.
 SPECIFICATION: dict[str, tuple[set[str], set[str], set[str]]] = {
@@ -66,7 +66,7 @@ def pose_of(element: ElementTree.Element) -> pin.SE3:
 
 
 def inertia_of(link: ElementTree.Element) -> pin.Inertia:
-    """Mass properties as written, about the com, in the link's axes."""
+    """Mass properties of the file, about the center of mass, in the axes of the link."""
     inertial = below(link, "inertial")
     i = {k: float(x) for k, x in below(inertial, "inertia").attrib.items()}
     matrix = np.array([[i["ixx"], i["ixy"], i["ixz"]], [i["ixy"], i["iyy"], i["iyz"]], [i["ixz"], i["iyz"], i["izz"]]])
@@ -95,7 +95,7 @@ def frame_position(model: pin.Model, q: np.ndarray, frame: str) -> np.ndarray:
 
 
 # -- the files as files -----------------------------------------------------------------------------------------
-def test_readme_table_states_what_the_files_hold() -> None:
+def test_readme_table_agrees_with_the_files() -> None:
     rows: dict[str, tuple[int, float, int]] = {}
     for line in (ROBOTS / "README.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
@@ -112,7 +112,7 @@ def test_readme_table_states_what_the_files_hold() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_file_follows_the_specification_to_the_letter(name: str) -> None:
+def test_file_conforms_to_the_urdf_specification(name: str) -> None:
     xml = xml_of(name)
     assert xml.attrib["name"] == name
     for element in xml.iter():
@@ -153,7 +153,7 @@ def test_every_moving_joint_has_a_unit_axis_and_limits_around_its_mid_range(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_effort_limits_hold_every_fixed_base_robot_against_gravity(name: str) -> None:
-    # Hanging robots, any pose within the limits: a robot that cannot lift itself has an effort limit of no use.
+    # Hanging robots, any pose within the limits: the effort limits must hold the robot against gravity.
     model, rng = model_of(name), np.random.default_rng(0)
     data = model.createData()
     for _ in range(200):
@@ -162,7 +162,7 @@ def test_effort_limits_hold_every_fixed_base_robot_against_gravity(name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_link_is_a_possible_body(name: str) -> None:
+def test_every_link_has_a_physically_consistent_inertia(name: str) -> None:
     for link in xml_of(name).findall("link"):
         if link.find("inertial") is None:
             continue
@@ -176,7 +176,7 @@ def test_every_link_is_a_possible_body(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - MADE_UP))
-def test_every_link_is_the_solid_that_it_shows(name: str) -> None:
+def test_inertia_of_every_link_is_that_of_its_visual_solid(name: str) -> None:
     for link in xml_of(name).findall("link"):
         if link.find("inertial") is None:
             continue
@@ -190,7 +190,7 @@ def test_every_link_is_the_solid_that_it_shows(name: str) -> None:
 
 # -- every reader agrees ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", NAMES)
-def test_pinocchio_reads_all_of_it_without_complaint(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_pinocchio_reads_every_element_without_warnings(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path, xml, model = str(ROBOTS / f"{name}.urdf"), xml_of(name), model_of(name)
     visual = pin.buildGeomFromUrdf(model, path, pin.GeometryType.VISUAL)
     collision = pin.buildGeomFromUrdf(model, path, pin.GeometryType.COLLISION)
@@ -204,11 +204,11 @@ def test_pinocchio_reads_all_of_it_without_complaint(name: str, capfd: pytest.Ca
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mujoco_reads_the_same_machine(name: str) -> None:
+def test_mujoco_reads_the_same_robot(name: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     spec = mujoco.MjSpec.from_file(str(ROBOTS / f"{name}.urdf"))
-    # MuJoCo would give the massless foot the mass of its shape, and refuses point masses: the smallest moment
-    # that it takes is 1e-15 kg m^2.
+    # MuJoCo would assign the mass of its shape to the massless foot, and rejects point masses: its smallest moment
+    # is 1e-15 kg m^2.
     spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
     if name == "two_link_leg":
         spec.compiler.boundinertia = 2e-15
@@ -264,7 +264,7 @@ def test_mid_range_leg_stands_with_knee_forward_and_ankle_back(name: str) -> Non
     assert abs(foot[0]) < 0.1  # about below the hip
 
 
-def test_two_link_torques_are_those_of_lagrange() -> None:
+def test_two_link_torques_satisfy_lagranges_equations() -> None:
     """Source B's closed form; L1 = L2 = 0.5 m, m1 = 2 kg, m2 = 1 kg."""
     L1 = L2 = 0.5
     m1, m2, g = 2.0, 1.0, 9.81
@@ -305,7 +305,7 @@ def test_planar_arm_has_the_jacobian_of_the_worked_example() -> None:
 
 # -- source D: chains -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "n"), [("chain_4", 4), ("chain_10", 10)])
-def test_chain_lies_along_y_in_thin_rods_of_a_decimetre_and_a_kilogram(name: str, n: int) -> None:
+def test_chain_is_made_of_thin_rods_along_y_of_10_cm_and_1_kg(name: str, n: int) -> None:
     model, m, length, r = model_of(name), 1.0, 0.1, 0.005
     data = model.createData()
     pin.forwardKinematics(model, data, np.zeros(n))
@@ -331,7 +331,7 @@ def test_four_link_chain_falls_within_the_y_z_plane() -> None:
     assert np.all(np.abs(q) < model.upperPositionLimit)
 
 
-def test_ten_link_chain_turns_about_perpendicular_neighbours_and_leaves_every_plane() -> None:
+def test_ten_link_chain_has_perpendicular_neighboring_axes_and_leaves_every_plane() -> None:
     model = model_of("chain_10")
     data = model.createData()
     J = pin.computeJointJacobians(model, data, np.zeros(10))
@@ -370,13 +370,13 @@ def test_rx90_has_dense_inertias_and_36_base_parameters() -> None:
     H = np.vstack([pin.computeJointTorqueRegressor(model, data, *rng.uniform(-2, 2, (3, 6))) for _ in range(60)])
     sigma = np.linalg.svd(H, compute_uv=False)
     assert H.shape[1] == 60
-    assert sigma[35] > 1e-3 * sigma[0]  # a clear gap between the parameters that show in torques and the others
+    assert sigma[35] > 1e-3 * sigma[0]  # a clear gap between identifiable parameters and the others
     assert sigma[36] < 1e-12 * sigma[0]
 
 
 # -- the dog ----------------------------------------------------------------------------------------------------
 def mirrored(model: pin.Model, x: np.ndarray) -> np.ndarray:
-    """Joint quantities of the motion seen in the mirror y -> -y: legs change sides, abductions change sign."""
+    """Joint quantities of the motion mirrored by y -> -y: legs change sides, abductions change sign."""
     swap = {"FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
     out, offset = np.empty_like(x), len(x) - 12
     names = [n for n in model.names if n[:2] in swap]
@@ -387,7 +387,7 @@ def mirrored(model: pin.Model, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def test_quadruped_in_a_mirror_is_itself() -> None:
+def test_quadruped_dynamics_are_mirror_symmetric() -> None:
     model, rng = model_of("small_quadruped", pin.JointModelFreeFlyer()), np.random.default_rng(7)
     data, base = model.createData(), np.array([0, 0, 0, 0, 0, 0, 1.0])
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""`RobustLimits`: what a payload of the band needs is within the limits, by Pinocchio's equations of motion."""
+"""`RobustLimits`: torques and forces for any payload of the set are within limits, by Pinocchio's dynamics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def robot() -> qd.Robot:
     return qd.load("go2")
 
 
-def band_of(robot: qd.Robot) -> PayloadSet:
+def make_payload_set(robot: qd.Robot) -> PayloadSet:
     return PayloadSet(
         (0.1 * robot.mass, 0.4 * robot.mass), (-0.05, -0.04, 0.0), (0.05, 0.04, 0.06), radius_of_gyration=0.02
     )
@@ -32,10 +32,10 @@ def controller(robot: qd.Robot, limits: RobustLimits | None) -> WholeBodyControl
     return wbc
 
 
-def excess(
+def payload_excess(
     wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], load: pin.Inertia
 ) -> float:
-    """By how much, in shares of the limits, what the payload needs is beyond them; forces change least."""
+    """Largest violation with the payload, as a fraction of the limits, for the smallest change of the forces."""
     robot = wbc.robot
     loaded, extra = robot.model.copy(), []
     loaded.inertias[1] = robot.model.inertias[1] + load
@@ -54,14 +54,14 @@ def excess(
     worst = float((np.abs(torque) / robot.effort_limits).max()) - 1.0
     for foot, more in zip(stance, change, strict=True):
         contact = wbc.contacts[foot].contact
-        cone = friction_pyramid(contact)  # of the ground; the controller uses a fraction of its friction coefficient
+        cone = friction_pyramid(contact)  # of the ground; the controller assumes a fraction of it
         cone[:-1] += (1.0 - FRICTION) * (cone[:-1] @ contact.normal)[:, None] * -contact.normal
         worst = max(worst, float((cone @ (command.forces[foot] + more)).max()) / (9.81 * robot.mass))
     return worst
 
 
-def test_what_any_payload_of_the_band_needs_is_within_the_limits(robot: qd.Robot) -> None:
-    rng, band = np.random.default_rng(3), band_of(robot)
+def test_torques_and_forces_for_any_payload_of_the_set_are_within_limits(robot: qd.Robot) -> None:
+    rng, band = np.random.default_rng(3), make_payload_set(robot)
     both = [controller(robot, RobustLimits(robot, band, friction_fraction=FRICTION)), controller(robot, None)]
     dyn, worst = qd.Dynamics(robot), [list[float](), list[float]()]
     for tick in range(30):
@@ -76,18 +76,18 @@ def test_what_any_payload_of_the_band_needs_is_within_the_limits(robot: qd.Robot
             wbc.tasks["com"].reference(dyn.update(q, v).com, np.zeros(3), push)
             command = wbc.compute(dyn.update(q, v), contacts=stance)
             assert command.status.outcome == "solved"
-            found.append(excess(wbc, q, v, command, stance, load))
+            found.append(payload_excess(wbc, q, v, command, stance, load))
     assert max(worst[0]) < 1e-7
-    assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were needed
+    assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were active
 
 
-def test_a_band_of_nothing_changes_nothing(robot: qd.Robot) -> None:
+def test_empty_uncertainty_set_changes_nothing(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.1))
     plain, nothing = (controller(robot, x).compute(s, robot.feet) for x in (None, RobustLimits(robot)))
     np.testing.assert_allclose(nothing.tau, plain.tau, atol=1e-9)
 
 
-def test_bands_of_torque_and_friction_narrow_the_limits(robot: qd.Robot) -> None:
+def test_torque_margin_and_friction_fraction_narrow_the_limits(robot: qd.Robot) -> None:
     limits = RobustLimits(robot, friction_fraction=0.5, torque_margin=0.25 * robot.effort_limits)
     wbc, dyn = controller(robot, limits), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -98,7 +98,7 @@ def test_bands_of_torque_and_friction_narrow_the_limits(robot: qd.Robot) -> None
     assert steepest <= 0.5 * wbc.contacts[robot.feet[0]].friction + 1e-9
 
 
-def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
+def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
     band = PayloadSet((0.0, 300.0), (0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
     wbc = controller(robot, RobustLimits(robot, band))
     command = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), robot.feet)
@@ -123,21 +123,21 @@ def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
         (lambda r: RobustLimits(r, PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
     ],
 )
-def test_bands_that_are_none_are_refused(robot: qd.Robot, wrong: object, words: str) -> None:
+def test_invalid_uncertainty_sets_are_rejected(robot: qd.Robot, wrong: object, words: str) -> None:
     with pytest.raises(qd.QuaddynError, match=words):
         wrong(robot)  # type: ignore[operator]
 
 
-def test_a_band_is_the_hull_of_its_vertices() -> None:
+def test_payload_set_is_the_hull_of_its_vertices() -> None:
     masses, centres = PayloadSet((0.0, 2.0), (0.0, 0.0, 0.1), (0.1, 0.0, 0.2)).vertices()
     assert masses.tolist() == [0.0, 2.0, 2.0, 2.0, 2.0]
     assert {tuple(c) for c in centres[1:]} == {(0.0, 0.0, 0.1), (0.0, 0.0, 0.2), (0.1, 0.0, 0.1), (0.1, 0.0, 0.2)}
 
 
-def off_by(
+def parameter_excess(
     wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], changes: Array
 ) -> Array:
-    """(n,) by how much, in shares of the limits, what other parameters (n, p) need is beyond them."""
+    """Violations (n,) with other parameters (n, p), as fractions of the limits."""
     robot, dyn = wbc.robot, qd.Dynamics(wbc.robot)
     needed = dyn.regressor(q, v, command.acceleration) @ changes.T
     s, driven = dyn.update(q, v), robot.actuated_index
@@ -157,7 +157,7 @@ def off_by(
     return np.asarray(worst)
 
 
-def test_what_any_parameters_of_the_band_need_is_within_the_limits(robot: qd.Robot) -> None:
+def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robot: qd.Robot) -> None:
     rng, dyn = np.random.default_rng(5), qd.Dynamics(robot)
     own = dyn.parameters()
     directions = np.diag(0.1 * np.abs(own))[own != 0.0] / np.sqrt(np.count_nonzero(own) / 20.0)
@@ -175,12 +175,12 @@ def test_what_any_parameters_of_the_band_need_is_within_the_limits(robot: qd.Rob
             E = dyn.regressor(q, v, command.acceleration) @ directions.T
             z = np.vstack((rng.normal(size=(500, len(directions))), E, -E))
             z = z[z.any(axis=1)] / np.linalg.norm(z[z.any(axis=1)], axis=1)[:, None]
-            worst[k] = np.append(worst[k], off_by(wbc, q, v, command, stance, z @ directions))
+            worst[k] = np.append(worst[k], parameter_excess(wbc, q, v, command, stance, z @ directions))
     assert worst[0].max() < 1e-6
-    assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were needed
+    assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were active
 
 
-def test_bands_of_parameters_that_do_not_fit_are_refused(robot: qd.Robot) -> None:
+def test_parameter_sets_of_wrong_size_are_rejected(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="directions of 169 parameters, got 5"):
         RobustLimits(robot, parameters=ParameterEllipsoid(np.eye(5)))
     with pytest.raises(qd.ArgumentError, match="finite matrix"):

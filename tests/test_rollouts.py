@@ -1,4 +1,4 @@
-"""`rollout` is `Simulation.step`, bit for bit, whatever the number of threads."""
+"""`rollout` equals `Simulation.step` bit for bit, for any number of threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def solo() -> qd.Robot:
     return qd.load("solo12")
 
 
-def thrown(robot: qd.Robot, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def random_initial_states(robot: qd.Robot, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Initial states from which robots land within some steps."""
     rng = np.random.default_rng(seed)
     q, v = np.tile(robot.q_home, (count, 1)), rng.normal(0.0, 1.0, (count, robot.nv))
@@ -27,8 +27,8 @@ def thrown(robot: qd.Robot, count: int, seed: int = 0) -> tuple[np.ndarray, np.n
     return q, v
 
 
-def stepped(sim: Simulation, torques: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """States one by one, and how many steps were inaccurate."""
+def step_individually(sim: Simulation, torques: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """States of individual steps, and the number of inaccurate steps."""
     states, poor = [], 0
     for tau in torques:
         sim.step(tau)
@@ -52,26 +52,26 @@ PLANTS: dict[str, Callable[[qd.Robot], Simulation]] = {
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_rollout_is_stepping_one_by_one(kind: str, solo: qd.Robot) -> None:
+def test_rollout_equals_individual_steps(kind: str, solo: qd.Robot) -> None:
     torques = np.random.default_rng(1).normal(0.0, 0.5, (3, STEPS, 12))
-    q, v = thrown(solo, 3)
+    q, v = random_initial_states(solo, 3)
     plants, alone = [PLANTS[kind](solo) for _ in range(3)], PLANTS[kind](solo)
     for threads in (1, 3):
         found = rollout(plants, torques, q=q, v=v, threads=threads)
         for i, sim in enumerate(plants):
             alone.reset(q[i], v[i])
-            expected_q, expected_v, poor = stepped(alone, torques[i])
+            expected_q, expected_v, poor = step_individually(alone, torques[i])
             assert found.q[i].tobytes() == expected_q.tobytes() and found.v[i].tobytes() == expected_v.tobytes()
             assert found.n_steps[i] == STEPS and found.n_inaccurate_steps[i] == poor
             assert sim.q.tobytes() == alone.q.tobytes() and sim.time == alone.time
             assert sim.tau.tobytes() == alone.tau.tobytes() and sim.work == alone.work and sim.status == alone.status
-            sim.step(torques[i, 0])  # goes on
+            sim.step(torques[i, 0])  # continues from its state
             alone.step(torques[i, 0])
             assert sim.v.tobytes() == alone.v.tobytes()
 
 
-def test_many_rollouts_share_a_few_plants(solo: qd.Robot) -> None:
-    torques, (q, v) = np.zeros((STEPS, 12)), thrown(solo, 7, seed=2)
+def test_rollouts_reuse_a_smaller_number_of_plants(solo: qd.Robot) -> None:
+    torques, (q, v) = np.zeros((STEPS, 12)), random_initial_states(solo, 7, seed=2)
     few = rollout([Simulation(solo) for _ in range(2)], torques, q=q, v=v, threads=2)
     one = rollout(Simulation(solo), torques, q=q, v=v)
     assert few.q.shape == (7, STEPS, solo.nq) and few.v.shape == (7, STEPS, solo.nv)
@@ -80,7 +80,7 @@ def test_many_rollouts_share_a_few_plants(solo: qd.Robot) -> None:
     assert not few.q.flags.writeable and not few.v.flags.writeable and not few.n_steps.flags.writeable
 
 
-def test_plants_of_different_kinds_go_on_under_their_pushes(solo: qd.Robot) -> None:
+def test_plants_with_different_parameters_keep_their_pushes(solo: qd.Robot) -> None:
     def made() -> list[Simulation]:
         out = [Simulation(solo, friction=mu) for mu in (0.2, 0.9)] + [Simulation(solo, terrain=Plane.floor(-0.1))]
         for i, sim in enumerate(out):
@@ -92,12 +92,12 @@ def test_plants_of_different_kinds_go_on_under_their_pushes(solo: qd.Robot) -> N
     plants = made()
     found = rollout(plants, torques, threads=2)
     for i, alone in enumerate(made()):
-        expected_q, expected_v, _ = stepped(alone, torques)
+        expected_q, expected_v, _ = step_individually(alone, torques)
         assert found.q[i].tobytes() == expected_q.tobytes() and found.v[i].tobytes() == expected_v.tobytes()
         assert plants[i].work == alone.work
 
 
-def test_a_motion_that_diverges_ends_its_own_rollout(solo: qd.Robot) -> None:
+def test_divergence_ends_only_its_own_rollout(solo: qd.Robot) -> None:
     torques = np.zeros((2, STEPS, 12))
     torques[0, 20:] = 1e12
     free = Actuators(solo, effort=np.inf)
@@ -113,7 +113,7 @@ def test_a_motion_that_diverges_ends_its_own_rollout(solo: qd.Robot) -> None:
     plants[0].step(np.zeros(12))
 
 
-def test_what_does_not_fit_is_named(solo: qd.Robot) -> None:
+def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
     sim, other, tau = Simulation(solo), Simulation(qd.load("two_link_leg")), np.zeros((5, 12))
     q = solo.q_home
     for call, words in (

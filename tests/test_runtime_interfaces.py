@@ -28,7 +28,7 @@ URDF = (
     + JOINT.format("roll", "continuous", "trunk", "wheel", "-0.2 0.1 -0.1", "0 1 0")
     + "</robot>"
 )
-# The same machine beside another one: other order, a free joint without a name, a coordinate with an offset, a gear.
+# The same robot beside another: other order, a free joint without a name, a coordinate with an offset, a gear.
 BODY = '<inertial pos="{0}" mass="{1}" diaginertia="0.02 0.03 0.025"/>'
 MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
   <body name="ball" pos="3 0 1"><freejoint/><geom size="0.1"/></body>
@@ -40,7 +40,7 @@ MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
   <actuator><motor name="m2" joint="wrist" gear="5"/><motor name="m1" joint="roll"/></actuator></mujoco>"""
 
 
-def world(ref: str = 'ref="40"', change: tuple[str, str] = ("", "")) -> tuple[object, object]:
+def make_mujoco_model(ref: str = 'ref="40"', change: tuple[str, str] = ("", "")) -> tuple[object, object]:
     model = mujoco.MjModel.from_xml_string(MJCF.replace("REF", ref).replace(*change))
     return model, mujoco.MjData(model)
 
@@ -55,9 +55,9 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-def test_a_model_of_ones_own_moves_as_the_robot_does(wagon: qd.Robot) -> None:
+def test_custom_mujoco_model_moves_as_the_robot(wagon: qd.Robot) -> None:
     """Accelerations under torques and gravity agree with those of `Dynamics` in every convention at once."""
-    model, data = world()
+    model, data = make_mujoco_model()
     side, dyn, rng = MujocoInterface(wagon, model, data), qd.Dynamics(wagon), np.random.default_rng(1)
     for seed in range(3):
         q, v, tau = wagon.random_configuration(seed), rng.standard_normal(wagon.nv), 5.0 * rng.standard_normal(3)
@@ -71,14 +71,14 @@ def test_a_model_of_ones_own_moves_as_the_robot_does(wagon: qd.Robot) -> None:
         assert np.allclose((side.v - v) / dt, dyn.aba(q, v, wagon.generalized_torques(tau)), atol=1e-2)
 
 
-def test_the_simplest_model_reads_back_its_sensors(wagon: qd.Robot) -> None:
-    model, data = world()
+def test_sensors_of_a_custom_mujoco_model_are_read_back(wagon: qd.Robot) -> None:
+    model, data = make_mujoco_model()
     side = MujocoInterface(wagon, model, data)
     assert side.base == "cart" and side.step_time == 0.002
     q = wagon.configuration(joints={"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}, orientation={"rpy": [0.1, 0.2, 0.3]})
     v = np.arange(9.0)
     side.set_state(q, v)
-    assert np.isclose(data.joint("shoulder").qpos[0], 0.3 + np.deg2rad(40.0))  # beyond its ref
+    assert np.isclose(data.joint("shoulder").qpos[0], 0.3 + np.deg2rad(40.0))  # relative to its ref
     reading = side.read()
     wanted = {"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}
     assert np.allclose(reading.position, [wanted[name] for name in wagon.actuated])
@@ -86,21 +86,21 @@ def test_the_simplest_model_reads_back_its_sensors(wagon: qd.Robot) -> None:
     assert np.allclose(reading.gyro, v[3:6])
     up = pin.Quaternion(*q[[6, 3, 4, 5]].tolist()).toRotationMatrix()[2]
     assert np.allclose(reading.accelerometer, 9.81 * up)
-    assert data.qpos[0] == 3.0  # the other robot is left alone
+    assert data.qpos[0] == 3.0  # the other robot is unchanged
 
 
 @pytest.mark.parametrize("ref", ["", 'ref="40"'])
-def test_a_coordinate_that_is_the_robots_own_is_recognized(wagon: qd.Robot, ref: str) -> None:
-    """A pose drawn at 40 degrees, which the coordinate says, is at 40 degrees for the robot, too."""
+def test_joint_coordinate_with_a_reference_offset_is_recognized(wagon: qd.Robot, ref: str) -> None:
+    """A body drawn at 40 degrees with a coordinate of 40 degrees is at 40 degrees in the robot as well."""
     turned = 'pos="0.2 0 0.1" euler="0 40 0"' if ref else 'pos="0.2 0 0.1"'
-    model, data = world(ref, ('pos="0.2 0 0.1"', turned))
+    model, data = make_mujoco_model(ref, ('pos="0.2 0 0.1"', turned))
     side = MujocoInterface(wagon, model, data)
     side.set_state(wagon.configuration(joints={"shoulder": 0.5}))
     assert np.isclose(data.joint("shoulder").qpos[0], 0.5)
 
 
-def test_springs_take_the_shorter_way_and_gears_divide(wagon: qd.Robot) -> None:
-    model, data = world()
+def test_position_errors_wrap_around_and_gears_divide_torques(wagon: qd.Robot) -> None:
+    model, data = make_mujoco_model()
     side = MujocoInterface(wagon, model, data)
     side.set_state(wagon.configuration(joints={"roll": 3.0, "wrist": 0.1}))
     zero = np.zeros(3)
@@ -112,22 +112,26 @@ def test_springs_take_the_shorter_way_and_gears_divide(wagon: qd.Robot) -> None:
     assert np.allclose(side.tau, [40.0, -40.0, 7.0])  # the robot's limits
 
 
-def test_models_of_another_machine_are_refused(wagon: qd.Robot, go2: qd.Robot) -> None:
+def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) -> None:
     with pytest.raises(qd.UnknownNameError, match="'shoulder'; did you mean 'shoulder '"):
-        MujocoInterface(wagon, *world(change=('"shoulder"', '"shoulder "')))
+        MujocoInterface(wagon, *make_mujoco_model(change=('"shoulder"', '"shoulder "')))
     with pytest.raises(qd.ModelError, match=r"'shoulder'.*180 degrees"):
-        MujocoInterface(wagon, *world("", ('name="shoulder" axis="0 1 0"', 'name="shoulder" axis="0 -1 0"')))
+        MujocoInterface(
+            wagon, *make_mujoco_model("", ('name="shoulder" axis="0 1 0"', 'name="shoulder" axis="0 -1 0"'))
+        )
     with pytest.raises(qd.ModelError, match=r"'roll'.*distance"):
-        MujocoInterface(wagon, *world(change=('pos="-0.2 0.1 -0.1"', 'pos="-0.2 0.1 0.1"')))
+        MujocoInterface(wagon, *make_mujoco_model(change=('pos="-0.2 0.1 -0.1"', 'pos="-0.2 0.1 0.1"')))
     with pytest.raises(qd.ModelError, match=r"'m1'.*servo"):
-        MujocoInterface(wagon, *world(change=('<motor name="m1"', '<position kp="3" name="m1"')))
+        MujocoInterface(wagon, *make_mujoco_model(change=('<motor name="m1"', '<position kp="3" name="m1"')))
     with pytest.raises(qd.ModelError, match=r"'wrist'.*hinge or slide"):
-        MujocoInterface(wagon, *world(change=('name="wrist" type="slide" axis="1 0 0"', 'name="wrist" type="ball"')))
+        MujocoInterface(
+            wagon, *make_mujoco_model(change=('name="wrist" type="slide" axis="1 0 0"', 'name="wrist" type="ball"'))
+        )
     with pytest.raises(qd.ModelError, match="no free joint"):
-        MujocoInterface(wagon, *world(change=('quat="0.8 0 0.6 0"><freejoint/>', ">")))
+        MujocoInterface(wagon, *make_mujoco_model(change=('quat="0.8 0 0.6 0"><freejoint/>', ">")))
     with pytest.raises(qd.UnknownNameError, match="body"):
-        MujocoInterface(wagon, *world(), base="trolley")
-    model, data = world()
+        MujocoInterface(wagon, *make_mujoco_model(), base="trolley")
+    model, data = make_mujoco_model()
     with pytest.raises(qd.ArgumentTypeError, match="data"):
         MujocoInterface(wagon, model, model)
     with pytest.raises(qd.ArgumentError, match="stiffness"):
@@ -138,8 +142,8 @@ def test_models_of_another_machine_are_refused(wagon: qd.Robot, go2: qd.Robot) -
         MujocoInterface(wagon, model, data).write(MotorCommand.from_torques([np.nan, 0.0, 0.0]))
 
 
-def test_mujocos_own_reading_of_a_urdf_will_do(wagon: qd.Robot) -> None:
-    """A URDF through MuJoCo's importer, a free joint added as its users do."""
+def test_urdf_imported_by_mujoco_is_accepted(wagon: qd.Robot) -> None:
+    """A URDF read by MuJoCo's importer, with a free joint added."""
     spec = mujoco.MjSpec.from_string(URDF.replace("<link", '<mujoco><compiler fusestatic="false"/></mujoco><link', 1))
     spec.worldbody.first_body().add_freejoint()
     model = spec.compile()
@@ -150,7 +154,7 @@ def test_mujocos_own_reading_of_a_urdf_will_do(wagon: qd.Robot) -> None:
 
 
 def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> None:
-    """Springs to the posture at home, on both plants and on MuJoCo's model of the plant by names."""
+    """Joint stiffness to the home posture, on both plants and on the model of the MuJoCo plant by names."""
     model = MujocoPlant(go2, dt=2e-3).model
     sides = [
         PlantInterface(Simulation(go2, dt=2e-3)),

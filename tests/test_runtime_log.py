@@ -1,4 +1,4 @@
-"""Recordings: whole after a crash, bounded, read by others, and replayed to the last bit."""
+"""Recordings are intact after a crash, bounded in size, exported, and replayed bit for bit."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
 DT = 4e-3
-#: Parking the garbage collector takes half a second of each run here.
-CALM = RealTimeOptions(disable_gc=False)
+#: Disabling the garbage collector takes half a second of each run here.
+WITHOUT_GC_CONTROL = RealTimeOptions(disable_gc=False)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def run(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
         Operator(),
     )
     recording = Recording(path, go2, controller=walker, seconds=10.0)
-    loop = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM)
+    loop = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=WITHOUT_GC_CONTROL)
     operator.walk((0.3, 0.0, 0.1))
     loop.run(3.2)
     operator.emergency_stop("end of the test")
@@ -94,7 +94,7 @@ def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
     log = load_recording(run)
     again = log.replay()
     assert again.identical and again.ticks > 790 and again.max_difference == 0.0
-    # and it can tell: one reading that is off by a billionth (the last bit alone may be lost in rounding)
+    # the replay detects a reading that differs by a billionth (a difference in the last bit may be lost in rounding)
     changed = log.records.copy()
     changed["gyro"][600, 1] += 1e-9
     other = RunLog(log.metadata, changed[:640])
@@ -105,7 +105,7 @@ def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
         RunLog(log.metadata, log.records[100:]).replay()
 
 
-def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: qd.Robot, tmp_path: Path) -> None:
+def test_controller_failure_on_an_invalid_reading_is_replayed(go2: qd.Robot, tmp_path: Path) -> None:
     sensors = Sensors(go2, np.random.default_rng(0), feet=FootSensors())
     walker, operator = WalkingController(go2, dt=DT), Operator()
 
@@ -117,7 +117,9 @@ def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: q
     side = Broken(Simulation(go2, dt=DT), sensors=sensors)
     recording = Recording(tmp_path / "log", go2, controller=walker, seconds=3.0)
     operator.walk()
-    report = ControlLoop(side, walker, operator=operator, clock=side, recorder=recording, real_time=CALM).run(1.6)
+    report = ControlLoop(
+        side, walker, operator=operator, clock=side, recorder=recording, real_time=WITHOUT_GC_CONTROL
+    ).run(1.6)
     assert report.fault is not None and report.fault.name == "reading not a number"  # not "controller failed"
     again = load_recording(tmp_path / "log").replay()
     assert again.identical and again.ticks > 360
@@ -150,7 +152,7 @@ def tick(number: int) -> LoopTick:
     return LoopTick(number, 0.002 * number, 0.002 * number, m, Stage.DAMP, request, command, command, None, False)
 
 
-def test_a_ring_has_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) -> None:
+def test_ring_buffer_keeps_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) -> None:
     recording = Recording(tmp_path / "ring", go2, dt=0.002, seconds=0.1)
     size = recording.path.stat().st_size
     for number in range(170):
@@ -158,7 +160,7 @@ def test_a_ring_has_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) -> None
     log = load_recording(recording.path)  # while it is written
     assert log.records["tick"].tolist() == list(range(120, 170)) and recording.path.stat().st_size == size
     assert np.array_equal(log.records["position"][:, 0], np.arange(120.0, 170.0))
-    # A tick that a crash has interrupted is not taken for one.
+    # A tick interrupted by a crash is ignored.
     recording._records["number"][10] = 0
     assert len(load_recording(recording.path)) == 49
     recording.close()
@@ -178,7 +180,7 @@ for number in range(10_000_000):
 """
 
 
-def test_a_recording_survives_its_process(tmp_path: Path) -> None:
+def test_recording_survives_a_killed_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "log"), str(Path(__file__).parent)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
     assert process.stdout is not None and process.stdout.readline() == "going\n"
@@ -186,10 +188,10 @@ def test_a_recording_survives_its_process(tmp_path: Path) -> None:
     process.wait(60.0)
     process.stdout.close()
     ticks = load_recording(tmp_path / "log").records["tick"]
-    assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # but for one that was interrupted
+    assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # except for one that was interrupted
 
 
-def test_a_full_disk_is_noticed_before_anything_moves(
+def test_full_disk_is_reported_before_the_first_tick(
     go2: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: int, offset: int, length: int) -> None:
@@ -202,7 +204,7 @@ def test_a_full_disk_is_noticed_before_anything_moves(
     assert not list(tmp_path.iterdir())
 
 
-def test_files_that_are_no_recordings_are_refused(run: Path, tmp_path: Path, go2: qd.Robot) -> None:
+def test_invalid_recording_files_are_rejected(run: Path, tmp_path: Path, go2: qd.Robot) -> None:
     data = run.read_bytes()
     for content, why in (
         (b"", "not a recording"),
@@ -231,8 +233,8 @@ def short(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recording.path
 
 
-def with_about(data: bytes, change: Callable[[Any], object]) -> bytes:
-    """The recording with another description; what `change` returns is it, if it returns something."""
+def with_description(data: bytes, change: Callable[[Any], object]) -> bytes:
+    """The recording with a changed description; a return value of `change` replaces it."""
     magic, version, length, begin, size, capacity = HEAD.unpack_from(data)
     about = json.loads(data[HEAD.size : HEAD.size + length])
     changed = change(about)
@@ -251,7 +253,7 @@ def with_tick(data: bytes, name: str, value: object) -> bytes:
 
 
 def read_all(path: Path, to: Path) -> RunLog:
-    """Everything that can be asked of a recording."""
+    """Reads all properties of a recording."""
     log = load_recording(path)
     assert str(log) and len(log.stages) == len(log) and log.faults is not None and log.statuses is not None
     log.compare(log)
@@ -261,19 +263,19 @@ def read_all(path: Path, to: Path) -> RunLog:
     return log
 
 
-#: Parts of the description, by the keys that lead there.
+#: Parts of the description, by their keys.
 PARTS = [
     *((name,) for name in ("sizes", "joints", "feet", "dt", "began", "quaddyn", "controller", "robot")),
     *(("sizes", name) for name in ("nu", "nf", "nq", "nv")),
     *(("joints", 0), ("feet", 1), ("robot", "name"), ("robot", "urdf"), ("robot", "root")),
 ]
-#: What a part may be instead.
+#: Invalid replacements of a part.
 INSTEAD: tuple[Any, ...] = (-1, 1.5, 1 << 70, float("nan"), True, "text", [], [[]], {}, {"a": None})
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: ".".join(map(str, part)))
 def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...], short: Path, tmp_path: Path) -> None:
-    """Whatever is missing or of another type: an error that names the file, where the log is read or used."""
+    """A missing part or one of another type gives an error that names the file when the log is read or used."""
     path, data, refused = tmp_path / "run.qdlog", short.read_bytes(), 0
 
     def left_out(about: Any) -> None:
@@ -290,7 +292,7 @@ def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...],
         return change
 
     for change in (left_out, *map(put, INSTEAD)):
-        path.write_bytes(with_about(data, change))
+        path.write_bytes(with_description(data, change))
         try:
             read_all(path, tmp_path)
         except qd.ArgumentError as error:
@@ -308,14 +310,14 @@ def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...],
         ("reason", b"caf\xc3\xa9"),
     ],
 )
-def test_a_tick_that_no_loop_writes_is_refused(name: str, value: Any, short: Path, tmp_path: Path) -> None:
+def test_tick_with_an_invalid_value_is_rejected(name: str, value: Any, short: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.qdlog"
     path.write_bytes(with_tick(short.read_bytes(), name, value))
     with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged, its {name}"):
         load_recording(path)
 
 
-def test_sensors_may_read_anything_and_clocks_go_back(short: Path, tmp_path: Path) -> None:
+def test_arbitrary_sensor_values_and_decreasing_times_are_read(short: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.qdlog"
     for name, value in (("time", np.nan), ("position", np.inf), ("gyro", -1e300), ("begun", -1.0), ("q", 1e300)):
         path.write_bytes(with_tick(short.read_bytes(), name, value))
@@ -334,7 +336,7 @@ def test_damaged_robots_and_controllers_of_recordings_are_reported(go2: qd.Robot
         (lambda about: about.update(controller={"kind": "WalkingController", "shoes": 2}), "controller is damaged"),
         (lambda about: about.update(controller={"kind": "WalkingController", "dt": "fast"}), "controller is damaged"),
     ):
-        path.write_bytes(with_about(data, change))
+        path.write_bytes(with_description(data, change))
         with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{said}"):
             load_recording(path).replay() if "controller" in said else load_recording(path).robot()
     path.write_bytes(with_tick(with_tick(data, "q", 2.0), "v", 0.0))
@@ -342,11 +344,11 @@ def test_damaged_robots_and_controllers_of_recordings_are_reported(go2: qd.Robot
         load_recording(path).state(2, go2)
 
 
-def test_bytes_of_a_recording_changed_at_random_are_read_or_refused(short: Path, tmp_path: Path) -> None:
+def test_randomly_corrupted_recordings_are_read_or_rejected(short: Path, tmp_path: Path) -> None:
     path, data, rng = tmp_path / "run.qdlog", short.read_bytes(), random.Random(45)
     length, refused = HEAD.size + HEAD.unpack_from(data)[2], 0
     for texts in (b"", b"[" * 100_000, b"\xff\xfe", b"Dear reader", b"null", b"[]", b"{}"):
-        path.write_bytes(with_about(data, lambda about, texts=texts: texts))
+        path.write_bytes(with_description(data, lambda about, texts=texts: texts))
         with pytest.raises(qd.ArgumentError, match=rf"^{path}: its description is damaged"):
             load_recording(path)
     for _ in range(60):
@@ -361,7 +363,7 @@ def test_bytes_of_a_recording_changed_at_random_are_read_or_refused(short: Path,
     assert 20 < refused < 60
 
 
-def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
+def test_log_commands_show_replay_and_convert_recordings(run: Path, tmp_path: Path) -> None:
     def quaddyn(*words: object) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["log", *map(str, words)], env={"COLUMNS": "200"})
         return done.exit_code, done.output
@@ -377,10 +379,10 @@ def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "log.png").stat().st_size > 10_000
 
 
-def test_a_recording_tells_how_late_its_motors_are(go2: qd.Robot, run: Path) -> None:
+def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path) -> None:
     found = load_recording(run).fit_actuators()
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
-    # A torque is measured with the reading after the command: a period late.
+    # A torque is measured with the reading after the command, one period later.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)
     done = CliRunner().invoke(app, ["log", "fit-actuators", str(run), "--json"])
     assert done.exit_code == 0

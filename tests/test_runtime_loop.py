@@ -1,4 +1,4 @@
-"""The loop: deadlines, stages, overruns, and what ends in damping; time is a clock that the tests move."""
+"""The control loop: deadlines, stages, overruns and faults that end in damping, with a manual clock."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors,
 DT = 2e-3
 
 
-class Fake(RobotInterface):
-    """Joints that rest, an IMU with noise; keeps what is written."""
+class FakeInterface(RobotInterface):
+    """Interface with joints at rest and IMU noise, which stores the written commands."""
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
@@ -53,8 +53,8 @@ class Fake(RobotInterface):
         self.written.append(command)
 
 
-class Script(Controller):
-    """A torque that counts ticks; may take its time, or fail."""
+class ScriptedController(Controller):
+    """Controller whose torque counts ticks, with prescribed delays and failures."""
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.dt, self.clock = robot, DT, clock
@@ -86,7 +86,7 @@ class Script(Controller):
         return MotorCommand.from_torques(np.full(self.robot.nu, 5.0))
 
 
-class Kept(Recorder):
+class ListRecorder(Recorder):
     def __init__(self) -> None:
         self.ticks: list[LoopTick] = []
 
@@ -101,14 +101,14 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-class Scene:
-    """A loop of the parts above; it parks no garbage collector, which takes a third of a second for each run."""
+class LoopSetup:
+    """A loop of the parts above; the garbage collector stays enabled, since disabling it takes 0.3 s per run."""
 
     def __init__(self, robot: qd.Robot, **options: object) -> None:
         options.setdefault("real_time", RealTimeOptions(disable_gc=False))
         self.clock, self.operator = ManualClock(100.0), options.pop("operator", None) or Operator()
-        self.fake, self.controller = Fake(robot, self.clock), Script(robot, self.clock)
-        self.kept = Kept()
+        self.fake, self.controller = FakeInterface(robot, self.clock), ScriptedController(robot, self.clock)
+        self.kept = ListRecorder()
         self.loop = ControlLoop(
             self.fake, self.controller, operator=self.operator, clock=self.clock, recorder=self.kept, **options
         )
@@ -118,8 +118,8 @@ def damping(command: MotorCommand) -> bool:
     return not command.tau.any() and not command.stiffness.any() and bool((command.damping > 0.0).all())
 
 
-def test_stages_follow_each_other_and_nothing_is_left_out(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+def test_stages_follow_in_order_and_none_is_skipped(go2: qd.Robot) -> None:
+    scene = LoopSetup(go2)
     report = scene.loop.run(0.01)
     assert report.stage is Stage.DAMP and scene.controller.ticks == 0 and all(map(damping, scene.fake.written))
     scene.operator.walk((0.3, 0.0, 0.0))
@@ -140,8 +140,8 @@ def test_stages_follow_each_other_and_nothing_is_left_out(go2: qd.Robot) -> None
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -1.0, 99.0, "ahead"])
-def test_a_reading_with_a_stamp_that_cannot_be_reaches_no_controller(go2: qd.Robot, stamp: float | str) -> None:
-    scene, wrong = Scene(go2), [20]
+def test_reading_with_an_invalid_time_stamp_does_not_reach_the_controller(go2: qd.Robot, stamp: float | str) -> None:
+    scene, wrong = LoopSetup(go2), [20]
     honest, given = scene.fake.read, list[float]()
 
     def read() -> Measurement:
@@ -159,7 +159,7 @@ def test_a_reading_with_a_stamp_that_cannot_be_reaches_no_controller(go2: qd.Rob
 
 
 def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+    scene = LoopSetup(go2)
     scene.operator.walk()
     scene.controller.takes = {5: 1.5e-3}
     report = scene.loop.run(0.1)
@@ -173,7 +173,7 @@ def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
 
 
 def test_an_overrun_skips_deadlines_without_shifting_the_later_ones(go2: qd.Robot) -> None:
-    scene = Scene(go2, overrun="repeat")
+    scene = LoopSetup(go2, overrun="repeat")
     scene.operator.walk()
     scene.controller.takes = {10: 5.2e-3}
     report = scene.loop.run(0.1)
@@ -185,7 +185,7 @@ def test_an_overrun_skips_deadlines_without_shifting_the_later_ones(go2: qd.Robo
 
 
 def test_overruns_decay_to_damping_and_recover(go2: qd.Robot) -> None:
-    scene = Scene(go2, overrun="decay", decay_ticks=10)
+    scene = LoopSetup(go2, overrun="decay", decay_ticks=10)
     scene.operator.walk()
     scene.controller.takes = {10: 8.2e-3}
     scene.loop.run(0.1)
@@ -195,28 +195,28 @@ def test_overruns_decay_to_damping_and_recover(go2: qd.Robot) -> None:
     fault = scene.loop.run(0.1).fault
     assert fault.name == "controller late" and "deadlines missed" in fault.reason
 
-    scene = Scene(go2, overrun="stop")
+    scene = LoopSetup(go2, overrun="stop")
     scene.operator.walk()
     scene.controller.takes = {10: 2.3e-3}
     assert scene.loop.run(0.1).fault.name == "controller late"
 
 
 @pytest.mark.parametrize("missed", [1, 2])
-def test_every_second_tick_late_adds_up_if_it_misses_more_than_one_deadline(go2: qd.Robot, missed: int) -> None:
-    scene = Scene(go2, overrun="decay", decay_ticks=10)
+def test_lateness_of_every_second_tick_accumulates_if_it_misses_two_deadlines(go2: qd.Robot, missed: int) -> None:
+    scene = LoopSetup(go2, overrun="decay", decay_ticks=10)
     scene.operator.walk()
     scene.controller.takes = {k: missed * DT + 2e-4 for k in range(10, 400, 2)}
     fault = scene.loop.run(0.3).fault
     torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
-    if missed == 1:  # one punctual tick makes up for one deadline
+    if missed == 1:  # one punctual tick compensates one missed deadline
         assert fault is None and {round(float(tau), 6) for tau in torques} == {5.0, 4.5}
     else:
         assert fault is not None and fault.name == "controller late"
-        assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; found at the tick after
+        assert scene.controller.ticks == 10 + 2 * 8 + 1  # 2, and 1 more with every pair; detected at the next tick
 
 
-def test_all_parts_of_a_late_command_decay_to_damping(go2: qd.Robot) -> None:
-    loop = Scene(go2, overrun="decay", decay_ticks=10).loop
+def test_all_fields_of_a_late_command_decay_to_damping(go2: qd.Robot) -> None:
+    loop = LoopSetup(go2, overrun="decay", decay_ticks=10).loop
     loop._pending_overruns, all_of = 4.0, np.ones(go2.nu)
     given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
     late = loop._decay_to_damping(given)
@@ -225,8 +225,8 @@ def test_all_parts_of_a_late_command_decay_to_damping(go2: qd.Robot) -> None:
     np.testing.assert_allclose(late.damping * late.velocity, 0.6 * 3.0 * 2.0)
 
 
-def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+def test_exception_of_the_controller_is_a_fault_with_its_message(go2: qd.Robot) -> None:
+    scene = LoopSetup(go2)
     scene.operator.walk()
     scene.controller.fails = 10
     report = scene.loop.run(0.1)
@@ -241,7 +241,7 @@ def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot)
 
 
 def test_an_aborted_controller_is_a_fault_with_its_reason(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+    scene = LoopSetup(go2)
     scene.operator.walk()
     scene.loop.run(0.05)
     scene.controller.why = "the robot has fallen"
@@ -251,8 +251,8 @@ def test_an_aborted_controller_is_a_fault_with_its_reason(go2: qd.Robot) -> None
     assert all(damping(tick.command) for tick in late) and late[0].number == 0  # at once
 
 
-def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
-    scene = Scene(go2, operator=Operator(deadman_timeout=0.05))
+def test_operator_stop_is_immediate_and_deadman_timeout_makes_the_robot_lie_down(go2: qd.Robot) -> None:
+    scene = LoopSetup(go2, operator=Operator(deadman_timeout=0.05))
     scene.operator.walk()
     scene.loop.run(0.04)
     assert scene.loop.stage is Stage.RUN
@@ -267,9 +267,9 @@ def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
     assert report.stage is Stage.DAMP and report.fault.reason == "stopped by the operator: someone in the way"
 
 
-def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
+def test_lost_link_to_the_robot_is_a_fault(go2: qd.Robot) -> None:
     for broken, name in (("read", "stale reading"), ("write", "link lost")):
-        scene = Scene(go2)
+        scene = LoopSetup(go2)
         scene.operator.walk()
         scene.operator.read_device = lambda now, s=scene, b=broken: s.fake.__setattr__(
             "broken", b if now > 100.03 else ""
@@ -284,14 +284,14 @@ def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
 
 
 def test_a_failed_recorder_ends_only_the_recording(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+    scene = LoopSetup(go2)
     report = scene.loop.run(0.4)
     assert report.statistics.ticks == 200 and len(scene.kept.ticks) == 90 and report.fault is None
     assert str(scene.loop.recording_error) == "no space left on device"
 
 
 def test_ctrl_c_leaves_the_motors_damped(go2: qd.Robot) -> None:
-    scene = Scene(go2)
+    scene = LoopSetup(go2)
     scene.operator.walk()
     scene.operator.read_device = lambda now: scene.controller.ticks == 7 and (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -309,7 +309,7 @@ def test_real_time_options_are_restored_and_reported() -> None:
     assert gc.isenabled() and gc.get_freeze_count() == 0
 
 
-def test_quantiles_are_right_to_a_bin() -> None:
+def test_quantiles_are_accurate_to_one_bin() -> None:
     times, histogram = np.random.default_rng(0).exponential(1e-3, 5000), Histogram()
     for t in times.tolist():
         histogram.add(t)
@@ -319,7 +319,7 @@ def test_quantiles_are_right_to_a_bin() -> None:
     assert np.isclose(histogram.mean, times.mean()) and histogram.largest == times.max()
 
 
-def test_the_machines_clock_waits_until_a_deadline_and_not_after_it() -> None:
+def test_system_clock_waits_until_a_deadline_and_not_after_it() -> None:
     clock = SystemClock()
     before = clock.now()
     clock.sleep_until(before - 1.0)
@@ -327,13 +327,13 @@ def test_the_machines_clock_waits_until_a_deadline_and_not_after_it() -> None:
     assert clock.now() >= before + 0.01
 
 
-def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
+def test_mismatched_parts_are_rejected(go2: qd.Robot) -> None:
     clock = ManualClock()
     with pytest.raises(qd.ArgumentError, match="controller: belongs to another robot"):
-        ControlLoop(Fake(go2, clock), Script(qd.load("a1"), clock))
+        ControlLoop(FakeInterface(go2, clock), ScriptedController(qd.load("a1"), clock))
     for options in ({"overrun": "wait"}, {"decay_ticks": 0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            Scene(go2, **options)
+            LoopSetup(go2, **options)
     with pytest.raises(qd.ArgumentError, match="deadman_timeout"):
         Operator(deadman_timeout=0.0)
     with pytest.raises(qd.ArgumentError, match="velocity"):
@@ -391,7 +391,7 @@ def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
 
     walker.reset(Measurement(0.0, joints, zero, np.zeros(3), np.array([0.0, 0.0, 9.81])))
     first = read(1.0)
-    assert read(1.0) == first  # the same reading turns nothing, but the robot is believed to go on
+    assert read(1.0) == first  # a repeated reading adds no rotation, but the state is predicted
     q, _ = walker.estimated_state
     assert 2.0 * np.arctan2(q[5], q[6]) > first
     one = read(1.0 + DT) - first
@@ -399,10 +399,10 @@ def test_missing_readings_are_bridged_by_prediction(go2: qd.Robot) -> None:
     before = yaw()
     assert read(1.0 + 4.0 * DT) - before == pytest.approx(3.0 * one, rel=0.1)  # two were lost
     before = yaw()
-    assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is none to go by
+    assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is not used
 
 
-def test_a_rank_is_that_of_this_process_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scheduling_priority_is_set_for_this_process_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[object, ...]] = []
     monkeypatch.setattr("os.sched_getscheduler", lambda pid: ("policy of", pid))
     monkeypatch.setattr("os.sched_getparam", lambda pid: ("parameters of", pid))

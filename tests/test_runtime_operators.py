@@ -1,4 +1,4 @@
-"""Operators with keys and pads: what they ask for, and what comes of letting go."""
+"""Keyboard and gamepad operators: their requests, and the effect of released keys and buttons."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from quaddyn.runtime import GamepadOperator, KeyboardOperator, Operator, Stage
 from quaddyn.runtime.gamepad import AXES, BUTTONS
 
 
-def test_keys_are_read_without_waiting_and_the_robot_lies_down_without_keys() -> None:
+def test_keys_are_read_without_blocking_and_the_robot_lies_down_without_keys() -> None:
     read, write = os.pipe()
     with os.fdopen(read) as file:
         operator = KeyboardOperator(deadman_timeout=1.0, file=file)
-        with operator.raw_terminal():  # a pipe is no terminal
+        with operator.raw_terminal():  # a pipe is not a terminal
             assert operator.poll(0.0).target_stage is Stage.DAMP
-            os.write(write, b"w")  # a direction alone makes nobody stand up
+            os.write(write, b"w")  # a direction alone does not make the robot stand up
             assert operator.poll(0.1).target_stage is Stage.DAMP
             os.write(write, b"rwWwaq")
             request = operator.poll(0.2)
@@ -26,7 +26,7 @@ def test_keys_are_read_without_waiting_and_the_robot_lies_down_without_keys() ->
             assert operator.poll(0.3).velocity == pytest.approx((0.6, -0.3, 0.2))
             os.write(write, b"x")
             assert operator.poll(0.4).velocity == (0.0, 0.0, 0.0)
-            os.write(write, b"?")  # a sign of life
+            os.write(write, b"?")  # resets the dead-man timeout
             assert operator.poll(1.3).target_stage is operator.poll(2.2).target_stage is Stage.RUN
             assert operator.poll(2.4).target_stage is Stage.DAMP
             os.write(write, b" ")
@@ -61,7 +61,7 @@ class Pad:
         return any(BUTTONS[name] == button for name in self.down)
 
 
-def test_a_pad_moves_the_robot_while_the_button_is_held() -> None:
+def test_gamepad_moves_the_robot_only_while_the_hold_button_is_pressed() -> None:
     pad = Pad()
     operator = GamepadOperator(pad, deadman_timeout=1.0)
     operator.poll(0.0)
@@ -77,7 +77,7 @@ def test_a_pad_moves_the_robot_while_the_button_is_held() -> None:
     pad.down = set()
     assert operator.poll(5.5).velocity == (0.0, 0.0, 0.0) and operator.poll(5.9).target_stage is Stage.RUN
     assert operator.poll(6.1).target_stage is Stage.DAMP
-    pad.down = {"hold"}  # holding it again is not enough
+    pad.down = {"hold"}  # pressing it again is not sufficient
     assert operator.poll(6.2).target_stage is Stage.DAMP and operator.poll(6.3).target_stage is Stage.DAMP
     pad.down = {"hold", "run"}
     assert operator.poll(6.4).target_stage is Stage.RUN

@@ -1,4 +1,4 @@
-"""Two processes: packets, rings without locks, bad links, and a watchdog that outlives its controller."""
+"""Two processes: packets, lock-free rings, bad links, and a watchdog independent of the controller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.errors import FileAccessError
@@ -98,14 +98,14 @@ def test_invalid_packets_are_rejected() -> None:
         packets.decode_command(data)
 
 
-def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -> None:
+def test_ring_returns_the_newest_packet_and_never_a_partial_one(memory: SharedMemory) -> None:
     other = SharedMemory(memory.path, 12, 4)
     assert other.read_reading() is None and other.read_command() is None
-    for k in range(200):  # more than once around
+    for k in range(200):  # more entries than the ring has
         memory.write_reading(some_reading(k * DT))
     sequence, found, _ = other.read_reading()
     assert sequence == 200 and found.time == 199 * DT
-    # A writer that was interrupted in the middle of the slot: what is there is refused.
+    # A slot whose writer was interrupted is rejected.
     packet = memory.packets.encode_reading(201, some_reading(0.0))
     memory.write_packet(packet[: len(packet) // 2] + bytes(len(packet) - len(packet) // 2), 201)
     assert other.read_reading() is None
@@ -116,7 +116,7 @@ def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -
         SharedMemory(memory.path, 8, 4)
 
 
-#: Files that others could have put there or write to, by what the error says of them.
+#: Files that other users could have created or can write to, by words of the error.
 OTHERS: dict[str, Callable[[Path], object]] = {
     "symbolic link": lambda path: (path.rename(f"{path}-moved"), path.symlink_to(f"{path}-moved")),
     "hard link": lambda path: os.link(path, f"{path}-too"),
@@ -129,7 +129,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("create", [False, True])
 @pytest.mark.parametrize("what", OTHERS)
-def test_memory_that_others_could_have_put_there_or_write_to_is_refused(
+def test_shared_memory_owned_or_writable_by_other_users_is_rejected(
     what: str, create: bool, memory: SharedMemory
 ) -> None:
     if what.startswith("user") and os.geteuid() != 0:
@@ -155,7 +155,7 @@ def test_creating_shared_memory_overwrites_only_shared_memory(memory: SharedMemo
     assert memory.read_reading() is None  # of the same file: what is mapped stays valid
 
 
-def test_memory_is_removed_unless_another_file_is_in_its_place(memory: SharedMemory, tmp_path: Path) -> None:
+def test_shared_memory_is_removed_unless_replaced_by_another_file(memory: SharedMemory, tmp_path: Path) -> None:
     memory.path.rename(tmp_path / "moved")
     memory.path.write_text("of somebody else", encoding="utf-8")
     memory.remove()
@@ -186,17 +186,17 @@ def test_a_link_has_the_requested_quality_and_is_reproducible() -> None:
         assert 0.08 < link.lost / link.sent < 0.12 and 0.03 < link.repeated / link.sent < 0.06
     assert arrivals[0] == arrivals[1] != arrivals[2]
     delays = np.array([at - 1e-3 * each for at, each in arrivals[0]])
-    assert delays.min() >= 2e-3 - 1e-9 and delays.max() <= 4e-3 + 1e-9  # to the next time that is looked
+    assert delays.min() >= 2e-3 - 1e-9 and delays.max() <= 4e-3 + 1e-9  # to the next poll
     for wrong in ({"loss": 1.0}, {"latency": -1.0}, {"duplication": np.nan}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             LinkQuality(**wrong)
 
 
-def test_late_or_repeated_commands_are_not_new(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_late_or_repeated_commands_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume_timeout=0.0)
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):
-        server.tick()  # nobody has said anything yet, which is no reason to complain
+        server.tick()  # no command has arrived yet, which is not a fault
     assert server.fault is None
     for _ in range(5):
         side.write(MotorCommand.zero(12))
@@ -220,7 +220,7 @@ def test_late_or_repeated_commands_are_not_new(go2: qd.Robot, memory: SharedMemo
     side.close()
 
 
-def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_duplicated_packets_do_not_reset_the_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
     quality = LinkQuality(latency=DT, jitter=6.0 * DT, duplication=0.99)
     server = RobotServer(
         PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, resume_timeout=1.0, link_quality=quality
@@ -231,11 +231,11 @@ def test_a_packet_that_arrives_twice_feeds_no_watchdog(go2: qd.Robot, memory: Sh
         for _ in range(9):
             server.tick()
             silent.append(server.periods_since_command)
-        assert number == 0 or silent.count(0) == 1, silent  # before the first one there is no silence
+        assert number == 0 or silent.count(0) == 1, silent  # before the first command the watchdog is inactive
     assert server._command_channel.repeated >= 5
 
 
-def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: SharedMemory) -> None:
+def test_commands_without_the_time_stamp_of_a_reading_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     memory.write_command(0.0, MotorCommand.zero(12))
     server.tick()
@@ -248,11 +248,9 @@ def test_commands_that_answer_no_reading_do_not_count(go2: qd.Robot, memory: Sha
     assert server.periods_since_command == 0 and server.interface.command.tau.any()
 
 
-def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
-    go2: qd.Robot, memory: SharedMemory
-) -> None:
+def test_short_silence_damps_the_motors_until_the_next_command(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume_timeout=0.012)
-    side, hold = SharedMemoryInterface(go2, memory.path), Hold(go2)
+    side, hold = SharedMemoryInterface(go2, memory.path), HoldController(go2)
     hold.reset(side.read())
     for silent in (1, 2, 6, 7):  # 12 ms are 6 periods
         for _ in range(5):
@@ -296,13 +294,13 @@ def test_commands_of_the_other_process_are_limited(go2: qd.Robot, memory: Shared
     m = side.read()
     given = server.interface.command.compute_torque(m.position, m.velocity)
     assert (np.abs(given) <= go2.effort_limits + 1e3 * np.abs(m.velocity) * DT + 1e-9).all()
-    memory.write_command(0.0, MotorCommand.from_torques(np.full(12, np.nan)))  # a process that checks nothing
+    memory.write_command(0.0, MotorCommand.from_torques(np.full(12, np.nan)))  # a process without checks
     server.tick()
     assert server.safety.fault.name == "command not a number" and not server.interface.command.tau.any()
     side.close()
 
 
-class Served(SharedMemoryInterface, Clock):
+class ServedInterface(SharedMemoryInterface, Clock):
     """A robot behind shared memory whose process ticks, once a period, while the loop waits."""
 
     def __init__(self, server: RobotServer) -> None:
@@ -317,8 +315,8 @@ class Served(SharedMemoryInterface, Clock):
             self.server.tick()
 
 
-class Hold(Controller):
-    """Springs that hold the joints where they were at the beginning."""
+class HoldController(Controller):
+    """Controller that holds the joints at their initial positions."""
 
     def __init__(self, robot: qd.Robot) -> None:
         self.robot, self.dt, self.resets, self.hold = robot, DT, 0, np.zeros(12)
@@ -331,37 +329,37 @@ class Hold(Controller):
 
 
 @pytest.mark.parametrize("latency", others_slow([0.0, 2.5 * DT], [2.5 * DT]))
-def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
+def test_run_after_a_pause_begins_with_damping_and_resumes_control(
     latency: float, go2: qd.Robot, memory: SharedMemory
 ) -> None:
     link = LinkQuality(latency=latency)
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, link_quality=link)
     for _ in range(5):
         server.tick()  # the first reading is on its way
-    side, operator, hold = Served(server), Operator(), Hold(go2)
+    side, operator, hold = ServedInterface(server), Operator(), HoldController(go2)
     safety = Safety(go2, dt=DT, limits=SafetyLimits(max_torque_tracking_error=1e9, max_reading_age=0.05))
-    calm = RealTimeOptions(disable_gc=False)  # parking takes a third of a second for each run
+    calm = RealTimeOptions(disable_gc=False)  # disabling the garbage collector takes 0.3 s per run
     loop = ControlLoop(side, hold, operator=operator, clock=side, safety=safety, real_time=calm)
     operator.walk()
-    for _ in range(2):  # without a pause it goes on where it was
+    for _ in range(2):  # without a pause it continues
         report = loop.run(0.05)
         assert report.stage is Stage.RUN and report.fault is None and hold.resets == 1
     assert server.interface.command.stiffness.any()
-    for _ in range(30):  # nobody says anything
+    for _ in range(30):  # no command arrives
         server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
     side.read()
     assert side.stop_reason == "link lost"
     loop.run(DT)
-    assert loop.stage is Stage.DAMP and hold.resets == 1  # not one command that the robot would not take
+    assert loop.stage is Stage.DAMP and hold.resets == 1  # no command was rejected by the robot
     report = loop.run(0.05)
     assert report.fault is None and report.stage is Stage.RUN and hold.resets == 2
     assert server.fault is None and server.interface.command.stiffness.any()
-    # A robot that stops by itself in the midst of a run is a fault here, too, with its reason.
+    # A robot that stops during a run is a fault of the loop as well, with its reason.
     server.safety.raise_fault(LINK_LOSS, "nobody there")
     report = loop.run(0.05)
     assert report.stage is Stage.DAMP and report.fault.name == "robot stopped" and "link lost" in report.fault.reason
-    assert server.fault is None  # since it is told to damp
+    assert server.fault is None  # because of the damping command
     operator.reset()
     loop.run(DT)
     operator.walk()
@@ -385,10 +383,8 @@ while True:
 """
 
 
-def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
-    go2: qd.Robot, memory: SharedMemory
-) -> None:
-    """The robot's side counts its own periods, which the test lets pass: no clock of the machine has a say."""
+def test_robot_of_a_killed_controller_is_damped_within_two_periods(go2: qd.Robot, memory: SharedMemory) -> None:
+    """The robot process counts its own periods, which the test advances: no system clock is involved."""
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2)
     process = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(memory.path)])
     try:
@@ -399,12 +395,12 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
             server.tick()
             limit = time.monotonic() + 120.0
             while ((now := memory.read_command()) is None or now[0] == before) and time.monotonic() < limit:
-                time.sleep(1e-3)  # for its answer, as long as it takes
+                time.sleep(1e-3)  # waits for its command
         server.tick()
         assert server.fault is None and server.interface.command.stiffness.all()
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60.0)
-        server.tick()  # may take what it said last
+        server.tick()  # may use the last command sent
         if server.periods_since_command == 0:
             server.tick()
         assert server.periods_since_command == 1 and not server.is_waiting
@@ -414,13 +410,13 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
         assert not given.tau.any() and not given.stiffness.any() and (given.damping > 0.0).all()
         for _ in range(14):
             server.tick()
-        assert server.fault.name == "link lost"  # 30 ms later, for good
+        assert server.fault.name == "link lost"  # permanently after 30 ms
     finally:
         process.kill()
         process.wait(60.0)
 
 
-def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
+def test_robot_process_has_the_given_actuators(go2: qd.Robot) -> None:
     motors = Actuators(
         go2,
         effort=9.0,
@@ -440,7 +436,7 @@ def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
+def test_robot_that_sinks_without_commands_has_no_fault(go2: qd.Robot, plant: str) -> None:
     side, safety = PlantInterface(make_plant(go2, plant, DT)), Safety(go2, dt=DT)
     damped = MotorCommand.from_damping(np.full(12, 2.0))
     for _ in range(600):
@@ -449,7 +445,7 @@ def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, pl
     assert side.plant.q[2] < 0.1 and safety.fault is None
 
 
-def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
+def test_robot_process_runs_in_real_time_and_terminates() -> None:
     late = Actuators(qd.load("go2"), delay=0.004, no_load_speed=np.inf)
     with RobotProcess("go2", dt=0.01, actuators=late, link_quality=LinkQuality(latency=0.01), seed=1) as process:
         side = process.interface()

@@ -1,4 +1,4 @@
-"""ROS 2 by stand-ins with the same fields: names in any order, efforts within limits, and what is missing is said."""
+"""ROS 2 by stand-ins with the same fields: names in any order, efforts within limits, and errors for missing parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.runtime import MotorCommand, Ros2Interface
 
 
 class Node:
-    """What of an rclpy node is used."""
+    """The methods of an rclpy node that are used."""
 
     def __init__(self) -> None:
         self.heard: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-def test_readings_are_found_by_name_and_stamped(go2: qd.Robot) -> None:
+def test_readings_are_assigned_by_joint_name_and_time_stamped(go2: qd.Robot) -> None:
     node = Node()
     side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin)
     with pytest.raises(qd.QuaddynError, match="JointState: no message has arrived yet"):
@@ -93,7 +93,7 @@ def test_readings_are_found_by_name_and_stamped(go2: qd.Robot) -> None:
     assert not node.heard and not node.topic
 
 
-def test_efforts_are_those_of_springs_too_in_the_controllers_order_and_within_limits(go2: qd.Robot) -> None:
+def test_efforts_include_joint_feedback_in_the_order_of_the_ros_controller_within_limits(go2: qd.Robot) -> None:
     node = Node()
     order = go2.actuated[::-1]
     side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin, joints=order, commands="/legs/commands")
@@ -114,9 +114,9 @@ def test_efforts_are_those_of_springs_too_in_the_controllers_order_and_within_li
         Ros2Interface(go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
 
 
-def test_a_fixed_arm_needs_no_imu_and_a_machine_without_ros_says_so() -> None:
+def test_fixed_arm_needs_no_imu_and_missing_ros_is_reported() -> None:
     arm, node = qd.load("ur5"), Node()
-    side = Ros2Interface(arm, node, messages=MESSAGES)  # somebody else spins
+    side = Ros2Interface(arm, node, messages=MESSAGES)  # the node is spun elsewhere
     node.heard["/joint_states"](joint_state(list(arm.actuated), 0.5))
     assert side.read().time == 0.5 and "/imu" not in node.heard
     try:

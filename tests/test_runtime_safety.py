@@ -1,4 +1,4 @@
-"""The safety layer: faults put into the readings of a trot are named, and end in damping, in time."""
+"""The safety layer: faults inserted into the readings of a trot are named and end in damping in time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quaddyn.runtime.safety_checks import (
 )
 from quaddyn.simulation import Measurement
 
-BEGIN = 150  # the fault comes with this tick
+FAULT_TICK = 150  # tick of the fault
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def trot(go2: qd.Robot) -> Trot:
     return recorded_trot(go2)
 
 
-def run(safety: Safety, trot: Trot) -> list[object]:
+def run_safety(safety: Safety, trot: Trot) -> list[object]:
     """Reports of all ticks; torques are within limits at every one."""
     effort, out = safety.limit_arrays.max_torque, []
     for k, (m, tau) in enumerate(trot):
@@ -53,24 +53,24 @@ def run(safety: Safety, trot: Trot) -> list[object]:
 
 def test_commands_of_a_trot_are_not_changed(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT)
-    first = run(safety, trot[:1])  # begins from nothing, which the rate of torques is for
-    cuts, reports = safety.clamp_counts, first + run(safety, trot[1:])
+    first = run_safety(safety, trot[:1])  # starts from zero torque with a limited torque rate
+    cuts, reports = safety.clamp_counts, first + run_safety(safety, trot[1:])
     assert all(r.fault is None for r in reports) and safety.clamp_counts == cuts
     assert all(np.allclose(r.command.tau, tau) for r, (_, tau) in zip(reports[1:], trot[1:], strict=True))
     assert all(r.valid_foot_sensors.all() for r in reports)
 
 
-def test_a_robot_that_falls_when_it_is_first_heard_of_contradicts_nothing(go2: qd.Robot, trot: Trot) -> None:
+def test_free_fall_during_the_first_readings_is_not_a_fault(go2: qd.Robot, trot: Trot) -> None:
     weightless = np.array([0.3, 0.1, -0.05])
     readings = [
         (replace(m, accelerometer=weightless + 1e-3 * k) if k < 60 else m, tau)
         for k, (m, tau) in enumerate(trot[:1000])
     ]
-    assert all(report.fault is None for report in run(Safety(go2, dt=DT), readings))
+    assert all(report.fault is None for report in run_safety(Safety(go2, dt=DT), readings))
 
 
-def test_joints_do_not_contradict_themselves_where_readings_are_lost(go2: qd.Robot) -> None:
-    """Legs swing faster and faster, and stop within a period, as feet do that land; every tenth gap is up to 14 ms."""
+def test_lost_readings_cause_no_encoder_fault(go2: qd.Robot) -> None:
+    """Legs accelerate and stop within one period, as at touchdown; every tenth gap is up to 14 ms."""
     rng, time = np.random.default_rng(0), DT * np.arange(5000)
     phase = (time[:, None] / 0.4 + rng.random(12)) % 1.0
     velocity = np.where(phase < 0.4, 10.0 * phase / 0.4, -10.0 / 3.0)
@@ -85,11 +85,11 @@ def test_joints_do_not_contradict_themselves_where_readings_are_lost(go2: qd.Rob
         k += 1 if rng.random() < 0.9 else int(rng.integers(2, 8))
 
 
-def test_joints_that_are_hit_again_and_again_do_not_contradict_themselves(go2: qd.Robot) -> None:
-    """Joints are turned back fifty times a second, each time just after a reading, by impacts of one direction."""
+def test_repeated_impacts_cause_no_encoder_fault(go2: qd.Robot) -> None:
+    """Impacts of one direction reverse the joints fifty times per second, each just after a reading."""
     k = np.arange(1000)
-    ramp = -5.0 + 100.0 / 81.0 * (k % 10)  # comes back to where it was
-    moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the period before
+    ramp = -5.0 + 100.0 / 81.0 * (k % 10)  # returns to its start
+    moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the previous period
     velocity, position = (np.tile(x[:, None], (1, 12)) for x in (ramp, DT * np.cumsum(moved)))
     position += 0.5 * (go2.lower_position_limits + go2.upper_position_limits) - position.mean(axis=0)
     safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
@@ -100,23 +100,21 @@ def test_joints_that_are_hit_again_and_again_do_not_contradict_themselves(go2: q
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
-def test_an_encoder_that_contradicts_itself_is_found_where_readings_are_lost(
-    name: str, go2: qd.Robot, trot: Trot
-) -> None:
+def test_inconsistent_encoder_is_detected_despite_lost_readings(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault, rng = FAULTS[name], np.random.default_rng(1)
-    kept = [each for each in with_fault(trot, fault.change, BEGIN) if rng.random() > 0.05]
-    end = trot[BEGIN][0].time + 2.0 * fault.within
-    found = run(Safety(go2, dt=DT), [each for each in kept if each[0].time <= end])[-1].fault
+    kept = [each for each in with_fault(trot, fault.change, FAULT_TICK) if rng.random() > 0.05]
+    end = trot[FAULT_TICK][0].time + 2.0 * fault.within
+    found = run_safety(Safety(go2, dt=DT), [each for each in kept if each[0].time <= end])[-1].fault
     assert found is not None and found.name == fault.named
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: Trot) -> None:
+def test_fault_is_named_and_handled_in_time(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault = FAULTS[name]
     safety = Safety(go2, dt=DT)
-    reports = run(safety, with_fault(trot, fault.change, BEGIN))
-    assert all(r.fault is None and r.valid_foot_sensors.all() for r in reports[:BEGIN])
-    deadline = BEGIN + round(fault.within / DT)
+    reports = run_safety(safety, with_fault(trot, fault.change, FAULT_TICK))
+    assert all(r.fault is None and r.valid_foot_sensors.all() for r in reports[:FAULT_TICK])
+    deadline = FAULT_TICK + round(fault.within / DT)
     if not fault.named:
         assert all(r.fault is None for r in reports)
         if fault.reaction == "ignored":
@@ -135,7 +133,7 @@ def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: T
         assert not r.command.tau.any() and not r.command.stiffness.any() and (r.command.damping > 0.0).all()
 
 
-def test_the_guide_lists_these_faults() -> None:
+def test_safety_guide_lists_the_tested_faults() -> None:
     text = (Path(__file__).parent.parent / "docs" / "safety.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     told = {row[0]: row[1:] for row in rows}
@@ -143,10 +141,10 @@ def test_the_guide_lists_these_faults() -> None:
         assert told[name] == [fault.by, fault.named or "-", fault.reaction, f"{1e3 * fault.within:g} ms"], name
 
 
-def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
+def test_power_limit_is_enforced(go2: qd.Robot, trot: Trot) -> None:
     usual = max(np.maximum(m.torque * m.velocity, 0.0).sum() for m, _ in trot)
-    assert run(Safety(go2, dt=DT, limits=SafetyLimits(max_power=1.1 * usual)), trot)[-1].fault is None
-    fault = run(Safety(go2, dt=DT, limits=SafetyLimits(max_power=0.2 * usual)), trot)[-1].fault
+    assert run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_power=1.1 * usual)), trot)[-1].fault is None
+    fault = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_power=0.2 * usual)), trot)[-1].fault
     assert fault.name == "power limit" and fault.joint is None and "W in all" in fault.reason
 
 
@@ -163,29 +161,29 @@ def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
 )
 def test_faults_detected_elsewhere_are_latched(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:
     safety = Safety(go2, dt=DT)
-    run(safety, trot[:20])
+    run_safety(safety, trot[:20])
     safety.raise_fault(code, "ZeroDivisionError: division by zero")
     safety.raise_fault(OPERATOR_STOP, "too late")
-    fault = run(safety, trot[20:22])[0].fault
+    fault = run_safety(safety, trot[20:22])[0].fault
     assert fault.name == name and "division by zero" in fault.reason
     safety.reset()
-    assert run(safety, trot[22:24])[-1].fault is None
+    assert run_safety(safety, trot[22:24])[-1].fault is None
 
 
-def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) -> None:
+def test_commands_are_clamped_exactly_at_limits(go2: qd.Robot, trot: Trot) -> None:
     m, effort = replace(trot[0][0], velocity=np.zeros(12)), go2.effort_limits
     safety = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0, max_torque_rate=effort / 5e-3))
     wild = MotorCommand.from_targets(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
     reports = [safety.filter_command(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
     torques = np.array([r.command.compute_torque(m.position, m.velocity) for r in reports])
-    assert np.allclose(torques[0], 0.4 * effort)  # the whole of it in 5 ms, from nothing
+    assert np.allclose(torques[0], 0.4 * effort)  # the full torque in 5 ms, from zero
     assert np.allclose(torques[-1], effort) and not reports[0].command.stiffness.any()
     assert safety.clamp_counts["gain"] == 60 and safety.clamp_counts["torque rate"] == 24 and reports[-1].fault is None
 
     mild = MotorCommand.from_targets(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
     given = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0)).filter_command(m, mild).command
     assert (given.stiffness == 100.0).all() and np.allclose(given.compute_torque(m.position, m.velocity), 10.0)
-    # Numbers that cancel no more.
+    # Numbers that do not cancel.
     wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
     given = Safety(go2, dt=DT).filter_command(m, wild).command
     assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort).all()
@@ -214,7 +212,7 @@ def at_rest(robot: qd.Robot, k: int = 0, **parts: object) -> Measurement:
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: float) -> None:
+def test_clamps_and_joint_stops_are_equal_in_both_directions(go2: qd.Robot, sign: float) -> None:
     effort, safety = (
         go2.effort_limits,
         Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=1e6, max_position_jump=1e3)),
@@ -231,8 +229,8 @@ def test_cuts_and_stops_are_the_same_in_both_directions(go2: qd.Robot, sign: flo
     np.testing.assert_allclose(given(3.0), 1.0)
     np.testing.assert_allclose(given(-3.0), -1.0)
     fast = sign * 0.95 * go2.velocity_limits
-    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # what drives
-    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # what brakes
+    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # driving torque
+    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # braking torque
     for inside, left in ((0.025, 0.5), (0.0, 0.0), (-0.05, 0.0)):
         for speed in (0.0, 0.5, -0.5):
             there = {"position": stop - sign * inside, "velocity": sign * speed * go2.velocity_limits}
@@ -265,14 +263,14 @@ def test_only_persistent_violations_of_a_limit_are_faults(go2: qd.Robot, named: 
     at = 2 if named == "power limit" else 1
     wrong = usual | {part: np.where(np.arange(12) == at, value, usual.get(part, np.zeros(12)))}
     safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.zero(12)
-    for k in range(40):  # one reading less in a row than is allowed, then one as usual
+    for k in range(40):  # one bad reading less than allowed, then a good one
         m = at_rest(go2, k, **(usual if k % 5 == 4 else wrong))
         assert safety.filter_command(m, off).fault is None, k
     faults = [safety.filter_command(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
     assert faults[3] is None and faults[4] is not None and faults[4].name == named
 
 
-def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot) -> None:
+def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot) -> None:
     effort, velocity = go2.effort_limits, np.full(12, 1.0)
     for fault in (False, True):
         safety = Safety(
@@ -281,7 +279,7 @@ def test_the_first_torque_after_damping_is_near_what_damping_gave(go2: qd.Robot)
         full = MotorCommand.from_torques(effort)
         for k in range(12):
             safety.filter_command(at_rest(go2, k, velocity=velocity), full)
-        if fault:  # damping as the fault's answer, as far as the motors have it; a reset begins from nothing
+        if fault:  # damping after the fault, within the motor limits; a reset starts from zero torque
             safety.raise_fault(OPERATOR_STOP, "")
         damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
         np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
@@ -302,10 +300,12 @@ def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:
 
 
 def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
-    short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, BEGIN)[BEGIN - 10 : BEGIN + 15]
-    compiled = run(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
+    short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, FAULT_TICK)[
+        FAULT_TICK - 10 : FAULT_TICK + 15
+    ]
+    compiled = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
     with interpret():
-        plain = run(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
+        plain = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
     assert compiled[-1].fault.name == plain[-1].fault.name == "IMU contradicts itself"
     assert np.isclose(compiled[-1].fault.time, plain[-1].fault.time)
 
@@ -332,18 +332,18 @@ def test_invalid_limits_are_rejected(go2: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.0, "again", "ahead"])
-def test_one_stamp_that_cannot_be_blinds_no_check(go2: qd.Robot, trot: Trot, stamp: float | str) -> None:
+def test_invalid_time_stamp_disables_no_check(go2: qd.Robot, trot: Trot, stamp: float | str) -> None:
     fault = FAULTS["axes of the IMU permuted"]
-    readings = with_fault(trot[BEGIN - 10 :], fault.change, 10)[: 10 + round(fault.within / DT)]
+    readings = with_fault(trot[FAULT_TICK - 10 :], fault.change, 10)[: 10 + round(fault.within / DT)]
     m, tau = readings[10]
     wrong = {"again": m.time - DT, "ahead": m.time + 0.1}.get(stamp, stamp)  # type: ignore[call-overload]
     readings[10] = replace(m, time=wrong), tau
-    report = run(Safety(go2, dt=DT), readings)[-1]
+    report = run_safety(Safety(go2, dt=DT), readings)[-1]
     assert report.fault is not None and report.fault.name == fault.named
 
 
-def test_the_callers_clock_and_else_calls_bound_the_robots(go2: qd.Robot, trot: Trot) -> None:
-    """After a silence the stamp goes on by as much; the caller's clock need not start or run, but may."""
+def test_time_stamps_are_bounded_by_the_callers_clock_or_by_the_number_of_calls(go2: qd.Robot, trot: Trot) -> None:
+    """After a gap the time stamp advances by the same time; the caller's clock is optional."""
     m, off = trot[0][0], MotorCommand.from_torques(np.zeros(12))
     for clock, ahead, counts in ((0.0, 0.04, True), (0.0, 0.06, False), (0.1, 0.13, True), (np.nan, 0.06, False)):
         safety = Safety(go2, dt=DT)
@@ -352,7 +352,7 @@ def test_the_callers_clock_and_else_calls_bound_the_robots(go2: qd.Robot, trot: 
         assert (safety.fault is not None) == counts, (clock, ahead)
 
 
-def test_a_motor_without_readings_does_not_hide_another(go2: qd.Robot, trot: Trot) -> None:
+def test_motor_without_readings_does_not_mask_another(go2: qd.Robot, trot: Trot) -> None:
     m, tau = trot[0]
     hot = np.where(np.arange(12) == 5, 150.0, 40.0)
     for value in (np.nan, np.inf):
@@ -361,7 +361,7 @@ def test_a_motor_without_readings_does_not_hide_another(go2: qd.Robot, trot: Tro
             replace(m, temperature=np.where(np.arange(12) == 0, value, hot)), MotorCommand.from_torques(tau)
         )
         assert safety.fault is not None and safety.fault.joint == go2.actuated[0]
-    # One that was never there is none, as NaN alone and as None; what comes later has to stay.
+    # A sensor that was never present is ignored, as NaN and as None; one that appears later must stay.
     for part in (np.full(12, np.nan), None):
         safety = Safety(go2, dt=DT)
         for k, (m, tau) in enumerate(trot[:4]):
@@ -369,7 +369,7 @@ def test_a_motor_without_readings_does_not_hide_another(go2: qd.Robot, trot: Tro
             safety.filter_command(replace(m, temperature=given, foot_forces=part), MotorCommand.from_torques(tau))
             assert (safety.fault is not None) == (k == 3)
         assert safety.fault.name == "sensor missing" and "temperatures" in safety.fault.reason
-    wrong = replace(m, time=9.0, temperature=np.zeros(3))  # of another shape is not missing
+    wrong = replace(m, time=9.0, temperature=np.zeros(3))  # an array of another shape is not a missing sensor
     assert Safety(go2, dt=DT).filter_command(wrong, MotorCommand.from_torques(tau)).fault.name == "reading not a number"
 
 
@@ -380,8 +380,8 @@ def in_c(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> SafetyInC:
     return SafetyInC(Safety(go2, dt=DT, limits=LIMITS), tmp_path_factory.mktemp("safety"))
 
 
-def test_c_agrees_on_readings_that_are_drawn(in_c: SafetyInC) -> None:
-    """More of them, and a robot without IMU and feet: benchmarks/under_fire.py."""
+def test_exported_c_agrees_on_random_readings(in_c: SafetyInC) -> None:
+    """More readings, and a robot without IMU and feet: benchmarks/under_fire.py."""
     differ, faults, _ = differences(in_c, 2000, 0)
     assert not differ, differ[0]
     assert len(faults) > 6 and faults["sensor missing"] and faults["stale reading"]
@@ -391,11 +391,15 @@ def test_c_agrees_on_readings_that_are_drawn(in_c: SafetyInC) -> None:
 def test_exported_c_gives_the_same_results_for_any_time_between_readings(
     name: str, go2: qd.Robot, trot: Trot, in_c: SafetyInC
 ) -> None:
-    """The same torques and the same fault, tick by tick, where the caller says which readings are new."""
-    trot = [each for k, each in enumerate(with_fault(trot, FAULTS[name].change, BEGIN)) if k >= BEGIN - 30 and k % 7]
+    """The same torques and the same fault, tick by tick, if the caller passes which readings are new."""
+    trot = [
+        each
+        for k, each in enumerate(with_fault(trot, FAULTS[name].change, FAULT_TICK))
+        if k >= FAULT_TICK - 30 and k % 7
+    ]
     in_c.reset()
     safety, last = Safety(go2, dt=DT, limits=LIMITS), None
-    for (m, tau), report in zip(trot, run(safety, trot), strict=True):
+    for (m, tau), report in zip(trot, run_safety(safety, trot), strict=True):
         elapsed = DT if last is None else m.time - last
         code, joint, command = in_c.tick(m, MotorCommand.from_torques(tau), last != m.time, elapsed)
         last = m.time

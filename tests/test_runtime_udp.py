@@ -1,4 +1,4 @@
-"""A robot behind UDP, on this machine; what interfaces make of time stamps."""
+"""A robot behind UDP on this machine, and the handling of time stamps by interfaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def peer() -> Iterator[socket.socket]:
         yield made
 
 
-def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_ignored(peer: socket.socket) -> None:
+def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignored(peer: socket.socket) -> None:
     leg = qd.load("two_link_leg")
     packets = Packets(leg.nu, len(leg.feet))
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
@@ -45,7 +45,7 @@ def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_igno
 
     peer.sendto(reading(3), home)
     assert side.read().position[0] == 3.0
-    for data in (reading(2), b"hello", reading(4)[:-1]):  # overtaken, foreign, cut short
+    for data in (reading(2), b"hello", reading(4)[:-1]):  # out of order, foreign, truncated
         peer.sendto(data, home)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.bind(("127.0.0.1", 0))
@@ -55,7 +55,7 @@ def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_igno
     peer.sendto(reading(5), home)
     while side.read().position[0] != 5.0:
         pass
-    assert side.rejected_datagrams == 2  # of the peer; what strangers send does not arrive
+    assert side.rejected_datagrams == 2  # of the peer; datagrams of others do not arrive
     side.write(MotorCommand.from_torques(np.full(leg.nu, 2.0)))
     sequence, stamp, command = packets.decode_command(peer.recv(65535))
     assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
@@ -64,7 +64,7 @@ def test_readings_arrive_commands_are_sent_and_old_or_foreign_datagrams_are_igno
 
 @pytest.fixture(params=["udp", "shared memory"])
 def sent(request: pytest.FixtureRequest, peer: socket.socket, tmp_path: Path) -> Iterator[Sent]:
-    """What puts a reading on its way, and what the controller's side reads then."""
+    """A function that sends a reading with a time stamp and returns the time that the interface reads."""
     leg, count = qd.load("two_link_leg"), itertools.count(1)
     if request.param == "udp":
         side: UdpInterface | SharedMemoryInterface = UdpInterface(leg, peer.getsockname())
@@ -86,14 +86,14 @@ def sent(request: pytest.FixtureRequest, peer: socket.socket, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -np.inf, -1.0, 0.3, 0.2])
-def test_readings_with_stamps_that_cannot_be_do_not_count(sent: Sent, stamp: float) -> None:
+def test_readings_with_invalid_time_stamps_are_ignored(sent: Sent, stamp: float) -> None:
     assert sent(0.3) == 0.3
     for _ in range(70):  # more than a ring holds
         assert sent(stamp) == 0.3
     assert sent(0.302) == 0.302
 
 
-def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_that_was_set_back_is_accepted_after_one_second(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [50.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     assert sent(1e9) == 1e9 and sent(0.1) == 1e9
@@ -102,7 +102,7 @@ def test_a_clock_that_was_set_back_counts_again_after_a_second(sent: Sent, monke
 
 
 def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: bytes) -> UdpInterface:
-    """An interface whose peer has sent a reading after more datagrams from `flood` than a socket has room for."""
+    """An interface whose peer has sent a reading after more datagrams from `flood` than a socket buffers."""
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
     for _ in range(4000):
         with contextlib.suppress(BlockingIOError):
@@ -114,8 +114,8 @@ def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: byte
 
 
 @pytest.mark.parametrize("size", [1, 200, 1400])
-def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: int) -> None:
-    """It neither fills the room for datagrams nor is looked at."""
+def test_flood_of_foreign_datagrams_causes_no_loss_of_readings(peer: socket.socket, size: int) -> None:
+    """Foreign datagrams neither fill the socket buffer nor are processed."""
     leg = qd.load("two_link_leg")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.bind(("127.0.0.1", 0))
@@ -124,7 +124,7 @@ def test_no_reading_is_lost_to_a_flood_of_a_stranger(peer: socket.socket, size: 
         side.close()
 
 
-def test_a_flood_from_the_peers_own_address_costs_a_tick_a_bounded_number_of_datagrams(peer: socket.socket) -> None:
+def test_datagrams_read_per_tick_are_bounded_during_a_flood_of_the_peer(peer: socket.socket) -> None:
     leg, calls = qd.load("two_link_leg"), list[int]()
     packets = Packets(leg.nu, len(leg.feet))
     damaged = bytearray(packets.encode_reading(99, Measurement(0.0, *(np.zeros(n) for n in (leg.nu, leg.nu, 3, 3)))))
@@ -155,7 +155,7 @@ def test_the_newest_reading_of_a_backlog_is_used_in_any_order_of_arrival(peer: s
 
 
 def test_commands_are_sent_to_a_peer_that_starts_later() -> None:
-    """The system says of a datagram that nobody was there: the next one goes out all the same."""
+    """The system reports that a datagram was not received; the next one is sent nevertheless."""
     leg = qd.load("two_link_leg")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind(("127.0.0.1", 0))
@@ -182,7 +182,7 @@ def test_host_names_are_not_resolved() -> None:
 @pytest.mark.parametrize(
     "stranger", [("127.0.0.1", 8999), ("127.0.0.1", 9001), ("127.0.0.0", 9000), ("127.0.0.2", 9000)]
 )
-def test_only_the_peers_own_address_and_port_count(stranger: tuple[str, int]) -> None:
+def test_only_the_address_and_port_of_the_peer_are_accepted(stranger: tuple[str, int]) -> None:
     leg, zero = qd.load("two_link_leg"), np.zeros(2)
     side, peer = UdpInterface(leg, ("127.0.0.1", 9000)), ("127.0.0.1", 9000)
     with side._socket:

@@ -1,4 +1,4 @@
-"""Unitree's messages: a fake with the same fields and the same layout in memory."""
+"""Unitree's messages: a substitute with the same fields and memory layout."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-def standing(robot: qd.Robot) -> list[float]:
+def standing_position(robot: qd.Robot) -> list[float]:
     home = dict(zip(robot.actuated, robot.q_home[7:].tolist(), strict=True))
     return [home[joint] + 0.0625 * i / 12 for i, joint in enumerate(ORDER)]
 
 
-def test_layouts_have_the_vendors_sizes_and_the_crc_is_a_known_one() -> None:
+def test_layouts_have_the_vendor_sizes_and_the_crc_is_crc_32_mpeg_2() -> None:
     assert (LOW_CMD.size, LOW_STATE.size) == (812, 1180)
     # CRC-32/MPEG-2 of "12345678" as the catalogues of CRCs compute it: words are taken from their high byte on.
     words = struct.pack("<2I", int.from_bytes(b"1234", "big"), int.from_bytes(b"5678", "big"))
@@ -73,15 +73,15 @@ def test_layouts_have_the_vendors_sizes_and_the_crc_is_a_known_one() -> None:
     assert crc32(words) == plain
 
 
-def test_messages_go_round_with_every_joint_at_its_motor(go2: qd.Robot) -> None:
+def test_messages_map_every_joint_to_its_motor(go2: qd.Robot) -> None:
     sent: list[Message] = []
-    state = low_state(standing(go2))
+    state = low_state(standing_position(go2))
     side = UnitreeInterface(go2, lambda: state, sent.append, low_cmd())
     m = side.read()
     assert m.time == 1.234 and np.allclose(m.gyro, [0.5, 0.25, -0.5]) and np.allclose(m.accelerometer, [0.0, 0.5, 9.75])
     for i, joint in enumerate(ORDER):
         at = go2.actuated.index(joint)
-        assert m.position[at] == standing(go2)[i] and m.velocity[at] == 0.5 * i and m.torque[at] == 0.25 * i
+        assert m.position[at] == standing_position(go2)[i] and m.velocity[at] == 0.5 * i and m.torque[at] == 0.25 * i
     assert dict(zip(go2.feet, m.foot_forces, strict=True)) == {"FR": 10.0, "FL": 20.0, "RR": 30.0, "RL": 40.0}
     assert (m.temperature == 30.0).all() and side.read() is m
 
@@ -95,13 +95,13 @@ def test_messages_go_round_with_every_joint_at_its_motor(go2: qd.Robot) -> None:
     assert first != sent[1].crc != 0 and sent[1].motor_cmd[12].mode == 0  # motors that a Go2 does not have
 
 
-def test_a_wrong_crc_and_a_wrong_order_are_refused(go2: qd.Robot) -> None:
-    state = low_state(standing(go2))
+def test_wrong_crc_and_wrong_motor_order_are_rejected(go2: qd.Robot) -> None:
+    state = low_state(standing_position(go2))
     state.motor_state[4].q += 1e-3
     side = UnitreeInterface(go2, lambda: state, print, low_cmd())
     with pytest.raises(qd.QuaddynError, match="CRC"):
         side.read()
-    state = low_state(standing(go2)[::-1])
+    state = low_state(standing_position(go2)[::-1])
     with pytest.raises(qd.QuaddynError, match="order of motors"):
         side.read()
     with pytest.raises(qd.QuaddynError, match="no message has arrived"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.control import JointPD, gravity_compensation
@@ -19,7 +19,7 @@ def go2() -> qd.Robot:
 
 
 def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
-    """A box on four vertical prismatic legs: what slides on it slides like a block."""
+    """A box on four vertical prismatic legs, which slides like a block."""
     legs = "".join(
         f"""<link name="{n}_foot"><inertial><mass value="0.5"/>
         <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -36,8 +36,8 @@ def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
     return qd.load(text, root="free", q_home=home, legs=chains)
 
 
-def slide(robot: qd.Robot, friction: float, steps: int, dt: float = 1e-3) -> tuple[qd.Simulation, list[float]]:
-    """The sled pushed off at 1 m/s along x; the way of its centre of mass."""
+def slide_sled(robot: qd.Robot, friction: float, steps: int, dt: float = 1e-3) -> tuple[qd.Simulation, list[float]]:
+    """Slides the sled from 1 m/s along x; returns the path of its center of mass."""
     sim, dyn = qd.Simulation(robot, friction=friction, dt=dt), qd.Dynamics(robot)
     v = np.zeros(robot.nv)
     v[0] = 1.0
@@ -78,7 +78,7 @@ def test_free_fall_matches_gravity(go2: qd.Robot) -> None:
     assert sim.time == pytest.approx(0.5)
 
 
-def test_torques_in_flight_leave_linear_and_angular_momentum_to_gravity(go2: qd.Robot) -> None:
+def test_only_gravity_changes_linear_and_angular_momentum_in_flight(go2: qd.Robot) -> None:
     sim, dyn, rng = qd.Simulation(go2, dt=1e-4), qd.Dynamics(go2), np.random.default_rng(0)
     q = go2.q_home.copy()
     q[2] += 5.0
@@ -107,7 +107,7 @@ def test_robot_without_ground_contact_follows_forward_dynamics(name: str) -> Non
 
 # -- standing ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_b", "solo12"], ["go2"]))
-def test_standing_feet_carry_m_g_and_do_not_slip(name: str) -> None:
+def test_feet_of_a_standing_robot_carry_its_weight_without_slip(name: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
     start = {foot: dyn.frame_placement(robot.q_home, foot).translation for foot in robot.feet}
@@ -134,13 +134,13 @@ def test_dropped_robot_comes_to_rest_on_its_feet(root: str) -> None:
         assert sim.status in ("free", "solved", "passive", "retried")
     assert {(), robot.feet} <= sets
     dyn = qd.Dynamics(robot)
-    assert dyn.energy(sim.q, sim.v).kinetic < 1e-6 * robot.mass * G * 0.1  # a millionth of what it fell with
+    assert dyn.energy(sim.q, sim.v).kinetic < 1e-6 * robot.mass * G * 0.1  # a millionth of the energy of the fall
     assert sum(f[2] for f in sim.contact_forces.values()) == pytest.approx(robot.mass * G, rel=1e-3)
     for foot, leg in robot.legs.items():
         assert abs(dyn.frame_placement(sim.q, foot).translation[2] - leg.foot.radius) < 1e-5
 
 
-def test_fixed_root_hangs_clear_unless_given_a_floor() -> None:
+def test_robot_with_fixed_root_has_no_floor_by_default() -> None:
     robot = qd.load("go2", root="fixed")
     feet = qd.Dynamics(robot).frame_placement(robot.q_home, "FL").translation[2] - robot.legs["FL"].foot.radius
     hanging, resting = qd.Simulation(robot), qd.Simulation(robot, floor=feet - 0.01)
@@ -157,22 +157,22 @@ def test_fixed_root_hangs_clear_unless_given_a_floor() -> None:
 
 
 # -- friction and momentum -----------------------------------------------------------------------------------------
-def test_sliding_box_stops_where_coulomb_says() -> None:
-    sim, way = slide(sled(), friction=0.6, steps=600)
+def test_sliding_distance_follows_coulomb_friction() -> None:
+    sim, way = slide_sled(sled(), friction=0.6, steps=600)
     assert abs(way[-1] - 1.0 / (2.0 * 0.6 * G)) < 1.0 * sim.dt  # within v0 dt
     assert np.abs(sim.v).max() < 1e-6
 
 
 def test_sliding_force_is_mu_n_against_the_motion() -> None:
-    sim, _ = slide(sled(), friction=0.4, steps=50)
+    sim, _ = slide_sled(sled(), friction=0.4, steps=50)
     assert sim.v[0] > 0.5
     for force in sim.contact_forces.values():
         assert force[0] == pytest.approx(-0.4 * force[2], rel=1e-6)
         assert abs(force[1]) < 1e-6 * force[2]
 
 
-def test_without_friction_nothing_stops() -> None:
-    sim, way = slide(sled(), friction=0.0, steps=300)
+def test_box_does_not_stop_without_friction() -> None:
+    sim, way = slide_sled(sled(), friction=0.0, steps=300)
     assert way[-1] == pytest.approx(0.3, abs=1e-6)
     assert sim.status == "solved"
 
@@ -192,14 +192,14 @@ def test_forces_stay_in_the_cone_and_impulses_change_the_momentum(go2: qd.Robot)
         for force in sim.contact_forces.values():
             assert np.hypot(force[0], force[1]) <= 0.3 * force[2] + 1e-4
             slipped += np.hypot(force[0], force[1]) > 0.29 * force[2] > 0.0
-        # Newton for the whole robot over the step: m d(com)/dt changes by the outer impulses, Jdot v included
+        # Newton's law for the whole robot over the step: momentum changes by the external impulses, Jdot v included
         J, bias = dyn.com_jacobian(q), dyn.update(q, v).com_drift
         change = go2.mass * (J @ (sim.v - v) + sim.dt * bias)
         np.testing.assert_allclose(change, sim.dt * (total - np.array([0.0, 0.0, go2.mass * G])), atol=1e-9)
     assert slipped > 100
 
 
-def test_joint_friction_holds_until_it_yields() -> None:
+def test_joint_friction_holds_up_to_the_coulomb_limit() -> None:
     # 30 N of Coulomb friction at each leg carry the box's 19.6 N without a motor, creeping at most 1 mm/s
     holding, sinking = qd.Simulation(sled(friction=30.0)), qd.Simulation(sled(friction=15.0))
     speeds = []
@@ -307,7 +307,7 @@ def test_torques_saturate_at_the_effort_limits(go2: qd.Robot) -> None:
         ("x", qd.ArgumentTypeError),
     ],
 )
-def test_step_refuses_a_bad_torque_by_name_and_keeps_its_state(
+def test_step_rejects_an_invalid_torque_by_name_and_keeps_its_state(
     go2: qd.Robot, tau: object, error: type[Exception]
 ) -> None:
     sim = qd.Simulation(go2)
@@ -338,7 +338,7 @@ def test_invalid_options_raise_errors_that_name_them(go2: qd.Robot) -> None:
         sim.reset(None, np.full(go2.nv, np.nan))
 
 
-def test_divergence_is_an_error_that_carries_the_last_good_state() -> None:
+def test_divergence_error_contains_the_last_finite_state() -> None:
     robot = qd.load("solo12")
     sim = qd.Simulation(robot)
     with pytest.raises(qd.DivergenceError, match="solo") as caught:
@@ -350,7 +350,7 @@ def test_divergence_is_an_error_that_carries_the_last_good_state() -> None:
 
 
 @pytest.mark.parametrize("contact", ["frictional", "rigid"])
-def test_what_the_compiled_core_cannot_solve_is_solved_by_other_means(go2: qd.Robot, contact: str) -> None:
+def test_contacts_unsolved_by_the_compiled_solver_are_solved_by_the_fallback(go2: qd.Robot, contact: str) -> None:
     sim = qd.Simulation(go2, contact=contact)
     for _ in range(5):
         sim.step(np.zeros(go2.nu))

@@ -1,4 +1,4 @@
-"""The compiled rooms of contacts, simulation and preview: as machine code they answer what they answer as Python."""
+"""Compiled functions of contacts, simulation and preview give the same results as in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING
+from reference_models import EVERYTHING
 
 import quaddyn as qd
 from quaddyn import Simulation
@@ -34,13 +34,13 @@ from quaddyn.simulation import (
 from quaddyn.simulation.step_memory import StepResult
 from quaddyn.simulation.terrain import Terrain
 
-#: Largest difference, as a share of the largest number of an array, or of 1.
-CLOSE = 1e-12
+#: Largest difference, as a fraction of the largest number of an array, or of 1.
+TOLERANCE = 1e-12
 
 
 @contextmanager
 def as_python() -> Iterator[None]:
-    """Every entry is the Python function, also where another one calls it."""
+    """Replaces every entry by its Python function, also in calls of other entries."""
     with interpret(), pytest.MonkeyPatch.context() as patch:
         for unit in CompilationUnit.registry.values():
             for each in unit.entries:
@@ -48,8 +48,8 @@ def as_python() -> Iterator[None]:
         yield
 
 
-def both(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Result and arguments afterwards, by machine code and by Python, each from a copy of the arguments."""
+def run_compiled_and_python(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Results and arguments after the call, in machine code and in Python, from copies of the arguments."""
     mine, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
     machine = entry.compile()(*mine)
     with as_python():
@@ -57,33 +57,33 @@ def both(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         return [(machine, mine), (entry.python(*theirs), theirs)]
 
 
-def same(a: Any, b: Any, what: str = "") -> None:
-    """Numbers, arrays and named tuples of them are the same but for rounding; integers altogether."""
+def assert_close(a: Any, b: Any, what: str = "") -> None:
+    """Asserts that numbers, arrays and named tuples are equal up to rounding, and integers exactly."""
     if isinstance(a, tuple):
         for name, x, y in zip(getattr(a, "_fields", range(len(a))), a, b, strict=True):
-            same(x, y, f"{what}.{name}")
+            assert_close(x, y, f"{what}.{name}")
     elif isinstance(a, np.ndarray) and a.dtype == np.float64:
         np.testing.assert_array_equal(np.isfinite(a), np.isfinite(b), what)
         scale = max(1.0, np.abs(a[np.isfinite(a)]).max(initial=0.0))
-        np.testing.assert_allclose(a, b, rtol=0.0, atol=CLOSE * scale, err_msg=what)
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=TOLERANCE * scale, err_msg=what)
     elif isinstance(a, float):
-        assert a == b or abs(a - b) <= CLOSE * max(1.0, abs(a)), what
+        assert a == b or abs(a - b) <= TOLERANCE * max(1.0, abs(a)), what
     else:
         np.testing.assert_array_equal(a, b, what)
 
 
-def agree(entry: Entry, *arguments: Any) -> Any:
-    """What an entry returns."""
-    (result, after), (expected, wanted) = both(entry, *arguments)
+def assert_compiled_equals_python(entry: Entry, *arguments: Any) -> Any:
+    """Asserts equal results in machine code and Python, and returns the result."""
+    (result, after), (expected, wanted) = run_compiled_and_python(entry, *arguments)
     assert type(result) is type(expected) or isinstance(expected, np.generic | int)
-    same(result, expected, entry.__name__)
-    same(after, wanted, entry.__name__)
+    assert_close(result, expected, entry.__name__)
+    assert_close(after, wanted, entry.__name__)
     return result
 
 
 # -- solver --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
-def test_the_solver(k: int) -> None:
+def test_compiled_contact_solver_equals_python(k: int) -> None:
     rng = np.random.default_rng([1, k])
     for i in range(12):
         J = rng.normal(size=(3 * k, 3 * k + 6))
@@ -91,18 +91,18 @@ def test_the_solver(k: int) -> None:
         g[2::3] -= 1.0
         mu = rng.uniform(0.1, 1.0, k)
         start = rng.normal(size=3 * k) if i % 2 else np.zeros(3 * k)
-        work = solver.make_contact_workspace(k + i % 3)  # room for more than there are is no difference
-        residual = agree(solver.solve_contact_problem, G, g, mu, start, 1e-8, 4, work)
+        work = solver.make_contact_workspace(k + i % 3)  # extra capacity has no effect
+        residual = assert_compiled_equals_python(solver.solve_contact_problem, G, g, mu, start, 1e-8, 4, work)
         assert residual <= 1e-8
 
 
-def test_the_solver_where_newton_steps_stall() -> None:
-    """More contacts than the robot has freedom: impulses are not the only ones, velocities are."""
+def test_compiled_contact_solver_equals_python_where_newton_steps_stall() -> None:
+    """More contacts than degrees of freedom: impulses are not unique, velocities are."""
     rng, swept = np.random.default_rng(2), 0
     for _ in range(25):
         J = rng.normal(size=(18, 7))
         G, g, mu = J @ J.T, J @ rng.normal(size=7), np.full(6, 0.9)
-        (a, (*_, mine, _, _, work)), (b, (*_, theirs, _, _, _)) = both(
+        (a, (*_, mine, _, _, work)), (b, (*_, theirs, _, _, _)) = run_compiled_and_python(
             solver.solve_contact_problem, G, g, mu, np.zeros(18), 1e-8, 4, solver.make_contact_workspace(6)
         )
         swept += work.steps[0] > solver.MAX_FIRST_NEWTON_STEPS
@@ -113,10 +113,10 @@ def test_the_solver_where_newton_steps_stall() -> None:
     assert swept
 
 
-def test_the_solver_without_an_answer() -> None:
+def test_compiled_contact_solver_equals_python_without_a_solution() -> None:
     bad = np.full(6, np.inf)
     assert (
-        agree(
+        assert_compiled_equals_python(
             solver.solve_contact_problem,
             np.eye(6),
             bad,
@@ -147,20 +147,20 @@ def landscape(rng: np.random.Generator) -> Terrain:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_collisions(seed: int) -> None:
+def test_compiled_collision_detection_equals_python(seed: int) -> None:
     rng = np.random.default_rng([3, seed])
     ground, n = landscape(rng).to_arrays(0.6), 60
     centers, radii = rng.uniform(-0.6, 0.6, (25, 3)), rng.uniform(0.01, 0.15, 25)
     integers = np.zeros((2, n), dtype=np.int64)
     found = collisions.CollisionBuffer(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
-    count = agree(collisions.collide, centers, radii, ground, 0.05, found)
+    count = assert_compiled_equals_python(collisions.collide, centers, radii, ground, 0.05, found)
     assert count > 10
     small = collisions.CollisionBuffer(*(part[:5].copy() for part in found))
-    assert agree(collisions.collide, centers, radii, ground, 0.05, small) == -count
+    assert assert_compiled_equals_python(collisions.collide, centers, radii, ground, 0.05, small) == -count
 
 
 # -- the step ------------------------------------------------------------------------------------------------------
-def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
+def step_arguments(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
     """Arguments of `integrator.run_steps` for some steps from where a simulation is."""
     torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
     return (
@@ -169,7 +169,7 @@ def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def shake(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float) -> None:
+def set_random_state(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float) -> None:
     """A random state, with pushes."""
     robot = sim.robot
     q = pin.integrate(robot.model, robot.q_home, 0.05 * rng.normal(size=robot.nv))
@@ -193,49 +193,54 @@ SIMULATIONS: dict[str, Callable[[], Simulation]] = {
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)
-def test_steps(name: str) -> None:
+def test_compiled_steps_equal_python(name: str) -> None:
     sim, rng = SIMULATIONS[name](), np.random.default_rng([4, list(SIMULATIONS).index(name)])
     touched = 0
     for lift, speed in ((-0.01, 0.0), (0.0, 0.3), (0.3, 2.0)):
-        shake(sim, rng, lift=lift, speed=speed)
-        said = agree(integrator.run_steps, *call(sim))
+        set_random_state(sim, rng, lift=lift, speed=speed)
+        said = assert_compiled_equals_python(integrator.run_steps, *step_arguments(sim))
         assert said == (StepResult.NEEDS_CONTACT_SOLVER if name == "rigid" and lift <= 0.0 else StepResult.DONE)
-        assert said == integrator.run_steps(*call(sim))  # the real ones
+        assert said == integrator.run_steps(*step_arguments(sim))  # the real ones
         touched += sim._n_contacts > 0
     assert touched >= 2 or name == "a leg"
 
 
-def test_steps_into_a_joint_stop() -> None:
+def test_compiled_steps_equal_python_at_a_joint_stop() -> None:
     sim = Simulation(qd.load("two_link_leg", root="fixed"), joint_stops=True)
     robot, held = sim.robot, 0
     for speed in (0.0, 1.0, 30.0):
         sim.reset(robot.upper - 5e-3, np.full(robot.nv, speed))
-        assert agree(integrator.run_steps, *call(sim)) == StepResult.DONE
-        assert integrator.run_steps(*call(sim)) == StepResult.DONE
+        assert assert_compiled_equals_python(integrator.run_steps, *step_arguments(sim)) == StepResult.DONE
+        assert integrator.run_steps(*step_arguments(sim)) == StepResult.DONE
         held += bool(sim._contacts.impulses[: 3 * sim._n_contacts].any())
     assert held
 
 
-def test_steps_of_late_and_loose_motors() -> None:
+def test_compiled_steps_equal_python_with_motor_delay_and_backlash() -> None:
     leg, rng = qd.load("two_link_leg", root="fixed"), np.random.default_rng(6)
     motors = Actuators(leg, rotor_inertia=0.1, backlash=[0.02, 0.0], delay=[0.0, 2.5e-3], viscous=0.1, coulomb=0.2)
     sim = Simulation(leg, actuators=motors)
     for _ in range(4):
         sim.reset(leg.q_home, rng.normal(size=2))
-        arguments = (*call(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
-        assert agree(integrator.run_steps, *arguments) == StepResult.DONE
+        arguments = (
+            *step_arguments(sim, 20)[:-3],
+            5.0 * rng.normal(size=(20, 2)),
+            np.zeros((20, leg.nq + leg.nv)),
+            False,
+        )
+        assert assert_compiled_equals_python(integrator.run_steps, *arguments) == StepResult.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
-        agree(
+        assert_compiled_equals_python(
             drives.start_step, motors.torque_speed_limits, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2)
         )
-        agree(drives.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
+        assert_compiled_equals_python(drives.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
 
 
-def test_a_step_without_room_says_so() -> None:
+def test_step_reports_insufficient_contact_capacity() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
-    shake(sim, rng, lift=-0.01, speed=0.0)
+    set_random_state(sim, rng, lift=-0.01, speed=0.0)
     sim._contacts, sim._accumulated = sim._make_buffers(2)
-    assert agree(integrator.run_steps, *call(sim)) == StepResult.NEEDS_CAPACITY
+    assert assert_compiled_equals_python(integrator.run_steps, *step_arguments(sim)) == StepResult.NEEDS_CAPACITY
     roomy = Simulation(qd.load("go2"))
     for each in (sim, roomy):
         each.reset()
@@ -244,7 +249,7 @@ def test_a_step_without_room_says_so() -> None:
 
 
 @pytest.mark.parametrize("root", ["free", "fixed", "planar"])
-def test_rigid_body_terms_are_those_of_pinocchio(root: str) -> None:
+def test_rigid_body_terms_equal_pinocchio(root: str) -> None:
     model = qd.load(EVERYTHING, root=root).model
     armature, rng = np.linspace(0.1, 0.2, model.nv), np.random.default_rng(11)
     model.armature = armature
@@ -260,11 +265,13 @@ def test_rigid_body_terms_are_those_of_pinocchio(root: str) -> None:
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
         at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.origin)
-        same((found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T))
-        same(moved, pin.integrate(model, q, scale * v))
+        assert_close(
+            (found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T)
+        )
+        assert_close(moved, pin.integrate(model, q, scale * v))
 
 
-def test_a_simulation_of_python_is_the_simulation_of_machine_code() -> None:
+def test_simulation_in_python_equals_simulation_in_machine_code() -> None:
     runs = []
     for how in (nullcontext, as_python):
         sim, rng = Simulation(qd.load("go2")), np.random.default_rng(6)
@@ -276,8 +283,8 @@ def test_a_simulation_of_python_is_the_simulation_of_machine_code() -> None:
     np.testing.assert_allclose(runs[0][1], runs[1][1], rtol=0.0, atol=1e-9)
 
 
-def test_steps_let_other_threads_run() -> None:
-    """While simulations step in two threads, each goes its own way."""
+def test_simulations_in_parallel_threads_are_independent() -> None:
+    """Two simulations that step in two threads give the results of a single thread."""
     alone = Simulation(qd.load("go2"))
     for _ in range(300):
         alone.step(np.zeros(12))
@@ -299,7 +306,7 @@ def test_steps_let_other_threads_run() -> None:
 
 # -- the preview ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(10))
-def test_the_preview(seed: int) -> None:
+def test_compiled_com_preview_equals_python(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     offsets = rng.uniform(-0.5, 1.0, 4)
     first = np.ceil(-offsets - 0.6)
@@ -313,11 +320,15 @@ def test_the_preview(seed: int) -> None:
     )
     stiffness, out = np.where(rng.uniform(size=9) < 0.3, 0.0, rng.uniform(0.0, 60.0, 9)), np.full(10, np.nan)
     feet, onward = rng.normal(size=(4, 2)), rng.normal(size=2)
-    agree(com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out)
-    agree(com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
+    assert_compiled_equals_python(
+        com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out
+    )
+    assert_compiled_equals_python(
+        com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan)
+    )
 
 
-def test_arrays_out_of_a_pickle_are_arrays() -> None:
+def test_unpickled_arrays_are_accepted() -> None:
     """Their types are no longer NumPy's own objects."""
     import pickle
 

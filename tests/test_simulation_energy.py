@@ -1,4 +1,4 @@
-"""The embedded plant makes no energy: in flight, on the ground, at any speed; where it does, it says so."""
+"""The embedded plant creates no energy in flight or on the ground at any speed, or reports it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def robot_of(name: str) -> qd.Robot:
     return qd.load(name)
 
 
-def thrown(name: str, seed: int, speed: float = 10.0, *, height: float = 0.3, **options: object) -> Simulation:
-    """A robot thrown down from a height, with random speeds of all its degrees of freedom; nothing drives it."""
+def throw_robot(name: str, seed: int, speed: float = 10.0, *, height: float = 0.3, **options: object) -> Simulation:
+    """A robot thrown down from a height, with random velocities and without torques."""
     robot = robot_of(name)
     sim, q = Simulation(robot, **options), robot.q_home.copy()  # type: ignore[arg-type]
     v = np.random.default_rng(seed).normal(0.0, speed, robot.nv)
@@ -34,16 +34,16 @@ def thrown(name: str, seed: int, speed: float = 10.0, *, height: float = 0.3, **
     return sim
 
 
-def kinetic(sim: Simulation) -> float:
+def kinetic_energy(sim: Simulation) -> float:
     return qd.Dynamics(sim.robot).energy(sim.q, sim.v).kinetic
 
 
 # -- free flight ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "b1_z1", "ur5"])
-def test_flight_at_ten_radians_a_second_keeps_its_energy(name: str) -> None:
+def test_flight_at_10_rad_per_s_conserves_energy(name: str) -> None:
     for seed in range(3):
-        sim = thrown(name, seed, floor=-np.inf, joint_stops=False)  # which take energy
-        start, scale = sim.energy, kinetic(sim)
+        sim = throw_robot(name, seed, floor=-np.inf, joint_stops=False)  # which dissipate energy
+        start, scale = sim.energy, kinetic_energy(sim)
         for _ in range(300):
             sim.step(np.zeros(sim.robot.nu))
             assert sim.status == "free"
@@ -51,18 +51,18 @@ def test_flight_at_ten_radians_a_second_keeps_its_energy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["solo12", "b1_z1"])
-def test_flight_at_rest_and_slow_flight_keep_their_energy(name: str) -> None:
+def test_slow_flight_conserves_energy(name: str) -> None:
     for speed in (0.0, 0.5):
-        sim = thrown(name, 0, speed, floor=-np.inf)
-        start, scale = sim.energy, kinetic(sim)
+        sim = throw_robot(name, 0, speed, floor=-np.inf)
+        start, scale = sim.energy, kinetic_energy(sim)
         for _ in range(100):
             sim.step(np.zeros(sim.robot.nu))
         assert abs(sim.energy - start - sim.work.joints) < 2e-2 * scale + 1e-9 * sim.robot.mass * G
         assert abs(sim.work.integration_error) < 2e-2 * scale + 1e-9 * sim.robot.mass * G
 
 
-def test_fast_flight_keeps_the_velocity_of_the_centre_of_mass() -> None:
-    sim = thrown("go2", 1, floor=-np.inf)
+def test_fast_flight_preserves_the_center_of_mass_velocity() -> None:
+    sim = throw_robot("go2", 1, floor=-np.inf)
     dyn = qd.Dynamics(sim.robot)
     start = dyn.update(sim.q, sim.v).com_velocity.copy()
     for _ in range(300):
@@ -73,19 +73,19 @@ def test_fast_flight_keeps_the_velocity_of_the_centre_of_mass() -> None:
 
 # -- the ground ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "dt"), [("go2", 1e-3), ("solo12", 1e-3), ("anymal_c", 1e-3), ("anymal_c", 1e-2)])
-def test_a_passive_robot_thrown_at_the_ground_never_rises(name: str, dt: float) -> None:
+def test_energy_of_a_passive_robot_thrown_at_the_ground_does_not_rise(name: str, dt: float) -> None:
     for seed in (0, 3):
-        sim = thrown(name, seed, dt=dt)
+        sim = throw_robot(name, seed, dt=dt)
         start, touched = sim.energy, False
         for _ in range(round(0.25 / dt)):
             sim.step(np.zeros(sim.robot.nu))
             touched = touched or sim.status != "free"
-            assert sim.energy - start < 1e-2 * sim.robot.mass * G  # lifted by less than a centimetre
+            assert sim.energy - start < 1e-2 * sim.robot.mass * G  # lifted by less than a centimeter
         assert touched and sim.work.contacts < 0.0
 
 
 def test_impulses_of_refined_steps_change_the_momentum() -> None:
-    sim = thrown("go2", 4, height=0.05)
+    sim = throw_robot("go2", 4, height=0.05)
     dyn, mass, impulse, touched = qd.Dynamics(sim.robot), sim.robot.mass, np.zeros(3), 0
     start = dyn.update(sim.q, sim.v).com_velocity.copy()
     for _ in range(100):
@@ -97,7 +97,7 @@ def test_impulses_of_refined_steps_change_the_momentum() -> None:
 
 
 # -- the account ---------------------------------------------------------------------------------------------------
-def test_every_joule_is_accounted_for() -> None:
+def test_energy_balance_is_complete() -> None:
     robot = qd.load("go2", damping=0.1, friction=0.2)
     sim, rng = Simulation(robot), np.random.default_rng(0)
     q = robot.q_home.copy()
@@ -114,7 +114,7 @@ def test_every_joule_is_accounted_for() -> None:
         assert work.total == pytest.approx(parts)
         gained = sim.energy - start
         assert gained == pytest.approx(
-            work.total + work.constraint_corrections + work.integration_error, abs=1e-9 * (kinetic(sim) + 1.0)
+            work.total + work.constraint_corrections + work.integration_error, abs=1e-9 * (kinetic_energy(sim) + 1.0)
         )
     assert (
         work.actuators
@@ -126,9 +126,9 @@ def test_every_joule_is_accounted_for() -> None:
     assert abs(work.integration_error) < 5e-3 * robot.mass * G
 
 
-def test_a_broken_account_is_flagged() -> None:
+def test_violated_energy_balance_is_flagged() -> None:
     options = {"dt": 5e-3, "floor": -np.inf, "joint_stops": False}
-    poor, good = (thrown("go2", 0, 20.0, integrator=name, **options) for name in ("euler", "adaptive"))  # type: ignore[arg-type]
+    poor, good = (throw_robot("go2", 0, 20.0, integrator=name, **options) for name in ("euler", "adaptive"))  # type: ignore[arg-type]
     flags = []
     for _ in range(20):
         for sim in (poor, good):
@@ -143,7 +143,9 @@ def test_a_broken_account_is_flagged() -> None:
     assert sim.ok and sim.work == Work()
 
 
-def test_contacts_that_no_solver_masters_are_posed_once_for_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsolvable_contacts_are_passed_once_per_substep_to_the_fallback_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     solve, asked = FallbackContactSolver.solve, list[int]()
 
     def answer(hard: FallbackContactSolver, contacts: SphereContacts, k: int) -> tuple[float, str]:
@@ -152,11 +154,11 @@ def test_contacts_that_no_solver_masters_are_posed_once_for_a_piece(monkeypatch:
 
     monkeypatch.setattr(FallbackContactSolver, "solve", answer)
     for status in ("inaccurate", "solved"):
-        sim = thrown("go2", 0, height=0.0, contact="rigid")
+        sim = throw_robot("go2", 0, height=0.0, contact="rigid")
         for _ in range(3):
             asked.clear()
             sim.step(np.zeros(12))
-            # of the whole step, and of the one piece that it then consists of: no further rounds, no halves
+            # for the whole step, and for its single substep: no further iterations, no halving
             assert len(asked) == 2 if status == "inaccurate" else len(asked) > 2
 
 
@@ -171,8 +173,8 @@ def test_slow_motion_is_not_refined() -> None:
 
 
 @pytest.mark.parametrize("steps", [40, 120])  # in flight, on the ground
-def test_refined_steps_go_on_bit_for_bit_from_a_checkpoint(steps: int) -> None:
-    sim = thrown("go2", 2)
+def test_refined_steps_continue_bit_for_bit_from_a_checkpoint(steps: int) -> None:
+    sim = throw_robot("go2", 2)
     for _ in range(steps):
         sim.step(np.zeros(12))
     other = Simulation(robot_of("go2"))
@@ -186,6 +188,6 @@ def test_refined_steps_go_on_bit_for_bit_from_a_checkpoint(steps: int) -> None:
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
 @pytest.mark.parametrize("dt", [0.1, 0.011, 0.0, -1e-3, np.nan, np.inf])
-def test_a_step_that_cannot_work_is_refused(kind: type[qd.Simulation | qd.MujocoPlant], dt: float) -> None:
+def test_step_size_out_of_range_is_rejected(kind: type[qd.Simulation | qd.MujocoPlant], dt: float) -> None:
     with pytest.raises(qd.ArgumentError, match=r"dt: .* at most 0\.01"):
         kind(robot_of("go2"), dt=dt)

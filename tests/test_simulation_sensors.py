@@ -1,4 +1,4 @@
-"""Encoders and an IMU say what is true, but for the errors that they were given, on either plant."""
+"""Encoders and IMUs measure true values plus the configured errors on both plants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_perfect_sensors_say_what_is_true(go2: qd.Robot) -> None:
+def test_perfect_sensors_return_true_values(go2: qd.Robot) -> None:
     sim, sensors = Simulation(go2, floor=-np.inf, dt=1e-4), Sensors(go2, rng())
     q = pin.integrate(go2.model, go2.q_home, rng(1).normal(size=go2.nv))
     sim.reset(q, rng(2).normal(size=go2.nv))
@@ -41,7 +41,7 @@ def test_perfect_sensors_say_what_is_true(go2: qd.Robot) -> None:
     np.testing.assert_allclose(second.accelerometer, a[:3] + np.cross(v[3:6], v[:3]) - R.T @ [0.0, 0.0, -G], atol=0.02)
 
 
-def test_an_imu_in_free_fall_feels_nothing_and_on_a_lever_the_centripetal_pull() -> None:
+def test_imu_measures_zero_in_free_fall_and_centripetal_acceleration_on_a_lever() -> None:
     robot = qd.load("planar_3r", root="fixed")
     sim = Simulation(robot, dt=1e-4)
     v = np.array([2.0, 0.0, 0.0])
@@ -60,7 +60,7 @@ def test_an_imu_in_free_fall_feels_nothing_and_on_a_lever_the_centripetal_pull()
 
 
 @pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
-def test_a_standing_robot_feels_its_weight_and_noise_has_its_size(kind: type, go2: qd.Robot) -> None:
+def test_imu_of_a_standing_robot_measures_gravity_and_noise_has_the_given_deviation(kind: type, go2: qd.Robot) -> None:
     if kind is MujocoPlant:
         pytest.importorskip("mujoco")
     plant, stand = kind(go2), Stand(go2)
@@ -92,14 +92,14 @@ def test_positions_are_whole_multiples_of_the_resolution(go2: qd.Robot) -> None:
     assert np.abs(position - sim.q[7:]).max() <= 0.005 + 1e-12
 
 
-def test_continuous_joints_read_as_angles() -> None:
+def test_continuous_joints_are_read_as_angles() -> None:
     robot = qd.load("double_pendulum_continuous")
     sim = Simulation(robot)
     sim.reset(np.array([np.cos(2.5), np.sin(2.5), np.cos(-1.0), np.sin(-1.0)]))
     np.testing.assert_allclose(Sensors(robot, rng()).read(sim).position, [2.5, -1.0], atol=1e-12)
 
 
-def test_readings_come_as_late_as_the_delay_says(go2: qd.Robot) -> None:
+def test_readings_have_the_given_delay(go2: qd.Robot) -> None:
     sim, sensors = Simulation(go2), Sensors(go2, rng(), delay=0.004)
     truth = []
     for k in range(12):
@@ -111,7 +111,7 @@ def test_readings_come_as_late_as_the_delay_says(go2: qd.Robot) -> None:
             sim.step(np.full(go2.nu, 1.0))
 
 
-def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
+def test_bias_random_walk_grows_with_the_square_root_of_time(go2: qd.Robot) -> None:
     ends, sim = [], Simulation(go2, floor=-np.inf, dt=0.01)
     for seed in range(60):
         sim.reset()
@@ -123,7 +123,7 @@ def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
     assert np.std(ends) == pytest.approx(np.hypot(0.1, 0.5 * np.sqrt(0.25)), rel=0.2)
 
 
-def test_the_same_generator_gives_the_same_readings_and_a_checkpoint_goes_on(go2: qd.Robot) -> None:
+def test_readings_are_reproducible_and_continue_from_a_checkpoint(go2: qd.Robot) -> None:
     noisy = {
         "encoders": Encoders(position_noise=0.1),
         "imu": Imu(gyro_noise=0.1, accelerometer_bias_walk=0.2),
@@ -149,7 +149,7 @@ def test_the_same_generator_gives_the_same_readings_and_a_checkpoint_goes_on(go2
     assert run(sims[0], first, 20) == later
 
 
-def test_bad_sensors_are_refused_by_name(go2: qd.Robot) -> None:
+def test_invalid_sensor_options_are_rejected_by_name(go2: qd.Robot) -> None:
     for make, name in (
         (lambda: Sensors(go2, 5), "rng"),  # type: ignore[arg-type]
         (lambda: Sensors("go2", rng()), "robot"),  # type: ignore[arg-type]

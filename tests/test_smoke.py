@@ -1,4 +1,4 @@
-"""One proposition about every room, in under a minute: ``pytest -m smoke``."""
+"""One test of every subpackage, in under a minute: ``pytest -m smoke``."""
 
 from __future__ import annotations
 
@@ -25,37 +25,39 @@ def state(robot: qd.Robot) -> qd.State:
     return qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
 
 
-def test_every_room_has_its_proposition() -> None:
-    rooms = {info.name for info in pkgutil.iter_modules(quaddyn.__path__) if info.ispkg}
-    assert {name.removeprefix("test_room_") for name in globals() if name.startswith("test_room_")} == rooms
+def test_every_subpackage_has_a_smoke_test() -> None:
+    subpackages = {info.name for info in pkgutil.iter_modules(quaddyn.__path__) if info.ispkg}
+    assert {
+        name.removeprefix("test_subpackage_") for name in globals() if name.startswith("test_subpackage_")
+    } == subpackages
 
 
-def test_room_urdf() -> None:
+def test_subpackage_urdf() -> None:
     from quaddyn.urdf import parse
 
     assert [link.name for link in parse(b'<robot name="r"><link name="base"/></robot>').links] == ["base"]
 
 
-def test_room_robot(robot: qd.Robot) -> None:
+def test_subpackage_robot(robot: qd.Robot) -> None:
     assert robot.feet == ("FL", "FR", "RL", "RR") and robot.nu == 12
     with pytest.raises(qd.ModelError):
         qd.load('<robot name="r"><link name="base"/><link name="base"/></robot>')
 
 
-def test_room_dynamics(robot: qd.Robot) -> None:
+def test_subpackage_dynamics(robot: qd.Robot) -> None:
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
     v, a = rng.standard_normal((2, robot.nv))
     tau = dyn.rnea(robot.q_home, v, a)
     assert np.allclose(dyn.aba(robot.q_home, v, tau), a)
 
 
-def test_room_kernels(robot: qd.Robot) -> None:
+def test_subpackage_kernels(robot: qd.Robot) -> None:
     zero = np.zeros((2, robot.nv))
     tau = qd.compile(robot, ("rnea",)).rnea(np.tile(robot.q_home, (2, 1)), zero, zero)
     assert np.allclose(tau, qd.Dynamics(robot).gravity(robot.q_home))
 
 
-def test_room_compiler() -> None:
+def test_subpackage_compiler() -> None:
     from quaddyn.compiler import interpret
     from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
 
@@ -65,14 +67,14 @@ def test_room_compiler() -> None:
     assert np.allclose(slow, FrictionalSolver().solve(problem).impulses)
 
 
-def test_room_hierarchy() -> None:
+def test_subpackage_hierarchy() -> None:
     from quaddyn.hierarchy import Level, solve
 
     found = solve([Level(C=np.array([[1.0, 0.0]]), upper=np.array([1.0])), Level(A=np.eye(2), b=np.array([2.0, 3.0]))])
     assert np.allclose(found.x, [1.0, 3.0])
 
 
-def test_room_kinematics(robot: qd.Robot) -> None:
+def test_subpackage_kinematics(robot: qd.Robot) -> None:
     from quaddyn.kinematics import LegKinematics
 
     leg = LegKinematics(robot, "FL")
@@ -80,25 +82,25 @@ def test_room_kinematics(robot: qd.Robot) -> None:
     assert np.allclose(leg.inverse(leg.forward(q), knee="backward", hip="below").q, q)
 
 
-def test_room_contact(robot: qd.Robot, state: qd.State) -> None:
+def test_subpackage_contact(robot: qd.Robot, state: qd.State) -> None:
     from quaddyn.contact import ContactSet, inverse_dynamics
 
     held = inverse_dynamics(state, ContactSet.from_feet(robot), np.zeros(robot.nv))
     assert np.isclose(sum(held.forces.values())[2], robot.mass * 9.81)
 
 
-def test_room_control(robot: qd.Robot, state: qd.State) -> None:
+def test_subpackage_control(robot: qd.Robot, state: qd.State) -> None:
     from quaddyn.control import gravity_compensation
 
     assert np.isclose(sum(gravity_compensation(state).forces.values())[2], robot.mass * 9.81)
 
 
-def test_room_wbc(robot: qd.Robot, state: qd.State) -> None:
+def test_subpackage_wbc(robot: qd.Robot, state: qd.State) -> None:
     command = qd.WholeBodyController(robot).compute(state)
     assert command.status.ok and np.isclose(sum(command.forces.values())[2], robot.mass * 9.81)
 
 
-def test_room_locomotion(robot: qd.Robot) -> None:
+def test_subpackage_locomotion(robot: qd.Robot) -> None:
     plant, dyn, walker = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot), qd.LocomotionController(robot, dt=2e-3)
     for _ in range(600):
         command = walker.compute(dyn.update(plant.q, plant.v), (0.3, 0.0, 0.0))
@@ -106,7 +108,7 @@ def test_room_locomotion(robot: qd.Robot) -> None:
     assert command.mode.is_upright and plant.q[0] > 0.05
 
 
-def test_room_planning(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subpackage_planning(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     from quaddyn.planning import plan_righting, righting_search
 
     monkeypatch.setattr(righting_search, "FIRST_GENERATION_SIZE", 1)  # tries of the first generation
@@ -115,7 +117,7 @@ def test_room_planning(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None
     assert "back" in {*plan.motions, *plan.infeasible} and all("deg" in reason for reason in plan.infeasible.values())
 
 
-def test_room_estimation(robot: qd.Robot) -> None:
+def test_subpackage_estimation(robot: qd.Robot) -> None:
     from quaddyn.contact import ContactSet
     from quaddyn.control import gravity_compensation
     from quaddyn.estimation import ContactForceEstimator
@@ -127,7 +129,7 @@ def test_room_estimation(robot: qd.Robot) -> None:
     assert np.isclose(sum(found.forces.values())[2], robot.mass * 9.81)
 
 
-def test_room_simulation(robot: qd.Robot) -> None:
+def test_subpackage_simulation(robot: qd.Robot) -> None:
     sim = qd.Simulation(robot)
     sim.reset(robot.q_home + 0.2 * np.eye(robot.nq)[2])
     for _ in range(100):
@@ -135,13 +137,13 @@ def test_room_simulation(robot: qd.Robot) -> None:
     assert sim.status == "free" and np.isclose(sim.v[2], -0.981, atol=1e-3)
 
 
-def test_room_identification() -> None:
+def test_subpackage_identification() -> None:
     from quaddyn.identification import group_by_rule
 
     assert group_by_rule(qd.load("ur5")).rank == 52
 
 
-def test_room_runtime(robot: qd.Robot) -> None:
+def test_subpackage_runtime(robot: qd.Robot) -> None:
     from quaddyn.runtime import MotorCommand, PlantInterface
 
     side = PlantInterface(qd.Simulation(robot, dt=2e-3))
@@ -150,7 +152,7 @@ def test_room_runtime(robot: qd.Robot) -> None:
     assert np.isclose(side.read().time, 0.1) and np.abs(side.read().position - robot.q_home[7:]).max() < 0.2
 
 
-def test_room_campaigns() -> None:
+def test_subpackage_campaigns() -> None:
     from campaign_examples import Throws
 
     from quaddyn.campaigns import run
@@ -158,30 +160,30 @@ def test_room_campaigns() -> None:
     assert run(Throws(trials=3)).ran == 3
 
 
-def test_room_reference(robot: qd.Robot) -> None:
+def test_subpackage_reference(robot: qd.Robot) -> None:
     from quaddyn.reference import Reference
     from quaddyn.reference.momentum import mass
 
     assert np.isclose(mass(Reference(robot.source, root="free").forward_kinematics(robot.q_home)), robot.mass)
 
 
-def test_room_verification() -> None:
+def test_subpackage_verification() -> None:
     assert qd.cross_check(qd.load("two_link_leg"), samples=2, seed=0).passed
 
 
-def test_room_viewer(robot: qd.Robot, tmp_path: Path) -> None:
+def test_subpackage_viewer(robot: qd.Robot, tmp_path: Path) -> None:
     viewer = qd.Viewer(robot, serve=False)
     viewer.show(robot.q_home)
     assert "<html" in viewer.record(tmp_path / "page.html").read_text(encoding="utf-8")[:2000]
 
 
-def test_room_demo() -> None:
+def test_subpackage_demo() -> None:
     from quaddyn.demo import run_squat_demo
 
     assert run_squat_demo(qd.load("two_link_leg"), duration=0.5).passed
 
 
-def test_room_cli() -> None:
+def test_subpackage_cli() -> None:
     from quaddyn.cli import app
 
     assert CliRunner().invoke(app, ["check", "two_link_leg"], env={"COLUMNS": "200"}).exit_code == 0

@@ -1,4 +1,4 @@
-"""Flat feet: soles from files, their cones and pressure in whole-body control, standing on them in both plants."""
+"""Flat feet: soles from files, their friction cones and pressure in whole-body control, standing in both plants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flat_footed import BOX, biped
+from robots_with_soles import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, flat_foot_stance, friction_pyramid
@@ -57,7 +57,7 @@ def box_mesh(folder: Path) -> str:
     ],
     ids=["box", "box upside down", "four spheres", "mesh", "cylinder"],
 )
-def test_a_sole_is_the_largest_rectangle_at_the_bottom(
+def test_sole_is_the_largest_rectangle_at_the_bottom_of_the_foot(
     shapes: str, centre: tuple[float, ...], half: tuple[float, ...], tmp_path: Path
 ) -> None:
     file = tmp_path / "biped.urdf"
@@ -107,7 +107,7 @@ def test_contacts_that_are_not_surfaces_raise_errors(robot: qd.Robot) -> None:
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
-def test_the_direction_of_the_foot_links_axes_makes_no_difference(robot: qd.Robot) -> None:
+def test_results_do_not_depend_on_the_axes_of_the_foot_link(robot: qd.Robot) -> None:
     other = qd.load(biped(TURNED, turned=True))
     commands = []
     for each in (robot, other):
@@ -130,7 +130,7 @@ def test_the_direction_of_the_foot_links_axes_makes_no_difference(robot: qd.Robo
         np.testing.assert_allclose(two.centers_of_pressure[foot], one.centers_of_pressure[foot], atol=1e-8)
 
 
-def test_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Robot) -> None:
+def test_center_of_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Robot) -> None:
     soles = soles_of(robot)
     s = qd.Dynamics(robot).update(flat_foot_stance(robot, soles), np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, contacts=soles, friction=1.0)
@@ -142,7 +142,7 @@ def test_pressure_reaches_the_edge_and_explain_reports_it(robot: qd.Robot) -> No
     contacts = ContactSet(robot, soles)
     for sole in soles:
         local = command.centers_of_pressure[sole.name] - contacts.positions(s)[sole.name]
-        np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: weight moves back as the body does
+        np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: the weight moves back with the body
         assert abs(local[1]) <= 0.05 + 1e-9 and abs(local[2]) < 1e-9
         np.testing.assert_allclose(
             command.centers_of_pressure[sole.name],
@@ -200,7 +200,7 @@ def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles)
     s = dyn.update(sim.q, sim.v)
     start, foot = np.array(s.com), s.placement("R")
-    level = FrameOrientationTask(robot, "R", "right sole")  # a foot's own task is about its place alone
+    level = FrameOrientationTask(robot, "R", "right sole")  # the task of a foot controls only its position
     level.reference(foot.rotation)
     wbc.add(level, level=1)
     wbc.tasks.com.gains(100.0)
@@ -221,7 +221,7 @@ def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
     np.testing.assert_allclose(dyn.update(sim.q, sim.v).placement("R").rotation, foot.rotation, atol=0.02)
 
 
-def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Path) -> None:
+def test_saved_ticks_and_viewers_contain_the_center_of_pressure(robot: qd.Robot, tmp_path: Path) -> None:
     soles = soles_of(robot)
     s = qd.Dynamics(robot).update(flat_foot_stance(robot, soles), np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, contacts=soles)
@@ -235,7 +235,7 @@ def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Pa
     viewer.show(s.q, forces=command.forces, points=command.centers_of_pressure, show_support_polygon=True)
 
 
-def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:
+def test_plants_with_soles_restore_only_checkpoints_of_such_plants(robot: qd.Robot) -> None:
     soles = soles_of(robot)
     flat, round_one = qd.Simulation(robot, soles=soles), qd.Simulation(robot)
     flat.reset(flat_foot_stance(robot, soles))
@@ -255,7 +255,7 @@ def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Ro
 
 
 # -- polygons ------------------------------------------------------------------------------------------------------
-def test_a_polygon_of_four_right_angles_has_the_cone_of_the_rectangle() -> None:
+def test_rectangular_polygon_has_the_cone_of_the_rectangle() -> None:
     X, Y = 0.1, 0.04
     made = {"name": "sole", "frame": "f", "kind": "surface", "friction": 0.7}
     rectangle = friction_pyramid(Contact(**made, half_size=(X, Y)))
@@ -265,7 +265,7 @@ def test_a_polygon_of_four_right_angles_has_the_cone_of_the_rectangle() -> None:
         assert np.abs(polygon - row).max(axis=1).min() < 1e-12
 
 
-def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
+def test_cone_of_a_polygon_is_spanned_by_forces_at_its_corners() -> None:
     sole = Contact(
         name="sole",
         frame="f",
@@ -280,7 +280,7 @@ def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
     assert (spanning @ A.T).max() < 1e-9
     for row, on in zip(A[1:], touched[:, 1:].T, strict=True):  # a face: five independent ones lie on it
         assert np.linalg.matrix_rank(spanning[on], tol=1e-6) == 5, row
-    # pressure beyond an edge is outside, as is turning on the spot by more than friction at the farthest corner
+    # outside: pressure beyond an edge, and a yaw moment above that of friction at the farthest corner
     inside = np.append([0.0, 0.0, 1.0], np.cross([*sole.polygon.mean(axis=0), 0.0], [0.0, 0.0, 1.0]))
     assert (A @ inside < 0.0).all()
     reach = np.abs(sole.polygon).sum(axis=1).max()
@@ -308,8 +308,8 @@ def test_polygons_of_soles_have_all_corners_or_the_requested_maximum() -> None:
         Contact.from_sole(robot, "L", corners=2)
 
 
-def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
-    """The pressure goes where the rectangle ends, and plants stand on the corners."""
+def test_polygonal_soles_allow_more_lean_than_rectangular_soles() -> None:
+    """The pressure reaches points outside the rectangle, and plants stand on the corners."""
     robot = qd.load(biped(SPHERES))
     soles = [Contact.from_sole(robot, foot, corners=6) for foot in robot.feet]
     sim, dyn = qd.Simulation(robot, soles=soles), qd.Dynamics(robot)
@@ -341,7 +341,7 @@ def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
         viewer.show_soles([Contact.from_foot(robot, "L")])
 
 
-def test_which_corners_of_a_round_sole_stay_is_not_left_to_rounding() -> None:
+def test_simplified_outline_of_a_round_sole_does_not_depend_on_rounding() -> None:
     angles, rng = 2.0 * np.pi * np.arange(16) / 16, np.random.default_rng(0)
     circle = 0.03 * np.column_stack((np.cos(angles), np.sin(angles)))
     for count, apart in ((8, 45.0), (4, 90.0)):
@@ -353,7 +353,7 @@ def test_which_corners_of_a_round_sole_stay_is_not_left_to_rounding() -> None:
         np.testing.assert_allclose(np.diff(corners) % 360.0, apart)
 
 
-def test_of_rectangles_in_a_sole_that_are_equally_large_rounding_chooses_none() -> None:
+def test_choice_among_equally_large_rectangles_does_not_depend_on_rounding() -> None:
     slanted = np.array([[0.0, 0.0], [0.1, 0.05], [0.1, 0.12], [0.0, 0.07]])
     rng, found = np.random.default_rng(1), set()
     for _ in range(10):

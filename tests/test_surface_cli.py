@@ -1,4 +1,4 @@
-"""The command line as people use it: old behaviour -> new."""
+"""Behavior of the command line; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quaddyn.cli.verdict import Verdict
 from quaddyn.verification import cross_check
 
 
-def run(
+def run_command(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["quaddyn", *arguments])
@@ -33,20 +33,20 @@ def run(
 def test_minus_h_prints_help_and_shells_complete_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: ``-h`` was no option."""
+    """Formerly ``-h`` was not an option."""
     for command in ([], ["demo"], ["check"], ["leg"], ["identify"], ["campaign"]):
-        code, said, _ = run([*command, "-h"], monkeypatch, capsys)
+        code, said, _ = run_command([*command, "-h"], monkeypatch, capsys)
         assert code == 0 and "Usage" in said and "--help" in said
-    assert "--show-completion" in run(["-h"], monkeypatch, capsys)[1]
+    assert "--show-completion" in run_command(["-h"], monkeypatch, capsys)[1]
     assert "go2" in robot_names("go") and "a1" not in robot_names("go")
 
 
 def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Was: ``[m/s]`` was taken for markup and vanished."""
-    said = run(["demo", "--help"], monkeypatch, capsys)[1]
+    """Formerly ``[m/s]`` was interpreted as markup and not printed."""
+    said = run_command(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
-    assert "[N m]" in run(["identify", "--help"], monkeypatch, capsys)[1]
-    said = run(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
+    assert "[N m]" in run_command(["identify", "--help"], monkeypatch, capsys)[1]
+    said = run_command(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
     assert "[sqrt(g l)]" in said and "[default: 10]" in said
 
 
@@ -54,7 +54,7 @@ def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_commands_with_a_live_page_accept_a_port(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "--port" in run([command, "--help"], monkeypatch, capsys)[1]
+    assert "--port" in run_command([command, "--help"], monkeypatch, capsys)[1]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_commands_with_a_live_page_accept_a_port(
 def test_errors_are_json_with_the_option_json(
     arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: errors were text on stderr whatever was asked for."""
-    code, said, _ = run(arguments, monkeypatch, capsys)
+    """Formerly errors were always text on stderr."""
+    code, said, _ = run_command(arguments, monkeypatch, capsys)
     answer = json.loads(said)
     assert code == answer["exit_code"] == 2
     assert answer["error"]["type"] == kind and word in answer["error"]["message"]
@@ -93,17 +93,17 @@ def test_an_interrupt_exits_with_130_after_printing_the_results_so_far(
         return judge(name, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(robots, "validate", twice)
-    code, said, errors = run(["check", "--all", "--samples", "0"], monkeypatch, capsys)
+    code, said, errors = run_command(["check", "--all", "--samples", "0"], monkeypatch, capsys)
     assert code == 130 and judged[0][:4] in said and judged[1] in said and "interrupted" in errors
     monkeypatch.setattr(robots, "validate", lambda name, **options: (_ for _ in ()).throw(KeyboardInterrupt))
-    code, said, _ = run(["check", "go2", "--json"], monkeypatch, capsys)
+    code, said, _ = run_command(["check", "go2", "--json"], monkeypatch, capsys)
     assert code == 130 and json.loads(said)["error"]["message"] == "interrupted"
 
 
 def test_an_interrupted_demo_reports_the_run_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: nothing was said of what had been done."""
+    """Formerly the results so far were not reported."""
     from quaddyn.demo.locomotion_run import LocomotionRun
 
     tick = LocomotionRun.tick
@@ -114,12 +114,12 @@ def test_an_interrupted_demo_reports_the_run_so_far(
         return tick(self, velocity)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LocomotionRun, "tick", ticks)
-    code, said, _ = run(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
+    code, said, _ = run_command(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
     report = json.loads(said)
     assert code == 130 and report["interrupted"] is True and report["steps"] == 100
 
 
-def test_an_interrupt_while_parts_are_imported_is_130_without_a_traceback(
+def test_interrupt_during_imports_exits_with_130_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Slow(types.ModuleType):
@@ -136,16 +136,16 @@ EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
 
 
-def test_line_100_is_no_emoji(
+def test_line_number_100_is_not_printed_as_an_emoji(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Was: ``file.urdf:100:`` was printed as a hundred-points sign."""
+    """Formerly ``file.urdf:100:`` was printed with an emoji of a hundred points."""
     file = tmp_path / "far.urdf"
     file.write_text(
         EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'),
         encoding="utf-8",
     )
-    said = "".join(run(["check", str(file)], monkeypatch, capsys)[1:])
+    said = "".join(run_command(["check", str(file)], monkeypatch, capsys)[1:])
     assert ":100:" in said and "\U0001f4af" not in said
 
 
@@ -155,12 +155,12 @@ def test_findings_with_the_same_text_are_printed_as_one_line(
     robot = qd.load("go2")
     groups = group_findings(robot.report)
     assert sum(map(len, groups)) == len(robot.report.findings) > len(groups)
-    said = run(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
+    said = run_command(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
     assert said.count("which a dummy link does not need") == 1 and 'also for <link name="radar">' in said
 
 
 def test_the_largest_difference_is_listed_first() -> None:
-    """Was: 44 frames of cameras and nothing about the masses."""
+    """Formerly 44 camera frames were listed and no masses."""
     go1, go2 = qd.load("go1"), qd.load("go2")
     agreement = cross_check(go2, samples=1, source=go1.source)
     quantities = [d.quantity for d in agreement.deviations]
@@ -173,7 +173,7 @@ def test_the_largest_difference_is_listed_first() -> None:
 
 
 def test_a_narrow_terminal_wraps_text_but_not_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of either is left out."""
+    """Neither texts nor names are truncated."""
     refusal = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     said = StringIO()
     monkeypatch.setattr(tables, "out", Console(width=60, file=said))

@@ -1,4 +1,4 @@
-"""One vocabulary of commands and statuses; what was asked for and what was done about it: old behaviour -> new."""
+"""Common attributes of commands and statuses, requested and clamped values; docstrings state former behavior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quaddyn.wbc import VelocityController
 
 
 def test_ok_is_a_property_of_every_command_and_status() -> None:
-    """Was: ``Command.ok`` was missing."""
+    """Formerly ``Command.ok`` was missing."""
     robot = qd.load("go2")
     sim, dyn = qd.Simulation(robot), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -46,8 +46,8 @@ def test_an_infeasible_command_is_not_ok() -> None:
     assert command.status.outcome == "infeasible"
 
 
-def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
-    """Was: 9 m/s ran at less than one, and nothing said so."""
+def test_velocity_beyond_the_gait_is_reported_with_its_limit() -> None:
+    """Formerly 9 m/s resulted in less than 1 m/s without a report."""
     robot = qd.load("solo12")
     dyn, controller = qd.Dynamics(robot), qd.LocomotionController(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -66,7 +66,7 @@ def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
     assert controller.velocity_limit_reason((0.1, 0.0, 0.0)) == "gait does not step"
 
 
-def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_reports_requested_and_clamped_velocity(capsys: pytest.CaptureFixture[str]) -> None:
     robot = qd.load("go2")
     report = demo.run_locomotion_demo(robot, velocity=(9.0, 0.0, 0.0), duration=0.2)
     assert report.requested_velocity == (9.0, 0.0, 0.0) and report.limit_reason and report.clamped_velocity is not None
@@ -82,8 +82,8 @@ def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.Capt
     assert "requested" in words and "+9.000" in words and "limit of the gait on these legs" in words
 
 
-def test_arguments_are_looked_at_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Was: a demo with a bad argument compiled for minutes before it said so."""
+def test_arguments_are_validated_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formerly a demo with an invalid argument compiled for minutes before the error."""
 
     def never(self: object, **options: object) -> float:
         raise AssertionError("compiled")
@@ -126,15 +126,15 @@ main()
     ("arguments", "word"),
     [(["--plant", "mujoco"], "mujoco"), pytest.param(["--plot", "a.png"], "matplotlib", marks=pytest.mark.slow)],
 )
-def test_a_missing_extra_is_told_at_once(arguments: list[str], word: str, tmp_path: Path) -> None:
-    """Was: without MuJoCo, minutes of compiling came first; here nothing could even be compiled."""
+def test_missing_extra_is_reported_before_anything_is_compiled(arguments: list[str], word: str, tmp_path: Path) -> None:
+    """Formerly minutes of compilation preceded the error; here nothing can be compiled."""
     code = WITHOUT.format(arguments=arguments)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, cwd=tmp_path)
     assert done.returncode == 2 and "pip install" in done.stderr and word in done.stderr, done.stderr
 
 
-def test_objects_print_what_they_are() -> None:
-    """Was: <quaddyn.wbc.controller.WholeBodyController object at 0x7fef681206d0>."""
+def test_objects_have_informative_texts() -> None:
+    """Formerly: <quaddyn.wbc.controller.WholeBodyController object at 0x7fef681206d0>."""
     robot = qd.load("go2")
     wbc = qd.WholeBodyController(robot, friction=0.5)
     first, *levels, contacts = str(wbc).splitlines()

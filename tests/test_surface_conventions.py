@@ -1,4 +1,4 @@
-"""Conventions that people bring along are understood, or refused by name: old behaviour -> new."""
+"""Conventions of other libraries are accepted or rejected by name; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dynamics_plants_and_controllers_take_arrays_of_any_real_kind(kind: str) -> None:
-    """Was: lists, ints and float32 were refused."""
+def test_dynamics_plants_and_controllers_accept_arrays_of_any_real_type(kind: str) -> None:
+    """Formerly lists, ints and float32 were rejected."""
     make, robot = KINDS[kind], qd.load("go2")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     q, v = robot.configuration(position=(0, 0, 1), joints=np.round(robot.q_home[7:])), np.ones(robot.nv)
@@ -69,7 +69,7 @@ def test_a_controller_may_return_a_list_in_a_run() -> None:
     assert log.tau.shape == (10, 3) and log.tau.dtype == np.float64
 
 
-def test_unchecked_dynamics_are_as_they_were() -> None:
+def test_dynamics_without_validation_propagate_nan() -> None:
     robot = qd.load("planar_3r")
     dyn = qd.Dynamics(robot, validate=False)
     assert np.isnan(dyn.rnea(np.full(3, np.nan), np.zeros(3), np.zeros(3))).any()
@@ -79,7 +79,7 @@ def test_unchecked_dynamics_are_as_they_were() -> None:
     ("word", "constant"),
     [("local", pin.LOCAL), ("world", pin.WORLD), ("local_world_aligned", pin.LOCAL_WORLD_ALIGNED)],
 )
-def test_a_reference_is_a_word_or_pinocchios_own_constant(word: Any, constant: pin.ReferenceFrame) -> None:
+def test_reference_frame_is_a_string_or_a_pinocchio_constant(word: Any, constant: pin.ReferenceFrame) -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     q, v = robot.random_configuration(1), np.linspace(-1.0, 1.0, robot.nv)
@@ -96,12 +96,12 @@ def test_a_reference_is_a_word_or_pinocchios_own_constant(word: Any, constant: p
 
 
 # -- configurations -----------------------------------------------------------------------------------------------
-def test_a_configuration_is_put_together_by_name_and_a_bare_quaternion_is_refused() -> None:
-    """Was: a quaternion in wxyz order, written into q, turned the robot over and nobody said a word."""
+def test_configuration_is_built_by_name_and_unlabeled_quaternions_are_rejected() -> None:
+    """Formerly a quaternion in wxyz order in q rotated the robot without an error."""
     robot = qd.load("go2")
     half = math.sqrt(0.5)
-    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter about z
-    rotation = SimpleNamespace(as_matrix=lambda: turned)  # as scipy's Rotation has it
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z
+    rotation = SimpleNamespace(as_matrix=lambda: turned)  # like scipy's Rotation
     for orientation in (
         {"wxyz": [half, 0, 0, half]}, {"xyzw": [0, 0, half, half]}, {"rpy": (0, 0, math.pi / 2)},
         {"rotation_vector": [0, 0, math.pi / 2]}, turned, turned.tolist(), rotation, pin.Quaternion(turned),
@@ -123,7 +123,7 @@ def test_a_configuration_is_put_together_by_name_and_a_bare_quaternion_is_refuse
     assert rotation_matrix("x", np.eye(3)).shape == (3, 3)
 
 
-def test_scipys_rotation_is_understood_where_it_is_installed() -> None:
+def test_scipy_rotations_are_accepted() -> None:
     transform = pytest.importorskip("scipy.spatial.transform")
     robot = qd.load("go2")
     turn = transform.Rotation.from_euler("xyz", [0.1, 0.2, 0.3])
@@ -147,7 +147,7 @@ def test_joints_are_given_by_name_or_in_an_order() -> None:
 
 
 @pytest.mark.parametrize(("name", "root"), ROOTS)
-def test_parts_of_a_configuration_make_it_again(name: str, root: str) -> None:
+def test_decomposed_configuration_can_be_rebuilt(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
     for seed in range(5):
         q = robot.random_configuration(seed)
@@ -160,7 +160,7 @@ def test_parts_of_a_configuration_make_it_again(name: str, root: str) -> None:
         assert (q >= robot.lower)[held].all() and (q <= robot.upper)[held].all()
 
 
-def test_a_base_that_is_not_free_is_placed_only_as_far_as_it_can_move() -> None:
+def test_base_pose_is_restricted_to_the_degrees_of_freedom_of_the_root() -> None:
     planar, fixed = qd.load("go2", root="planar"), qd.load("go2", root="fixed")
     q = planar.configuration(position=(1.0, 2.0), orientation=0.3)
     np.testing.assert_array_equal(q[:3], [1.0, 2.0, 0.3])
@@ -176,7 +176,7 @@ def test_a_base_that_is_not_free_is_placed_only_as_far_as_it_can_move() -> None:
 
 
 @pytest.mark.parametrize(("name", "root"), ROOTS)
-def test_configurations_are_integrated_and_compared_as_pinocchio_does(name: str, root: str) -> None:
+def test_configurations_are_integrated_and_subtracted_as_in_pinocchio(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
     q, v = robot.random_configuration(0), np.linspace(-0.3, 0.3, robot.nv)
     there = robot.integrate(q.tolist(), v.tolist(), 0.5)
@@ -189,7 +189,7 @@ def test_configurations_are_integrated_and_compared_as_pinocchio_does(name: str,
             call()
 
 
-def test_limits_of_the_motors_joints_are_in_the_order_of_torques() -> None:
+def test_limits_of_actuated_joints_are_in_torque_order() -> None:
     robot = qd.load("go2", actuated=tuple(reversed(qd.load("go2").actuated)))
     for i, joint in enumerate(robot.actuated):
         at = robot.configuration_index(joint)
@@ -216,7 +216,7 @@ BALLS = """<robot name="balls">
 </robot>"""
 
 
-def test_distances_between_links_are_those_of_the_files_geometry() -> None:
+def test_link_distances_agree_with_the_geometry_of_the_file() -> None:
     robot = qd.load(BALLS)
     model = pickle.loads(pickle.dumps(CollisionModel(robot)))
     assert model.pairs == (("base", "hand"),) and model.links == ("base", "hand")
@@ -235,7 +235,7 @@ def test_distances_between_links_are_those_of_the_files_geometry() -> None:
         model.distance([np.nan, 0.0])
 
 
-def test_a_folded_quadruped_comes_near_itself() -> None:
+def test_distance_decreases_when_legs_cross() -> None:
     robot = qd.load("go2")
     model = CollisionModel(robot)
     assert 0.0 < model.distance(robot.q_home) < 0.5
@@ -244,7 +244,7 @@ def test_a_folded_quadruped_comes_near_itself() -> None:
     assert set(model.excluded_pairs).isdisjoint(model.pairs)
 
 
-def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
+def test_collision_pairs_do_not_depend_on_the_link_order() -> None:
     robot = qd.load("go2")
     model = CollisionModel(robot)
     backward = CollisionModel(robot, links=model.links[::-1])
@@ -252,8 +252,8 @@ def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
     assert {frozenset(pair) for pair in backward.excluded_pairs} == {frozenset(pair) for pair in model.excluded_pairs}
 
 
-def public() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Functions, classes and their methods of every room, by name."""
+def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Public functions, classes and their methods of every subpackage, by name."""
     rooms = [info.name for info in pkgutil.walk_packages(qd.__path__, "quaddyn.") if info.ispkg]
     for room in map(importlib.import_module, ["quaddyn", *rooms]):
         for name in getattr(room, "__all__", ()):
@@ -266,20 +266,20 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
                     yield f"{room.__name__}.{name}.{method}", f
 
 
-def test_every_argument_may_be_given_by_its_name() -> None:
+def test_every_argument_can_be_passed_by_keyword() -> None:
     unnamed = set()
-    for name, f in public():
+    for name, f in public_callables():
         try:
             parameters = inspect.signature(f).parameters.values()
         except ValueError:  # of enumerations and the like
             continue
         unnamed |= {name for p in parameters if p.kind is p.POSITIONAL_ONLY}
-    # Whatever else it is given is the function's.
+    # Further positional arguments are passed to the function.
     assert unnamed == {"quaddyn.campaigns.DaskExecutor.submit"}
 
 
 def test_friction_has_one_default_and_is_printed() -> None:
-    """Of ground, contacts and controllers alike; walking, which finds friction out, counts on two thirds of it."""
+    """Of ground, contacts and controllers; locomotion, which estimates friction, assumes two thirds of it."""
     named = (
         qd.Simulation, qd.MujocoPlant, qd.WholeBodyController, demo.run_squat_demo, demo.run_locomotion_demo, Contact,
         gravity_compensation, Trial,

@@ -1,4 +1,4 @@
-"""Identification ends in something usable: a robot, a URDF, one screen: old behaviour -> new."""
+"""Results of identification: a robot, a URDF, one screen of text; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import quaddyn as qd
 from quaddyn.identification import Identification, Samples, base_parameters, identify
 
 
-def moved(robot: qd.Robot, count: int = 200) -> Samples:
+def make_samples(robot: qd.Robot, count: int = 200) -> Samples:
     """Samples of a robot with friction and rotors, as a stand gives them."""
     rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
     q = np.array([robot.random_configuration(rng) for _ in range(count)])
@@ -23,7 +23,7 @@ def moved(robot: qd.Robot, count: int = 200) -> Samples:
 
 
 @pytest.fixture(scope="module")
-def true() -> qd.Robot:
+def true_robot() -> qd.Robot:
     """The planar arm, heavier, with friction and rotors that its file does not have."""
     file = qd.load("planar_3r").source
     text = (file if isinstance(file, str) else file.decode()).replace('<mass value="', '<mass value="1')
@@ -31,14 +31,14 @@ def true() -> qd.Robot:
 
 
 @pytest.fixture(scope="module")
-def found(true: qd.Robot) -> Identification:
-    return identify(qd.load("planar_3r"), moved(true), torque_noise=1e-3)
+def found(true_robot: qd.Robot) -> Identification:
+    return identify(qd.load("planar_3r"), make_samples(true_robot), torque_noise=1e-3)
 
 
-def test_the_robot_that_was_found_moves_as_the_true_one(true: qd.Robot, found: Identification) -> None:
-    """Was: a vector of parameters, and what to do with it was the reader's exercise."""
+def test_identified_robot_moves_as_the_true_robot(true_robot: qd.Robot, found: Identification) -> None:
+    """Formerly the result was only a vector of parameters."""
     robot = pickle.loads(pickle.dumps(found.identified_robot()))
-    ours, truth = qd.Dynamics(robot), qd.Dynamics(true)
+    ours, truth = qd.Dynamics(robot), qd.Dynamics(true_robot)
     rng = np.random.default_rng(5)
     for _ in range(10):
         q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, 3))
@@ -46,11 +46,11 @@ def test_the_robot_that_was_found_moves_as_the_true_one(true: qd.Robot, found: I
         got = ours.rnea(q, v, a) + ours.joint_friction(v)
         np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
         np.testing.assert_allclose(got, found.predict(q[None], v[None], a[None])[0], atol=1e-9)
-    assert robot.actuated == true.actuated and found.ok
-    np.testing.assert_allclose(robot.damping, true.damping, rtol=0.05)
+    assert robot.actuated == true_robot.actuated and found.ok
+    np.testing.assert_allclose(robot.damping, true_robot.damping, rtol=0.05)
 
 
-def test_the_urdf_that_is_saved_is_the_robot_that_was_found(found: Identification, tmp_path: Path) -> None:
+def test_saved_urdf_is_the_identified_robot(found: Identification, tmp_path: Path) -> None:
     file = found.save_urdf(tmp_path / "found.urdf")
     robot, again = found.identified_robot(), qd.load(file)
     q, v, a = robot.random_configuration(1), np.ones(3), np.ones(3)
@@ -60,10 +60,10 @@ def test_the_urdf_that_is_saved_is_the_robot_that_was_found(found: Identificatio
     assert qd.cross_check(again, samples=2).passed and qd.cross_check(robot, samples=2).passed
 
 
-def test_links_tied_by_fixed_joints_give_their_inertia_to_their_carrier(tmp_path: Path) -> None:
+def test_inertia_of_links_on_fixed_joints_is_added_to_their_body(tmp_path: Path) -> None:
     robot = qd.load("finger_edu")
     assert any(len(body.links) > 1 for body in robot.bodies)
-    found = identify(robot, moved(robot, 80), torque_noise=1e-3)
+    found = identify(robot, make_samples(robot, 80), torque_noise=1e-3)
     again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed")
     model = found.identified_robot()
     assert model.feet == robot.feet and model.legs["leg"].foot.radius == robot.legs["leg"].foot.radius
@@ -73,7 +73,7 @@ def test_links_tied_by_fixed_joints_give_their_inertia_to_their_carrier(tmp_path
     np.testing.assert_allclose(wanted, qd.Dynamics(robot).rnea(q, v, a), atol=0.02 * np.abs(wanted).max())
 
 
-def test_kernels_take_what_was_found_at_run_time(found: Identification) -> None:
+def test_kernels_accept_identified_parameters_at_run_time(found: Identification) -> None:
     fast = qd.compile(found.base.robot, "rnea", parameters="runtime", friction=True)
     q, v, a = np.array([0.1, 0.2, 0.3]), np.ones(3), np.ones(3)
     wanted = found.predict(q[None], v[None], a[None])[0]
@@ -82,9 +82,9 @@ def test_kernels_take_what_was_found_at_run_time(found: Identification) -> None:
     np.testing.assert_allclose(own.rnea(q, v, a), wanted, atol=1e-9)
 
 
-def test_what_load_was_told_is_in_the_file_too(true: qd.Robot) -> None:
+def test_overrides_of_load_are_in_the_identified_file(true_robot: qd.Robot) -> None:
     robot = qd.load("planar_3r", damping=0.3, friction=0.2, armature=0.01, limits={"joint2": {"velocity": 2.5}})
-    found = identify(base_parameters(robot, inertial=True), moved(true), torque_noise=1e-3)
+    found = identify(base_parameters(robot, inertial=True), make_samples(true_robot), torque_noise=1e-3)
     model = found.identified_robot()
     again = qd.load(model.source)
     np.testing.assert_array_equal(model.velocity_limits, robot.velocity_limits)
@@ -93,7 +93,7 @@ def test_what_load_was_told_is_in_the_file_too(true: qd.Robot) -> None:
     assert qd.cross_check(model, samples=2).passed
 
 
-def test_what_was_found_prints_on_one_screen(found: Identification) -> None:
+def test_identification_prints_on_one_screen(found: Identification) -> None:
     lines = str(found).splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 120
     assert "mass [kg]" in lines[3] and "Coulomb" in lines[3] and "residual" in lines[1] and "200 samples" in lines[0]
@@ -104,8 +104,8 @@ def test_what_was_found_prints_on_one_screen(found: Identification) -> None:
     assert others and str(wrong).splitlines()[0].endswith(says)
 
 
-def test_a_fit_that_is_not_physical_becomes_no_robot(true: qd.Robot, tmp_path: Path) -> None:
-    wrong = identify(qd.load("planar_3r"), moved(true, 12), method="least_squares")
+def test_non_physical_fit_gives_no_robot(true_robot: qd.Robot, tmp_path: Path) -> None:
+    wrong = identify(qd.load("planar_3r"), make_samples(true_robot, 12), method="least_squares")
     assert wrong.inconsistent_bodies and not wrong.ok and "not physical" in str(wrong)
     with pytest.raises(qd.ModelError):
         wrong.save_urdf(tmp_path / "wrong.urdf")

@@ -1,4 +1,4 @@
-"""Logs of a run can be looked at, kept and given to other programs: old behaviour -> new."""
+"""Logs of a run can be plotted, saved and exported; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sim() -> qd.Simulation:
 @pytest.fixture(scope="module")
 def log(sim: qd.Simulation) -> Log:
     dyn, wbc = qd.Dynamics(sim.robot), qd.WholeBodyController(sim.robot)
-    wbc.tasks.com.reference(dyn.center_of_mass(sim.q) + np.array([0.0, 0.0, 0.3]))  # more than legs can
+    wbc.tasks.com.reference(dyn.center_of_mass(sim.q) + np.array([0.0, 0.0, 0.3]))  # beyond the reach of the legs
     sim.reset()
     return sim.run(lambda plant: wbc.compute(dyn.update(plant.q, plant.v)), 0.02, record_residuals=True)
 
@@ -48,8 +48,8 @@ def test_a_fall_is_recorded_in_the_log(sim: qd.Simulation, tmp_path: Path) -> No
     assert "fallen" in log.to_csv(tmp_path / "run.csv").read_text(encoding="utf-8")
 
 
-def test_a_log_is_read_from_a_file_with_the_same_bits(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
-    """Was: what a run had seen was gone with the process."""
+def test_saved_log_is_restored_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
+    """Formerly the data of a run was lost with the process."""
     again = Log.load(log.save(tmp_path / "run.npz"))
     for what in ("time", "q", "v", "tau", "forces", "joint_slices", "level_residuals"):
         np.testing.assert_array_equal(getattr(again, what), getattr(log, what))
@@ -93,7 +93,7 @@ def test_files_that_are_not_logs_are_rejected_without_advice_to_load_them_unsafe
         Log.load(tmp_path / "none.npz")
 
 
-def test_a_log_becomes_a_table(log: Log, tmp_path: Path) -> None:
+def test_log_is_exported_to_csv(log: Log, tmp_path: Path) -> None:
     with log.to_csv(tmp_path / "run.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 20 and rows[0]["status"] == "solved"
@@ -105,7 +105,7 @@ def test_a_log_becomes_a_table(log: Log, tmp_path: Path) -> None:
     assert float(rows[3]["residual of level 2 [m/s^2]"]) == log.level_residuals[3, 2]
 
 
-def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_path: Path) -> None:
+def test_log_is_exported_to_mcap(log: Log, tmp_path: Path) -> None:
     from mcap.reader import make_reader
 
     with log.to_mcap(tmp_path / "run.mcap").open("rb") as file:
@@ -136,7 +136,7 @@ def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_pa
     assert said["level_residuals"] == log.level_residuals[5].tolist()
 
 
-def test_a_log_is_drawn(log: Log, tmp_path: Path) -> None:
+def test_log_is_plotted(log: Log, tmp_path: Path) -> None:
     figure = log.plot(tmp_path / "run.png")
     assert len(figure.axes) == 6 and (tmp_path / "run.png").stat().st_size > 10_000
     assert figure.axes[2].get_ylabel() == "torque [N m]" and len(figure.axes[2].lines) == 12
@@ -153,7 +153,7 @@ def test_a_missing_extra_is_named(
         getattr(log, call)(tmp_path / "x.png")
 
 
-def test_angles_without_end_are_angles_in_a_log() -> None:
+def test_continuous_joints_are_angles_in_a_log() -> None:
     robot = qd.load("double_pendulum_continuous")
     sim = qd.Simulation(robot)
     sim.reset(robot.configuration(joints=[0.5, -0.25]))
@@ -172,7 +172,7 @@ def test_prismatic_joints_have_linear_units_in_a_log() -> None:
     assert log.plot().axes[0].get_ylabel() == "position [rad, m]"
 
 
-def test_runs_that_begin_in_contact_and_under_a_push_come_back_in_both_plants(tmp_path: Path) -> None:
+def test_runs_that_begin_in_contact_and_under_a_push_are_replayed_in_both_plants(tmp_path: Path) -> None:
     robot = qd.load("small_quadruped")
     for plant in (qd.Simulation(robot), qd.MujocoPlant(robot)):
         for _ in range(5):

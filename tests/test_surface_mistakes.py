@@ -1,4 +1,4 @@
-"""What used to be a silent mistake is an error, or acts: old behaviour -> new, one proposition each."""
+"""Former silent mistakes raise errors or take effect; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def wbc(robot: qd.Robot) -> WholeBodyController:
     return WholeBodyController(robot)
 
 
-def away(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
-    """Not where the references are."""
+def displaced_state(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
+    """A state away from the references."""
     q = robot.q_home.copy()
     q[2] -= 0.01
     q[7:] += 0.02
@@ -53,23 +53,23 @@ def away(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
 
 
 # -- gains, weights, limits and references are properties that act on the next tick -------------------------------
-def test_stiffness_of_a_task_assigned_is_the_stiffness_of_the_next_tick(
+def test_assigned_stiffness_takes_effect_at_the_next_tick(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Was: ``tasks["com"].stiffness = 10.0`` was accepted and did nothing."""
+    """Formerly ``tasks["com"].stiffness = 10.0`` was accepted without effect."""
     com = wbc.tasks["com"]
     com.reference(np.array([0.0, 0.0, 1.0]) + dyn.center_of_mass(robot.q_home))
-    before = wbc.compute(away(robot, dyn)).tau.copy()
+    before = wbc.compute(displaced_state(robot, dyn)).tau.copy()
     com.stiffness = 10.0
     np.testing.assert_array_equal(com.stiffness, [10.0] * 3)
-    np.testing.assert_allclose(com.damping, 2.0 * np.sqrt(10.0))  # critical, as nothing else was asked for
-    after = wbc.compute(away(robot, dyn)).tau.copy()
+    np.testing.assert_allclose(com.damping, 2.0 * np.sqrt(10.0))  # critical damping by default
+    after = wbc.compute(displaced_state(robot, dyn)).tau.copy()
     assert np.abs(after - before).max() > 1e-3
     wbc.tasks["com"].gains(10.0)
-    np.testing.assert_array_equal(wbc.compute(away(robot, dyn)).tau, after)
+    np.testing.assert_array_equal(wbc.compute(displaced_state(robot, dyn)).tau, after)
 
 
-def test_damping_that_was_given_stays_when_stiffness_changes(robot: qd.Robot) -> None:
+def test_explicit_damping_is_kept_when_stiffness_changes(robot: qd.Robot) -> None:
     task = ComTask(robot, damping=7.0)
     task.stiffness = [1.0, 4.0, 9.0]
     np.testing.assert_array_equal(task.damping, [7.0] * 3)
@@ -80,7 +80,7 @@ def test_damping_that_was_given_stays_when_stiffness_changes(robot: qd.Robot) ->
     np.testing.assert_array_equal(task.damping, [1.0] * 3)
 
 
-# By task: what of it, another value for it, and whether some torque must change.
+# Task, attribute and new value.
 SETTINGS = [
     ("com", "damping", 3.0),
     ("com", "weight", [5.0, 0.1, 1.0]),
@@ -101,42 +101,42 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("name", "what", "value"), SETTINGS)
-def test_every_setting_of_an_element_acts_on_the_next_tick(
+def test_every_setting_of_an_element_takes_effect_at_the_next_tick(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController, name: str, what: str, value: object
 ) -> None:
-    wbc.tasks.com.reference(dyn.center_of_mass(robot.q_home) + np.array([0.2, 0.1, 0.2]))  # more than can be had
+    wbc.tasks.com.reference(dyn.center_of_mass(robot.q_home) + np.array([0.2, 0.1, 0.2]))  # not attainable
     if name in ("posture", "forces"):
-        wbc.tasks.com.axes = "z"  # leaves something to the level below
-    before = wbc.compute(away(robot, dyn)).tau.copy()
-    np.testing.assert_allclose(wbc.compute(away(robot, dyn)).tau, before, atol=1e-7)
+        wbc.tasks.com.axes = "z"  # leaves freedom to the level below
+    before = wbc.compute(displaced_state(robot, dyn)).tau.copy()
+    np.testing.assert_allclose(wbc.compute(displaced_state(robot, dyn)).tau, before, atol=1e-7)
     setattr(wbc.tasks[name], what, value)
-    assert np.abs(wbc.compute(away(robot, dyn)).tau - before).max() > 1e-4
+    assert np.abs(wbc.compute(displaced_state(robot, dyn)).tau - before).max() > 1e-4
 
 
-def test_settings_still_act_after_an_element_has_come_or_gone(
+def test_settings_take_effect_after_elements_are_added_or_removed(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
     torque = wbc.tasks.torque
     wbc.add(TorqueRate(robot, 1e4), level=0)
-    wbc.compute(away(robot, dyn))
+    wbc.compute(displaced_state(robot, dyn))
     wbc.remove("torque rate")
     torque.limits = 0.3
-    assert np.abs(wbc.compute(away(robot, dyn)).tau).max() <= 0.3 + 1e-9
+    assert np.abs(wbc.compute(displaced_state(robot, dyn)).tau).max() <= 0.3 + 1e-9
 
 
 def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.Robot, dyn: qd.Dynamics) -> None:
-    """Was: it kept the limits and the friction that the whole-body controller had at its start."""
+    """Formerly it kept the initial limits and friction of the whole-body controller."""
     controller = qd.LocomotionController(robot)
-    controller.compute(away(robot, dyn))
+    controller.compute(displaced_state(robot, dyn))
     controller.wbc.add(TorqueRate(robot, 1e6), level=0)
     controller.wbc.tasks.torque.limits = 0.25
-    assert np.abs(controller.compute(away(robot, dyn)).tau).max() <= 0.25
+    assert np.abs(controller.compute(displaced_state(robot, dyn)).tau).max() <= 0.25
     controller.friction = 0.3
     assert controller.wbc.friction == 0.3
 
 
-def test_what_is_read_of_a_task_does_not_change_later_and_cannot_be_written_to(robot: qd.Robot) -> None:
-    """Was: ``task.weight[0] = 5`` wrote to a copy."""
+def test_arrays_read_from_a_task_do_not_change_and_are_read_only(robot: qd.Robot) -> None:
+    """Formerly ``task.weight[0] = 5`` wrote to a copy."""
     task = ComTask(robot, stiffness=4.0)
     old = task.stiffness
     task.stiffness = 9.0
@@ -145,11 +145,11 @@ def test_what_is_read_of_a_task_does_not_change_later_and_cannot_be_written_to(r
         with pytest.raises(ValueError, match="read-only"):
             getattr(task, what)[0] = 5.0
     limits = TorqueLimits(robot)
-    limits.limits[0] = 0.5  # of limits, entries may be set
+    limits.limits[0] = 0.5  # entries of limits may be set
     assert limits.limits[0] == 0.5
 
 
-def test_a_reference_position_of_none_holds_what_is_found(robot: qd.Robot, dyn: qd.Dynamics) -> None:
+def test_reference_position_of_none_holds_the_current_position(robot: qd.Robot, dyn: qd.Dynamics) -> None:
     task = ComTask(robot)
     assert task.reference_position is None and not task.has_reference
     task.reference_position = (1, 2, 3)
@@ -159,7 +159,7 @@ def test_a_reference_position_of_none_holds_what_is_found(robot: qd.Robot, dyn: 
     assert not task.has_reference and task.reference_velocity[0] == 1.0
 
 
-def test_references_and_gains_that_are_none_are_refused(robot: qd.Robot) -> None:
+def test_invalid_references_and_gains_are_rejected(robot: qd.Robot) -> None:
     task, turn = ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name)
     axis = FrameAxisTask(robot, robot.feet[0], axis="z")
     for owner, what, value in (
@@ -181,8 +181,8 @@ def test_references_and_gains_that_are_none_are_refused(robot: qd.Robot) -> None
     assert task.axes == ("x", "z")
 
 
-def test_forces_wanted_cannot_be_written_to_behind_the_controllers_back(wbc: WholeBodyController) -> None:
-    """Was: an entry set in ``references`` was never read."""
+def test_force_references_are_read_only(wbc: WholeBodyController) -> None:
+    """Formerly an entry set in ``references`` was never read."""
     wbc.tasks.forces.references = {"FL": np.ones(3)}
     with pytest.raises(TypeError):
         wbc.tasks.forces.references["FR"] = np.ones(3)  # type: ignore[index]
@@ -199,10 +199,10 @@ def test_matrices_of_a_linear_constraint_are_readable_and_settable(
     row[0, 6] = 1.0
     own = LinearConstraint("own", 1.0, 1.0, acceleration=row.tolist())
     wbc.add(own, 0)
-    assert wbc.compute(away(robot, dyn)).acceleration[6] == pytest.approx(1.0)
+    assert wbc.compute(displaced_state(robot, dyn)).acceleration[6] == pytest.approx(1.0)
     own.upper = 2.0
     own.lower = 2.0
-    assert wbc.compute(away(robot, dyn)).acceleration[6] == pytest.approx(2.0)
+    assert wbc.compute(displaced_state(robot, dyn)).acceleration[6] == pytest.approx(2.0)
     np.testing.assert_array_equal(own.acceleration, row)
     assert own.torque is None and not own.forces and own.weights.tolist() == [1.0]
     with pytest.raises(qd.ArgumentError):
@@ -211,9 +211,9 @@ def test_matrices_of_a_linear_constraint_are_readable_and_settable(
 
 def test_bounds_of_a_normal_force_are_settable(robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController) -> None:
     wbc.contacts["FL"].min_normal_force = 9.0
-    assert wbc.compute(away(robot, dyn)).forces["FL"][2] >= 9.0 - 1e-7
+    assert wbc.compute(displaced_state(robot, dyn)).forces["FL"][2] >= 9.0 - 1e-7
     wbc.contacts["FL"].min_normal_force, wbc.contacts["FL"].max_normal_force = 0.0, 1.0
-    assert wbc.compute(away(robot, dyn)).forces["FL"][2] <= 1.0 + 1e-7
+    assert wbc.compute(displaced_state(robot, dyn)).forces["FL"][2] <= 1.0 + 1e-7
 
 
 def test_gains_of_other_controllers_are_checked_whenever_they_are_set(robot: qd.Robot) -> None:
@@ -239,13 +239,13 @@ def test_gains_of_other_controllers_are_checked_whenever_they_are_set(robot: qd.
 
 
 # -- unknown attributes -------------------------------------------------------------------------------------------
-def test_a_misspelt_attribute_raises_and_lists_near_matches(
+def test_misspelled_attribute_raises_and_lists_near_matches(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Was: ``wbc.firction = 0.1`` was accepted."""
+    """Formerly ``wbc.firction = 0.1`` was accepted."""
     sim, viewer = qd.Simulation(robot), qd.Viewer(robot, serve=False)
     locomotion, velocity = qd.LocomotionController(robot), VelocityController(robot)
-    command = wbc.compute(away(robot, dyn))
+    command = wbc.compute(displaced_state(robot, dyn))
     for owner, name, meant in (
         (wbc, "firction", "friction"),
         (locomotion, "giat", "gait"),
@@ -273,10 +273,8 @@ def test_a_misspelt_attribute_raises_and_lists_near_matches(
     assert pickle.loads(pickle.dumps(qd.errors.UnknownAttributeError("A", "b", ("bc",)))).name == "b"
 
 
-def test_what_was_settled_by_the_constructor_cannot_be_changed_without_effect(
-    robot: qd.Robot, wbc: WholeBodyController
-) -> None:
-    """Was: a plant's period, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
+def test_attributes_fixed_by_the_constructor_cannot_be_assigned(robot: qd.Robot, wbc: WholeBodyController) -> None:
+    """Formerly the period of a plant, the frame of a task and others could be assigned without effect."""
     sim = qd.Simulation(robot)
     axis = FrameAxisTask(robot, robot.feet[0])
     for owner, name, value in (
@@ -294,7 +292,7 @@ def test_what_was_settled_by_the_constructor_cannot_be_changed_without_effect(
             setattr(owner, name, value)
 
 
-def test_subclasses_of_ones_own_introduce_attributes_as_usual(robot: qd.Robot) -> None:
+def test_user_subclasses_may_add_attributes(robot: qd.Robot) -> None:
     class Mine(FramePositionTask):
         later: float
 
@@ -367,9 +365,7 @@ wbc.tasks.get_typed("com", qd.wbc.ComTask).stiffness = 5
 def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "user.py"
     file.write_text(USER_CODE, encoding="utf-8")
-    checkout = Path(
-        __file__
-    ).parent.parent  # whose configuration is strict, and whose cache a check of the package fills
+    checkout = Path(__file__).parent.parent  # with its strict configuration and the cache of checks of the package
     command = [sys.executable, "-m", "mypy", "--strict", str(file)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, cwd=checkout)
     wrong = [line for line in done.stdout.splitlines() if "error:" in line]

@@ -1,4 +1,4 @@
-"""Files and names that people bring along, and what can be copied: old behaviour -> new."""
+"""Sources of robots, and objects that can be copied; docstrings state the former behavior."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def process_file(path):
 
 
 def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of this name that can be imported for the time of a test."""
+    """Makes a package of this name importable for the duration of a test."""
     (folder / name).mkdir(parents=True)
     for file, text in files.items():
         (folder / name / file).write_text(text, encoding="utf-8")
@@ -46,10 +46,8 @@ def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_macros_that_were_not_expanded_are_named_with_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Was: ``${m}`` was refused as a bad number."""
+def test_unexpanded_macros_are_reported_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formerly ``${m}`` was rejected as an invalid number."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
     for file in ("robot.urdf.xacro", "robot.urdf"):
@@ -73,9 +71,7 @@ def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monke
         qd.load(file)
 
 
-def test_names_of_robot_descriptions_work_where_it_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     urdf = tmp_path / "repository" / "thing" / "thing.urdf"
     urdf.parent.mkdir(parents=True)
     urdf.write_text(PLAIN, encoding="utf-8")
@@ -100,8 +96,8 @@ def test_names_of_robot_descriptions_work_where_it_is_installed(
         qd.load("go22")
 
 
-def test_what_cannot_be_pickled_says_so_and_what_to_do_instead() -> None:
-    """Was: a message of Boost's about pin.Data."""
+def test_pickling_error_names_the_alternative() -> None:
+    """Formerly the message was Boost's about pin.Data."""
     robot = qd.load("go2")
     sim = qd.Simulation(robot)
     state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))

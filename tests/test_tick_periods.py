@@ -1,4 +1,4 @@
-"""A controller that is called at another period than it was made for says so, whoever calls it."""
+"""A controller that is called at another period than its own is reported by every caller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def walker(dt: float) -> LocomotionController:
 
 
 def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.Command], list[str]]:
-    """Go2 told to walk by a loop of one's own; the commands and what was warned of."""
+    """Runs a walking Go2 in a custom loop; returns the commands and the warnings."""
     plant, dynamics, controller = Simulation(go2(), dt=dt), qd.Dynamics(go2()), walker(control_dt)
     controller.reset()
     with warnings.catch_warnings(record=True) as said:
@@ -43,7 +43,7 @@ def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.C
 
 
 @pytest.mark.parametrize("control_dt", [1e-3, 4e-3])
-def test_a_loop_of_ones_own_at_another_period_is_noticed(control_dt: float) -> None:
+def test_custom_loop_at_another_period_is_detected(control_dt: float) -> None:
     commands, said = walk(2e-3, control_dt)
     assert len(said) == 1 and f"{control_dt:g} s" in said[0]
     assert float(re.findall(r"every (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
@@ -51,12 +51,12 @@ def test_a_loop_of_ones_own_at_another_period_is_noticed(control_dt: float) -> N
     assert commands[-1].timing == said[0] and said[0] in commands[-1].explain()
 
 
-def test_a_loop_of_ones_own_at_the_right_period_is_not() -> None:
+def test_custom_loop_at_the_correct_period_gives_no_warning() -> None:
     commands, said = walk(2e-3, 2e-3)
     assert not said and commands[-1].ok and commands[-1].timing == "" and commands[-1].dt == 2e-3
 
 
-def test_a_plant_refuses_a_controller_of_another_period() -> None:
+def test_plant_rejects_a_controller_of_another_period() -> None:
     plant, dynamics, controller = Simulation(go2(), dt=2e-3), qd.Dynamics(go2()), walker(1e-3)
     controller.reset()
     with pytest.raises(qd.ArgumentError, match=r"0\.001 s.*0\.002 s.*dt=0\.002"):
@@ -73,8 +73,8 @@ def test_a_plant_refuses_a_controller_of_another_period() -> None:
         plant.run(stand, 0.01)
 
 
-class Limp(Controller):
-    """No torque."""
+class ZeroTorqueController(Controller):
+    """Controller without torque."""
 
     def __init__(self, robot: qd.Robot, dt: float) -> None:
         self.robot, self.dt = robot, dt
@@ -83,19 +83,19 @@ class Limp(Controller):
         return MotorCommand.zero(self.robot.nu)
 
 
-def test_a_loop_refuses_a_period_between_the_steps_of_its_clock() -> None:
+def test_control_loop_rejects_a_period_that_is_not_a_multiple_of_the_clock_step() -> None:
     side = PlantInterface(Simulation(go2(), dt=2e-3))
     for dt in (1e-3, 3e-3):
         with pytest.raises(qd.ArgumentError, match=r"controller: .*0\.002 s"):
-            ControlLoop(side, Limp(go2(), dt), clock=side)
-    ControlLoop(side, Limp(go2(), 4e-3), clock=side)
+            ControlLoop(side, ZeroTorqueController(go2(), dt), clock=side)
+    ControlLoop(side, ZeroTorqueController(go2(), 4e-3), clock=side)
 
 
 def motion(x: float, u: float) -> CentroidalState:
     return CentroidalState((x, 0.0, 0.3), (u, 0.0, 0.0), np.eye(3), np.eye(3), 0.0, np.zeros((4, 3)))
 
 
-def test_what_is_no_motion_shows_no_period() -> None:
+def test_inconsistent_motion_gives_no_period_estimate() -> None:
     """A robot at rest, the same state again and again, a state from elsewhere, and noise."""
     rng = np.random.default_rng(0)
     for states in (

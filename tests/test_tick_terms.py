@@ -1,4 +1,4 @@
-"""The terms of a control tick: equal to Pinocchio's, where the layout says, whole in one call, and safe to call."""
+"""The terms of a control tick equal Pinocchio's, follow the layout, and are computed in one validated call."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING
 from random_trees import random_robot, random_states
-from sparing import others_slow
+from reference_models import EVERYTHING
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.kernels import TickTerms, tick_terms, tick_terms_c
@@ -50,7 +50,7 @@ def some_frames(robot: qd.Robot) -> tuple[str, ...]:
 
 
 def reference(terms: TickTerms, dyn: qd.Dynamics, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-    """What Pinocchio says of every block."""
+    """Every block, computed by Pinocchio."""
     robot, state = terms.robot, dyn.update(q, v)
     data = robot.model.createData()
     pin.computeCentroidalMapTimeVariation(robot.model, data, q, v)
@@ -68,7 +68,7 @@ def reference(terms: TickTerms, dyn: qd.Dynamics, q: np.ndarray, v: np.ndarray) 
 
 
 def assert_equal_to_pinocchio(robot: qd.Robot, frames: tuple[str, ...], seed: int, n: int = 4) -> None:
-    """To 1e-12 of the largest entry of each kind of block, over all frames; what is as good as zero, to 1e-14."""
+    """To 1e-12 of the largest entry of each kind of block, over all frames; blocks close to zero to 1e-14."""
     terms, dyn = TickTerms(robot, frames, momentum=True), qd.Dynamics(robot)
     q, v, _ = random_states(robot, np.random.default_rng(seed), n)
     for k in range(n):
@@ -90,23 +90,23 @@ QUICK = {"go2", "go2 planar", "solo12 fixed", "continuous", "every joint", "ever
 
 
 @pytest.mark.parametrize("name", others_slow(ROBOTS, QUICK))
-def test_every_term_is_pinocchios(name: str) -> None:
+def test_every_term_equals_pinocchio(name: str) -> None:
     robot = ROBOTS[name]()
     assert_equal_to_pinocchio(robot, some_frames(robot), seed=1)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
-def test_every_term_is_pinocchios_on_random_trees(seed: int) -> None:
+def test_every_term_equals_pinocchio_on_random_trees(seed: int) -> None:
     robot = random_robot(seed, 8)
     assert_equal_to_pinocchio(robot, some_frames(robot), seed)
 
 
-def test_feet_links_joints_and_what_is_bolted_to_them_are_frames() -> None:
+def test_terms_of_all_frames_equal_pinocchio() -> None:
     for robot in (qd.load("solo12", root="planar"), qd.load("z1")):
         assert_equal_to_pinocchio(robot, tuple(robot.frame_names), seed=3, n=2)
 
 
-def test_far_from_the_worlds_origin_the_momentum_keeps_its_digits() -> None:
+def test_momentum_is_accurate_far_from_the_world_origin() -> None:
     robot = qd.load("go2")
     terms, dyn = TickTerms(robot, (), momentum=True), qd.Dynamics(robot)
     (q,), (v,), _ = random_states(robot, np.random.default_rng(0), 1)
@@ -118,7 +118,7 @@ def test_far_from_the_worlds_origin_the_momentum_keeps_its_digits() -> None:
     assert np.allclose(far["com"], dyn.update(q, v).com, rtol=1e-15)
 
 
-def test_inertia_is_symmetric_and_a_robot_at_rest_has_no_drift_to_the_last_bit() -> None:
+def test_inertia_is_exactly_symmetric_and_drift_at_rest_exactly_zero() -> None:
     robot = qd.load("b1_z1", armature=0.1)
     terms = TickTerms(robot, some_frames(robot), momentum=True)
     q, _, _ = random_states(robot, np.random.default_rng(2), 1)
@@ -148,7 +148,7 @@ def test_blocks_follow_each_other_in_the_order_of_the_layout(name: str, momentum
 
 
 @pytest.mark.parametrize("name", others_slow(ROBOTS, QUICK))
-def test_a_chain_is_the_velocities_of_the_joints_that_support_the_frame(name: str) -> None:
+def test_chain_of_a_frame_lists_the_velocities_of_its_supporting_joints(name: str) -> None:
     robot = ROBOTS[name]()
     model, layout = robot.model, tick_terms._validated_layout(robot, robot.frame_names, False)
     for frame, at in layout.frames.items():
@@ -168,14 +168,14 @@ def test_a_frame_that_does_not_move_has_an_empty_chain() -> None:
 
 
 # -- cost --------------------------------------------------------------------------------------------------------
-def test_the_terms_of_four_feet_cost_no_more_than_promised() -> None:
-    """Golden counts: change them knowingly."""
+def test_operation_count_of_the_terms_of_four_feet_is_within_bound() -> None:
+    """Reference counts: change them only deliberately."""
     robot = qd.load("go2")
     operations = TickTerms(robot, (*robot.feet, "base")).operations
     assert operations.mul <= 1742 and operations.add <= 1410 and operations.div == 0, operations
 
 
-def test_frames_of_one_body_share_their_work_and_the_base_is_cheap() -> None:
+def test_frames_of_one_body_share_operations_and_the_base_adds_few() -> None:
     robot = qd.load("go2")
 
     def cost(*frames: str) -> int:
@@ -226,7 +226,7 @@ def test_wrong_arguments_are_errors_that_name_them(go2: Any) -> None:
                 call(*arguments)
 
 
-def test_states_that_are_none_are_errors_that_name_the_entry(go2: Any) -> None:
+def test_invalid_states_raise_errors_that_name_the_entry(go2: Any) -> None:
     terms, q, v, out = go2
     wrong = [
         ("q", 4, np.nan, r"q\[4\]"),
@@ -242,7 +242,7 @@ def test_states_that_are_none_are_errors_that_name_the_entry(go2: Any) -> None:
             terms(given["q"], given["v"], out.copy())
 
 
-def test_arrays_that_do_not_fit_exactly_are_served_all_the_same(go2: Any) -> None:
+def test_strided_and_overlapping_arrays_are_accepted(go2: Any) -> None:
     terms, q, v, out = go2
     spread, wide = np.zeros(38), np.zeros(2 * terms.size)
     spread[::2] = q
@@ -250,7 +250,7 @@ def test_arrays_that_do_not_fit_exactly_are_served_all_the_same(go2: Any) -> Non
     assert np.array_equal(wide[::2], out)
     shared = np.zeros(terms.size)
     shared[5:24] = q
-    assert np.array_equal(terms(shared[5:24], v, shared), out)  # q lies within what is written
+    assert np.array_equal(terms(shared[5:24], v, shared), out)  # q overlaps the output
     assert np.array_equal(terms.compute(q=q, v=v, out=shared), out)
 
 
@@ -263,7 +263,7 @@ def test_compiled_code_can_be_called_by_its_address(go2: Any) -> None:
     assert function((2.0 * q).ctypes.data, v.ctypes.data, got.ctypes.data) == 1
 
 
-def test_what_was_compiled_is_found_again(go2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpickled_terms_are_loaded_from_the_cache(go2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     terms, q, v, out = go2
 
     def refuse(*_: object) -> None:
@@ -278,7 +278,7 @@ def test_what_was_compiled_is_found_again(go2: Any, monkeypatch: pytest.MonkeyPa
             TickTerms(terms.robot, *other)
 
 
-def test_what_cannot_be_compiled_is_refused() -> None:
+def test_invalid_frames_are_rejected() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.UnknownNameError, match="tail"):
         TickTerms(robot, ("tail",))
@@ -313,7 +313,7 @@ def test_c_source_compiles_without_a_warning_and_computes_the_same(name: str, tm
             assert np.abs(x - y).max(initial=0.0) <= 1e-12 * max(np.abs(y).max(initial=0.0), 1.0), block
 
 
-def test_the_banner_of_the_c_source_tells_the_layout() -> None:
+def test_header_comment_of_the_c_source_states_the_layout() -> None:
     robot = qd.load("go2")
     c = tick_terms_c(robot, ("FL",))
     assert "(const double q[19], const double v[18], double terms[426]);" in c.header

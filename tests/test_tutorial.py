@@ -1,4 +1,4 @@
-"""The tutorial is true: its blocks run one after the other in one session and print what they say they print."""
+"""The blocks of the tutorial run in one session and print the output shown there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT = (DOCS / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_it_has_five_steps_and_its_pictures_exist() -> None:
+def test_tutorial_has_five_steps_and_its_pictures_exist() -> None:
     assert re.findall(r"^## (\d)\.", TEXT, re.MULTILINE) == list("12345")
     for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert "://" in target or (DOCS / target).exists(), target

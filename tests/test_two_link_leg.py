@@ -40,7 +40,7 @@ class Lagrangian:
 
 
 @functools.cache
-def derived() -> Lagrangian:
+def derive_lagrangian() -> Lagrangian:
     """``d/dt dL/dv - dL/dq = tau`` for ``L = T - U`` of two point masses, one at the middle of each rod."""
     q1, q2 = ANGLES
     first = l1 * sp.ImmutableMatrix([sp.cos(q1), sp.sin(q1)])
@@ -50,13 +50,13 @@ def derived() -> Lagrangian:
     potential = g * (m1 * first[1] + m2 * second[1])
     L = kinetic - potential
     tau = sp.ImmutableMatrix([L.diff(q.diff(T)).diff(T) - L.diff(q) for q in ANGLES])
-    tau, kinetic, potential, foot = (plain(x) for x in (tau, kinetic, potential, foot))
+    tau, kinetic, potential, foot = (substitute_symbols(x) for x in (tau, kinetic, potential, foot))
     tau = tau.applyfunc(sp.expand)
     return Lagrangian(tau, tau.jacobian([a1, a2]), kinetic, potential, foot)
 
 
-def plain(expression: sp.Basic) -> sp.Basic:
-    """Functions of time and their derivatives, highest first, become the symbols of angle, rate and acceleration."""
+def substitute_symbols(expression: sp.Basic) -> sp.Basic:
+    """Replaces functions of time and their derivatives, highest first, by symbols."""
     for order, symbols in ((2, (a1, a2)), (1, (v1, v2)), (0, (t1, t2))):
         for angle, symbol in zip(ANGLES, symbols, strict=True):
             expression = expression.subs(angle.diff(T, order) if order else angle, symbol)
@@ -91,7 +91,7 @@ def numeric(matrix: sp.ImmutableMatrix) -> Callable[..., np.ndarray]:
 
 @functools.cache
 def numeric_forward() -> Callable[..., np.ndarray]:
-    """Source B's accelerations as a function of (t1, t2, v1, v2, tau1, tau2); it leaves the torques out."""
+    """Source B's accelerations as a function of (t1, t2, v1, v2, tau1, tau2); the source omits the torques."""
     u1, u2 = sp.symbols("tau1 tau2", real=True)
     tau = closed_form_symbols()
     M, h = tau.jacobian([a1, a2]), tau.subs({a1: 0, a2: 0})
@@ -107,32 +107,32 @@ def leg() -> tuple[qd.Dynamics, Reference]:
 
 
 def close(actual: object, expected: np.ndarray, terms: float = 0.0) -> None:
-    """Equal to 1e-12 of the largest entry, or of the largest of the `terms` that cancelled; at least of 1."""
+    """Asserts equality to 1e-12 of the largest of the entries, `terms` (which cancel) and 1."""
     scale = max(1.0, float(np.abs(expected).max()), terms)
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=0.0, atol=1e-12 * scale)
 
 
 # -- the derivation ---------------------------------------------------------------------------------------------------
 @pytest.mark.slow  # the closed form is compared with the dynamics below
-def test_lagranges_equations_of_two_point_masses_are_the_sources_closed_form() -> None:
-    # Written in exponentials, a trigonometric polynomial is zero where its terms cancel.
-    difference = (derived().tau - closed_form_symbols()).applyfunc(lambda e: sp.expand(e.rewrite(sp.exp)))
+def test_lagrange_equations_of_two_point_masses_equal_the_closed_form_of_source_b() -> None:
+    # A trigonometric polynomial in exponentials is zero if its terms cancel.
+    difference = (derive_lagrangian().tau - closed_form_symbols()).applyfunc(lambda e: sp.expand(e.rewrite(sp.exp)))
     assert difference == sp.zeros(2, 1)
 
 
 def test_inertia_is_the_hessian_of_kinetic_energy_by_the_velocities() -> None:
-    hessian = sp.hessian(derived().kinetic, [v1, v2])
-    assert (hessian - derived().M).applyfunc(lambda e: sp.simplify(sp.expand_trig(e))) == sp.zeros(2, 2)
+    hessian = sp.hessian(derive_lagrangian().kinetic, [v1, v2])
+    assert (hessian - derive_lagrangian().M).applyfunc(lambda e: sp.simplify(sp.expand_trig(e))) == sp.zeros(2, 2)
 
 
 def test_inertia_is_positive_definite_in_every_posture() -> None:
-    determinant = sp.simplify(sp.expand_trig(derived().M.det()))
+    determinant = sp.simplify(sp.expand_trig(derive_lagrangian().M.det()))
     # m2 L1^2 L2^2 (m1 + 4 m2 sin^2 t2): no posture is singular.
     assert sp.simplify(determinant - m2 * l1**2 * l2**2 * (m1 + 4 * m2 * sp.sin(t2) ** 2)) == 0
 
 
 # -- the numbers ------------------------------------------------------------------------------------------------------
-def test_file_has_the_numbers_that_the_closed_form_is_given() -> None:
+def test_file_has_the_parameters_of_the_closed_form() -> None:
     dynamics, _ = leg()
     thigh, shank = dynamics.robot.bodies[1:]
     assert (thigh.inertial.mass, shank.inertial.mass) == (M1, M2)
@@ -142,10 +142,12 @@ def test_file_has_the_numbers_that_the_closed_form_is_given() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(q=states, v=rates, a=torques)
-def test_torques_of_pinocchio_and_reference_are_the_sources(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> None:
+def test_torques_of_pinocchio_and_reference_equal_those_of_source_b(
+    q: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> None:
     dynamics, oracle = leg()
     expected = closed_form(q, v, a)
-    close(numeric(derived().tau)(*q, *v, *a).ravel(), expected)
+    close(numeric(derive_lagrangian().tau)(*q, *v, *a).ravel(), expected)
     close(dynamics.rnea(q, v, a), expected)
     close(oracle.rnea(q, v, a), expected)
     close(worked.two_body_torque(oracle.forward_kinematics(q), v, a), expected)
@@ -153,7 +155,7 @@ def test_torques_of_pinocchio_and_reference_are_the_sources(q: np.ndarray, v: np
 
 @settings(max_examples=40, deadline=None)
 @given(q=states, v=rates, tau=torques)
-def test_accelerations_of_pinocchio_and_reference_are_the_sources_also_with_torque(
+def test_accelerations_of_pinocchio_and_reference_equal_those_of_source_b_with_torque(
     q: np.ndarray, v: np.ndarray, tau: np.ndarray
 ) -> None:
     dynamics, oracle = leg()
@@ -167,23 +169,24 @@ def test_accelerations_of_pinocchio_and_reference_are_the_sources_also_with_torq
 
 @settings(max_examples=20, deadline=None)
 @given(q=states, v=rates)
-def test_energies_inertia_and_foot_are_those_of_the_lagrangian(q: np.ndarray, v: np.ndarray) -> None:
+def test_energies_inertia_and_foot_position_agree_with_the_lagrangian(q: np.ndarray, v: np.ndarray) -> None:
     dynamics, oracle = leg()
     here = (*q, *v, 0.0, 0.0)
     kinetic, potential = (
-        float(numeric(sp.ImmutableMatrix([e]))(*here)[0, 0]) for e in (derived().kinetic, derived().potential)
+        float(numeric(sp.ImmutableMatrix([e]))(*here)[0, 0])
+        for e in (derive_lagrangian().kinetic, derive_lagrangian().potential)
     )
     for side in (dynamics, oracle):
         energy = side.energy(q, v)
         close([energy.kinetic, energy.potential], np.array([kinetic, potential]))
-        close(side.crba(q), numeric(derived().M)(*here))
-    x, z = numeric(derived().foot)(*here).ravel()
+        close(side.crba(q), numeric(derive_lagrangian().M)(*here))
+    x, z = numeric(derive_lagrangian().foot)(*here).ravel()
     close(dynamics.frame_placement(q, "foot").translation, np.array([x, 0.0, z]))
     close(oracle.frame_placement(q, "foot")[:3, 3], np.array([x, 0.0, z]))
 
 
 @pytest.mark.parametrize("q", [(0.0, 0.0), (np.pi / 2, 0.0), (0.3, np.pi / 2), (-2.0, np.pi)])
-def test_torque_that_holds_the_leg_still_is_the_weights_lever(q: tuple[float, float]) -> None:
+def test_static_torque_is_weight_times_lever_arm(q: tuple[float, float]) -> None:
     dynamics, _ = leg()
     x1 = L1 * np.cos(q[0])
     x2 = 2 * x1 + L2 * np.cos(q[0] + q[1])

@@ -1,4 +1,4 @@
-"""Reading URDF text: what stands in the file stands in the tree, and nothing is lost without a word."""
+"""Reading of URDF text: the tree contains all elements of the file; ignored elements are reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reasons(text: str) -> list[str]:
     return [f.reason for f in parse(text).findings]
 
 
-def test_a_joint_is_read_number_by_number() -> None:
+def test_every_number_of_a_joint_is_read() -> None:
     inner = (
         '<origin xyz="1 2 3" rpy="0 0 1.5"/><axis xyz="0 0 -1"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'
         '<dynamics damping="0.1" friction="0.2" armature="0.3"/>'
@@ -61,7 +61,7 @@ def test_a_joint_is_read_number_by_number() -> None:
 
 
 def records(value: object) -> Iterator[object]:
-    """Every record in what was read, itself included."""
+    """Yields all records of a parsed value, itself included."""
     if isinstance(value, tuple):
         for each in value:
             yield from records(each)
@@ -71,7 +71,7 @@ def records(value: object) -> Iterator[object]:
             yield from records(getattr(value, field.name))
 
 
-def test_nothing_that_was_read_can_be_changed() -> None:
+def test_parsed_records_are_immutable() -> None:
     shapes = ('<sphere radius="1"/>', '<box size="1 1 1"/>', '<cylinder radius="1" length="1"/>',
               '<capsule radius="1" length="1"/>', '<mesh filename="none.stl"/>')  # fmt: skip
     links = INERTIAL + "".join(f"<visual><geometry>{shape}</geometry></visual>" for shape in shapes)
@@ -93,7 +93,7 @@ def test_nothing_that_was_read_can_be_changed() -> None:
             assert not isinstance(value, np.ndarray) or not value.flags.writeable
 
 
-def test_joints_have_the_coordinates_that_pinocchio_gives_them() -> None:
+def test_joints_have_the_number_of_coordinates_of_pinocchio() -> None:
     models = {
         "revolute": pin.JointModelRX(), "continuous": pin.JointModelRUBX(), "prismatic": pin.JointModelPX(),
         "floating": pin.JointModelFreeFlyer(), "planar": pin.JointModelPlanar(),
@@ -102,7 +102,7 @@ def test_joints_have_the_coordinates_that_pinocchio_gives_them() -> None:
     assert sizes == {"fixed": (0, 0)} | {kind: (model.nq, model.nv) for kind, model in models.items()}
 
 
-def test_inertia_is_turned_into_the_links_axes() -> None:
+def test_inertia_is_rotated_into_the_axes_of_the_link() -> None:
     link = (
         '<inertial><origin xyz="0.1 0 0" rpy="0 0 1.5707963267948966"/><mass value="2"/>'
         '<inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2.5"/></inertial>'
@@ -114,7 +114,7 @@ def test_inertia_is_turned_into_the_links_axes() -> None:
     assert inertial.inertia == pytest.approx(np.diag([2.0, 1.0, 2.5]), abs=1e-15)
 
 
-def test_every_element_knows_its_line() -> None:
+def test_every_element_has_its_line_number() -> None:
     text = pendulum().replace("<link", "\n<link").replace("<joint", "\n<joint")
     tree = parse(text, file="p.urdf")
     assert str(tree.links_by_name["base"].where) == 'p.urdf:2: <link name="base">'
@@ -162,12 +162,12 @@ def test_shapes_are_read() -> None:
         (pendulum(link=INERTIAL.replace('izz="1"', 'izz="-1"')), "not positive semi-definite"),
     ],
 )
-def test_an_oddity_is_reported_with_its_value(text: str, words: str) -> None:
+def test_unusual_value_is_reported(text: str, words: str) -> None:
     assert any(words in reason for reason in reasons(text)), reasons(text)
 
 
-def test_a_point_mass_is_one_and_no_more() -> None:
-    """Zero moments obey every law of inertias: there is nothing else to report."""
+def test_point_mass_gives_exactly_one_finding() -> None:
+    """Zero moments satisfy all conditions of inertias: there is nothing else to report."""
     point = INERTIAL.replace('ixx="1"', 'ixx="0"').replace('iyy="1"', 'iyy="0"').replace('izz="1"', 'izz="0"')
     known = set(reasons(pendulum()))
     assert [r for r in reasons(pendulum(link=point)) if r not in known] == [
@@ -175,7 +175,7 @@ def test_a_point_mass_is_one_and_no_more() -> None:
     ]
 
 
-def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_known() -> None:
+def test_missing_meshes_of_one_folder_are_one_finding_and_contact_tags_of_bullet_are_accepted() -> None:
     def mesh(name: str) -> str:
         return f'<visual><geometry><mesh filename="package://p/{name}.stl"/></geometry></visual>'
 
@@ -189,7 +189,7 @@ def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_k
     assert one == "filename='package://p/other/a.stl': the package roots contain no such file"
 
 
-def test_a_sound_file_has_no_findings() -> None:
+def test_valid_file_has_no_findings() -> None:
     assert reasons(pendulum()) == []
 
 
@@ -216,14 +216,14 @@ def test_a_sound_file_has_no_findings() -> None:
         ('<robot name="\ud800"/>', "not valid Unicode"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_place_and_value(text: str, words: str) -> None:
+def test_invalid_element_is_rejected_with_location_and_value(text: str, words: str) -> None:
     with pytest.raises(qd.ModelError, match=r"<text>") as caught:
         parse(text)
     assert words in str(caught.value)
 
 
 @given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
-def test_rpy_turns_about_fixed_axes(rpy: tuple[float, float, float]) -> None:
+def test_rpy_angles_are_rotations_about_fixed_axes(rpy: tuple[float, float, float]) -> None:
     def turn(axis: int, angle: float) -> np.ndarray:
         R = np.eye(3)
         i, j = [(1, 2), (2, 0), (0, 1)][axis]
@@ -244,7 +244,7 @@ def test_poses_compose_and_invert() -> None:
     assert a.apply(point) == pytest.approx((a.homogeneous @ np.append(point, 1))[:3], abs=1e-15)
 
 
-def test_a_tree_survives_pickle_and_deepcopy_read_only() -> None:
+def test_copied_trees_are_equal_and_read_only() -> None:
     tree = parse(pendulum())
     for twin in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree)):
         joint = twin.joints_by_name["hinge"]
@@ -253,7 +253,7 @@ def test_a_tree_survives_pickle_and_deepcopy_read_only() -> None:
             joint.axis[0] = 1.0
 
 
-def test_links_come_depth_first_and_children_by_joint_name() -> None:
+def test_links_are_ordered_depth_first_and_children_by_joint_name() -> None:
     body = "".join(f'<link name="{n}"/>' for n in "abcd")
     joints = "".join(
         f'<joint name="{name}" type="fixed"><parent link="{p}"/><child link="{c}"/></joint>'
@@ -291,7 +291,7 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
     assert finder.find("a\0b")[0] is None
 
 
-def test_the_first_of_values_that_tie_is_the_largest() -> None:
+def test_first_largest_returns_the_first_of_tied_values() -> None:
     noisy = [0.5, 1.0, 1.0 + 4e-16, 1.0 - 1e-12, 0.9999]
     assert first_largest(noisy) == 1 and first_largest(-np.array(noisy)) == 0
     assert first_largest([0.0, 1e-17, -1e-17], 1.0) == 0 and first_largest([0.0, 1e-17]) == 1

@@ -1,4 +1,4 @@
-"""The guard's own propositions: what it repairs, allows and measures."""
+"""Validation of models: repairs, options and measured errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chain(*links: tuple[float, float], kind: str = "revolute", axis: str = "0 1 
     return f'<robot name="chain">{text}</robot>'
 
 
-def test_an_impossible_composite_body_is_refused_and_can_be_repaired_explicitly() -> None:
+def test_inconsistent_composite_body_is_rejected_and_can_be_repaired() -> None:
     path = example_robot_folder() / ROMEO
     with pytest.raises(qd.ModelError, match=r"physically impossible .* pass repair=") as caught:
         qd.load(path)
@@ -46,7 +46,7 @@ def test_an_impossible_composite_body_is_refused_and_can_be_repaired_explicitly(
         assert moments[0] >= -1e-12 * moments[-1]
 
 
-def test_a_repair_changes_inertia_only_and_reaches_the_model() -> None:
+def test_repair_changes_only_the_inertia_of_the_model() -> None:
     path = example_robot_folder() / ROMEO
     robot = qd.load(path, repair=("inertia",))
     file = merge_fixed_links(parse(path.read_bytes()))
@@ -58,7 +58,7 @@ def test_a_repair_changes_inertia_only_and_reaches_the_model() -> None:
         assert ours.lever == pytest.approx(body.inertial.com, abs=1e-15)
 
 
-def test_a_sound_robot_is_not_touched_by_a_repair() -> None:
+def test_repair_does_not_change_a_valid_robot() -> None:
     repaired, plain = qd.load("go2", repair=("inertia",)), qd.load("go2")
     assert [str(f) for f in repaired.report] == [str(f) for f in plain.report]
     for a, b in zip(repaired.model.inertias, plain.model.inertias, strict=True):
@@ -70,7 +70,7 @@ def test_an_unknown_repair_is_named() -> None:
         qd.load("go2", repair=("mass",))
 
 
-def test_massless_bodies_are_refused_unless_allowed_and_then_only_where_mass_hangs_below() -> None:
+def test_massless_bodies_are_accepted_only_if_allowed_and_with_mass_below_them() -> None:
     with pytest.raises(qd.ModelError, match=r"l1.*has no mass.*allow_massless=True"):
         qd.load(chain((0, 0), (1, 0.1)).replace("0 1 0", "1 0 0", 1))
     robot = qd.load(chain((0, 0), (1, 0.1)).replace("0 1 0", "1 0 0", 1), allow_massless=True)
@@ -90,7 +90,7 @@ def test_motion_that_moves_no_mass_is_refused() -> None:
         qd.load(point)
 
 
-def test_two_joints_that_do_the_same_are_refused() -> None:
+def test_redundant_joints_are_rejected() -> None:
     same = chain((1e-9, 1e-12), (1, 0.1), kind="prismatic")
     with pytest.raises(qd.ModelError, match=r"not positive definite|disagree"):
         qd.load(same.replace('value="1e-09"', 'value="1e-14"'))
@@ -107,17 +107,17 @@ def test_too_many_degrees_of_freedom_are_refused_before_memory_is_taken() -> Non
         qd.load(f'<robot name="r"><link name="base"/>{many}</robot>', root="fixed")
 
 
-def test_nothing_that_moves_is_refused() -> None:
+def test_robot_without_a_moving_joint_is_rejected() -> None:
     with pytest.raises(qd.ModelError, match="no moving joint"):
         qd.load('<robot name="r"><link name="base"/></robot>', root="fixed")
 
 
-def test_a_missing_mass_is_not_taken_for_a_huge_body() -> None:
+def test_tiny_mass_with_large_inertia_is_rejected() -> None:
     with pytest.raises(qd.ModelError, match="mass 1e-09 kg but the inertia of a body"):
         qd.load(chain((1e-9, 1.0)))
 
 
-def test_limits_that_limit_nothing_are_reported() -> None:
+def test_ineffective_limits_are_reported() -> None:
     reasons = [f.reason for f in qd.load("solo12").report.warnings if "too large to limit" in f.reason]
     assert len(reasons) == 12
     assert all("effort=1000" in r and "velocity=1000" in r for r in reasons)
@@ -143,7 +143,7 @@ def test_combining_parts_keeps_mass_com_and_kinetic_energy() -> None:
     assert 0.5 * whole.mass * about @ about + 0.5 * w @ whole.inertia @ w == pytest.approx(energy, rel=1e-13)
 
 
-def test_checks_of_every_catalogue_robot_leave_room() -> None:
+def test_checks_of_every_catalogue_robot_have_a_margin() -> None:
     for name in qd.CATALOGUE:
         checks = qd.load(name).report.check_results
         assert checks["smallest eigenvalue of M (unit diagonal)"] > 1e4 * validation.MIN_EIGENVALUE, name

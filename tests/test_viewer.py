@@ -1,4 +1,4 @@
-"""The viewer without a browser: poses, markers, recordings, inputs, and a server that stays on this machine."""
+"""The viewer without a browser: poses, markers, recordings, inputs, and a server that is reachable only locally."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import websockets.exceptions
-from calls import calls
-from sparing import others_slow
+from call_counts import count_calls
+from slow_parameters import others_slow
 from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
 
@@ -56,8 +56,8 @@ def unpack(packet: bytes) -> tuple[dict, object]:
 
 
 @dataclass
-class Take:
-    """What a recorded page holds."""
+class RecordedPage:
+    """Contents of a recorded page."""
 
     slots: list[str]
     meshes: list[tuple[int, np.ndarray]]  # slot, (n, 3) points in the slot's frame
@@ -87,7 +87,7 @@ class Take:
         return {k: np.concatenate(v) for k, v in out.items()}
 
 
-def read(path: Path) -> Take:
+def read(path: Path) -> RecordedPage:
     data = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
     assert data is not None
     stream = gzip.decompress(base64.b64decode(data[1]))
@@ -114,7 +114,9 @@ def read(path: Path) -> Take:
     values = array(header["values"]).reshape(len(poses), -1)
     floor = rest["floor"][0]["height"]
     times = array(header["times"])
-    return Take(slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints)
+    return RecordedPage(
+        slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints
+    )
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +137,7 @@ def sample(robot: qd.Robot, seed: int = 0) -> np.ndarray:
 
 # -- the robot in its place ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "laikago", "solo8"]))
-def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
+def test_drawn_quadruped_has_the_extent_and_feet_of_its_model(name: str, tmp_path: Path) -> None:
     robot = qd.load(name)
     viewer = Viewer(robot, serve=False)
     assert viewer.missing_meshes == ()
@@ -151,7 +153,7 @@ def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
     pin.framesForwardKinematics(robot.model, data, np.array(robot.q_home))
     hips = {n: data.oMf[robot.frame_id(robot.legs[n].joints[0])].translation for n in robot.feet}
     for leg in robot.legs.values():
-        # the vertices around each foot belong to the last link of that very leg, and reach it
+        # the vertices around each foot belong to the last link of its leg, and reach it
         foot = data.oMf[robot.frame_id(leg.name)].translation
         last = robot.model.names[robot.model.frames[robot.frame_id(leg.name)].parentJoint]
         body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == last)
@@ -164,7 +166,7 @@ def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("root", ["free", "planar", "fixed"])
-def test_bodies_stand_where_forward_kinematics_puts_their_links(root: str, tmp_path: Path) -> None:
+def test_body_poses_equal_forward_kinematics(root: str, tmp_path: Path) -> None:
     robot = qd.load("go2", root=root)
     q = sample(robot)
     viewer = Viewer(robot, serve=False, meshes=False)
@@ -180,7 +182,7 @@ def test_bodies_stand_where_forward_kinematics_puts_their_links(root: str, tmp_p
         np.testing.assert_array_equal(x[7:], 1)
 
 
-def test_sticks_join_the_joints_and_reach_the_feet(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_stick_figure_connects_the_joints_and_reaches_the_feet(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     q = sample(go2)
     viewer.show(q, show_com=False)
     world = np.concatenate(list(read(viewer.record(tmp_path / "page.html")).world().values()))
@@ -213,7 +215,7 @@ def test_a_missing_mesh_is_reported_and_replaced(tmp_path: Path) -> None:
         assert np.ptp(points, axis=0).max() == pytest.approx(extent, rel=0.01)
 
 
-def test_a_robot_without_visuals_shows_its_collisions_and_without_both_sticks(tmp_path: Path) -> None:
+def test_robot_without_visuals_is_drawn_by_collision_shapes_or_as_a_stick_figure(tmp_path: Path) -> None:
     text = MESHLESS.replace('<visual><geometry><mesh filename="absent.stl"/></geometry></visual>', "")
     box = "<collision><origin xyz='1 0 0'/><geometry><box size='.2 .4 .6'/></geometry></collision>"
     for collision, expected in ((box, [0.2, 0.4, 0.6]), ("", None)):
@@ -244,7 +246,7 @@ def test_primitive_shapes_have_their_declared_size_and_place(tmp_path: Path) -> 
         np.testing.assert_allclose((high + low) / 2, [1, 2, 3], atol=1e-4)
 
 
-def test_a_mesh_scale_may_mirror(tmp_path: Path) -> None:
+def test_negative_mesh_scale_mirrors_the_mesh(tmp_path: Path) -> None:
     (tmp_path / "wedge.obj").write_text(
         "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n", encoding="utf-8"
     )
@@ -260,7 +262,7 @@ def test_a_mesh_scale_may_mirror(tmp_path: Path) -> None:
 
 
 # -- markers -------------------------------------------------------------------------------------------------------
-def test_force_arrows_start_at_the_frame_and_are_as_long_as_documented(
+def test_force_arrows_start_at_the_frame_and_have_the_documented_length(
     viewer: Viewer, go2: qd.Robot, tmp_path: Path
 ) -> None:
     q, rng = sample(go2), np.random.default_rng(1)
@@ -282,7 +284,7 @@ def test_force_arrows_start_at_the_frame_and_are_as_long_as_documented(
     assert "Force/RL" not in take.slots, "a zero force is no arrow"
 
 
-def test_force_arrows_come_and_go(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_force_arrows_are_drawn_only_for_nonzero_forces(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     for forces in (None, {"FL": [0, 0, 40]}, {"FL": [0, 0, 0]}, {"FL": [0, 0, 20]}, {}):
         viewer.show(go2.q_home, forces=forces)
     take = read(viewer.record(tmp_path / "page.html"))
@@ -291,16 +293,14 @@ def test_force_arrows_come_and_go(viewer: Viewer, go2: qd.Robot, tmp_path: Path)
     assert scale[1] == pytest.approx(2 * scale[3], rel=1e-3)
 
 
-def test_a_wrench_shows_its_moment_too(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_moment_of_a_wrench_is_drawn(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, forces={"base": [0, 0, 10, 5, 0, 0]})
     take = read(viewer.record(tmp_path / "page.html"))
     points = take.world()["Moment/base"]
     assert np.ptp(points, axis=0).argmax() == 0, "along the moment's axis, x"
 
 
-def test_every_force_inside_the_cone_of_its_friction_is_drawn_inside_it(
-    viewer: Viewer, go2: qd.Robot, tmp_path: Path
-) -> None:
+def test_drawn_friction_cones_have_the_given_coefficients(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, show_friction_cones=True, friction={"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2})
     take = read(viewer.record(tmp_path / "page.html"))
     for name, mu in {"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2}.items():
@@ -309,7 +309,7 @@ def test_every_force_inside_the_cone_of_its_friction_is_drawn_inside_it(
         np.testing.assert_allclose(np.linalg.norm(rim[:, :2], axis=1) / rim[:, 2], mu, rtol=1e-3)
 
 
-def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2: qd.Robot, tmp_path: Path) -> None:
+def test_contacts_are_drawn_with_points_forces_cones_and_support_polygon(go2: qd.Robot, tmp_path: Path) -> None:
     slope = Plane.slope(0.2, friction=0.4)
     sim = qd.Simulation(go2, terrain=slope)
     q = go2.q_home.copy()
@@ -345,7 +345,7 @@ def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2
         viewer.show(sim.q, contacts=["FL"])  # type: ignore[list-item]
 
 
-def test_normals_of_the_ground_stand_where_feet_touch_it(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_ground_normals_are_drawn_at_the_contact_points(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     steep = np.array([-0.3, 0.1, 0.8])
     viewer.show(go2.q_home, normals={"FL": steep, "base": (0.0, 0.0, 1.0)})
     viewer.show(go2.q_home)
@@ -362,8 +362,8 @@ def test_normals_of_the_ground_stand_where_feet_touch_it(viewer: Viewer, go2: qd
     assert take.pose("Normal/FL", 1)[7] == 0.0, "gone in the next frame"
 
 
-def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robot, tmp_path: Path) -> None:
-    """A disc for each chosen place, a dot for each other one: green where it costs nothing, red at an edge."""
+def test_footholds_are_drawn_at_their_positions_and_colored_by_cost(go2: qd.Robot, tmp_path: Path) -> None:
+    """A disc for each selected foothold, a dot for each other candidate: green at zero cost, red at an edge."""
     controller = qd.LocomotionController(
         go2, dt=2e-3, terrain=lambda x, y: np.where(x > 0.7, np.nan, np.where(x > 0.3, 0.05, 0.02 + 0.05 * y))
     )
@@ -408,7 +408,7 @@ def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robo
     assert not take.poses[-1, dots, 7].any(), "gone in the last frame"
 
 
-def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_support_polygon_is_that_of_the_loaded_feet(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, show_support_polygon=True)
     viewer.show(go2.q_home, show_support_polygon=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
     viewer.show(go2.q_home, show_support_polygon=True, show_friction_cones=True, contacts=())  # in the air
@@ -424,7 +424,7 @@ def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2:
     assert not any(path.startswith("Cone") for path in take.world(2))
 
 
-def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_center_of_mass_is_drawn_above_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     q = sample(go2)
     viewer.show(q)
     viewer.show(q, show_com=False)
@@ -436,7 +436,7 @@ def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.R
     assert take.pose("Com/center", 1)[7] == 0
 
 
-def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_velocity_arrow_is_the_displacement_in_half_a_second(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     v = np.zeros(go2.nv)
     v[:3] = [0.4, 0, 0]
     viewer.show(go2.q_home, v=v)
@@ -449,7 +449,7 @@ def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robo
     np.testing.assert_allclose(0.5 * (points[:, 1:].min(0) + points[:, 1:].max(0)), centre[1:], atol=2e-3)
 
 
-def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_desired_velocity_is_drawn_beside_the_measured_one(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     v = np.zeros(go2.nv)
     v[:3] = [0.4, 0, 0]
     viewer.show(go2.q_home, v=v, desired_velocity=[0.0, 0.6, 0.0])
@@ -461,7 +461,7 @@ def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: q
     assert top < measured[:, 2].min() < measured[:, 2].max() < wanted[:, 2].max(), "above the robot, one over the other"
 
 
-def test_curves_go_through_their_points_and_vanish(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_curves_pass_through_their_points_and_are_removed(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     way = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.3], [0.2, 0.1, 0.1], [0.2, 0.1, 0.1]])  # the last piece has no length
     viewer.show(go2.q_home, curves={"FL": way})
     viewer.show(go2.q_home, curves={"FL": way[:2], "RR": np.zeros((0, 3))})
@@ -513,7 +513,7 @@ def test_capsules_and_the_nearest_pair_are_drawn(viewer: Viewer, go2: qd.Robot, 
     assert line[9] == pytest.approx(distances.min(), abs=1e-4)
 
 
-def test_trails_mark_the_way_that_was_shown(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_trails_mark_the_shown_path(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show_trails(["FL", "com"], dots=20)
     way = []
     for k in range(30):
@@ -536,7 +536,7 @@ def test_trails_mark_the_way_that_was_shown(viewer: Viewer, go2: qd.Robot, tmp_p
 
 
 # -- recordings ----------------------------------------------------------------------------------------------------
-def test_a_fast_loop_is_thinned_out_to_the_frame_rate(go2: qd.Robot, tmp_path: Path) -> None:
+def test_frames_of_a_fast_loop_are_reduced_to_the_frame_rate(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False, meshes=False, fps=30)
     for k in range(1001):
         viewer.show(go2.q_home, time=7 + k * 1e-3)
@@ -553,7 +553,9 @@ def test_frames_without_a_time_are_one_frame_apart(viewer: Viewer, go2: qd.Robot
     np.testing.assert_allclose(take.times, np.arange(10) / 30, atol=1e-6)
 
 
-def test_the_clock_goes_on_when_the_callers_starts_over(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_recording_time_continues_when_the_callers_clock_restarts(
+    viewer: Viewer, go2: qd.Robot, tmp_path: Path
+) -> None:
     for t in (0, 0.5, 1.0, 0, 0.5, 1.0):
         viewer.show(go2.q_home, time=t, caption=f"t = {t}")
     take = read(viewer.record(tmp_path / "page.html"))
@@ -561,7 +563,7 @@ def test_the_clock_goes_on_when_the_callers_starts_over(viewer: Viewer, go2: qd.
     assert [text for _, text in take.texts] == ["t = 0", "t = 0.5", "t = 1.0"] * 2
 
 
-def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_recording_contains_only_frames_shown_in_its_context(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, caption="before")
     with viewer.recording(tmp_path / "page.html", title="<b>"):
         viewer.show(go2.q_home, caption="</script><script>alert(1)</script>")
@@ -572,14 +574,14 @@ def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Rob
     assert "<title>&lt;b&gt;</title>" in page
 
 
-def test_old_frames_are_forgotten(go2: qd.Robot, tmp_path: Path) -> None:
+def test_old_frames_are_discarded(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False, meshes=False, max_frames=5)
     for k in range(9):
         viewer.show(go2.q_home, caption=str(k))
     assert [text for _, text in read(viewer.record(tmp_path / "page.html")).texts] == list("45678")
 
 
-def test_nothing_shown_is_nothing_to_record(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_recording_without_frames_raises_an_error(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     with pytest.raises(QuaddynError, match="nothing to record"):
         viewer.record(tmp_path / "page.html")
     viewer.show(go2.q_home)
@@ -606,7 +608,7 @@ def test_a_recorded_page_is_byte_for_byte_reproducible(go2: qd.Robot, tmp_path: 
 
 
 # -- inputs --------------------------------------------------------------------------------------------------------
-def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
+def test_invalid_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
     q = np.array(go2.q_home)
     not_unit = q.copy()
     not_unit[3:7] *= 1.1
@@ -647,12 +649,12 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
             call()
 
 
-def test_show_does_little_in_a_control_loop(go2: qd.Robot) -> None:
-    """Some 20 links, four forces and four cones: a few calls each, counted, not timed."""
+def test_show_makes_few_calls_per_tick(go2: qd.Robot) -> None:
+    """About 20 links, four forces and four cones: the number of calls is bounded, not the time."""
     with Viewer(go2) as viewer:
         forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
         viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=0.0)
-        took = calls(lambda: viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=1e-3))
+        took = count_calls(lambda: viewer.show(go2.q_home, forces=forces, show_friction_cones=True, time=1e-3))
     print(f"{took} calls")
     assert took < 800
 
@@ -689,8 +691,8 @@ def get(url: str, **headers: str) -> tuple[int, str]:
             return error.code, ""
 
 
-def connected(viewer: Viewer, **options: object) -> ClientConnection:
-    """A web socket to the viewer, past any proxy of the environment."""
+def connect_page(viewer: Viewer, **options: object) -> ClientConnection:
+    """A web socket to the viewer without proxies."""
     sock = socket.create_connection(("127.0.0.1", port_of(viewer)))
     return connect(viewer.url.replace("http", "ws") + "socket", sock=sock, **options)
 
@@ -706,7 +708,7 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_only_the_loopback_is_listened_on(go2: qd.Robot) -> None:
+def test_server_listens_only_on_the_loopback_interface(go2: qd.Robot) -> None:
     before = set(listeners())
     with Viewer(go2, meshes=False) as one, Viewer(go2, meshes=False) as two:
         new = set(listeners()) - before
@@ -716,7 +718,7 @@ def test_only_the_loopback_is_listened_on(go2: qd.Robot) -> None:
     assert set(listeners()) == before
 
 
-def test_the_page_is_served_to_this_machine_only_and_may_load_nothing_else(go2: qd.Robot) -> None:
+def test_page_is_served_only_locally_and_may_load_nothing_else(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         status, page = get(viewer.url)
         assert status == 200
@@ -724,15 +726,15 @@ def test_the_page_is_served_to_this_machine_only_and_may_load_nothing_else(go2: 
         assert get(viewer.url, Host="evil.example")[0] == 404, "DNS rebinding"
         assert get(viewer.url + "../../etc/passwd")[0] == 404
         with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
-            connected(viewer, origin="http://evil.example").close()
+            connect_page(viewer, origin="http://evil.example").close()
 
 
-def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.Robot) -> None:
+def test_page_that_connects_late_receives_the_scene_and_the_newest_frame(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         for k in range(300):
             viewer.show(go2.q_home, forces={"FL": [0, 0, k]}, caption=str(k))
         assert not viewer.wait(0.0)
-        with connected(viewer, max_size=None) as page:
+        with connect_page(viewer, max_size=None) as page:
             assert viewer.wait(10)
             assert viewer.clients == 1
             kinds, slots = [], []
@@ -745,37 +747,37 @@ def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.
             assert ["Force", "FL"] in [s["path"] for s in slots]
 
 
-def keys_once(viewer: Viewer, wanted: set[str]) -> bool:
-    """Whether these keys, and no others, are held down within a while."""
+def wait_for_keys(viewer: Viewer, wanted: set[str]) -> bool:
+    """Waits for exactly these keys to be pressed; returns whether they are."""
     deadline = time.monotonic() + 60
     while viewer.pressed_keys != wanted and time.monotonic() < deadline:
         time.sleep(0.01)
     return viewer.pressed_keys == wanted
 
 
-def test_held_keys_are_those_of_all_pages_and_nothing_else_is_listened_to(go2: qd.Robot) -> None:
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as first:
+def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as first:
         assert viewer.pressed_keys == frozenset()
         first.send(json.dumps(["KeyW", "ShiftLeft", "F12", 7, None, ["KeyA"], "x" * 100]))
-        assert keys_once(viewer, {"KeyW", "ShiftLeft"})
-        with connected(viewer, max_size=None) as second:
+        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"})
+        with connect_page(viewer, max_size=None) as second:
             second.send(json.dumps(["ArrowLeft"]).encode())
-            assert keys_once(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
-        assert keys_once(viewer, {"KeyW", "ShiftLeft"}), "who is gone holds no key"
+            assert wait_for_keys(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
+        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"}), "who is gone holds no key"
         for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
             first.send(json.dumps(["KeyS"]))
-            assert keys_once(viewer, {"KeyS"})
+            assert wait_for_keys(viewer, {"KeyS"})
             first.send(junk)
-            assert keys_once(viewer, set()), junk
+            assert wait_for_keys(viewer, set()), junk
         first.send(json.dumps(["KeyW"]))
-        assert keys_once(viewer, {"KeyW"})
-        first.send(" " * 100_000)  # too long: the connection is cut, and with it its keys
-        assert keys_once(viewer, set())
+        assert wait_for_keys(viewer, {"KeyW"})
+        first.send(" " * 100_000)  # too long: the connection is closed, and its keys are released
+        assert wait_for_keys(viewer, set())
     assert Viewer(go2, meshes=False, serve=False).pressed_keys == frozenset()
 
 
-def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd.Robot) -> None:
-    with Viewer(go2) as viewer, connected(viewer, max_size=None) as page:
+def test_slow_page_skips_frames_but_receives_the_last_one(go2: qd.Robot) -> None:
+    with Viewer(go2) as viewer, connect_page(viewer, max_size=None) as page:
         assert viewer.wait(10)
         start = time.monotonic()
         for k in range(3000):
@@ -789,8 +791,8 @@ def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd
         assert [int(t) for t in texts] == sorted({int(t) for t in texts})
 
 
-def stuck(viewer: Viewer) -> socket.socket:
-    """A page that never reads: it has shaken hands, and has little room for what comes."""
+def connect_page_that_never_reads(viewer: Viewer) -> socket.socket:
+    """A page that never reads after its handshake, with a small receive buffer."""
     page = socket.socket()
     page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     page.connect(("127.0.0.1", port_of(viewer)))
@@ -800,80 +802,82 @@ def stuck(viewer: Viewer) -> socket.socket:
     return page
 
 
-def waiting(viewer: Viewer) -> int:
-    """Bytes that the server holds for its pages."""
+def buffered_bytes(viewer: Viewer) -> int:
+    """Bytes that the server buffers for its pages."""
     return sum(client.stream._write_buffer._size for client in tuple(viewer._server._clients))
 
 
-def until(done: Callable[[], bool]) -> bool:
+def wait_until(done: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 60.0
     while not done() and time.monotonic() < deadline:
         time.sleep(0.01)
     return done()
 
 
-def test_for_pages_that_never_read_one_packet_each_is_held_and_then_they_are_closed(
+def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
     go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the viewer tells in the meantime; pages that read get all of it."""
+    """For any traffic of the viewer; pages that read receive everything."""
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
-        several = [stack.enter_context(stuck(viewer)) for _ in range(8)]
-        assert until(lambda: viewer.clients == len(several))
+        several = [stack.enter_context(connect_page_that_never_reads(viewer)) for _ in range(8)]
+        assert wait_until(lambda: viewer.clients == len(several))
         packet = Blob().make_packet({"kind": "note", "text": "x" * 100_000})
         server = viewer._server
         for k in range(100):
             (server.send_packet if k % 2 else lambda packet: server.send_state("note", packet))(packet + bytes(k % 7))
-        with connected(viewer, max_size=None) as page:
+        with connect_page(viewer, max_size=None) as page:
             got = 0
             while got < 50:  # what every page needs
                 got += len(page.recv(timeout=60)) > 100_000
-        # A hundred each would be fifty times as much; how much of one the system's own buffers take is its affair.
-        assert waiting(viewer) < 2 * len(several) * len(packet)
-        # The next ones have no time at all.
+        # A hundred packets each would be fifty times as much; the system's buffers may take some of one packet.
+        assert buffered_bytes(viewer) < 2 * len(several) * len(packet)
+        # The next pages have a timeout of zero.
         monkeypatch.setattr(server_module, "WRITE_TIMEOUT", 0.05)
         for _ in range(4):
-            assert stack.enter_context(stuck(viewer)).recv(12) == b"HTTP/1.1 101"
-        assert until(lambda: viewer.clients == len(several))
+            assert stack.enter_context(connect_page_that_never_reads(viewer)).recv(12) == b"HTTP/1.1 101"
+        assert wait_until(lambda: viewer.clients == len(several))
 
 
 @pytest.mark.parametrize("said", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", "GET"])
-def test_half_a_request_is_not_held_for_ever(said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_request_is_closed_after_a_timeout(
+    said: str, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.2)
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         with socket.create_connection(("127.0.0.1", port_of(viewer)), timeout=30.0) as half:
             half.sendall(said.encode())
             began = time.monotonic()
             assert half.recv(1000) == b"" and time.monotonic() - began < 20.0
         time.sleep(0.3)
         assert viewer.clients == 1
-        page.recv(timeout=10)  # pages stay
+        page.recv(timeout=10)  # pages stay connected
 
 
-def test_a_response_that_nobody_takes_is_not_held_for_ever(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_response_is_closed_after_a_timeout(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.2)
     with Viewer(go2, meshes=False) as viewer, socket.socket() as half:
         half.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         half.connect(("127.0.0.1", port_of(viewer)))
         half.sendall(b"GET /meshcat.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
-        assert until(lambda: not viewer._server.connections)
+        assert wait_until(lambda: not viewer._server.connections)
 
 
-def test_connections_are_bounded_in_number(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_connections_is_bounded(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 5)
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         address = "127.0.0.1", port_of(viewer)
         several = [stack.enter_context(socket.create_connection(address, timeout=30.0)) for _ in range(5)]
-        assert until(lambda: viewer._server.connections == 5)
+        assert wait_until(lambda: viewer._server.connections == 5)
         with socket.create_connection(address, timeout=30.0) as one_more, contextlib.suppress(ConnectionError):
             assert one_more.recv(1) == b""
         for each in several:
             each.close()
-        assert until(lambda: not viewer._server.connections)
-        with connected(viewer, max_size=None):
+        assert wait_until(lambda: not viewer._server.connections)
+        with connect_page(viewer, max_size=None):
             assert viewer.wait(10)
 
 
-def test_a_taken_port_is_one_clear_error(go2: qd.Robot) -> None:
+def test_port_in_use_raises_one_clear_error(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         port = port_of(viewer)
         with pytest.raises(ServerError, match=str(port)):
@@ -889,7 +893,7 @@ def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
     assert not is_open(port)
     with pytest.raises(QuaddynError, match="closed"):
         _ = viewer.url
-    viewer.show(go2.q_home)  # still fine: a closed viewer records on
+    viewer.show(go2.q_home)  # a closed viewer still records
 
     viewer = Viewer(go2, meshes=False)
     port = port_of(viewer)
@@ -917,7 +921,7 @@ print(viewer.url.split(":")[-1].split("/")[0], flush=True)
         pytest.param("time.sleep(600)", -signal.SIGKILL, id="kill"),
     ],
 )
-def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int) -> None:
+def test_server_stops_however_its_process_ends(end: str, code: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
     ) as process:
@@ -933,38 +937,38 @@ def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int)
 
 
 # -- who may do what -----------------------------------------------------------------------------------------------
-def watching(viewer: Viewer) -> ClientConnection:
+def connect_without_token(viewer: Viewer) -> ClientConnection:
     """A page that has the address without the token."""
     port = port_of(viewer)
     sock = socket.create_connection(("127.0.0.1", port))
     return connect(f"ws://127.0.0.1:{port}/socket", sock=sock, max_size=None)
 
 
-def once(true: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether it becomes true within a while."""
+def wait_for(true: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Waits for a condition; returns whether it became true."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.01)
     return true()
 
 
-def test_without_the_token_a_page_sees_everything_and_moves_nothing(go2: qd.Robot) -> None:
+def test_page_without_the_token_is_read_only(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, Viewer(go2, meshes=False) as other:
         viewer.add_slider("gain", 0.0, 2.0, 1.0)
         assert urllib.parse.urlsplit(viewer.url).path != urllib.parse.urlsplit(other.url).path
         assert get(f"http://127.0.0.1:{port_of(viewer)}/")[0] == 200
         assert get(f"http://127.0.0.1:{port_of(viewer)}/guessed/")[0] == 404
-        with watching(viewer) as watcher, connected(viewer, max_size=None) as driver:
+        with connect_without_token(viewer) as watcher, connect_page(viewer, max_size=None) as driver:
             assert unpack(watcher.recv(timeout=10))[0]["kind"] == "scene"
             for said in ({"keys": ["KeyW"], "paused": True, "axes": [1, 1, 1]}, {"slide": ["gain", 2.0]}):
                 watcher.send(json.dumps(said))
             watcher.ping().wait(10)
             driver.send(json.dumps({"keys": ["KeyS"]}))
-            assert keys_once(viewer, {"KeyS"})
+            assert wait_for_keys(viewer, {"KeyS"})
             assert not viewer.is_paused and viewer.gamepad_axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
 
 
-def test_no_other_site_may_frame_the_page_or_learn_its_address(go2: qd.Robot) -> None:
+def test_other_sites_can_neither_frame_the_page_nor_learn_its_address(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         for path in ("", "meshcat.js"):
@@ -975,14 +979,14 @@ def test_no_other_site_may_frame_the_page_or_learn_its_address(go2: qd.Robot) ->
                 assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-def test_bodies_of_requests_are_refused_before_they_are_read(go2: qd.Robot) -> None:
+def test_request_bodies_are_rejected_without_reading_them(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         for head in ("Content-Length: 90000000", "Transfer-Encoding: chunked"):
             with socket.create_connection(("127.0.0.1", port_of(viewer))) as sock:
                 sock.settimeout(10)
                 sock.sendall(f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
                 sent = 0
-                with contextlib.suppress(OSError):  # the connection is cut
+                with contextlib.suppress(OSError):  # the connection is closed
                     while sent < 20_000_000:
                         piece = b"x" * 65536
                         sock.sendall((b"10000\r\n" + piece + b"\r\n") if "chunked" in head else piece)
@@ -991,27 +995,27 @@ def test_bodies_of_requests_are_refused_before_they_are_read(go2: qd.Robot) -> N
         assert get(viewer.url)[0] == 200, "and the page is still served"
 
 
-def test_who_falls_silent_holds_nothing(go2: qd.Robot) -> None:
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+def test_keys_and_axes_of_a_silent_page_are_released(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         page.send(json.dumps({"keys": ["KeyW"], "axes": [0.5, 0, -7]}))
-        assert keys_once(viewer, {"KeyW"})
+        assert wait_for_keys(viewer, {"KeyW"})
         assert viewer.gamepad_axes == (0.5, 0.0, -1.0)
-        assert once(lambda: not viewer.pressed_keys and viewer.gamepad_axes == (0.0, 0.0, 0.0)), (
+        assert wait_for(lambda: not viewer.pressed_keys and viewer.gamepad_axes == (0.0, 0.0, 0.0)), (
             "though it is still connected"
         )
         assert viewer.clients == 1
         for junk in ("text", [1, 2], [1, 2, "3"], [float("inf"), 0, 0], {"x": 1}):
             page.send(json.dumps({"axes": junk, "keys": ["KeyS"]}))
-            assert keys_once(viewer, {"KeyS"}) and viewer.gamepad_axes == (0.0, 0.0, 0.0)
+            assert wait_for_keys(viewer, {"KeyS"}) and viewer.gamepad_axes == (0.0, 0.0, 0.0)
             page.send(json.dumps({}))
-            assert keys_once(viewer, set())
+            assert wait_for_keys(viewer, set())
 
 
-def test_a_loop_is_held_while_a_page_has_paused_and_taken_step_by_step(go2: qd.Robot) -> None:
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+def test_paused_page_blocks_the_loop_and_can_step_it(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         assert viewer.wait_while_paused() < 1.0, "nobody has paused"
         page.send(json.dumps({"paused": True}))
-        assert once(lambda: viewer.is_paused)
+        assert wait_for(lambda: viewer.is_paused)
         for step in range(3):
             page.send(json.dumps({"paused": True, "step": 1}))
             viewer.wait_while_paused()
@@ -1024,17 +1028,17 @@ def test_a_loop_is_held_while_a_page_has_paused_and_taken_step_by_step(go2: qd.R
         held.join(10)
         assert not held.is_alive()
         page.send(json.dumps({"paused": True}))
-        assert once(lambda: viewer.is_paused)
+        assert wait_for(lambda: viewer.is_paused)
         page.close()
-        assert once(lambda: not viewer.is_paused), "who is gone holds nobody up"
+        assert wait_for(lambda: not viewer.is_paused), "who is gone holds nobody up"
 
 
-def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(go2: qd.Robot) -> None:
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         viewer.add_slider("gain", 0.0, 2.0, 1.0, unit="x", group="gains")
         viewer.add_slider("__proto__", -1.0, 1.0, 0.0)
         page.send(json.dumps({"slide": ["gain", 1.5]}))
-        assert once(lambda: viewer.sliders == {"gain": 1.5, "__proto__": 0.0})
+        assert wait_for(lambda: viewer.sliders == {"gain": 1.5, "__proto__": 0.0})
         for junk in (
             ["gain", "1"],
             ["gain", True],
@@ -1046,8 +1050,8 @@ def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(g
         ):
             page.send(json.dumps({"slide": junk}))
         page.send(json.dumps({"slide": ["gain", 99]}))
-        assert once(lambda: viewer.sliders["gain"] == 2.0)
-        with connected(viewer, max_size=None) as late:
+        assert wait_for(lambda: viewer.sliders["gain"] == 2.0)
+        with connect_page(viewer, max_size=None) as late:
             while (header := unpack(late.recv(timeout=10))[0])["kind"] != "sliders":
                 pass
             first = header["sliders"][0]
@@ -1063,13 +1067,13 @@ def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(g
 
 
 def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
-    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+    with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         sliders = JointSliders(viewer)
         np.testing.assert_array_equal(sliders.update(), go2.q_home)
         assert sliders.update() is None
         assert set(viewer.sliders) == set(go2.joint_names)
         page.send(json.dumps({"slide": ["FL_calf_joint", -2.0]}))
-        assert once(lambda: viewer.sliders["FL_calf_joint"] == -2.0)
+        assert wait_for(lambda: viewer.sliders["FL_calf_joint"] == -2.0)
         q = sliders.update()
         assert q is not None
         changed = np.flatnonzero(q != go2.q_home)
@@ -1077,7 +1081,7 @@ def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
 
 
 # -- terrain, ghosts, plots ----------------------------------------------------------------------------------------
-def test_terrain_is_drawn_where_the_plants_have_it(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_drawn_terrain_equals_the_terrain_of_the_plants(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     turn = pin.rpy.rpyToMatrix(0.1, 0.2, 0.3)
     box = Box(np.array([0.5, 0.1, 0.2]), np.array([0.4, 0.6, 0.1]), rotation=turn)
     field = HeightField.from_function(lambda x, y: 0.1 * np.sin(3 * x) * y, (-2.0, -1.0), (0.0, 0.5), spacing=0.1)
@@ -1112,7 +1116,7 @@ def test_terrain_is_drawn_where_the_plants_have_it(viewer: Viewer, go2: qd.Robot
         viewer.show_plant(qd.Simulation(qd.load("a1")))
 
 
-def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) -> None:
+def test_ghost_is_drawn_at_the_reference_configuration(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False)
     q = sample(go2)
     viewer.show(go2.q_home)
@@ -1127,7 +1131,7 @@ def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) ->
         viewer.show(q, reference_q=q[:-1])
 
 
-def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     yaw, v = np.array(go2.q_home), np.zeros(go2.nv)
     yaw[3:7] = [0, 0, np.sin(0.4), np.cos(0.4)]
     v[:2] = [0.3, 0.1]  # in the base's axes
@@ -1155,7 +1159,7 @@ def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path
         viewer.show(yaw, signals={"many": {str(i): 0.0 for i in range(300)}})
 
 
-def test_the_body_that_touches_is_drawn_and_counted(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+def test_body_contacts_are_drawn_and_counted(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     sim = qd.Simulation(go2, dt=2e-3)
     q = np.array(go2.q_home)
     q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(1.6, 0.0, 0.0)).coeffs()
@@ -1163,7 +1167,7 @@ def test_the_body_that_touches_is_drawn_and_counted(viewer: Viewer, go2: qd.Robo
     for _ in range(300):
         sim.step(-0.3 * sim.v[6:])
         viewer.show_plant(sim)
-    viewer.clear_recording()  # a recording leaves out what is faster than its frames
+    viewer.clear_recording()  # a recording omits frames above its frame rate
     viewer.show_plant(sim)
     take = read(viewer.record(tmp_path / "page.html"))
     total = np.linalg.norm(sum(sim.body_forces.values()))
@@ -1187,7 +1191,7 @@ def test_notebooks_show_robots_viewers_and_recordings(go2: qd.Robot, tmp_path: P
     assert html.unescape(viewer._repr_html_()).count(page.read_text(encoding="utf-8")) == 1
 
 
-def test_sliders_go_from_limit_to_limit_and_half_a_turn_where_there_is_none() -> None:
+def test_joint_sliders_span_the_limits_or_half_a_turn_each_way() -> None:
     inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
     def of(limit: str, kind: str = "revolute", home: float = 0.25) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""The pages in a real browser: what is drawn, that it moves, and that nothing leaves the machine."""
+"""The pages in a real browser: drawing, motion, and no network access."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def crouched_configuration(robot: qd.Robot) -> np.ndarray:
     return q
 
 
-def changed(a: np.ndarray, b: np.ndarray) -> int:
+def count_changed_pixels(a: np.ndarray, b: np.ndarray) -> int:
     """Number of pixels that differ visibly."""
     return int((np.abs(a - b).max(axis=2) > 24).sum())
 
 
-def red(image: np.ndarray) -> int:
-    """Number of pixels in the colour of a force arrow."""
+def count_red_pixels(image: np.ndarray) -> int:
+    """Number of pixels in the color of a force arrow."""
     return int(((image[..., 0] > 170) & (image[..., 1] < 90) & (image[..., 2] < 90)).sum())
 
 
-def arrive(page: Page, viewer: Viewer, text: str) -> np.ndarray:
+def wait_for_text(page: Page, viewer: Viewer, text: str) -> np.ndarray:
     page.wait(f"document.getElementById('text').textContent === '{text}'")
     image = page.pixels()
     image[:40] = 255  # without the text itself
     return image
 
 
-def test_the_live_page_shows_what_is_shown(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+def test_live_page_displays_the_shown_state(new_page: Callable[[], Page], go2: qd.Robot) -> None:
     away = np.array(go2.q_home)
     away[0] = 60.0
     page = new_page()
@@ -81,14 +81,14 @@ def test_the_live_page_shows_what_is_shown(new_page: Callable[[], Page], go2: qd
             ("released", go2.q_home, {name: [0, 0, 0] for name in go2.feet}),
         ):
             viewer.show(q, forces=forces, caption=text)
-            images[text] = arrive(page, viewer, text)
+            images[text] = wait_for_text(page, viewer, text)
         area = 640 * 400
-        assert changed(images["home"], images["away"]) > 0.05 * area, "the robot is there"
-        assert changed(images["home"], images["crouched"]) > 0.02 * area, "it moves"
-        assert red(images["home"]) == 0
-        assert red(images["pushed"]) > 300, "force arrows appear"
-        assert red(images["released"]) == 0, "and vanish"
-        assert changed(images["home"], images["released"]) < 10
+        assert count_changed_pixels(images["home"], images["away"]) > 0.05 * area, "the robot is there"
+        assert count_changed_pixels(images["home"], images["crouched"]) > 0.02 * area, "it moves"
+        assert count_red_pixels(images["home"]) == 0
+        assert count_red_pixels(images["pushed"]) > 300, "force arrows appear"
+        assert count_red_pixels(images["released"]) == 0, "and vanish"
+        assert count_changed_pixels(images["home"], images["released"]) < 10
         assert page.errors == []
         own = viewer.url
         assert {r.split("#")[0] for r in page.requests if not r.startswith("data:")} == {
@@ -99,17 +99,17 @@ def test_the_live_page_shows_what_is_shown(new_page: Callable[[], Page], go2: qd
     page.wait("document.getElementById('note').textContent.includes('closed')")
 
 
-def test_the_camera_goes_along_with_the_base(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+def test_camera_follows_the_base(new_page: Callable[[], Page], go2: qd.Robot) -> None:
     page = new_page()
     with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url + "#bare")
         viewer.show(go2.q_home, caption="here")
-        here = arrive(page, viewer, "here")
+        here = wait_for_text(page, viewer, "here")
         far = np.array(go2.q_home)
         far[:2] += [3.0, -2.0]  # whole grid cells
         viewer.show(far, caption="there")
-        there = arrive(page, viewer, "there")
-    assert changed(here, there) < 0.01 * here[..., 0].size
+        there = wait_for_text(page, viewer, "there")
+    assert count_changed_pixels(here, there) < 0.01 * here[..., 0].size
     assert page.errors == []
 
 
@@ -138,9 +138,9 @@ def test_a_recorded_page_plays_without_a_network(new_page: Callable[[], Page], g
     assert page.evaluate("document.getElementById('text').textContent") == "step 15"
     page.evaluate("quaddyn.player.seek(1.5)")
     without = page.pixels()
-    assert red(with_force) > 100
-    assert red(without) == 0
-    assert changed(with_force, without) > 0.02 * 640 * 400
+    assert count_red_pixels(with_force) > 100
+    assert count_red_pixels(without) == 0
+    assert count_changed_pixels(with_force, without) > 0.02 * 640 * 400
     page.evaluate("quaddyn.player.play()")
     seen = set()
     deadline = time.monotonic() + PATIENCE
@@ -151,7 +151,7 @@ def test_a_recorded_page_plays_without_a_network(new_page: Callable[[], Page], g
     assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
 
 
-def test_a_recorded_page_starts_by_itself_and_has_controls(
+def test_recorded_page_starts_automatically_and_has_controls(
     new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path
 ) -> None:
     viewer = Viewer(go2, serve=False, meshes=False)
@@ -202,16 +202,16 @@ def test_held_keys_reach_the_viewer_until_they_are_released(new_page: Callable[[
 
         press(page, "KeyW", "w", down=True)
         press(page, "ArrowLeft", "ArrowLeft", down=True)
-        press(page, "KeyZ", "z", down=True)  # none of ours
+        press(page, "KeyZ", "z", down=True)  # not a used key
         assert held() == {"KeyW", "ArrowLeft"}
         press(page, "KeyW", "w", down=False)
         assert held() == {"ArrowLeft"}
-        page.evaluate("dispatchEvent(new Event('blur'))")  # whoever looks elsewhere holds none
+        page.evaluate("dispatchEvent(new Event('blur'))")  # a page without focus releases its keys
         assert held() == set()
     assert page.errors == []
 
 
-def test_forces_are_drawn_only_where_something_touches(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+def test_forces_are_drawn_only_at_contacts(new_page: Callable[[], Page], go2: qd.Robot) -> None:
     page = new_page()
     plant = qd.Simulation(go2, dt=2e-3)
     start = np.array(go2.q_home)
@@ -226,14 +226,14 @@ def test_forces_are_drawn_only_where_something_touches(new_page: Callable[[], Pa
                 plant.step(pd.compute(plant.q, plant.v, go2.q_home, np.zeros(go2.nv)).tau)
             assert bool(plant.contacts) == (word == "landed")
             viewer.show(plant.q, contacts=plant.contacts, caption=word)
-            seen[word] = arrive(page, viewer, word)
-    assert red(seen["flight"]) == 0
-    assert red(seen["landed"]) > 300
+            seen[word] = wait_for_text(page, viewer, word)
+    assert count_red_pixels(seen["flight"]) == 0
+    assert count_red_pixels(seen["landed"]) > 300
     assert page.errors == []
 
 
-def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_path: Path) -> None:
-    """At three instants of a trot: contact marks and forces at the feet that carry, none at those in the air."""
+def test_recorded_trot_shows_the_loaded_feet(new_page: Callable[[], Page], tmp_path: Path) -> None:
+    """At three instants of a trot: contact marks and forces at the loaded feet, none at swing feet."""
     robot, path = qd.load("solo12"), tmp_path / "trot.html"
     shown: list[tuple[float, np.ndarray, set[str]]] = []
 
@@ -262,7 +262,7 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
             u, v, _ = page.evaluate(at)
             row, column = round((1.0 - v) / 2.0 * 400), round((1.0 + u) / 2.0 * 640)
             assert 20 < row < 380 and 20 < column < 620, "the whole robot is in the picture"
-            near = red(image[row - 4 : row + 5, column - 4 : column + 5])
+            near = count_red_pixels(image[row - 4 : row + 5, column - 4 : column + 5])
             if foot in feet:
                 assert near > 10, (instant, foot)
             elif z > 0.03:
@@ -271,19 +271,19 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
         pink = (image[..., 0] > 170) & (image[..., 1] < 90) & (image[..., 2] > 110)
         blue = (image[..., 2] > 170) & (image[..., 0] < 90) & (image[..., 1] < 150)
         green = (image[..., 1] > 110) & (image[..., 0] < 90) & (image[..., 2] < 140)
-        assert red(image) > 200 and pink.sum() > 30 and blue.sum() > 60 and green.sum() > 60
+        assert count_red_pixels(image) > 200 and pink.sum() > 30 and blue.sum() > 60 and green.sum() > 60
         images.append(image)
         text = page.evaluate("document.getElementById('text').textContent")
         assert "trot: moving, phase" in text and "at its limit" in text
         assert all(foot in text.splitlines()[0] for foot in feet)
     assert len(images) == 3 and lifted >= 2
-    assert changed(images[0], images[1]) > 0.01 * 640 * 400, "it moves"
+    assert count_changed_pixels(images[0], images[1]) > 0.01 * 640 * 400, "it moves"
     assert page.errors == []
     assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
 
 
 @pytest.mark.slow  # keys reach the viewer above, and a velocity in test_demo
-def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
+def test_live_demo_is_controlled_by_keys(new_page: Callable[[], Page]) -> None:
     command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--teleop"]
     process = subprocess.Popen(
         command,
@@ -295,18 +295,18 @@ def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
     try:
         assert process.stdout is not None
         url = next(line.split()[-1] for line in process.stdout if "http://" in line)
-        page, (width, height) = new_page(), (320, 200)  # drawn in software, beside a simulation in real time
+        page, (width, height) = new_page(), (320, 200)  # software rendering beside a real-time simulation
         page.resize(width, height)
         page.open(url + "#bare")
         text = "document.getElementById('text').textContent"
         page.wait(f"{text}.startsWith('standing')")
         still = page.pixels()
-        assert red(still) > 50, "contact forces of who stands"
+        assert count_red_pixels(still) > 50, "contact forces of who stands"
         press(page, "KeyW", "w", down=True)
         page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=PATIENCE)
         trotting = page.pixels()
-        assert changed(still, trotting) > 0.02 * width * height, "it moves"
-        assert red(trotting) > 25
+        assert count_changed_pixels(still, trotting) > 0.02 * width * height, "it moves"
+        assert count_red_pixels(trotting) > 25
         press(page, "KeyW", "w", down=False)
         page.wait(f"{text}.startsWith('standing')", timeout=PATIENCE)
         assert page.errors == []
@@ -320,7 +320,7 @@ def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:
+def test_picture_script_creates_the_picture_of_the_readme(tmp_path: Path) -> None:
     from PIL import Image
 
     program = require("chromium")
@@ -330,5 +330,5 @@ def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     image = np.asarray(Image.open(output).convert("RGB")).astype(int)
     assert image.shape == (640, 1280, 3)
-    assert red(image) > 500
+    assert count_red_pixels(image) > 500
     assert image.mean() > 200, "a light background"

@@ -1,4 +1,4 @@
-"""Mesh files and solids become the right triangles, or one MeshError."""
+"""Mesh files and solids give the correct triangles, or a MeshError."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quaddyn.viewer.landscape import MAX_FIELD_SAMPLES, triangulate_height_field
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.viewer.parts import Part, triangulate_fans
 
-# The unit cube, outward faces: the file formats' common ground.
+# The unit cube with outward faces, which all file formats can represent.
 VERTICES = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
 QUADS = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 
@@ -115,7 +115,7 @@ def test_every_format_reads_the_same_cube(name: str, tmp_path: Path) -> None:
 def test_collada_applies_units_and_nodes_but_not_the_up_axis(tmp_path: Path) -> None:
     node = "<translate>100 0 0</translate><rotate>0 0 1 90</rotate><scale>2 1 -1</scale>"
     parts = read_mesh(write(tmp_path, "x.dae", dae(node, '<unit meter="0.01"/>')))
-    # 2 x 1 x 1 cm, turned about z, mirrored in z, one metre away; y up would have swapped y and z
+    # 2 x 1 x 1 cm, turned about z, mirrored in z, one meter away; y up would have swapped y and z
     np.testing.assert_allclose(extent(*parts), [[0.99, 0, -0.01], [1.0, 0.02, 0]], atol=1e-6)
     assert volume(*parts) == pytest.approx(2e-6, rel=1e-3), "a mirrored part still has its outside outside"
 
@@ -128,7 +128,7 @@ def test_collada_matrix_is_row_major(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("color", "factor", "opacity"), [("1 1 1 0.5", "0.6", 0.3), ("1 1 1", "0.6", 0.6), ("1 1 1 0", "1", 1.0)]
 )
-def test_a_collada_surface_is_as_opaque_as_both_of_its_numbers_say(
+def test_opacity_of_a_collada_surface_is_the_product_of_color_and_factor(
     color: str, factor: str, opacity: float, tmp_path: Path
 ) -> None:
     said = f"<transparent><color>{color}</color></transparent><transparency><float>{factor}</float></transparency>"
@@ -147,7 +147,7 @@ def test_materials_of_mesh_files_are_read(tmp_path: Path) -> None:
     assert part.material.color == (1.0, 0.0, 0.0, 1.0)
 
 
-def test_textures_never_leave_the_meshes_neighbourhood(tmp_path: Path) -> None:
+def test_textures_are_read_only_from_the_neighborhood_of_the_mesh(tmp_path: Path) -> None:
     folder = tmp_path / "robot" / "meshes"
     folder.mkdir(parents=True)
     inside, outside = folder / "skin.png", tmp_path / "secret.png"
@@ -182,7 +182,7 @@ def test_textures_never_leave_the_meshes_neighbourhood(tmp_path: Path) -> None:
     assert part.material.texture == inside.resolve()
 
 
-def test_bad_mesh_files_say_why(tmp_path: Path) -> None:
+def test_errors_of_invalid_mesh_files_state_the_reason(tmp_path: Path) -> None:
     cases = {
         "absent.stl": (None, "no such file"),
         "short.stl": (binary_stl()[:-1], "STL file"),
@@ -208,7 +208,7 @@ def test_bad_mesh_files_say_why(tmp_path: Path) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.data())
-def test_broken_bytes_raise_nothing_but_mesh_errors(
+def test_corrupted_mesh_files_raise_only_mesh_errors(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
     content = bytearray(FILES[name])
@@ -242,7 +242,7 @@ def test_solids_have_the_volume_of_geometry() -> None:
 
 
 @given(st.lists(st.integers(0, 7), max_size=20))
-def test_a_fan_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
+def test_fan_triangulation_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
     corners = triangulate_fans(np.array(counts, dtype=np.int64), sum(counts))
     assert len(corners) == sum(max(n - 2, 0) for n in counts)
     starts = np.cumsum(counts) - counts
@@ -250,7 +250,7 @@ def test_a_fan_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
     assert set(corners.reshape(-1).tolist()) == expected
 
 
-def test_a_large_height_field_is_drawn_coarser_up_to_its_edges() -> None:
+def test_large_height_field_is_drawn_coarser_and_up_to_its_edges() -> None:
     rows, columns = 2 * MAX_FIELD_SAMPLES + 7, MAX_FIELD_SAMPLES + 1
     part = triangulate_height_field(np.zeros((rows, columns)), np.array([0.1, 0.2]))
     x, y = (np.unique(part.origin[axis] + part.step * part.grid[:, axis]) for axis in (0, 1))

@@ -1,4 +1,4 @@
-"""Whole-body control keeps its promises: physics always, priorities strictly, limits or a flag, words that are true."""
+"""Whole-body control: equations of motion, strict priorities, limits or a flag, and correct explanations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 import pytest
-from sparing import others_slow
+from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import Contact, contact_jacobian
@@ -61,7 +61,7 @@ def cone_margin(c: Command, mu: float) -> float:
 
 # -- physics -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["go2", "solo8", "anymal_b_kinova"]))
-def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name: str) -> None:
+def test_every_tick_satisfies_the_equations_of_motion_and_limits_or_is_flagged(name: str) -> None:
     robot = qd.load(name)
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
     wbc = WholeBodyController(robot, ramp_time=0.0)
@@ -81,7 +81,7 @@ def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name
             assert c.status.kkt < 1e-9
             assert (np.abs(c.tau) <= robot.effort_limits * (1.0 + 1e-7) + 1e-7).all()
             assert cone_margin(c, 0.6) > -1e-6 * robot.mass
-            for foot in stance:  # no contact moves, other than its velocity being damped
+            for foot in stance:  # contacts do not move, except for damping of their velocity
                 J = contact_jacobian(s, foot)
                 h = 1e-6
                 ahead = dyn.update(robot.algorithms.integrate(robot.model, s.q, h * s.v), s.v + h * c.acceleration)
@@ -94,7 +94,7 @@ def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name
     assert solved > len(stances(robot))
 
 
-def test_in_flight_no_force_acts_and_the_centre_of_mass_falls() -> None:
+def test_no_force_acts_in_flight_and_the_center_of_mass_falls() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     c = WholeBodyController(robot).compute(s, ())
@@ -103,7 +103,7 @@ def test_in_flight_no_force_acts_and_the_centre_of_mass_falls() -> None:
     assert "com z: 9.81 m/s^2 lost" in c.explain()
 
 
-def test_bolted_robots_need_no_contacts() -> None:
+def test_robots_with_fixed_base_need_no_contacts() -> None:
     for name in ("ur5", "panda", "three_link_leg", "chain_10"):
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
@@ -120,7 +120,7 @@ def test_bolted_robots_need_no_contacts() -> None:
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "solo8", "hyq"], ["go2", "solo8"]))
-def test_planar_roots_stand_too(name: str) -> None:
+def test_robots_with_planar_root_stand(name: str) -> None:
     robot = qd.load(name, root="planar")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -145,7 +145,7 @@ def test_passive_joints_are_rows_of_the_equations_of_motion() -> None:
 
 # -- priorities ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["solo8"]))
-def test_weights_below_never_move_what_is_above(name: str) -> None:
+def test_weights_of_lower_levels_do_not_change_higher_levels(name: str) -> None:
     robot = qd.load(name)
     dyn = qd.Dynamics(robot)
     rng = np.random.default_rng(1)
@@ -167,7 +167,7 @@ def test_weights_below_never_move_what_is_above(name: str) -> None:
             assert len({c.status.outcome for c in commands}) == 1
 
 
-def test_swapped_levels_swap_who_loses() -> None:
+def test_swapping_two_levels_swaps_the_task_with_a_residual() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -188,11 +188,11 @@ def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     com = ComTask(robot)
     com.reference(s.com, acceleration=np.array([1.0, 0.0, 0.0]))
-    gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than standing takes
+    gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than the torque of standing
     c = WholeBodyController(robot, tasks=[com, gentle, [PostureTask(robot), ForceTask(robot)]]).compute(s)
     assert c.status.ok
-    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9  # not given up for gentleness
-    assert c.levels[2].violations  # which is violated, but least
+    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9  # not relaxed for the lower torque limit
+    assert c.levels[2].violations  # least violation of it
     rough = np.maximum(np.abs(c.tau) - 4.0, 0.0)
     assert 0.0 < np.linalg.norm(rough)
     plain = WholeBodyController(robot, tasks=[com, [PostureTask(robot), ForceTask(robot)]]).compute(s)
@@ -203,7 +203,7 @@ def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
     assert c.status.ok and np.abs(c.levels[0].tasks["hard base"]).max() < 1e-9
 
 
-def test_own_linear_constraints_hold() -> None:
+def test_custom_linear_constraints_hold() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     up = np.array([[0.0, 0.0, 1.0]])
@@ -256,12 +256,12 @@ def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> N
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
         q = robot.q_home.copy()
-        for leg in robot.legs.values():  # as straight as it goes: 0.002 rad
+        for leg in robot.legs.values():  # almost straight: 0.002 rad
             q[robot.configuration_index(leg.knee)] = 0.002 * leg.knee_sign
             q[robot.configuration_index(leg.joints[1])] = 0.0
         s = dyn.update(q, 0.1 * np.random.default_rng(0).normal(size=robot.nv))
         for stance in (robot.feet, robot.feet[:1], ("FL", "RR")):
-            wbc = WholeBodyController(robot, ramp_time=0.0, constraints=free_of_ranges(robot))
+            wbc = WholeBodyController(robot, ramp_time=0.0, constraints=constraints_without_position_limits(robot))
             wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.05))
             c = wbc.compute(s, stance)
             assert np.isfinite(c.tau).all()
@@ -272,12 +272,12 @@ def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> N
                 assert c.status.violation > 1e-6
 
 
-def free_of_ranges(robot: qd.Robot) -> list[object]:
+def constraints_without_position_limits(robot: qd.Robot) -> list[object]:
     bounds = JointBounds(robot, 1e-3, position=False)
     return [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), bounds]
 
 
-def test_on_ice_the_cone_holds_and_the_explanation_blames_it() -> None:
+def test_friction_cone_holds_on_ice_and_is_named_in_the_explanation() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     wbc = WholeBodyController(robot, friction=0.05)
@@ -292,7 +292,7 @@ def test_on_ice_the_cone_holds_and_the_explanation_blames_it() -> None:
     assert "lost to" in lost and "friction" in lost
 
 
-def test_wishes_beyond_all_numbers_leave_a_finite_balanced_flagged_answer() -> None:
+def test_extreme_references_give_a_finite_balanced_flagged_command() -> None:
     robot = qd.load("solo8")
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
     s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.3))
@@ -317,7 +317,7 @@ def test_wishes_beyond_all_numbers_leave_a_finite_balanced_flagged_answer() -> N
         outcomes.add(c.status.outcome)
         assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
         if c.status.outcome == "fallback":
-            assert not c.status.ok and np.abs(c.tau).max() < 10.0 * robot.mass  # a robot of 2 kg: no wild torques
+            assert not c.status.ok and np.abs(c.tau).max() < 10.0 * robot.mass  # a robot of 2 kg: moderate torques
             assert not np.any(c.acceleration[robot.actuated_index]) and "fallback" in str(c)
         wbc.tasks["com"].gains(40.0)
         wbc.tasks["com"].weight = wbc.tasks["posture"].weight = 1.0
@@ -327,7 +327,7 @@ def test_wishes_beyond_all_numbers_leave_a_finite_balanced_flagged_answer() -> N
     print(outcomes)
 
 
-def test_bad_input_raises_before_anything_is_computed() -> None:
+def test_invalid_input_raises_before_anything_is_computed() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot)
@@ -358,7 +358,7 @@ def test_bad_input_raises_before_anything_is_computed() -> None:
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------
-def test_cones_stand_on_each_contacts_own_normal() -> None:
+def test_friction_cones_use_the_normal_of_each_contact() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     n = np.array([0.3, 0.0, 1.0]) / np.linalg.norm([0.3, 0.0, 1.0])
@@ -378,7 +378,7 @@ def test_cones_stand_on_each_contacts_own_normal() -> None:
         wbc.contacts["FL"].friction = np.nan
 
 
-def test_the_inner_pyramid_gives_away_what_it_says() -> None:
+def test_inner_pyramid_reduces_friction_by_the_documented_ratio() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     for faces in (4, 8, 16):
@@ -413,7 +413,7 @@ def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
     np.testing.assert_allclose(tau, robot.generalized_torques(c.tau), atol=1e-8)
 
 
-def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:
+def test_center_of_pressure_stays_inside_its_surface() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -430,7 +430,7 @@ def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:
         assert abs(x) <= 0.01 + 1e-7 and abs(y) <= 0.02 + 1e-7
 
 
-def test_grips_are_made_and_broken_continuously_too() -> None:
+def test_torques_are_continuous_when_grips_are_made_and_broken() -> None:
     robot = qd.load("anymal_b_kinova")
     dyn = qd.Dynamics(robot)
     hand = "j2s6s200_end_effector"
@@ -448,7 +448,7 @@ def test_grips_are_made_and_broken_continuously_too() -> None:
     assert steps[0.05] <= 0.05 and steps[0.05] < 0.5 * steps[0.0]
 
 
-def test_a_compliant_contact_carries_what_its_spring_says() -> None:
+def test_compliant_contact_carries_the_force_of_its_spring() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -459,7 +459,7 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
     c = wbc.compute(s)
     np.testing.assert_allclose(c.forces["FL"], (0.0, 0.0, 5e3 * depth), atol=1e-7)
     assert c.status.ok
-    # wanting more force pushes the foot down
+    # a higher desired force pushes the foot down
     wbc = WholeBodyController(robot, contacts=[soft], tasks=[ForceTask(robot), PostureTask(robot)])
     wbc.contacts["FL"].surface_height = 0.004
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
@@ -467,7 +467,7 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
     assert (contact_jacobian(s, "FL") @ down.acceleration)[2] < -0.1
 
 
-def test_a_chosen_force_leaves_motion_free() -> None:
+def test_force_only_contact_leaves_the_motion_free() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     push = Contact.from_foot(robot, "FL", force_only=True)
@@ -499,10 +499,10 @@ def test_torque_rate_bounds_the_step_between_ticks() -> None:
 
 
 # -- switching -----------------------------------------------------------------------------------------------------
-def swaying(
+def swaying_motion(
     robot: qd.Robot, lifted: tuple[str, ...], ticks: int, *, dt: float = 1e-3, crouch: float = 0.0
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-    """A smooth motion of the base above the other feet, all held where they are; `crouch` lower, in leg lengths."""
+    """A smooth motion of the base above the other, stationary feet, lowered by `crouch` leg lengths."""
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     feet = {foot: s.placement(foot).translation for foot in robot.feet}
@@ -546,7 +546,7 @@ def largest_step(
         robot: the robot.
         lifted: the feet whose contacts are switched.
         ramp: of the controller [s].
-        apart: from when to when they are to be apart [s].
+        apart: start and end times of the intervals without contact [s].
         dt: control period [s].
         crouch: how far below its home stance, in leg lengths.
         share: of the torque limits.
@@ -554,7 +554,7 @@ def largest_step(
     """
     dyn, base = qd.Dynamics(robot), robot.bodies[0].name
     unit = qd.wbc.scales.scales(robot).torque
-    level_0 = default_constraints(robot, 1e-3)  # bounds of joints look ahead as far whatever the period
+    level_0 = default_constraints(robot, 1e-3)  # the horizon of the joint bounds does not depend on the period
     for c in level_0:
         if isinstance(c, TorqueLimits):
             c.limits *= share
@@ -563,9 +563,9 @@ def largest_step(
     wbc = WholeBodyController(robot, dt=dt, ramp_time=ramp, constraints=level_0)
     feet = (lifted,) if isinstance(lifted, str) else lifted
     taus = []
-    for i, (q, v) in enumerate(swaying(robot, feet, round(0.15 / dt), dt=dt, crouch=crouch)):
+    for i, (q, v) in enumerate(swaying_motion(robot, feet, round(0.15 / dt), dt=dt, crouch=crouch)):
         s = dyn.update(q, v)
-        wbc.tasks["com"].reference(s.com, s.com_velocity)  # the motion is prescribed: nothing to be regulated
+        wbc.tasks["com"].reference(s.com, s.com_velocity)  # the motion is prescribed: no feedback
         wbc.tasks["base"].reference(s.placement(base).rotation, s.velocity(base)[3:])
         away = any(start <= i * dt < end for start, end in apart)
         command = wbc.compute(s, [f for f in robot.feet if f not in feet or not away])
@@ -582,18 +582,18 @@ def test_torques_are_continuous_when_contacts_are_made_and_broken() -> None:
         assert ramped <= 0.05 < plain
 
 
-#: Made again half-way, broken again half-way, and so on.
-WAVERING = ((0.01, 0.03), (0.04, 0.055), (0.065, 0.07))
+#: Intervals without contact; every transition is reversed half-way.
+REVERSED_TRANSITIONS = ((0.01, 0.03), (0.04, 0.055), (0.065, 0.07))
 
 
 @pytest.mark.parametrize("feet", [("FR",), ("FL", "RR"), ("FL", "FR", "RL", "RR")])
-def test_torques_are_continuous_when_contacts_change_their_mind(feet: tuple[str, ...]) -> None:
-    assert largest_step(qd.load("go2"), feet, 0.05, apart=WAVERING) <= 0.05
+def test_torques_are_continuous_when_contact_transitions_are_reversed(feet: tuple[str, ...]) -> None:
+    assert largest_step(qd.load("go2"), feet, 0.05, apart=REVERSED_TRANSITIONS) <= 0.05
 
 
 def test_a_torque_rate_keeps_torques_continuous_next_to_their_limits() -> None:
-    # Crouched at half its torques, level 1 has a single choice left at times, and the next millisecond many: the
-    # strict optimum moves through them steeply, though without a jump, ten times less in a tenth of the time.
+    # In a crouch with half the torques, level 1 has a single solution at times and many a millisecond later: the
+    # strict optimum changes steeply, though without a jump: ten times less in a tenth of the time.
     robot = qd.load("anymal_c")
     near = {"crouch": 0.2, "share": 0.5}
     steep, fine = largest_step(robot, "FR", 0.05, **near), largest_step(robot, "FR", 0.05, dt=1e-4, **near)
@@ -603,7 +603,7 @@ def test_a_torque_rate_keeps_torques_continuous_next_to_their_limits() -> None:
 
 # -- motion --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
-def test_robots_stand_and_squat_untuned(name: str) -> None:
+def test_robots_stand_and_squat_without_tuning(name: str) -> None:
     robot = qd.load(name)
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
     wbc = WholeBodyController(robot, dt=2e-3)
@@ -628,7 +628,7 @@ def test_robots_stand_and_squat_untuned(name: str) -> None:
     np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, home, atol=2e-3 * home[2])
 
 
-def test_a_foot_lifts_and_comes_back() -> None:
+def test_foot_lifts_and_returns() -> None:
     robot = qd.load("go2")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
     wbc = WholeBodyController(robot, dt=2e-3)
@@ -658,7 +658,7 @@ def test_a_foot_lifts_and_comes_back() -> None:
 
 
 # -- the certificate -----------------------------------------------------------------------------------------------
-def test_explanations_are_counterfactuals_that_hold() -> None:
+def test_explanations_are_valid_counterfactuals() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
 
@@ -684,7 +684,7 @@ def test_explanations_are_counterfactuals_that_hold() -> None:
 
 
 @pytest.mark.parametrize("name", ["go2", "b1_z1"])
-def test_what_a_command_says_of_itself_is_of_its_own_tick(name: str) -> None:
+def test_command_properties_refer_to_its_own_tick(name: str) -> None:
     robot = qd.load(name)
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot)
@@ -693,7 +693,7 @@ def test_what_a_command_says_of_itself_is_of_its_own_tick(name: str) -> None:
     wbc.tasks["com"].reference(s.com, acceleration=np.array([0.5, 0.0, 0.0]))
     wbc.tasks["forces"].reference(wanted)
     c = wbc.compute(s)
-    # everything changes before anybody asks
+    # everything changes before the properties are read
     wbc.tasks["forces"].reference()
     wbc.tasks["com"].reference(s.com + 1.0)
     wbc.contacts["FL"].set_normal_force_bounds(0.0, 1.0)

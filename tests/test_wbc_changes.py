@@ -1,4 +1,4 @@
-"""Elements and contacts that come and go between ticks; elements of one's own; details that disturb nothing."""
+"""Elements and contacts that are added and removed between ticks, custom elements, and details of ticks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from calls import calls
-from plain_wbc import assert_same_rows, plain
-from sparing import others_slow
+from call_counts import count_calls
+from numpy_wbc import assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
 import quaddyn as qd
@@ -37,7 +37,7 @@ from quaddyn.wbc import (
 from quaddyn.wbc.tick import Rows, Tick
 
 
-def walk(robot: qd.Robot, k: int) -> tuple[np.ndarray, np.ndarray]:
+def swaying_state(robot: qd.Robot, k: int) -> tuple[np.ndarray, np.ndarray]:
     """State k of a slow sway."""
     rng = np.random.default_rng(3)
     direction, phase = 0.05 * rng.normal(size=robot.nv), rng.uniform(0.0, 6.0, size=robot.nv)
@@ -46,14 +46,14 @@ def walk(robot: qd.Robot, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tick(wbc: WholeBodyController, dyn: qd.Dynamics, k: int, contacts: tuple[str, ...] | None = None) -> Command:
-    return wbc.compute(dyn.update(*walk(wbc.robot, k)), contacts)
+    return wbc.compute(dyn.update(*swaying_state(wbc.robot, k)), contacts)
 
 
-def agrees(
+def assert_optimal_tick(
     wbc: WholeBodyController, dyn: qd.Dynamics, k: int, before: Command | None, stance: tuple[str, ...]
 ) -> Command:
-    """A tick that is the strict optimum of plain matrices."""
-    s = dyn.update(*walk(wbc.robot, k))
+    """Computes a tick and asserts that it is the strict optimum of plain matrices."""
+    s = dyn.update(*swaying_state(wbc.robot, k))
     c = wbc.compute(s, stance)
     p = plain(wbc, s, None if before is None else before.tau)
     assert_same_rows(c.details.problem, p.problem)
@@ -63,7 +63,7 @@ def agrees(
 
 
 # -- elements --------------------------------------------------------------------------------------------------------
-def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
+def test_elements_can_be_added_and_removed_during_a_ramp() -> None:
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
     wbc = WholeBodyController(
@@ -87,7 +87,7 @@ def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
             wbc.add(LinearConstraint("even", -5.0, 5.0, forces={"FR": np.eye(3)[2:], "RL": -np.eye(3)[2:]}), 0)
         elif k == 40:
             wbc.remove("even")
-        before = agrees(wbc, dyn, k, before, stance)
+        before = assert_optimal_tick(wbc, dyn, k, before, stance)
         shares.append(wbc.contact_activations["FL"])
         tick(rival, dyn, k, stance)
         assert wbc.contact_activations == rival.contact_activations
@@ -98,19 +98,19 @@ def test_elements_come_and_go_in_the_middle_of_a_ramp() -> None:
     assert wbc.tasks["forces"].references.keys() == {"FL"}
 
 
-def test_a_level_of_ones_own_is_made_by_the_next_number() -> None:
+def test_next_level_number_adds_a_level() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, tasks=[ComTask(robot)])
     wbc.add(FramePositionTask(robot, "RR", "last"), 2)
     assert wbc.levels[1:] == (("com",), ("last",))
-    agrees(wbc, dyn, 0, None, robot.feet[:3])
+    assert_optimal_tick(wbc, dyn, 0, None, robot.feet[:3])
     for name in ("com", "last"):
         wbc.remove(name)
     assert wbc.levels[1:] == ((), ())
-    agrees(wbc, dyn, 1, None, robot.feet)
+    assert_optimal_tick(wbc, dyn, 1, None, robot.feet)
 
 
-def test_a_change_that_is_refused_changes_nothing() -> None:
+def test_rejected_change_has_no_effect() -> None:
     robot = qd.load("go2")
     dyn, twin = qd.Dynamics(robot), WholeBodyController(robot, ramp_time=0.02)
     wbc = WholeBodyController(robot, ramp_time=0.02)
@@ -144,7 +144,7 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
     assert not refused
 
 
-def test_an_element_that_was_removed_belongs_to_nobody() -> None:
+def test_removed_element_belongs_to_no_controller() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     com = wbc.tasks["com"]
@@ -163,7 +163,7 @@ def test_an_element_that_was_removed_belongs_to_nobody() -> None:
 
 
 # -- contacts --------------------------------------------------------------------------------------------------------
-def test_contacts_come_and_go_in_the_middle_of_a_ramp() -> None:
+def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
     robot, hand = qd.load("b1_z1"), "gripperMover"
     dyn, before = qd.Dynamics(robot), None
     wbc, rival = (WholeBodyController(robot, ramp_time=0.02) for _ in range(2))
@@ -183,49 +183,49 @@ def test_contacts_come_and_go_in_the_middle_of_a_ramp() -> None:
             mine = (*stance, "grip")
         if 45 <= k < 48:
             mine = stance[1:]
-        before = agrees(wbc, dyn, k, before, mine)
+        before = assert_optimal_tick(wbc, dyn, k, before, mine)
         tick(rival, dyn, k, stance)
         if k < 45:
             assert all(wbc.contact_activations[foot] == rival.contact_activations[foot] for foot in robot.feet)
         else:
             assert wbc.contact_activations["FR"] == 1.0
             assert wbc.contact_activations.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
-    assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # feet are contacts where none are named
+    assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
 
 
-def test_a_contact_in_the_place_of_another_is_as_much_there() -> None:
+def test_replaced_contact_keeps_its_activation() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     tick(wbc, dyn, 0)
     wbc.contacts["FR"].set_normal_force_bounds(0.0, 33.0)
     wbc.add_contact(Contact.from_foot(robot, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
     assert wbc.contact_activations["FL"] == 1.0 and wbc.contacts["FR"].max_normal_force == 33.0
-    c = agrees(wbc, dyn, 1, None, robot.feet)
+    c = assert_optimal_tick(wbc, dyn, 1, None, robot.feet)
     f, n = c.forces["FL"], wbc.contacts["FL"].normal
     assert np.linalg.norm(f - (f @ n) * n) <= 0.05 * (f @ n) + 1e-7
     wbc.friction = 0.3
     assert wbc.contacts["FL"].friction == 0.05 and wbc.contacts["FR"].friction == 0.3
 
 
-def test_a_contact_that_an_element_is_about_stays() -> None:
+def test_contact_used_by_an_element_cannot_be_removed() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     wbc.add(ForceTask(robot, "push", contacts=["FL"]), 2)
     with pytest.raises(qd.ArgumentError, match="'push'"):
         wbc.remove_contact("FL")
     wbc.tasks["push"].reference({"FL": np.zeros(3)})
-    wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still knows every foot
-    agrees(wbc, dyn, 0, None, robot.feet)
+    wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still has all feet
+    assert_optimal_tick(wbc, dyn, 0, None, robot.feet)
     wbc.remove("push")
     wbc.tasks["forces"].reference()
     wbc.remove_contact("FL")
     with pytest.raises(qd.UnknownNameError, match="FL"):
         wbc.tasks["forces"].reference({"FL": np.zeros(3)})
-    agrees(wbc, dyn, 1, None, robot.feet[1:])
+    assert_optimal_tick(wbc, dyn, 1, None, robot.feet[1:])
 
 
-def test_a_foot_that_touches_by_another_name_is_its_tasks_foot() -> None:
-    """The contact and the task are about one frame: they share it while it is made, and then it is the contact's."""
+def test_contact_under_another_name_shares_the_frame_of_its_foot_task() -> None:
+    """Contact and task use one frame: they blend during the ramp, then the contact alone controls it."""
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
     link = robot.model.frames[robot.frame_id("FL")].name
@@ -233,15 +233,15 @@ def test_a_foot_that_touches_by_another_name_is_its_tasks_foot() -> None:
     wbc.remove_contact("FL")
     wbc.add_contact(Contact(name="paw", frame=link, radius=0.02))
     for k in range(30):
-        before = agrees(wbc, dyn, k, before, robot.feet[1:] if k < 5 else (*robot.feet[1:], "paw"))
+        before = assert_optimal_tick(wbc, dyn, k, before, robot.feet[1:] if k < 5 else (*robot.feet[1:], "paw"))
         owners = {group.element for level in before.details.problem.levels for group in level}
         assert ("FL" in owners) == (wbc.contact_activations["paw"] < 1.0)
     assert not wbc.tasks["FL"].has_reference
 
 
 # -- elements of one's own ---------------------------------------------------------------------------------------------
-class OwnCom(Task):
-    """The centre of mass, once more."""
+class CustomComTask(Task):
+    """Custom task of the center of mass."""
 
     def __init__(self, robot: qd.Robot, name: str = "own com") -> None:
         units = ("m/s^2",) * 3
@@ -263,8 +263,8 @@ class OwnCom(Task):
         return s.com_drift
 
 
-class Together(Constraint):
-    """Front feet push alike, joints turn slowly, one torque is fixed: rows over everything."""
+class CustomConstraint(Constraint):
+    """Rows over all variables: equal front forces, bounded joint accelerations, one fixed torque."""
 
     def __init__(self, robot: qd.Robot) -> None:
         super().__init__("together")
@@ -284,25 +284,25 @@ class Together(Constraint):
         return out
 
 
-class Shy(FootTask):
-    """A foot's task that says its own drift: asked, and sharing its foot with the contact like any other."""
+class CustomDriftFootTask(FootTask):
+    """Task of a foot with a custom drift, which blends with the contact like other foot tasks."""
 
     def drift(self, s: qd.State) -> np.ndarray:
         return np.array(super().drift(s))
 
 
-class Named(ComTask):
-    """The package's own rows by another constructor."""
+class CustomConstructorTask(ComTask):
+    """Subclass with another constructor and unchanged rows."""
 
     def __init__(self, robot: qd.Robot) -> None:
         super().__init__(robot, "named", axes=("x",))
 
 
-class Slippery(FrictionPyramid):
-    """Nothing new."""
+class CustomFriction(FrictionPyramid):
+    """Subclass without changes."""
 
 
-def test_elements_of_ones_own_join_the_same_tick() -> None:
+def test_custom_elements_are_solved_in_the_same_tick() -> None:
     robot = qd.load("go2")
     dyn, before = qd.Dynamics(robot), None
     constraints = [e for e in default_constraints(robot, 1e-3) if e.name != "friction"]
@@ -310,11 +310,11 @@ def test_elements_of_ones_own_join_the_same_tick() -> None:
     levels[0] = [e for e in levels[0] if e.name not in ("FL", "com")]
     wbc = WholeBodyController(robot, ramp_time=0.01, constraints=constraints, tasks=levels)
     for element, level in (
-        (Slippery(), 0),
-        (Together(robot), 0),
-        (OwnCom(robot), 1),
-        (Shy(robot, "FL"), 1),
-        (Named(robot), 2),
+        (CustomFriction(), 0),
+        (CustomConstraint(robot), 0),
+        (CustomComTask(robot), 1),
+        (CustomDriftFootTask(robot, "FL"), 1),
+        (CustomConstructorTask(robot), 2),
     ):
         wbc.add(element, level)
     assert [e.name for _, e in wbc._structure.solver.tables.custom_elements] == ["together", "own com", "FL"]
@@ -322,11 +322,11 @@ def test_elements_of_ones_own_join_the_same_tick() -> None:
         stance = robot.feet if k < 3 or 18 <= k < 38 else robot.feet[1:]
         if k == 30:
             wbc.tasks["own com"].select(("x", "z"))
-        before = agrees(wbc, dyn, k, before, stance)
+        before = assert_optimal_tick(wbc, dyn, k, before, stance)
     assert wbc.tasks["own com"].has_reference
 
 
-def test_rows_of_ones_own_that_are_no_rows_are_refused_by_name() -> None:
+def test_invalid_rows_of_custom_elements_are_rejected_by_name() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     good = {"lower": np.zeros(1), "upper": np.ones(1), "acceleration": np.ones((1, robot.nv))}
@@ -353,14 +353,14 @@ def test_rows_of_ones_own_that_are_no_rows_are_refused_by_name() -> None:
         said = {what: value}
         with pytest.raises(qd.ArgumentError, match=f"own.rows: {what}"):
             tick(wbc, dyn, 1)
-    said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists do
+    said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists are accepted
     np.testing.assert_allclose(tick(wbc, dyn, 0).tau, want, atol=1e-9)
     said = {"lower": np.full(1, -np.inf), "upper": np.full(1, np.inf)}
     assert tick(wbc, dyn, 1).status.ok
 
 
-def test_elements_without_rows_are_not_read_as_the_first_ones() -> None:
-    """The number of rows changes from tick to tick; room is kept for the most."""
+def test_number_of_rows_of_an_element_may_change_and_be_zero() -> None:
+    """The number of rows changes from tick to tick; memory is allocated for the maximum."""
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, constraints=[])
     own = LinearConstraint("own", 0.0, 0.0, acceleration=np.eye(robot.nv)[6:9])
@@ -371,34 +371,34 @@ def test_elements_without_rows_are_not_read_as_the_first_ones() -> None:
                 Rows(("own",) * m, "", np.full(m, 2.0), np.full(m, 2.0), acceleration=np.eye(robot.nv)[6 : 6 + m])
             ]
         )
-        c = agrees(wbc, dyn, k, None, robot.feet)
+        c = assert_optimal_tick(wbc, dyn, k, None, robot.feet)
         np.testing.assert_allclose(c.acceleration[6 : 6 + count], 2.0, atol=1e-8)
         assert sum(g.element == "own" for g in c.details.problem.levels[0]) == (count > 0)
 
 
-def test_an_element_of_ones_own_takes_no_detour() -> None:
-    """The same compiled tick with its rows copied in: a few more calls of Python and NumPy, counted, not timed."""
+def test_custom_element_adds_few_calls() -> None:
+    """The same compiled tick with copied rows: a few more calls of Python and NumPy; calls are counted, not timed."""
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     bare, more = WholeBodyController(robot), WholeBodyController(robot)
-    more.add(OwnCom(robot), 2)
-    q, v = walk(robot, 0)
+    more.add(CustomComTask(robot), 2)
+    q, v = swaying_state(robot, 0)
     for wbc in (bare, more):
         tick(wbc, dyn, 0)
     s = dyn.update(q, v)
-    one, other = (calls(partial(wbc.compute, s)) for wbc in (bare, more))
+    one, other = (count_calls(partial(wbc.compute, s)) for wbc in (bare, more))
     print(f"{one} calls a tick, {other} with a task of one's own")
-    assert other - one < 100  # one task's; a detour of its own took thousands
+    assert other - one < 100  # for one task; a separate Python path took thousands
 
 
 # -- details, and the tick as plain Python -----------------------------------------------------------------------------
-def test_details_disturb_nothing() -> None:
+def test_computing_details_does_not_change_ticks() -> None:
     robot = qd.load("go2")
     dyn, old, early = qd.Dynamics(robot), list[Command](), list[tuple[Any, float, str]]()
     wbc, twin = (WholeBodyController(robot, ramp_time=0.01) for _ in range(2))
     for each in (wbc, twin):
-        each.add(OwnCom(robot), 1)
-        each.add(Together(robot), 0)
+        each.add(CustomComTask(robot), 1)
+        each.add(CustomConstraint(robot), 0)
     for k in range(12):
         stance = robot.feet if k < 4 else robot.feet[1:]
         for each in (wbc, twin):
@@ -436,8 +436,8 @@ def test_details_disturb_nothing() -> None:
         "planar hyq",
     ],
 )
-def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
-    """Where every index is checked: elements and contacts of every kind, calm, in a ramp and without a way out."""
+def test_compiled_tick_equals_plain_python(name: str) -> None:
+    """Python checks every index: all kinds of elements and contacts, in calm, ramped and infeasible ticks."""
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
 
     def make() -> WholeBodyController:
@@ -450,7 +450,7 @@ def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
             robot, friction=0.3, ramp_time=0.004, contacts=any_contacts(robot, np.random.default_rng(4))
         )
         if robot.root == "free":
-            wbc.add(OwnCom(robot), 1)
+            wbc.add(CustomComTask(robot), 1)
         return wbc
 
     dyn, fast = qd.Dynamics(robot), make()

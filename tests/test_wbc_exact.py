@@ -1,9 +1,9 @@
-"""Answers of hostile ticks against optima to three hundred digits; more of them: benchmarks/hostile_ticks.py."""
+"""Solutions of hostile ticks compared with optima to 300 digits; more ticks: benchmarks/hostile_ticks.py."""
 
 from __future__ import annotations
 
 import numpy as np
-from exact_judge import costs, excess, optimum
+from exact_optimum import costs, excess, optimum
 from hostile_ticks import hostile, of_controller
 
 from quaddyn.wbc.tick_problem import LevelRows
@@ -13,7 +13,7 @@ def rows(A: object, b: object, C: object, lower: object, upper: object) -> Level
     return LevelRows(*(np.array(part, dtype=np.float64) for part in (A, b, C, lower, upper)))
 
 
-def test_the_judge_knows_what_can_be_said_by_hand() -> None:
+def test_exact_optimum_equals_solutions_by_hand() -> None:
     none = np.zeros((0, 2)), np.zeros(0)
     levels = [
         rows(*none, np.eye(2), [-1.0, -1.0], [1.0, 1.0]),
@@ -25,7 +25,7 @@ def test_the_judge_knows_what_can_be_said_by_hand() -> None:
     np.testing.assert_allclose(found[0], [1.0 - 5e-8, 1.0], atol=1e-15)
     np.testing.assert_allclose(found[1], [0.0, np.sqrt(2.0) * (1.0 - 5e-8), 1.0], rtol=1e-15, atol=1e-20)
     np.testing.assert_allclose(costs(levels, found[0]), found[1], atol=1e-15)
-    # a limit that the flat direction was to end at is seen, and so is one that is not kept
+    # a limit that ends the flat direction is detected, and so is a violated one
     short = excess(levels, np.array([1.0, 0.0]))
     assert short is not None and short[0] == 0.0 and 5e-8 < short[1] < 1.5e-7
     beyond = excess(levels, np.array([1.0, 1.5]))
@@ -42,8 +42,8 @@ def test_hostile_ticks_are_strict_optima() -> None:
     assert seen == {"solved", "infeasible"}
 
 
-def test_active_sets_of_large_robots_have_the_rounds_that_they_need() -> None:
-    """Level 0 of Centauro's second tick takes over 800 changes."""
+def test_active_set_iterations_suffice_for_large_robots() -> None:
+    """Level 0 of Centauro's second tick takes over 800 changes of the active set."""
     _, command = of_controller("centauro", 5, 0, ticks=2)
     assert command.status.outcome == "infeasible" and command.status.kkt <= 1e-9
     over = excess(command.details.problem.matrices(), command.details.x)

@@ -1,4 +1,4 @@
-"""Explanations are short, say the largest first, and name what is likely behind."""
+"""Explanations are short, list the largest losses first and name likely causes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quaddyn.wbc.friction_remarks import _describe_largest
 
 @pytest.fixture(scope="module")
 def infeasible() -> qd.Command:
-    """All four feet assumed to carry while the legs flail at 8 rad/s."""
+    """All four feet assumed to carry load while the legs move at 8 rad/s."""
     robot, rng = qd.load("go2"), np.random.default_rng(1)
     v = np.concatenate((np.zeros(6), 8.0 * rng.normal(size=12)))
     return WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, v))
@@ -52,16 +52,16 @@ def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
     assert text.startswith("infeasible") and "beyond their bounds" in text and "FL_hip_joint" in text.splitlines()[1]
 
 
-def test_a_tick_that_loses_nothing_has_no_cause() -> None:
+def test_tick_without_losses_has_no_cause() -> None:
     robot = qd.load("go2")
     command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
     assert command.explain().splitlines()[1:] == ["no deficits: all tasks reach their targets"]
 
 
-def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
-    """A foot is in the air, and the centre of mass, on the edge of the others, is to go over them: RR would pull.
+def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> None:
+    """One foot is in the air; moving the center of mass from the edge of the other feet over them would make RR pull.
 
-    Its friction cone and its least normal force both forbid that: neither is to blame alone.
+    Its friction cone and its minimum normal force both prevent that: neither is the only cause.
     """
     robot = qd.load("go2")
     s, wbc = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), WholeBodyController(robot)
@@ -75,10 +75,10 @@ def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
     wbc = WholeBodyController(robot)
     wbc.contacts["RR"].set_normal_force_bounds(5.0)
     wbc.tasks["com"].reference(s.com + aside)
-    assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # alone to blame
+    assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # the only cause
 
 
-def test_which_of_equal_losses_and_contacts_comes_first_is_not_left_to_rounding() -> None:
+def test_order_of_equal_losses_and_contacts_does_not_depend_on_rounding() -> None:
     robot, rng, texts, causes = qd.load("go2"), np.random.default_rng(0), set(), set()
     for _ in range(6):
         noise = 1.0 + 2e-16 * rng.standard_normal(12)

@@ -1,4 +1,4 @@
-"""A whole controller as C99: the same torques as in Python, bit for bit; no warning, no memory but its own."""
+"""A whole controller as C99: the same torques as in Python, bit for bit, without warnings and dynamic memory."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import controller_in_c as cc
 import numpy as np
 import pytest
 from browser import require
-from sparing import others_slow
+from slow_parameters import others_slow
 from typer.testing import CliRunner
 from wbc_elements import IN_PYTHON, check_that_every_kind_is_there
 
@@ -39,19 +39,19 @@ from quaddyn.wbc import (
 )
 
 TICKS = int(os.environ.get("QUADDYN_TICKS", "3000"))
-#: CMake's name for how much to optimize; as in `cc.SAME_BITS`, by night what users get.
+#: CMake's build type; as in `cc.SAME_BITS`, in the nightly run that of users.
 BUILD = "Release" if "QUADDYN_SLOW" in os.environ else "Debug"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiler():
-    """Skips where there is no compiler, or fails where tools are required."""
+    """Skips the tests without a compiler, or fails if tools are required."""
     if cc.COMPILER is None:
         require("cc")
 
 
 def everything(robot):
-    """Every kind of task and constraint that there is, contacts of every kind, and a ramp that is short."""
+    """A controller with all kinds of tasks, constraints and contacts, and a short ramp."""
     foot = robot.feet[0]
     levels = [
         [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
@@ -85,12 +85,12 @@ def everything(robot):
 
 @pytest.mark.parametrize("name", others_slow(("go2", "solo8", "panda"), {"panda"}))
 def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
-    twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
-    tally = twins.live(TICKS, 3)
+    twins = cc.ControllerPair(name, tmp_path, *cc.SAME_BITS)
+    tally = twins.run_closed_loop(TICKS, 3)
     assert tally.different == 0, tally
     assert min(tally.outcomes.get(each, 0) for each in ("solved", "infeasible")) > TICKS // 50, tally
     assert tally.refused > 0
-    twins.grease("joint friction", 0.7, 0.1, 0.5)
+    twins.set_joint_friction("joint friction", 0.7, 0.1, 0.5)
     command = twins.tick(twins.robot.q_home, np.full(twins.robot.nv, 0.02), None)
     assert twins.c.array("acceleration", twins.robot.nv).tobytes() == command.acceleration.tobytes()
     assert (twins.c.number("violation"), twins.c.number("kkt")) == (command.status.violation, command.status.kkt)
@@ -105,9 +105,9 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
             assert row[: len(wanted)].tobytes() == wanted.tobytes()
 
 
-def test_every_kind_of_task_contact_and_constraint(tmp_path):
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=everything)
-    tally = twins.live(TICKS // 10, 4)
+def test_every_kind_of_task_contact_and_constraint_is_exported(tmp_path):
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=everything)
+    tally = twins.run_closed_loop(TICKS // 10, 4)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
     check_that_every_kind_is_there(twins.python.tasks.values(), *IN_PYTHON)
@@ -118,22 +118,22 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
     twins.python.tasks["object"].mass, twins.python.tasks["object"].com = 0.7, (0.0, -0.1, 0.1)
     assert twins.c.set("object_mass", np.array([0.7])) == twins.c.set("object_com", np.array([0.0, -0.1, 0.1])) == 1
     assert twins.c.set("object_mass", np.array([-0.1])) == twins.c.set("object_com", np.array([np.inf, 0.0, 0.0])) == 0
-    twins.refer("an axis", np.array([2.0, 0.2, 0.0]))
+    twins.set_reference("an axis", np.array([2.0, 0.2, 0.0]))
     twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
     assert twins.tally.different == 0
 
 
 @pytest.mark.slow
-def test_contracted_it_is_the_same_but_for_rounding(tmp_path):
-    twins = cc.Twins("go2", tmp_path, "-O3", "-march=native", exact=False)
-    tally = twins.live(1000, 7, calm=True)
+def test_fused_multiply_add_changes_torques_only_by_rounding(tmp_path):
+    twins = cc.ControllerPair("go2", tmp_path, "-O3", "-march=native", exact=False)
+    tally = twins.run_closed_loop(1000, 7, calm=True)
     assert tally.outcomes == {"solved": 1000}
     assert 0.0 < tally.worst < 1e-9, tally
 
 
-def test_setters_take_what_python_takes(tmp_path):
+def test_c_setters_accept_the_same_values_as_python(tmp_path):
     robot = qd.load("go2")
-    c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
+    c = cc.ExportedController(qd.WholeBodyController(robot), tmp_path, "go2_wbc", *cc.SAME_BITS)
     three, skew = np.ones(3), np.ones(9)
     assert c.set("com_reference", three, None, None) == 1
     assert c.set("com_reference", np.array([0.0, np.nan, 0.0]), None, None) == 0
@@ -153,13 +153,13 @@ def test_setters_take_what_python_takes(tmp_path):
     assert c.set("forces_reference", 3, three) == 1
 
 
-def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS)
+def test_gains_take_effect_in_c_and_ticks_are_counted(tmp_path):
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS)
     home, rest = twins.robot.q_home, np.zeros(18)
     gains = np.array([10.0, 20.0, 30.0])
     twins.python.tasks["com"].gains(gains)
     assert twins.c.set("com_gains", gains, None) == 1
-    twins.refer("com", home[:3] + 0.05)
+    twins.set_reference("com", home[:3] + 0.05)
     twins.tick(home, rest, None)
     twins.python.tasks["base"].gains(gains, 2.0 * gains)
     assert twins.c.set("base_gains", gains, 2.0 * gains) == 1
@@ -172,7 +172,7 @@ def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
+def test_configured_controller_is_exported_with_its_settings(tmp_path):
     def make(robot):
         wbc = qd.WholeBodyController(robot, friction=0.3, ramp_time=0.0)
         wbc.tasks["com"].gains(50.0)
@@ -182,8 +182,8 @@ def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
         wbc.contacts["RL"].normal = (0.2, 0.1, 1.0)
         return wbc
 
-    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=make)
-    assert twins.live(500, 2).different == 0
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=make)
+    assert twins.run_closed_loop(500, 2).different == 0
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, 
 
 
 @pytest.mark.slow
-def test_two_controllers_fit_into_one_program(tmp_path):
+def test_two_controllers_can_be_linked_into_one_program(tmp_path):
     robot = qd.load("go2")
     for name in ("one", "two"):
         export_c(qd.WholeBodyController(robot), tmp_path, name=name)
@@ -229,7 +229,7 @@ def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path)
     assert len(readme.splitlines()) <= 45 and max(map(len, readme.splitlines())) <= 120
 
 
-def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
+def test_codegen_rejects_options_that_do_not_apply_to_controllers(tmp_path):
     for more in (["--single-precision"], ["--frame", "FL"], ["--friction"], ["--dt", "-1"]):
         result = CliRunner().invoke(app, ["codegen", "go2", "--target", "controller", "--out", str(tmp_path), *more])
         assert result.exit_code != 0
@@ -237,16 +237,16 @@ def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-class Own(ComTask):
-    """An element of the user's own: its rows are its own."""
+class CustomElement(ComTask):
+    """A custom element with its own `rows`."""
 
     def rows(self, *arguments):
         return super().rows(*arguments)
 
 
-def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_path):
+def test_custom_elements_and_invalid_names_are_rejected_by_name(tmp_path):
     robot = qd.load("go2")
-    wbc = qd.WholeBodyController(robot, tasks=[[Own(robot, "mine")], [PostureTask(robot)]])
+    wbc = qd.WholeBodyController(robot, tasks=[[CustomElement(robot, "mine")], [PostureTask(robot)]])
     with pytest.raises(qd.ArgumentError, match="'mine' cannot be exported"):
         export_c(wbc, tmp_path)
     wbc = qd.WholeBodyController(robot)
@@ -264,7 +264,7 @@ def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_written_does_not_depend_on_chance_and_is_ascii():
+def test_exported_files_are_reproducible_and_ascii():
     robot = qd.load("go2")
     one, two = (controller_c(qd.WholeBodyController(robot)) for _ in range(2))
     assert one.files == two.files
@@ -275,7 +275,7 @@ def test_what_is_written_does_not_depend_on_chance_and_is_ascii():
     assert sum(one.memory.values()) > 100_000
 
 
-def test_export_leaves_the_controller_as_it_is():
+def test_export_does_not_change_the_controller():
     robot = qd.load("solo8")
     wbc, other = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
     dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)

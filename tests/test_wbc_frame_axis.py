@@ -1,4 +1,4 @@
-"""`FrameAxisTask`: an axis follows a direction, and turning about it is free.  Its rows: `test_wbc_rows.py`."""
+"""`FrameAxisTask`: an axis follows a direction, and rotation about it is free.  Its rows: `test_wbc_rows.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quaddyn.wbc import ComTask, ForceTask, FrameAxisTask, PostureTask, default_
 
 
 def direction(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A direction that draws a figure of eight around x, its angular velocity and that one's rate."""
+    """A direction that draws a figure of eight around x, its angular velocity and acceleration."""
     w, yaw, pitch = 2.0 * np.pi / 2.0, 0.10, 0.06
     y, p = yaw * np.sin(w * t), pitch * np.sin(2.0 * w * t)
     dy, dp = yaw * w * np.cos(w * t), 2.0 * pitch * w * np.cos(2.0 * w * t)
@@ -29,7 +29,7 @@ def direction(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return u, turning, np.cross(u, ddu) / square - 2.0 * turning * (u @ du) / square
 
 
-def test_go2s_trunk_points_along_a_moving_direction() -> None:
+def test_trunk_of_go2_tracks_a_moving_direction() -> None:
     """To 0.05 degrees, with the velocity and acceleration of the direction fed forward."""
     robot = qd.load("go2")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
@@ -55,7 +55,7 @@ def test_go2s_trunk_points_along_a_moving_direction() -> None:
     assert axis.position(s)[0] > 0.9
 
 
-def test_turning_about_the_axis_is_free() -> None:
+def test_rotation_about_the_axis_is_free() -> None:
     robot = qd.load("go2")
     rng = np.random.default_rng(0)
     s = qd.Dynamics(robot).update(robot.q_home, rng.normal(size=robot.nv))
@@ -67,7 +67,7 @@ def test_turning_about_the_axis_is_free() -> None:
         np.testing.assert_allclose(n @ rows, 0.0, atol=1e-12 * (1.0 + np.abs(rows).max()))
 
 
-def test_axes_and_directions_that_are_none_are_refused() -> None:
+def test_invalid_axes_and_directions_are_rejected() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentError, match="axis: expected one of x, y, z"):
         FrameAxisTask(robot, "FL", axis="w")

@@ -1,4 +1,4 @@
-"""Kinds of elements: a tick writes what their layouts declare, and no step of adding one was forgotten."""
+"""Kinds of elements: a tick writes the rows of their layouts, and every kind is registered completely."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyCont
 from quaddyn.wbc.element import Element, Layout, RowCounts
 from quaddyn.wbc.element_kind import CUSTOM
 
-#: Bases, and what has no rows or none in compiled code.
+#: Base classes, and elements without rows or without rows in compiled code.
 BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
 
 
-def test_every_exported_kind_has_a_number_of_its_own_and_every_number_a_kind() -> None:
+def test_every_exported_kind_has_a_unique_code_and_every_code_a_kind() -> None:
     own = {name: cls for name, cls in EXPORTED.items() if name not in BASES}
     silent = [name for name, cls in own.items() if "kind" not in vars(cls) and name not in IN_PYTHON]
     assert not silent, f"{silent}: a class without a kind of its own is treated as a user's class"
@@ -28,14 +28,14 @@ def test_every_exported_kind_has_a_number_of_its_own_and_every_number_a_kind() -
     assert all(getattr(wbc, kind.__name__, None) is kind for kind in EXPORTED.values())
 
 
-def test_there_is_one_of_every_kind_to_be_tested() -> None:
+def test_every_kind_of_element_has_an_instance_for_tests() -> None:
     assert set(ELEMENTS) | ROWLESS | BASES == set(EXPORTED)
     for name, make in ELEMENTS.items():
         assert type(make(ROBOTS["go2"]())) is EXPORTED[name]
 
 
 @pytest.mark.parametrize("kind", ELEMENTS)
-def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tick_writes_exactly_the_rows_of_the_layout(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot, told = ROBOTS["go2"](), list[Layout]()
     element: Any = ELEMENTS[kind](robot)
     layout = type(element).declare_layout
@@ -46,7 +46,7 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     below = PostureTask(robot, "below")
     contacts = contacts_for(kind, robot, np.random.default_rng(0))
     if kind != "held_object":
-        contacts = contacts[-1:]  # the sole, which some rows are about
+        contacts = contacts[-1:]  # the sole, which some rows use
     controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], contacts=contacts)
     monkeypatch.undo()
     s, wanted, limits = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), 0, 0
@@ -66,7 +66,7 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
 
 
 @pytest.mark.parametrize("kind", [name for name in ELEMENTS if issubclass(EXPORTED[name], Task)])
-def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> None:
+def test_motion_task_without_a_reference_holds_the_current_position(kind: str) -> None:
     robot, rng = ROBOTS["go2"](), np.random.default_rng(0)
     task: Task = ELEMENTS[kind](robot)
     controller = WholeBodyController(robot, constraints=[ContactMotion(robot)], tasks=[task, PostureTask(robot)])
@@ -87,7 +87,7 @@ def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> Non
         ({"first": range(1, 3)}, "a reference from 1 to 2, got 0"),
     ],
 )
-def test_a_layout_that_does_not_fit_its_element_is_refused(wrong: dict[str, Any], words: str) -> None:
+def test_layout_that_does_not_fit_its_element_is_rejected(wrong: dict[str, Any], words: str) -> None:
     class Own(ComTask):
         @classmethod
         def declare_layout(cls, counts: RowCounts) -> Layout:

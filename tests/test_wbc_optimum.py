@@ -1,4 +1,4 @@
-"""Ticks with limbs and contacts solved for beforehand end where the whole problem ends, in plain matrices."""
+"""Ticks that eliminate limbs and contacts reach the optimum of the whole problem in plain matrices."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_judge import excess
-from plain_wbc import Plain, assert_same_rows, plain
-from sparing import others_slow
+from exact_optimum import excess
+from numpy_wbc import Plain, assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import KINDS, ROBOTS, everything
 
 import quaddyn as qd
@@ -33,11 +33,11 @@ from quaddyn.wbc import (
 )
 
 
-def compare(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
-    """What a tick ends in is the strict optimum: in torques, or, where levels are nearly flat, for the exact judge.
+def assert_strict_optimum(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
+    """Asserts that a tick is the strict optimum, by its torques or, if levels are nearly flat, by exact arithmetic.
 
     Returns:
-        "torques" or "levels", by what was compared; "infeasible" where level 0 cannot be met.
+        "torques" or "levels", by the comparison; "infeasible" if level 0 is infeasible.
     """
     assert c.status.outcome in ("solved", "infeasible"), c.status
     assert_same_rows(c.details.problem, p.problem)
@@ -62,7 +62,7 @@ def states(robot: qd.Robot, count: int, seed: int, spread: float = 0.15) -> Iter
         yield q, 0.3 * rng.normal(size=robot.nv)
 
 
-def sets(robot: qd.Robot) -> list[tuple[str, ...]]:
+def contact_sets(robot: qd.Robot) -> list[tuple[str, ...]]:
     feet = robot.feet if robot.root != "fixed" else ()
     return [feet, feet[:1] + feet[3:], (), feet[1:], feet[1:2], feet]
 
@@ -72,7 +72,7 @@ SLIPPERY = [(name, mu) for name in (*ROBOTS, "anymal_b_kinova", "panda", "chain_
 
 
 @pytest.mark.parametrize(("name", "friction"), others_slow(SLIPPERY, SLIPPERY[::8] + SLIPPERY[3::8]))
-def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name: str, friction: float) -> None:
+def test_random_ticks_with_changing_contacts_reach_the_strict_optimum(name: str, friction: float) -> None:
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
     dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(5), Counter[str](), None
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 2e4)]
@@ -84,8 +84,8 @@ def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name:
             foot = robot.feet[1]
             wbc.tasks[foot].reference(s.placement(foot).translation, acceleration=5.0 * rng.normal(size=3))
             wbc.tasks["forces"].reference({robot.feet[0]: np.array([0.0, 0.0, 20.0])} if k % 3 else None)
-        c = wbc.compute(s, sets(robot)[k // 4])
-        seen[compare(c, plain(wbc, s, before))] += 1
+        c = wbc.compute(s, contact_sets(robot)[k // 4])
+        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] <= 2, seen
 
@@ -93,17 +93,17 @@ def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name:
 @pytest.mark.parametrize(
     "name", others_slow(["go2", "anymal_c", "bolt", "b1_z1", "passive go2"], ["bolt", "b1_z1", "passive go2"])
 )
-def test_calm_ticks_end_there_too(name: str) -> None:
+def test_ticks_of_slow_motion_reach_the_strict_optimum(name: str) -> None:
     robot = ROBOTS[name]()
     dyn, seen = qd.Dynamics(robot), Counter[str]()
     wbc = WholeBodyController(robot, ramp_time=0.0)
     for k, (q, v) in enumerate(states(robot, 12, seed=2, spread=0.02)):
         s = dyn.update(q, 0.1 * v)
-        seen[compare(wbc.compute(s, sets(robot)[k // 2]), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s, contact_sets(robot)[k // 2]), plain(wbc, s))] += 1
     assert seen["levels"] <= 1, seen
 
 
-def test_saturated_ticks_end_there_too() -> None:
+def test_saturated_ticks_reach_the_strict_optimum() -> None:
     robot = qd.load("anymal_c")
     dyn, rng, seen = qd.Dynamics(robot), np.random.default_rng(1), Counter[str]()
     wbc = WholeBodyController(robot, ramp_time=0.0, friction=0.15)
@@ -113,12 +113,12 @@ def test_saturated_ticks_end_there_too() -> None:
         wbc.tasks["com"].reference(s.com, acceleration=5.0 * rng.normal(size=3))
         c = wbc.compute(s)
         assert c.levels[0].active
-        seen[compare(c, plain(wbc, s))] += 1
+        seen[assert_strict_optimum(c, plain(wbc, s))] += 1
     assert seen["levels"] <= 2 and seen["torques"] > 12, seen
 
 
 @pytest.mark.parametrize("name", ["go2", "solo8", "bolt"])
-def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
+def test_infeasible_level_0_has_the_least_violation(name: str) -> None:
     robot = ROBOTS[name]()
     dyn, seen = qd.Dynamics(robot), Counter[str]()
     wbc = WholeBodyController(robot, ramp_time=0.0)
@@ -126,7 +126,7 @@ def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
         s = dyn.update(q, v)
         wbc.tasks["torque"].limits[:] = 0.0 if k % 4 == 0 else 3.0
         wbc.contacts[robot.feet[0]].set_normal_force_bounds(1e4 if k % 5 == 0 else 0.0)
-        seen[compare(wbc.compute(s), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s), plain(wbc, s))] += 1
     assert seen["infeasible"] >= 4, seen
 
 
@@ -137,8 +137,8 @@ def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
         [*(("go2", bend) for bend in BENDS), ("hyq", 0.0), ("hyq", 1e-9)],
     ),
 )
-def test_straight_legs_end_there_too(name: str, bend: float) -> None:
-    """Directions that a leg sees by 1e-9 count, and rounding of its rows leaves 1e-7 of what they decide open."""
+def test_ticks_with_straight_legs_reach_the_strict_optimum(name: str, bend: float) -> None:
+    """Directions with a sensitivity of 1e-9 are used; rounding of their rows leaves an uncertainty of 1e-7."""
     robot = qd.load(name)
     dyn, q = qd.Dynamics(robot), robot.q_home.copy()
     for leg in robot.legs.values():
@@ -150,12 +150,12 @@ def test_straight_legs_end_there_too(name: str, bend: float) -> None:
         wbc = WholeBodyController(robot, constraints=level_0, ramp_time=0.0)
         s = dyn.update(q, np.zeros(robot.nv))
         wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.02))
-        compare(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
+        assert_strict_optimum(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(11, 14), [11]))
 @pytest.mark.parametrize("surface", range(len(KINDS)))
-def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: int) -> None:
+def test_ticks_with_elements_and_contacts_of_every_kind_reach_the_strict_optimum(surface: int, seed: int) -> None:
     robot, hand = qd.load("anymal_b_kinova"), "j2s6s200_end_effector"
     normal, offset = np.array([0.1, 0.2, 1.0]), np.array([0.01, -0.02, 0.03])
     feet, kind = robot.feet, {"kind": "surface", "half_size": (0.05, 0.03)} | KINDS[surface]
@@ -178,13 +178,13 @@ def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: i
         if k % 2:
             wbc.tasks["forces"].reference({hand: np.arange(6.0), feet[2]: np.array([0.0, 0.0, 30.0])})
         c = wbc.compute(s, stances[k // 3])
-        seen[compare(c, plain(wbc, s, before))] += 1
+        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] <= 3, seen
 
 
-def test_own_levels_with_freedom_left_over_take_the_shortest_way() -> None:
-    """No posture: what is left goes to the shortest accelerations and forces."""
+def test_remaining_freedom_gives_the_minimum_norm_solution() -> None:
+    """Without a posture task, the remaining freedom minimizes the norm of accelerations and forces."""
     robot = qd.load("anymal_c")
     dyn, before, seen = qd.Dynamics(robot), None, Counter[str]()
     levels = [ComTask(robot, axes=("z",)), [ForceTask(robot, contacts=robot.feet[:2]), FootTask(robot, "RR")]]
@@ -193,12 +193,12 @@ def test_own_levels_with_freedom_left_over_take_the_shortest_way() -> None:
     for q, v in states(robot, 8, seed=6, spread=0.05):
         s = dyn.update(q, v)
         c = wbc.compute(s, robot.feet[:3])
-        seen[compare(c, plain(wbc, s, before))] += 1
+        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] == 0 and seen["torques"] >= 6, seen
 
 
-def test_contacts_that_level_1_holds_carry_forces_all_the_same() -> None:
+def test_contacts_constrained_on_level_1_carry_forces() -> None:
     robot = qd.load("go2")
     constraints = [FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, 1e-3)]
     tasks = [[ComTask(robot), ContactMotion(robot)], [PostureTask(robot), ForceTask(robot)]]
@@ -206,11 +206,11 @@ def test_contacts_that_level_1_holds_carry_forces_all_the_same() -> None:
     dyn, seen = qd.Dynamics(robot), Counter[str]()
     for q, v in states(robot, 6, seed=4, spread=0.1):
         s = dyn.update(q, v)
-        seen[compare(wbc.compute(s), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s), plain(wbc, s))] += 1
     assert seen["torques"] == 6, seen
 
 
-def test_a_contact_changed_between_ticks_is_seen() -> None:
+def test_contact_changes_between_ticks_take_effect() -> None:
     robot = qd.load("solo12")
     wbc, dyn = WholeBodyController(robot, ramp_time=0.0), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(18))
@@ -222,12 +222,12 @@ def test_a_contact_changed_between_ticks_is_seen() -> None:
             wbc.friction = 0.1
             wbc.tasks["com"].reference(acceleration=np.array([2.0, 0.0, 0.0]))
         c = wbc.compute(s)
-        assert compare(c, plain(wbc, s)) == "torques"
+        assert assert_strict_optimum(c, plain(wbc, s)) == "torques"
         assert k == 0 or 6.0 - 1e-9 <= c.forces["FL"][2] <= 7.0 + 1e-9
 
 
-def test_what_nobody_asks_for_is_as_small_as_can_be() -> None:
-    """Its height alone is wanted of a robot that is alike on both sides: nothing pushes it to either of them."""
+def test_quantities_without_a_task_are_minimal() -> None:
+    """A symmetric robot with a task for its height alone has no lateral forces."""
     robot = qd.load("small_quadruped")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     command = qd.WholeBodyController(robot, tasks=[[ComTask(robot, axes="z")]]).compute(s)
@@ -237,8 +237,8 @@ def test_what_nobody_asks_for_is_as_small_as_can_be() -> None:
 
 
 @pytest.mark.parametrize("name", ["solo8", "go2"])
-def test_a_foot_that_is_held_has_the_acceleration_that_its_velocity_asks_for(name: str, tmp_path: Path) -> None:
-    """Of a leg of two joints, too, which cannot move its foot sideways: the base has to."""
+def test_stance_foot_has_the_acceleration_that_damps_its_velocity(name: str, tmp_path: Path) -> None:
+    """Also for a leg of two joints, which cannot move its foot sideways: the base moves instead."""
     robot, rng = qd.load(name), np.random.default_rng(0)
     dynamics = qd.Dynamics(robot)
     for _ in range(3):
@@ -247,12 +247,10 @@ def test_a_foot_that_is_held_has_the_acceleration_that_its_velocity_asks_for(nam
         for _ in range(2):
             command = wbc.compute(s, contacts=("FL",))
         wbc.save_tick(tmp_path / "tick.npz")
-        # At once: not by the rows of the contact, which are tried where those of its limb give another motion.
+        # In the first attempt: the rows of the contact are used only if those of its limb give another motion.
         memory = replay(tmp_path / "tick.npz").record.inputs.memory
         assert (memory.limit_starts[:, -1] >= 0).tolist() == [True, False] and not memory.skips_elimination
         (held,) = (g for g in command.details.problem.levels[0] if g.names[0] == "FL contact x")
-        moved = (
-            contact_jacobian(s, "FL")[:3] @ command.acceleration
-        )  # less the drift, which the wanted one accounts for
+        moved = contact_jacobian(s, "FL")[:3] @ command.acceleration  # without drift
         assert command.status.violation < 1e-9 and np.abs(s.drift("FL")[:3]).max() > 0.01
         np.testing.assert_allclose(moved, held.lower + held.offset, atol=1e-8 * np.abs(moved).max())

@@ -44,7 +44,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     with pytest.raises(qd.ArgumentError, match="no tick"):
         wbc.save_tick(tmp_path / "none.npz")
     rng, path, warm = np.random.default_rng(0), tmp_path / "tick.npz", 0
-    for i in range(12):  # limits active, contacts half made: a tick with a past
+    for i in range(12):  # active limits and ramped contacts: a tick with a history
         q = pin.integrate(robot.model, robot.q_home, 0.02 * rng.normal(size=robot.nv))
         s = dyn.update(q, 0.1 * rng.normal(size=robot.nv))
         wbc.tasks["com"].reference(s.com, acceleration=np.array([4.0, 1.0, -1.0]))
@@ -68,8 +68,8 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     assert again.command.levels[1].tasks.keys() == command.levels[1].tasks.keys()
 
 
-def test_what_happens_after_a_tick_does_not_change_what_is_saved(tmp_path: Path) -> None:
-    """Neither a state, nor settings, numbers, a warm-up or a tick that is refused."""
+def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
+    """Not by a new state, settings, numbers, a warm-up or a rejected tick."""
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)])
@@ -110,7 +110,7 @@ def test_ticks_of_every_kind_of_element_and_contact_replay_bit_for_bit(tmp_path:
     assert outcomes == {"solved", "infeasible"}
 
 
-def test_files_that_are_no_ticks_are_refused_by_name(tmp_path: Path) -> None:
+def test_files_that_are_not_ticks_are_rejected_by_name(tmp_path: Path) -> None:
     for i, content in enumerate((b"", b"not an archive", b"PK\x03\x04 broken")):
         path = tmp_path / f"{i}.npz"
         path.write_bytes(content)
@@ -130,7 +130,7 @@ def test_files_that_are_no_ticks_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+def saved_arrays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     """A tick's arrays."""
     robot, path = qd.load("go2"), tmp_path_factory.mktemp("tick") / "tick.npz"
     wbc = WholeBodyController(robot, friction=0.3)
@@ -142,15 +142,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
         return dict(archive)
 
 
-def signed(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+def save_with_digest(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     rest = {name: array for name, array in arrays.items() if name != "digest"}
     np.savez(path, digest=tick_file.digest(rest), **rest)
     return path
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_files_of_formats_9_and_10_are_read(version: int, saved: dict[str, np.ndarray], tmp_path: Path) -> None:
-    meta = json.loads(saved["meta"].tobytes())
+def test_files_of_formats_9_and_10_are_read(version: int, saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+    meta = json.loads(saved_arrays["meta"].tobytes())
     groups = [{**group, "owner": group["element"]} for group in meta["groups"]]
     meta |= {"format": version, "outside": meta["nonviable"], "groups": groups}
     old_names = {
@@ -158,29 +158,29 @@ def test_files_of_formats_9_and_10_are_read(version: int, saved: dict[str, np.nd
     }
     if version == 9:  # the names of format 10 come later in the table
         old_names |= {"memory.eliminated": "memory.now", "memory.as_rows": "memory.now_full"}
-    arrays = {old_names.get(name, name): array for name, array in saved.items()}
+    arrays = {old_names.get(name, name): array for name, array in saved_arrays.items()}
     columns = [arrays.pop(f"elements.{name}") for name in tick_data.ElementTable._fields]
     arrays["model.items"] = np.column_stack(columns)
     skips = arrays.pop("memory.skips_elimination")
-    is_valid = saved["memory.limit_starts"][:, -1] >= 0
+    is_valid = saved_arrays["memory.limit_starts"][:, -1] >= 0
     arrays[old_names.get("memory.is_valid", "memory.is_valid")] = np.where([False, skips], 2, is_valid)
     needs_min_norm = old_names.get("memory.needs_min_norm", "memory.needs_min_norm")
-    arrays[needs_min_norm] = np.array([int(saved["memory.needs_min_norm"])])
+    arrays[needs_min_norm] = np.array([int(saved_arrays["memory.needs_min_norm"])])
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    again = replay(signed(tmp_path / "tick.npz", arrays))
+    again = replay(save_with_digest(tmp_path / "tick.npz", arrays))
     assert again.identical and again.record.problem.levels[0][0].element == "contact"
 
 
-def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
+def test_modified_tick_file_is_rejected(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
     path = tmp_path / "tick.npz"
-    for name, array in saved.items():
-        np.savez(path, **saved | {name: array[None]})
+    for name, array in saved_arrays.items():
+        np.savez(path, **saved_arrays | {name: array[None]})
         with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|not a tick)"):
             replay(path)
-        np.savez(path, **{other: array for other, array in saved.items() if other != name})
+        np.savez(path, **{other: array for other, array in saved_arrays.items() if other != name})
         with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|not a tick)"):
             replay(path)
-    np.savez(path, **saved)
+    np.savez(path, **saved_arrays)
     assert replay(path).identical
     whole, rng, refused = path.read_bytes(), np.random.default_rng(0), 0
     for _ in range(60):
@@ -189,7 +189,7 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
             damaged[where] = rng.integers(256)
         path.write_bytes(damaged)
         try:
-            assert replay(path).identical  # bytes that nobody reads
+            assert replay(path).identical  # unused bytes
         except qd.ArgumentError:
             refused += 1
     assert refused > 40
@@ -237,23 +237,23 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("answer.ranks", 0, np.nan),
     ],
 )
-def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
-    field: str, where: int, value: float, saved: dict[str, np.ndarray], tmp_path: Path
+def test_invalid_numbers_of_a_tick_file_are_rejected_by_field(
+    field: str, where: int, value: float, saved_arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    array = saved[field].copy()
+    array = saved_arrays[field].copy()
     array[where] = value
     told = {
-        "elements.code-10": "elements.size",
+        "elements.code-10": "elements.second",
         "memory.limit_starts-45": "memory.eliminated",
         "model.levels-4": "memory.limit_starts",
     }
     with pytest.raises(qd.ArgumentError, match=rf"tick\.npz: {told.get(f'{field}-{value}', field)}"):
-        replay(signed(tmp_path / "tick.npz", saved | {field: array}))
+        replay(save_with_digest(tmp_path / "tick.npz", saved_arrays | {field: array}))
 
 
 @pytest.mark.parametrize(("runs", "judged"), [(40, 0.4), pytest.param(150, 0.1, marks=pytest.mark.slow)])
-def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, judged: float) -> None:
-    """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
+def test_mutated_ticks_with_a_valid_digest_are_rejected_or_solved(runs: int, judged: float) -> None:
+    """In a separate process, so that a crash is detected; `tick_mutants` can run more of them."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]
     done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
@@ -261,13 +261,15 @@ def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, 
     assert tally["refused"] > runs // 3 and tally["solved"] > runs // 20 and tally["judged"] > 0
 
 
-def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
-    meta = json.loads(saved["meta"].tobytes())
+def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(
+    saved_arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    meta = json.loads(saved_arrays["meta"].tobytes())
     assert meta["format"] == tick_file.FORMAT_VERSION
 
     def written(**changes: object) -> Path:
         words = np.frombuffer(json.dumps(meta | changes).encode(), dtype=np.uint8)
-        return signed(tmp_path / "tick.npz", saved | {"meta": words})
+        return save_with_digest(tmp_path / "tick.npz", saved_arrays | {"meta": words})
 
     again = replay(written(code="of last year"))
     assert again.identical and not again.record.is_same_version
@@ -277,7 +279,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
         replay(written(format=4))
 
 
-def test_the_command_line_replays_a_tick_and_explains_it(tmp_path: Path) -> None:
+def test_replay_command_replays_and_explains_a_tick(tmp_path: Path) -> None:
     robot = qd.load("go2")
     wbc = WholeBodyController(robot, friction=0.1)
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
@@ -293,12 +295,12 @@ def test_the_command_line_replays_a_tick_and_explains_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("change", "code"), [(1e-10, 0), (1e-3, 1)])
-def test_the_command_line_fails_where_an_answer_is_another_one(
-    change: float, code: int, saved: dict[str, np.ndarray], tmp_path: Path
+def test_replay_command_fails_if_the_result_differs(
+    change: float, code: int, saved_arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    """But not for rounding, as of another processor."""
-    torque = saved["answer.torque"] + change
-    path = signed(tmp_path / "tick.npz", saved | {"answer.torque": torque})
+    """Rounding differences, as of another processor, are accepted."""
+    torque = saved_arrays["answer.torque"] + change
+    path = save_with_digest(tmp_path / "tick.npz", saved_arrays | {"answer.torque": torque})
     shown = CliRunner().invoke(app, ["replay", str(path)])
     assert shown.exit_code == code and "differs by" in shown.stdout
     again = replay(path)
@@ -316,7 +318,7 @@ def test_the_command_line_fails_where_an_answer_is_another_one(
     push=st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=60),
 )
 @settings(max_examples=60, deadline=None)
-def test_joints_that_start_viable_never_leave_their_limits(
+def test_joints_starting_in_a_viable_state_stay_within_their_limits(
     width: float, start: float, speed: float, periods: float, push: list[float]
 ) -> None:
     robot, dt, d = qd.load("two_link_leg"), 1e-2, 40.0
@@ -339,7 +341,7 @@ def test_joints_that_start_viable_never_leave_their_limits(
         assert all(abs(x) <= (0.5 + 1e-9) * length for x in (q, *turn)) and abs(v) <= 5.0 * (1.0 + 1e-9)
 
 
-def test_the_plain_bounds_leave_the_limits_on_the_same() -> None:
+def test_bounds_without_viability_violate_the_limits() -> None:
     robot, dt = qd.load("two_link_leg"), 1e-2
     worst = {}
     for viability in (True, False):
@@ -354,7 +356,7 @@ def test_the_plain_bounds_leave_the_limits_on_the_same() -> None:
 
 
 @pytest.mark.parametrize("recovery", [0.1, 0.0])
-def test_joints_outside_come_back(recovery: float) -> None:
+def test_joints_outside_their_limits_return(recovery: float) -> None:
     robot = qd.load("two_link_leg", limits={"hip": {"lower": -1.0, "upper": 1.0, "velocity": 5.0}})
     bounds = JointBounds(robot, 1e-3, acceleration=100.0, deceleration=50.0, horizon=1e-3, recovery=recovery)
     q, v, ticks = 1.2, 2.0, 0
@@ -384,7 +386,7 @@ def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> 
     )
 
 
-def test_bounds_of_the_controller_keep_a_joint_inside() -> None:
+def test_controller_keeps_a_joint_within_its_bounds() -> None:
     robot = qd.load("three_link_leg")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot, dt=2e-3)
@@ -401,7 +403,7 @@ def test_bounds_of_the_controller_keep_a_joint_inside() -> None:
 
 
 # -- velocities ----------------------------------------------------------------------------------------------------
-def test_the_worked_example_of_source_e_on_velocity_level() -> None:
+def test_velocity_levels_reproduce_the_worked_example_of_source_e() -> None:
     arm = qd.load("planar_3r")
     s = qd.Dynamics(arm).update(np.radians([30.0, 60.0, 60.0]), np.zeros(3))
     hand = FramePositionTask(arm, "tool", "hand", axes=("x", "z"))
@@ -418,7 +420,7 @@ def test_the_worked_example_of_source_e_on_velocity_level() -> None:
     assert c.ranks[1:] == (2, 1)
 
 
-def test_velocities_carry_a_robot_to_its_goal_with_its_feet_where_they_are() -> None:
+def test_velocity_controller_reaches_its_goal_with_stationary_feet() -> None:
     for name in ("go2", "solo8"):
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
@@ -434,7 +436,7 @@ def test_velocities_carry_a_robot_to_its_goal_with_its_feet_where_they_are() -> 
                 assert np.abs(contact_jacobian(s, foot) @ c.v).max() < 1e-9
             s = dyn.update(c.q, np.zeros(robot.nv))
         np.testing.assert_allclose(s.com, goal, atol=1e-5)
-        for foot, place in feet.items():  # rolling feet wander a little
+        for foot, place in feet.items():  # rolling feet move slightly
             np.testing.assert_allclose(s.placement(foot).translation, place, atol=0.02)
 
 
@@ -453,7 +455,7 @@ def test_velocity_levels_are_strict_and_limits_hold() -> None:
     assert (c.q[7:] <= robot.upper[7:] + 1e-9).all() and (c.q[7:] >= robot.lower[7:] - 1e-9).all()
 
 
-def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
+def test_velocity_controllers_reject_unsupported_options() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentTypeError, match="tasks"):
         VelocityController(robot, tasks=[MomentumTask(robot)])
@@ -467,8 +469,8 @@ def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
 
 
 # -- compilation ---------------------------------------------------------------------------------------------------
-def test_warmup_says_nothing_where_nothing_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warmup_prints_nothing_if_quiet_or_already_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     WholeBodyController(qd.load("go2")).warmup(quiet=True)
     assert capsys.readouterr().err == ""
-    assert WholeBodyController(qd.load("go2")).warmup() > 0.0  # what is there already
+    assert WholeBodyController(qd.load("go2")).warmup() > 0.0  # already compiled
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Calls of a controller from within its own tick, and mappings that look as if they could be written."""
+"""Calls of a controller during its own tick, and read-only mappings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quaddyn.wbc import PostureTask, WholeBodyController
 
 
 @pytest.fixture
-def standing() -> tuple[WholeBodyController, qd.State]:
+def controller_and_state() -> tuple[WholeBodyController, qd.State]:
     robot = qd.load("go2")
     return WholeBodyController(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
 
@@ -33,8 +33,8 @@ def standing() -> tuple[WholeBodyController, qd.State]:
         lambda w: w.reset(),
     ],
 )
-def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
-    controller, state = standing
+def test_elements_and_contacts_cannot_change_during_a_tick(controller_and_state, call) -> None:
+    controller, state = controller_and_state
     controller.compute(state)
     before, names = controller.compute(state).tau, tuple(controller.contacts)
 
@@ -46,16 +46,16 @@ def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
         controller.compute(state, contacts())
     assert tuple(controller.contacts) == names
     np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)
-    call(controller)  # between ticks it may
+    call(controller)  # allowed between ticks
     controller.compute(state, ("FL",))
 
 
 # An exception in a finalizer of another package cannot leave it: Python prints it, and pytest warns.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["call", "controller", "plant"])
-def test_no_interrupt_leaves_a_lock_behind(standing, kind: str) -> None:
-    """Signals whose handler raises at random moments; 10^5 of them: benchmarks/under_fire.py."""
-    controller, state = standing
+def test_interrupts_leave_no_lock_behind(controller_and_state, kind: str) -> None:
+    """Signals whose handler raises at random times; 10^5 of them: benchmarks/under_fire.py."""
+    controller, state = controller_and_state
     tau = controller.compute(state).tau
     plant, alone = Simulation(controller.robot), ExclusiveCall("controller")
 
@@ -74,8 +74,8 @@ def test_no_interrupt_leaves_a_lock_behind(standing, kind: str) -> None:
     np.testing.assert_allclose(controller.compute(state).tau, tau, rtol=1e-9)
 
 
-def test_elements_and_contacts_by_name_are_read_only(standing) -> None:
-    controller, _ = standing
+def test_elements_and_contacts_by_name_are_read_only(controller_and_state) -> None:
+    controller, _ = controller_and_state
     for mapping in (controller.contacts, controller.tasks):
         name = next(iter(mapping))
         for write in (
@@ -93,16 +93,16 @@ def test_elements_and_contacts_by_name_are_read_only(standing) -> None:
         assert name in mapping
 
 
-def test_a_contact_that_an_element_is_about_has_to_stay(standing) -> None:
-    controller, _ = standing
+def test_contact_with_a_force_reference_cannot_be_removed(controller_and_state) -> None:
+    controller, _ = controller_and_state
     controller.tasks.forces.reference({"FL": [0.0, 0.0, 10.0]})
     with pytest.raises(ArgumentError, match="'FL' is used by 'forces'"):
         controller.remove_contact("FL")
     controller.remove_contact("FR")
 
 
-def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
-    controller, state = standing
+def test_extremely_slow_ramp_leaves_no_force_cap(controller_and_state) -> None:
+    controller, state = controller_and_state
     controller.compute(state)
     controller.ramp_time = 1e14
     for _ in range(5):
@@ -112,8 +112,8 @@ def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
     assert controller._structure.schedule.ramps.cap.tolist() == [np.inf] * 4
 
 
-def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:
-    whole_body, _ = standing
+def test_locomotion_rejects_invalid_plans_and_attributes(controller_and_state) -> None:
+    whole_body, _ = controller_and_state
     with pytest.raises(ArgumentTypeError, match="righting_plan: expected a RightingPlan or None, got str"):
         LocomotionController(whole_body.robot, righting_plan="x")
     controller = LocomotionController(whole_body.robot)

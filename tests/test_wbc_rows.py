@@ -1,4 +1,4 @@
-"""The rows of each element, as a compiled tick makes them, are those of plain matrices over Pinocchio's terms."""
+"""The rows of each element in a compiled tick equal those of plain matrices with Pinocchio's terms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative, second_derivative
-from plain_wbc import AXES, assert_same_rows, plain
-from sparing import others_slow
+from numpy_wbc import AXES, assert_same_rows, plain
+from slow_parameters import others_slow
 from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts, contacts_for, state
 
 import quaddyn as qd
@@ -19,8 +19,8 @@ from quaddyn.contact import Contact
 from quaddyn.wbc import Command, ContactMotion, ForceTask, JointAccelerationTask, Task, WholeBodyController
 
 
-def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
-    """Wishes of all elements, positions being those of another state."""
+def set_random_references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
+    """Sets random references of all elements; positions are those of another state."""
     elsewhere = qd.Dynamics(wbc.robot).update(*state(wbc.robot, rng))
     for element in wbc.tasks.values():
         if isinstance(element, Task):
@@ -35,16 +35,16 @@ def references(wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) 
         settings.set_normal_force_bounds(*((2.0, 80.0) if rng.random() < 0.5 else (0.0, np.inf)))
 
 
-def on_robots(kinds: list[str]) -> list[Any]:
-    """Each kind of element on Go2 and on every fourth of the robots; the rest by night."""
+def kinds_and_robots(kinds: list[str]) -> list[Any]:
+    """Each kind of element on Go2 and on every fourth robot; the rest in the nightly run."""
     pairs = [(kind, name) for kind in kinds for name in ROBOTS]
     often = {pair for i, pair in enumerate(pairs) if pair[1] == "go2" or (i // len(ROBOTS) + i % len(ROBOTS)) % 4 == 1}
     return others_slow(pairs, often)
 
 
-@pytest.mark.parametrize(("kind", "robot_name"), on_robots(list(ELEMENTS)))
-def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
-    """On any state, with contacts of any kind, made, on their way and apart."""
+@pytest.mark.parametrize(("kind", "robot_name"), kinds_and_robots(list(ELEMENTS)))
+def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
+    """In any state, with contacts of any kind: active, ramped and inactive."""
     robot = ROBOTS[robot_name]()
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(len(kind) + 100 * len(robot_name))
     element = ELEMENTS[kind](robot)
@@ -56,8 +56,8 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     names, count, before = tuple(wbc.contacts), 0, None
     for k in range(9):
         s = dyn.update(*state(robot, rng))
-        if k > 0:  # the first holds what it finds
-            references(wbc, s, rng)
+        if k > 0:  # the first one holds the current position
+            set_random_references(wbc, s, rng)
         chosen = [name for i, name in enumerate(names) if (k // 3 + i) % 3]
         c = wbc.compute(s, chosen)
         count += assert_same_rows(c.details.problem, plain(wbc, s, before).problem)
@@ -66,11 +66,11 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
 
 
 class Motion:
-    """The motion through a state with the accelerations that any x decides.
+    """The motion through a state with the accelerations of random unknowns x.
 
     Attributes:
-        x: accelerations and forces, by chance.
-        a: (nv,) what follows from them.
+        x: random accelerations and forces.
+        a: the resulting generalized accelerations (nv,).
     """
 
     def __init__(self, wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
@@ -81,7 +81,7 @@ class Motion:
         self.dynamics = qd.Dynamics(self.robot)
 
     def at(self, t: float) -> qd.State:
-        """The state after a while."""
+        """Returns the state at time t."""
         q = pin.integrate(self.robot.model, self.q, t * self.v + 0.5 * t * t * self.a)
         return self.dynamics.update(q, self.v + t * self.a)
 
@@ -95,15 +95,17 @@ class Motion:
         return self.second(lambda s: pin.log3(s.placement(frame).rotation @ start.T))
 
 
-def lacking(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
-    """Of rows that want zero, by name, what x makes of them."""
+def equality_row_residuals(c: Command, owner: str, x: np.ndarray) -> dict[str, float]:
+    """Values of the rows with target zero at x, by name."""
     out: dict[str, float] = {}
     for group in (g for level in c.details.problem.levels for g in level if g.element == owner):
         out |= dict(zip(group.names, (group.A @ x - group.lower).tolist(), strict=True))
     return out
 
 
-@pytest.mark.parametrize(("kind", "robot_name"), on_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)]))
+@pytest.mark.parametrize(
+    ("kind", "robot_name"), kinds_and_robots([k for k in ELEMENTS if issubclass(EXPORTED[k], Task)])
+)
 def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robot_name: str) -> None:
     robot = ROBOTS[robot_name]()
     dyn, rng, task = qd.Dynamics(robot), np.random.default_rng(0), ELEMENTS[kind](robot)
@@ -117,7 +119,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
     else:
         task.hold_position(motion.at(0.0))
         rate = -motion.second(task.error)
-    rows = lacking(c, "element", motion.x)
+    rows = equality_row_residuals(c, "element", motion.x)
     assert len(rows) == len(task.rows_used)
     for name, value in zip(task.row_names, rate, strict=True):
         if name in rows:
@@ -126,7 +128,7 @@ def test_motion_rows_are_second_derivatives_of_what_they_measure(kind: str, robo
 
 @pytest.mark.parametrize("robot_name", ROBOTS)
 def test_contact_rows_are_accelerations_of_contact_points(robot_name: str) -> None:
-    """Of the centre of its sphere, and of the point under it as far as the sphere's turning moves that."""
+    """Acceleration of the center of the sphere, and of the point below it due to the rotation of the sphere."""
     robot = ROBOTS[robot_name]()
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
     contacts = [replace(c, force_only=False, stiffness=None) for c in any_contacts(robot, rng)]
@@ -135,7 +137,7 @@ def test_contact_rows_are_accelerations_of_contact_points(robot_name: str) -> No
     s = dyn.update(*state(robot, rng))
     c = wbc.compute(s, tuple(wbc.contacts))
     motion = Motion(wbc, s, rng)
-    rows = lacking(c, "contact", motion.x)
+    rows = equality_row_residuals(c, "contact", motion.x)
     for contact in contacts:
 
         def centre(s: qd.State, contact: Contact = contact) -> np.ndarray:

@@ -62,7 +62,7 @@ def test_velocity_is_the_jacobian_times_v_and_its_rate_is_jacobian_times_a_plus_
 
 
 @pytest.mark.parametrize(("name", "root"), ROBOTS)
-def test_small_errors_shrink_by_the_velocity(name: str, root: str) -> None:
+def test_small_errors_decrease_at_the_rate_of_the_velocity(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
     dyn = qd.Dynamics(robot)
     q, v, _ = states(robot, 1)
@@ -76,11 +76,11 @@ def test_small_errors_shrink_by_the_velocity(name: str, root: str) -> None:
         np.testing.assert_allclose(rate, -velocity, atol=1e-8, err_msg=task.name)
 
 
-def test_a_task_wants_its_feedback_and_its_feed_forward() -> None:
+def test_desired_acceleration_is_feedback_plus_feed_forward() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(*states(robot, 2)[:2])
     task = ComTask(robot, stiffness=100.0)
-    np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no position wanted yet
+    np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no target position yet
     position, velocity, acceleration = np.random.default_rng(0).normal(size=(3, 3))
     task.reference(position, velocity, acceleration)
     np.testing.assert_allclose(
@@ -90,7 +90,7 @@ def test_a_task_wants_its_feedback_and_its_feed_forward() -> None:
     np.testing.assert_allclose(
         task.desired(s), acceleration + 7.0 * (velocity - s.com_velocity) + (1.0, 4.0, 9.0) * (position - s.com)
     )
-    task.reference(position)  # velocity and acceleration fall back to zero
+    task.reference(position)  # velocity and acceleration are reset to zero
     np.testing.assert_allclose(task.desired(s), -7.0 * s.com_velocity + (1.0, 4.0, 9.0) * (position - s.com))
 
 
@@ -102,11 +102,11 @@ def test_default_gains_are_critically_damped_and_scale_with_the_leg(name: str) -
         np.testing.assert_allclose(task._damping, 2.0 * np.sqrt(task._stiffness))
         rates.append(task._stiffness[0])
     home = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)).com[2]
-    # the natural frequency in units of that of a pendulum as high as the robot stands, whatever its size
+    # the natural frequency relative to that of a pendulum of the robot's height does not depend on its size
     assert 4.0 < rates[0] * home / 9.81 < 7.0
 
 
-def test_numbers_of_a_task_may_live_in_an_array_of_someone_elses() -> None:
+def test_parameters_of_a_task_can_be_moved_to_an_external_array() -> None:
     robot = qd.load("go2")
     task = ComTask(robot)
     place = np.zeros(100)[10 : 10 + len(task.block)]
@@ -118,7 +118,7 @@ def test_numbers_of_a_task_may_live_in_an_array_of_someone_elses() -> None:
     np.testing.assert_array_equal(task._position, [1.0, 2.0, 5.0])
 
 
-def test_bad_references_gains_and_axes_are_refused_by_name() -> None:
+def test_invalid_references_gains_and_axes_are_rejected_by_name() -> None:
     robot = qd.load("go2")
     com = ComTask(robot)
     for bad in (np.zeros(2), np.array([0.0, np.nan, 0.0]), np.array([0.0, np.inf, 0.0])):
@@ -137,7 +137,7 @@ def test_bad_references_gains_and_axes_are_refused_by_name() -> None:
         FrameOrientationTask(robot, "FL").reference(2.0 * np.eye(3))
 
 
-def test_a_task_of_one_row_takes_plain_numbers() -> None:
+def test_task_with_one_row_accepts_scalars() -> None:
     robot = qd.load("go2")
     task = PostureTask(robot, joints=robot.actuated[:1])
     task.reference(None, 0.5, 2)

@@ -1,4 +1,4 @@
-"""Terms, details and limits of compiled ticks: what Pinocchio makes of them, and what a tick was told."""
+"""Terms, details and limits of compiled ticks: comparison with Pinocchio, and the inputs of a tick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quaddyn.wbc import (
 )
 
 
-def sets(robot: qd.Robot) -> list[tuple[str, ...]]:
+def contact_sets(robot: qd.Robot) -> list[tuple[str, ...]]:
     a, b, c, d = robot.feet
     return [robot.feet, (a, d), (), (b, c, d), (b,), robot.feet, (a, b)]
 
@@ -31,12 +31,12 @@ def random_states(
         yield pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv)), 0.3 * rng.normal(size=18)
 
 
-def test_the_equations_of_motion_hold_on_the_base() -> None:
+def test_equations_of_motion_hold_on_the_base() -> None:
     robot = qd.load("go2")
     wbc = qd.WholeBodyController(robot, ramp_time=0.0)
     dyn, check = qd.Dynamics(robot), qd.Dynamics(robot)
     for k, (q, v) in enumerate(random_states(robot, 28, seed=5)):
-        command = wbc.compute(dyn.update(q, v), contacts=sets(robot)[k // 4])
+        command = wbc.compute(dyn.update(q, v), contacts=contact_sets(robot)[k // 4])
         s = check.update(q, v)
         load = check.rnea(q, v, command.acceleration)
         for foot, force in command.forces.items():
@@ -47,7 +47,7 @@ def test_the_equations_of_motion_hold_on_the_base() -> None:
         np.testing.assert_allclose(load[6:], command.tau, atol=1e-9 * robot.mass)
 
 
-def test_details_are_those_of_the_tick_whatever_came_after() -> None:
+def test_details_of_a_tick_do_not_change_after_later_ticks() -> None:
     robot = qd.load("go2")
     early, late = (qd.WholeBodyController(robot) for _ in range(2))
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(7)
@@ -63,8 +63,8 @@ def test_details_are_those_of_the_tick_whatever_came_after() -> None:
 
 
 @pytest.mark.parametrize("name", ["solo12", "hyq", "b1", "anymal_b", "laikago"])
-def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
-    """It computes M and h itself: torques are those of Pinocchio's inverse dynamics to rounding, anywhere."""
+def test_inertia_and_bias_of_a_tick_equal_pinocchio(name: str) -> None:
+    """A tick computes M and h itself: torques equal Pinocchio's inverse dynamics up to rounding at any position."""
     robot = qd.load(name)
     wbc = qd.WholeBodyController(robot, ramp_time=0.0)
     dyn = qd.Dynamics(robot)
@@ -80,7 +80,7 @@ def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
         assert (np.abs(tau - robot.generalized_torques(command.tau)) <= 1e-11 * scale.max()).all()
 
 
-def test_limits_and_gains_of_constraints_are_set_in_place_or_whole() -> None:
+def test_limits_and_gains_of_constraints_can_be_set_in_place_or_as_a_whole() -> None:
     robot = qd.load("go2")
     limits, bounds, motion = TorqueLimits(robot), JointBounds(robot, 1e-3), ContactMotion(robot)
     wbc = qd.WholeBodyController(robot, constraints=[motion, FrictionPyramid(), NormalForce(), limits, bounds])

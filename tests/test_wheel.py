@@ -1,4 +1,4 @@
-"""The wheel stands on its own: built, installed in an empty environment, used away from the checkout."""
+"""The wheel is built, installed in an empty environment and used outside the checkout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quaddyn.compiler import prebuilt
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def built(folder: Path, objects: str) -> Path:
+def build_wheel(folder: Path, objects: str) -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     env = os.environ | {"QUADDYN_BUILD_OBJECTS": objects}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, env=env)
@@ -30,7 +30,7 @@ def built(folder: Path, objects: str) -> Path:
 
 
 def bare_environment(folder: Path, wheel: Path) -> Path:
-    """The interpreter of a new environment with the wheel; what that needs is the environment's of the tests."""
+    """The interpreter of a new environment with the wheel; dependencies are those of the test environment."""
     venv.create(folder)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)]
@@ -43,16 +43,16 @@ def bare_environment(folder: Path, wheel: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("wheel"), "0")
+    return build_wheel(tmp_path_factory.mktemp("wheel"), "0")
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With machine code in it."""
-    return built(tmp_path_factory.mktemp("ready"), "1")
+def wheel_with_machine_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel with machine code."""
+    return build_wheel(tmp_path_factory.mktemp("ready"), "1")
 
 
-def test_the_wheel_carries_robots_licence_and_type_marker(wheel: Path) -> None:
+def test_wheel_contains_robots_license_and_type_marker(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     ours = {p.name for p in (ROOT / "robots").iterdir() if p.is_file()}
     assert {f"quaddyn/_robots/{name}" for name in ours} <= names
@@ -62,8 +62,8 @@ def test_the_wheel_carries_robots_licence_and_type_marker(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_wheel_with_machine_code_has_it_for_both_kinds_of_processors(ready: Path) -> None:
-    archive = zipfile.ZipFile(ready)
+def test_wheel_with_machine_code_supports_both_processor_architectures(wheel_with_machine_code: Path) -> None:
+    archive = zipfile.ZipFile(wheel_with_machine_code)
     kinds = []
     for name in archive.namelist():
         if name.startswith("quaddyn/_objects/"):
@@ -86,10 +86,12 @@ print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origi
 
 
 @pytest.mark.slow
-def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Path, tmp_path: Path) -> None:
-    """What it needs besides comes from the environment of the tests; the cache is empty."""
+def test_first_torque_compiles_nothing_with_installed_machine_code(
+    wheel_with_machine_code: Path, tmp_path: Path
+) -> None:
+    """Dependencies are those of the test environment; the cache is empty."""
     environment, cache = tmp_path / "environment", tmp_path / "cache"
-    python = bare_environment(environment, ready)
+    python = bare_environment(environment, wheel_with_machine_code)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"QUADDYN_CACHE": str(cache)}
 
     def run(*command: str) -> Any:
@@ -105,7 +107,7 @@ def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Pa
     assert not list(cache.glob("unit-*"))
     states = {unit["title"]: unit for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
     assert {unit["state"] for unit in states.values()} == {"prebuilt"}
-    # What is damaged, or lies where others could have put it, is not used.
+    # Damaged files, and files that other users could have created, are not used.
     file = Path(states["contact solver"]["place"])
     file.write_bytes(file.read_bytes()[:-1])
     damaged = {unit["title"]: unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
@@ -117,8 +119,8 @@ def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Pa
 LOAD_ALL = "import quaddyn as qd\nfor name in qd.CATALOGUE: qd.load(name)\nprint(qd.__file__, len(qd.CATALOGUE))"
 
 
-def test_installed_elsewhere_it_loads_the_catalogue(wheel: Path, tmp_path: Path) -> None:
-    """What it needs besides comes from the environment of the tests."""
+def test_installed_wheel_loads_the_catalogue(wheel: Path, tmp_path: Path) -> None:
+    """Dependencies are those of the test environment."""
     environment = tmp_path / "environment"
     python = bare_environment(environment, wheel)
     loaded = subprocess.run(
@@ -130,7 +132,7 @@ def test_installed_elsewhere_it_loads_the_catalogue(wheel: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_installed_elsewhere_with_all_it_needs_it_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
+def test_installed_wheel_with_dependencies_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"

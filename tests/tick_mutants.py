@@ -1,9 +1,9 @@
-"""Saved ticks with random entries of random arrays changed, signed again and replayed: refused by name, or answered.
+"""Saved ticks with random changes and a valid digest are rejected by name or solved in a replay.
 
     python tests/tick_mutants.py --runs 400 --seed 0 [--judged 0.01]
 
-Compiled code checks no index, so that this runs in a process of its own: a crash of it is a failure.  Answers of a
-share of the mutants are judged by the same functions run by Python, which checks every index.
+Compiled code checks no index, so this runs in a separate process: a crash is a failure.  The results of a fraction
+of the mutants are compared with the same functions in Python, which checks every index.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from quaddyn.wbc import (
 )
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 1e17, 3.0, 1e3)
-#: Files of kinds that are left out: capsules are not fitted in a moment, and rows of linear constraints are as these.
+#: Omitted kinds, by file: fitting capsules takes too long, and the other rows are like those of linear constraints.
 LEFT_OUT = ("collision_limits", "robust_limits", "motor_limits")
 INTS = (0, 1, -1, 2, 3, 6, 7, 12, 18, 200, -2, 4096, 2**31, 2**62, -(2**63))
 
 
-def everything(robot: qd.Robot) -> qd.WholeBodyController:
-    """A controller with every kind of element, and contacts of every role but a force alone."""
+def make_controller_with_every_element(robot: qd.Robot) -> qd.WholeBodyController:
+    """A controller with every kind of element, and contacts of every role except force-only."""
     hand, feet = "j2s6s200_end_effector", robot.feet
     tasks = [
         [ComTask(robot), MomentumTask(robot, weight=1e-3), *(FootTask(robot, foot) for foot in feet)],
@@ -79,11 +79,15 @@ def everything(robot: qd.Robot) -> qd.WholeBodyController:
 
 
 def ticks(folder: Path) -> list[Path]:
-    """Ticks with a past: limits active, contacts half made, level 0 in conflict, elements of every kind, no feet."""
+    """Ticks with a history: active limits, ramped contacts, conflicts in level 0, all elements, no feet."""
     out = []
     for name in ("go2", "solo8", "anymal_b_kinova", "ur5"):
         robot, rng = qd.load(name), np.random.default_rng(1)
-        wbc = everything(robot) if name == "anymal_b_kinova" else qd.WholeBodyController(robot, friction=0.2)
+        wbc = (
+            make_controller_with_every_element(robot)
+            if name == "anymal_b_kinova"
+            else qd.WholeBodyController(robot, friction=0.2)
+        )
         if name == "solo8":
             wbc.tasks["torque"].limits[:] = 0.3
         dyn = qd.Dynamics(robot)
@@ -100,7 +104,7 @@ def ticks(folder: Path) -> list[Path]:
 
 
 def mutate(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> str:
-    """One change; what it is about."""
+    """Changes one entry and returns its description."""
     name = str(rng.choice([n for n in arrays if n != "digest"]))
     if name == "meta":
         return _other_words(arrays, rng)
@@ -124,7 +128,7 @@ def mutate(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> str:
                 if rng.random() < 0.3:
                     flat[where] = math.exp(rng.uniform(-30.0, 30.0)) * rng.normal()
             elif rng.random() < 0.3:
-                flat[where] ^= np.array(1 << rng.integers(3)).astype(array.dtype)  # a neighbour
+                flat[where] ^= np.array(1 << rng.integers(3)).astype(array.dtype)  # a nearby value
             else:
                 flat[where] = np.array(INTS[rng.integers(len(INTS))]).astype(array.dtype)
         arrays[name] = changed
@@ -139,20 +143,20 @@ def _other_words(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> str
     return "meta"
 
 
-def judge(path: Path) -> bool:
-    """Whether Python's answer, every index checked, is that of compiled code, as far as such numbers allow."""
+def agrees_with_python(path: Path) -> bool:
+    """Returns whether Python, with all indices checked, gives the result of compiled code up to rounding."""
     record = tick_file.read(path)
     outcome, answer = tick_replay.rerun_tick(record.inputs)
     with interpret():
         other, expected = tick_replay.rerun_tick(record.inputs)
     if outcome != other or outcome != 0:
-        return True  # beyond what can be solved, rounding decides
+        return True  # for unsolvable numbers the result depends on rounding
     size = 1.0 + np.abs(expected.torque).max(initial=0.0)
     return bool(np.abs(answer.torque - expected.torque).max(initial=0.0) <= 1e-6 * size)
 
 
 def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
-    """So many mutants; how they came out."""
+    """Replays `runs` mutants and returns their outcomes."""
     tally: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place:
         path, saved = Path(place) / "mutant.npz", []
@@ -168,7 +172,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
             np.savez(path, digest=tick_file.digest(arrays), **arrays)
             try:
                 again = replay(path)
-                if run % 40 == 0:  # what people read, whatever the rows say
+                if run % 40 == 0:  # texts, which do not affect the rows
                     again.command.explain(include_last_level=True)
             except qd.ArgumentError as error:
                 said = str(error)
@@ -179,7 +183,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
                 continue
             tally[again.command.status.outcome] += 1
             if rng.random() < judged:
-                good = judge(path)
+                good = agrees_with_python(path)
                 if not good:
                     print(f"run {run}: {names}: other numbers by Python", file=sys.stderr)
                 tally["judged" if good else "judged another"] += 1
@@ -187,7 +191,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
 
 
 def main() -> int:
-    """Run, and say how mutants came out."""
+    """Runs the campaign and prints the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

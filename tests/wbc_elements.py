@@ -1,4 +1,4 @@
-"""Elements and contacts of every kind there is, on robots of every kind."""
+"""Elements and contacts of every kind, on robots of every kind."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from quaddyn.wbc import (
 from quaddyn.wbc.element import Element
 from quaddyn.wbc.tick import Rows, Tick
 
-#: Robots of every kind: legs of two and three joints, two feet, arms, roots that float, slide or stand still, joints
-#: without end, joints without a motor.
+#: Robots of every kind: legs of two and three joints, two feet, arms, free, planar and fixed roots, continuous
+#: joints, passive joints.
 ROBOTS: dict[str, Callable[[], qd.Robot]] = {
     name: cache(make)
     for name, make in {
@@ -64,7 +64,7 @@ ROBOTS: dict[str, Callable[[], qd.Robot]] = {
     }.items()
 }
 
-#: What a contact may be.
+#: Options of contacts.
 KINDS: tuple[dict[str, Any], ...] = (
     {},
     {"unilateral": False},
@@ -74,12 +74,12 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 def ends(robot: qd.Robot) -> tuple[str, ...]:
-    """Frames that may touch: the feet, or the last link."""
+    """Frames that can be in contact: the feet, or the last link."""
     return robot.feet or (robot.bodies[-1].name,)
 
 
 def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
-    """One at each end and a surface at the last body, each of a kind by chance, on tilted ground."""
+    """Contacts at each end and a surface at the last body, of random kinds, on tilted ground."""
     out = []
     for frame in ends(robot):
         normal, offset = np.array([0.0, 0.0, 1.0]) + 0.3 * rng.normal(size=3), 0.03 * rng.normal(size=3)
@@ -95,7 +95,7 @@ def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
 
 
 def contacts_for(kind: str, robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
-    """`any_contacts`, those that hold an object against nothing else."""
+    """`any_contacts`, in which contacts that hold an object are not in contact with the ground."""
     found = any_contacts(robot, rng)
     if kind != "held_object":
         return found
@@ -103,13 +103,13 @@ def contacts_for(kind: str, robot: qd.Robot, rng: np.random.Generator) -> list[C
 
 
 def state(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.3) -> tuple[Any, Any]:
-    """Any state around home."""
+    """A random state around home."""
     q = robot.algorithms.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
     return q, rng.normal(size=robot.nv)
 
 
 def _linear(robot: qd.Robot) -> LinearConstraint:
-    """Rows over everything, equalities and limits."""
+    """Equalities and limits over all variables."""
     rng, foot = np.random.default_rng(0), ends(robot)[0]
     return LinearConstraint(
         "own rows", [-1.0, 2.0, -np.inf], [1.0, 2.0, 3.0], acceleration=rng.normal(size=(3, robot.nv)),
@@ -119,16 +119,16 @@ def _linear(robot: qd.Robot) -> LinearConstraint:
 
 
 def _robust(robot: qd.Robot) -> RobustLimits:
-    """Limits that hold with anything up to a fifth of the robot's mass, a little off its root."""
+    """Limits for payloads up to a fifth of the robot's mass, slightly off its root."""
     band = PayloadSet((0.0, 0.2 * robot.mass), (0.0, 0.0, 0.0), (0.02, 0.0, 0.02), radius_of_gyration=0.01)
     return RobustLimits(robot, band, friction_fraction=0.9, torque_margin=0.01, name="element")
 
 
 def _collisions(robot: qd.Robot) -> CollisionLimits:
-    """Links of any shape, one made up here where there are none, against obstacles all around."""
+    """Links of any shape, or a capsule if there are none, against obstacles around the robot."""
     every = [link for body in robot.bodies for link, _ in body.links if link.collisions]
     plain = [link.name for link in every if not any(isinstance(c.shape, MeshShape) for c in link.collisions)]
-    links = plain[:4:3] or [every[-1].name]  # capsules about meshes are not made in a moment
+    links = plain[:4:3] or [every[-1].name]  # fitting capsules to meshes takes too long
     things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.03, [0.3, 0, 0], [-0.2, 0.4, 0.1])}
     things |= {"crate": Obstacle.box([0.3, 0.1, 0.1]), "floor": Obstacle.plane([0.1, 0.0, 1.0])}
     where = {"ball": [0.4, 0.3, 0.1], "bar": [-0.7, 0.0, 0.5], "crate": [0.0, 0.9, 0.2], "floor": [0.0, 0.0, -1.0]}
@@ -145,12 +145,12 @@ def _collisions(robot: qd.Robot) -> CollisionLimits:
 
 
 def _held(robot: qd.Robot) -> HeldObject:
-    """Something that the last body carries and a foot holds, too."""
+    """An object carried by the last body and held by a foot as well."""
     hands, inertia = ("sole", ends(robot)[0]), np.diag([0.01, 0.02, 0.015])
     return HeldObject(robot, hands, robot.bodies[-1].name, 2.0, com=(0.1, 0.2, -0.1), inertia=inertia, name="element")
 
 
-#: Each element that there is, by name of the file that has it.
+#: Every element, by the name of its file.
 ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "com": lambda r: ComTask(r, "element"),
     "frame_position": lambda r: FramePositionTask(r, r.bodies[-1].name, "element", axes=("x", "z")),
@@ -177,26 +177,26 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
 }
 
 
-#: The package's own whose rows are computed in Python.
+#: Elements of the package whose rows are computed in Python.
 IN_PYTHON = {"linear", "robust_limits", "motor_limits"}
 
-#: Each class of elements that the package exports, by name of its file; the two bases among them.
+#: Every exported class of elements, by the name of its file, including the two base classes.
 EXPORTED: dict[str, type[Element]] = {
     kind.__module__.rpartition(".")[2]: kind
-    for room in (tasks, constraints)
-    for kind in (getattr(room, name) for name in room.__all__)
+    for subpackage in (tasks, constraints)
+    for kind in (getattr(subpackage, name) for name in subpackage.__all__)
 }
 
 
 def check_that_every_kind_is_there(elements: Iterable[Element], *besides: str) -> None:
-    """Of everything that is exported, files of these names aside."""
+    """Asserts that every exported kind is present, except those of the files `besides`."""
     there = {type(each) for each in elements}
     missing = {name for name, kind in EXPORTED.items() if kind not in there}
     assert missing == {"task", "constraint", *besides}, missing
 
 
 class Heavy(Constraint):
-    """An element of one's own: the base comes down at some acceleration at least."""
+    """A custom element: a minimum downward acceleration of the center of mass."""
 
     def rows(self, tick: Tick) -> list[Rows]:
         """One row."""
@@ -205,7 +205,7 @@ class Heavy(Constraint):
 
 
 def everything(robot: qd.Robot, hand: str) -> tuple[list[Any], list[list[Any]]]:
-    """Elements of every kind that there is, for a robot with four feet and an arm: level 0, and those below."""
+    """Elements of every kind for a robot with four feet and an arm: level 0 and the levels below."""
     feet, base = robot.feet, robot.bodies[0].name
     wrench = LinearConstraint("push", -1.0, np.inf, forces={hand: np.eye(6)[2:3], feet[0]: 0.1 * np.eye(3)[2:]})
     torque = LinearConstraint("joints", 0.1, 0.1, torque=np.eye(robot.nu)[:1], acceleration=0.1 * np.eye(robot.nv)[:1])

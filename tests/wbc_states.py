@@ -1,4 +1,4 @@
-"""Random ticks of whole-body control, over every set of contacts, easy and hard; and what must be true of each."""
+"""Random ticks of whole-body control, over every set of contacts, easy and hard, and the checks of each tick."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from quaddyn.wbc import Command, WholeBodyController
 
 #: Relative residual of the optimality conditions up to which a tick counts as verified.
 VERIFIED = 1e-8
-#: Violation of level 0 up to which it counts as met [m/s^2].
+#: Violation of level 0 up to which it counts as satisfied [m/s^2].
 LIMIT = 1e-6
 
 
 @dataclass
 class Tally:
-    """What came out of many ticks."""
+    """Results of many ticks."""
 
     ticks: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Tally:
 def ticks(
     robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None = None
 ) -> Iterator[tuple[qd.State, Command]]:
-    """Random states over all contact sets in turn: calm, saturated (slippery or weak) and hard ones, a third each."""
+    """Random states over all contact sets: calm, saturated (low friction or weak motors) and hard, a third each."""
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
     stances = [c for k in range(len(robot.feet) + 1) for c in itertools.combinations(robot.feet, k)]
     wbc = WholeBodyController(robot, ramp_time=0.0)
@@ -75,8 +75,8 @@ def ticks(
         yield s, wbc.compute(s, stances[i % len(stances)])
 
 
-def judge(robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None = None) -> Tally:
-    """Count what is true of random ticks; by the optimality conditions and the in-house reference alone."""
+def check_random_ticks(robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None = None) -> Tally:
+    """Checks random ticks by the optimality conditions and the reference implementation, and counts the results."""
     tally, reference = Tally(), Reference(robot.source, root=robot.root, armature=robot.armature)
     free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
     for s, c in ticks(robot, count, seed, only=only):
@@ -96,7 +96,7 @@ def judge(robot: qd.Robot, count: int, seed: int, *, only: Container[int] | None
         )
         optimality = worst_residual(c.details.problem, x)
         if c.status.outcome == "infeasible":
-            # Level 0 is convex: where it is violated and yet cannot be improved, it cannot be met.
+            # Level 0 is convex: if it is violated at its optimum, it is infeasible.
             tally.infeasible += 1
             tally.proved += over > LIMIT and optimality <= VERIFIED
             continue

@@ -1,4 +1,4 @@
-"""The package xacro, or a stand-in for as much of it as the tests need where it is not installed."""
+"""The package xacro, or a substitute with the functions that the tests need if it is not installed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 
 def provide_xacro(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets `import xacro` work for the time of a test."""
-    for name in [n for n in sys.modules if n.split(".")[0] == "xacro"]:  # what another test left
+    """Makes `import xacro` possible for the duration of a test."""
+    for name in [n for n in sys.modules if n.split(".")[0] == "xacro"]:  # modules left by another test
         monkeypatch.delitem(sys.modules, name)
     if importlib.util.find_spec("xacro") is None:
         module = types.ModuleType("xacro")

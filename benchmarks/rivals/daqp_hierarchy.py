@@ -1,8 +1,9 @@
 """Compares DAQP's hierarchical solver with quaddyn's on the same hierarchies in one process, without warm start.
 
-DAQP divides each row by its length, which changes what a level that cannot be met comes to; so both get rows of unit
-length.  Equalities are rows whose bounds agree, a level's rows run from one break point to the next, and the quadratic
-cost is |x|^2 (without one its answers are not to be relied on).  Settings are its own, tolerance 1e-6.
+DAQP divides each row by its length, which changes the least-violation solution of an infeasible level; therefore both
+solvers get rows of unit length.  For DAQP, equalities are rows with equal bounds, the rows of a level are those between
+two break points, and the quadratic cost is |x|^2 (without a cost its solutions are not reliable).  DAQP's settings are
+the default ones, with tolerance 1e-6.
 """
 
 from __future__ import annotations
@@ -18,57 +19,66 @@ import numpy as np
 from quaddyn.hierarchy import HierarchySolver, Level
 
 from .environments import UnavailableError
-from .process import CPUS, share_cpu
+from .process import CPUS, pin_to_cpu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import hierarchy_problems as hp
 
-#: Absent bound of DAQP.
+#: Value of a missing bound for DAQP.
 NO_BOUND = 1e30
 
 
 def unit_rows(levels: list[Level]) -> list[Level]:
-    """The hierarchy with weights in the rows and every row divided by its length; empty rows stay as they are."""
+    """Returns the hierarchy with weights included in the rows and every nonzero row divided by its length."""
     out = []
     for level in levels:
-        root = np.sqrt(level.weights)
-        A, C = root[:, None] * level.A, level.C
+        sqrt_weights = np.sqrt(level.weights)
+        A, C = sqrt_weights[:, None] * level.A, level.C
         a, c = (np.where(length > 0.0, length, 1.0) for length in (np.linalg.norm(rows, axis=1) for rows in (A, C)))
         out.append(
-            Level(A / a[:, None], root * level.b / a, C=C / c[:, None], lower=level.lower / c, upper=level.upper / c)
+            Level(
+                A / a[:, None],
+                sqrt_weights * level.b / a,
+                C=C / c[:, None],
+                lower=level.lower / c,
+                upper=level.upper / c,
+            )
         )
     return out
 
 
 @dataclass
-class Tally:
+class SolverComparison:
     """Results for one kind of problem.
 
     Attributes:
-        ours: least time of each problem [s].
-        theirs: likewise DAQP's, driven from Python.
-        inside: what DAQP says that it took, without Python.
-        excess: per problem ours and DAQP's, (2, levels) residual norm less the oracle's best.
-        doubtful: levels whose oracle did not converge.
-        failed: problems that DAQP gave up, by its exit flag, or answered by what is not finite.
+        quaddyn: minimum time of quaddyn's solver for each problem [s].
+        daqp: the same of DAQP, called from Python.
+        daqp_reported: the same as reported by DAQP, without Python.
+        excess: residual norms of quaddyn and DAQP minus that of the reference solver (2, levels), for each problem.
+        doubtful: number of levels for which the reference solver did not converge.
+        failed: number of problems for which DAQP returned an error or a solution that is not finite.
     """
 
-    ours: list[float] = field(default_factory=list)
-    theirs: list[float] = field(default_factory=list)
-    inside: list[float] = field(default_factory=list)
+    quaddyn: list[float] = field(default_factory=list)
+    daqp: list[float] = field(default_factory=list)
+    daqp_reported: list[float] = field(default_factory=list)
     excess: list[np.ndarray] = field(default_factory=list)
     doubtful: int = 0
     failed: int = 0
 
     @property
     def ratio(self) -> float:
-        """Our median time over DAQP's."""
-        return float(np.median(self.ours) / np.median(self.theirs))
+        """Median time of quaddyn's solver relative to that of DAQP."""
+        return float(np.median(self.quaddyn) / np.median(self.daqp))
 
 
 def best_norms(levels: list[Level], x: np.ndarray) -> list[float | None]:
-    """Residual norm of each level at best, those above being as x leaves them; None where the oracle gave up."""
+    """Returns the minimum residual norm of each level while the levels above keep their values at x.
+
+    An entry is None if the reference solver does not converge.
+    """
     import piqp
 
     n, out = levels[0].n, []
@@ -81,16 +91,20 @@ def best_norms(levels: list[Level], x: np.ndarray) -> list[float | None]:
             _, best = hp.reference(level, lower, upper, x, Z, limits, piqp)
         out.append(None if best is None else float(np.sqrt(2.0 * max(min(best, value), 0.0))))
         y = level.C @ x
-        off = np.where(y > upper, y - upper, np.where(y < lower, y - lower, 0.0))
-        broken = np.abs(off) > 1e-10 * (np.linalg.norm(level.C, axis=1) * np.linalg.norm(x) + 1e-300)
+        violation = np.where(y > upper, y - upper, np.where(y < lower, y - lower, 0.0))
+        broken = np.abs(violation) > 1e-10 * (np.linalg.norm(level.C, axis=1) * np.linalg.norm(x) + 1e-300)
         frozen = np.vstack([frozen, level.A[level.weights > 0], level.C[broken]])
-        more = (level.C[~broken], lower[~broken], upper[~broken])
-        limits = tuple(np.concatenate(pair) for pair in zip(limits, more, strict=True))
+        new_limits = (level.C[~broken], lower[~broken], upper[~broken])
+        limits = tuple(np.concatenate(pair) for pair in zip(limits, new_limits, strict=True))
     return out
 
 
-def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
-    """Both on each problem in turn.
+def compare(problems: Iterable[list[Level]], replays: int) -> SolverComparison:
+    """Solves each problem with both solvers.
+
+    Args:
+        problems: hierarchies.
+        replays: number of measured repetitions.
 
     Raises:
         UnavailableError: DAQP is not installed.
@@ -99,7 +113,7 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
         import daqp
     except ImportError:
         raise UnavailableError("daqp is not installed: pip install 'daqp>=0.11,<0.12'") from None
-    tally, clock = Tally(), time.perf_counter
+    comparison, clock = SolverComparison(), time.perf_counter
     solvers: dict[tuple[object, ...], HierarchySolver] = {}
     for number, problem in enumerate(problems):
         levels = unit_rows(problem)
@@ -111,12 +125,12 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
         lower = np.maximum(np.concatenate([part for level in levels for part in (level.b, level.lower)]), -NO_BOUND)
         ends = np.cumsum([0, *(m + p for m, p in shapes)]).astype(np.intc)
         H, f, sense = np.eye(levels[0].n), np.zeros(levels[0].n), np.zeros(len(upper), dtype=np.intc)
-        least = np.full(3, np.inf)
+        min_times = np.full(3, np.inf)
         for turn in range(replays + 1):
-            share_cpu(number + turn, ())
+            pin_to_cpu(number + turn, ())
             solver.clear_warm_start()
-            spent = [0.0, 0.0, 0.0]
-            # The first solver on a processor finds its caches empty: the order alternates on every processor.
+            times = [0.0, 0.0, 0.0]
+            # On each processor, the caches are empty for the first solver: the order alternates.
             first = turn // len(CPUS) % 2
             for solver_index in (first, 1 - first):
                 start = clock()
@@ -124,30 +138,35 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
                     solver.run()
                 else:
                     x, _, flag, info = daqp.solve(H, f, A, upper, lower, sense, ends)
-                spent[solver_index] = clock() - start
-            spent[2] = info["setup_time"] + info["solve_time"]
-            if turn:  # the first one is for the caches
-                least = np.minimum(least, spent)
-        for times, value in zip((tally.ours, tally.theirs, tally.inside), least.tolist(), strict=True):
-            times.append(value)
-        tally.failed += flag < 0 or not np.isfinite(x).all()
-        ours = solver.x.copy()
-        best = best_norms(levels, ours)
-        tally.doubtful += best.count(None)
-        norms = np.array([[np.sqrt(2.0 * hp.objective(level, y)) for level in levels] for y in (ours, x)])
-        tally.excess.append(norms - [np.nan if value is None else value for value in best])
-    return tally
+                times[solver_index] = clock() - start
+            times[2] = info["setup_time"] + info["solve_time"]
+            if turn:  # the first one fills the caches
+                min_times = np.minimum(min_times, times)
+        for all_times, value in zip(
+            (comparison.quaddyn, comparison.daqp, comparison.daqp_reported), min_times.tolist(), strict=True
+        ):
+            all_times.append(value)
+        comparison.failed += flag < 0 or not np.isfinite(x).all()
+        own_x = solver.x.copy()
+        best = best_norms(levels, own_x)
+        comparison.doubtful += best.count(None)
+        norms = np.array([[np.sqrt(2.0 * hp.objective(level, y)) for level in levels] for y in (own_x, x)])
+        comparison.excess.append(norms - [np.nan if value is None else value for value in best])
+    return comparison
 
 
-def lines(tally: Tally) -> str:
-    """Times, and the largest excess by level."""
-    ours, theirs, inside = (1e6 * float(np.median(t)) for t in (tally.ours, tally.theirs, tally.inside))
-    text = f"{ours:6.1f} {theirs:6.1f} ({inside:5.1f}) {tally.ratio:5.2f}"
+def format_comparison(comparison: SolverComparison) -> str:
+    """Formats the times and the largest excess of each level."""
+    quaddyn, daqp, daqp_reported = (
+        1e6 * float(np.median(t)) for t in (comparison.quaddyn, comparison.daqp, comparison.daqp_reported)
+    )
+    text = f"{quaddyn:6.1f} {daqp:6.1f} ({daqp_reported:5.1f}) {comparison.ratio:5.2f}"
     with np.errstate(invalid="ignore"):
-        most = np.nanmax(np.array(tally.excess), axis=0, initial=-np.inf)
-        least = np.nanmin(np.array(tally.excess), axis=0, initial=np.inf)
-    both = np.where(np.abs(most) >= np.abs(least), most, least)  # below zero: a level above was not kept
-    for row in both:
+        max_excess = np.nanmax(np.array(comparison.excess), axis=0, initial=-np.inf)
+        min_excess = np.nanmin(np.array(comparison.excess), axis=0, initial=np.inf)
+    # A negative excess means that a level above was violated.
+    excess = np.where(np.abs(max_excess) >= np.abs(min_excess), max_excess, min_excess)
+    for row in excess:
         text += "  " + " ".join(f"{value:8.1e}" for value in row)
-    text += f"  DAQP failed {tally.failed}" if tally.failed else ""
-    return text + (f"  oracle gave up {tally.doubtful}" if tally.doubtful else "")
+    text += f"  DAQP failed {comparison.failed}" if comparison.failed else ""
+    return text + (f"  reference solver failed {comparison.doubtful}" if comparison.doubtful else "")

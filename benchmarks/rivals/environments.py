@@ -1,8 +1,9 @@
-"""Builds environments, from PyPI, of whole-body controllers that need other versions of Pinocchio.
+"""Creates environments from PyPI for whole-body controllers that require other versions of Pinocchio.
 
-TSID 1.10.0 crashes in its RobotWrapper on pin 4.1; it runs on pin 4.0.0.  Its shared library is published for one
-Python version only, but does not depend on it: it is unpacked beside the bindings.  PlaCo 0.10.2 wants pin 3.8.  Hence
-one virtual environment for each, `.venv-tsid` and `.venv-placo` at the top of the checkout, built once.
+TSID 1.10.0 crashes in its RobotWrapper with pin 4.1 and runs with pin 4.0.0.  Its shared library is published for one
+Python version only, but does not depend on that version; it is extracted into the folder of the bindings.  PlaCo 0.10.2
+requires pin 3.8.  Therefore each has a virtual environment, `.venv-tsid` and `.venv-placo` at the top of the checkout,
+which is created once.
 """
 
 from __future__ import annotations
@@ -16,65 +17,69 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: What `python` builds for TSID.
+#: Versions in the environment of TSID.
 TSID = "TSID 1.10.0 on pin 4.0.0"
 
-#: Names of the rivals that `python` builds.
+#: Names of the controllers for which `python` creates an environment.
 NAMES = ("tsid", "placo")
 
 
 class UnavailableError(Exception):
-    """The environment could not be built; the message says why."""
+    """An environment cannot be created; the message has the reason."""
 
 
 def python(name: str) -> Path:
-    """Interpreter of a rival's environment, built when it is missing.
+    """Returns the interpreter of a controller's environment, which is created if it is missing.
 
     Args:
         name: one of `NAMES`.
 
     Raises:
-        UnavailableError: a package could not be had, or does not import.
+        UnavailableError: A package cannot be installed or imported.
     """
-    home = ROOT / f".venv-{name}"
-    interpreter = home / "bin" / "python"
+    folder = ROOT / f".venv-{name}"
+    interpreter = folder / "bin" / "python"
     if not _imports(interpreter, name):
-        print(f"building the environment of {name} in {home.name} ...", file=sys.stderr, flush=True)
-        venv.create(home, with_pip=True, clear=True)
-        {"tsid": _tsid, "placo": _placo}[name](interpreter)
+        print(f"creating the environment of {name} in {folder.name} ...", file=sys.stderr, flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        {"tsid": _install_tsid, "placo": _install_placo}[name](interpreter)
         if not _imports(interpreter, name):
-            raise UnavailableError(f"{name}: installed, but does not import")
+            raise UnavailableError(f"{name}: the package was installed, but cannot be imported")
     return interpreter
 
 
-def _tsid(interpreter: Path) -> None:
-    _pip(interpreter, "install", "pin==4.0.0", "numpy>=2,<3")
-    _pip(interpreter, "install", "--no-deps", "tsid==1.10.0", "eiquadprog==1.3.2")
-    with tempfile.TemporaryDirectory() as folder:
-        wanted = ["--python-version", "314", "--only-binary=:all:"]
-        _pip(interpreter, "download", "--no-deps", "-d", folder, *wanted, "libtsid==1.10.0")
-        (wheel,) = Path(folder).glob("libtsid-*.whl")
+def _install_tsid(interpreter: Path) -> None:
+    """Installs TSID and its dependencies."""
+    _run_pip(interpreter, "install", "pin==4.0.0", "numpy>=2,<3")
+    _run_pip(interpreter, "install", "--no-deps", "tsid==1.10.0", "eiquadprog==1.3.2")
+    with tempfile.TemporaryDirectory() as download_folder:
+        options = ["--python-version", "314", "--only-binary=:all:"]
+        _run_pip(interpreter, "download", "--no-deps", "-d", download_folder, *options, "libtsid==1.10.0")
+        (wheel,) = Path(download_folder).glob("libtsid-*.whl")
         packages = next(interpreter.parents[1].glob("lib/python*/site-packages"))
         with zipfile.ZipFile(wheel) as archive:
             archive.extract("cmeel.prefix/lib/libtsid.so", packages)
 
 
-def _placo(interpreter: Path) -> None:
-    _pip(interpreter, "install", "placo==0.10.2")
+def _install_placo(interpreter: Path) -> None:
+    """Installs PlaCo and its dependencies."""
+    _run_pip(interpreter, "install", "placo==0.10.2")
 
 
 def _imports(interpreter: Path, name: str) -> bool:
+    """Returns whether an interpreter imports Pinocchio and a package."""
     if not interpreter.exists():
         return False
-    # pinocchio first: the bindings find its library through it
+    # pinocchio is imported first, since its import makes its library available to the bindings
     code = f"import pinocchio, {name}"
     return subprocess.run([interpreter, "-c", code], capture_output=True, check=False).returncode == 0
 
 
-def _pip(interpreter: Path, *arguments: str) -> None:
-    done = subprocess.run(
+def _run_pip(interpreter: Path, *arguments: str) -> None:
+    """Runs pip in an environment; raises `UnavailableError` if it fails."""
+    completed = subprocess.run(
         [interpreter, "-m", "pip", "-q", *arguments], capture_output=True, encoding="utf-8", check=False
     )
-    if done.returncode:
-        reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise UnavailableError(f"pip {arguments[0]} failed: {reason[0] if reason else done.stderr[-200:]}")
+    if completed.returncode:
+        reason = [line for line in completed.stderr.splitlines() if line.startswith("ERROR")]
+        raise UnavailableError(f"pip {arguments[0]} failed: {reason[0] if reason else completed.stderr[-200:]}")

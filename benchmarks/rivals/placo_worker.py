@@ -1,7 +1,7 @@
-"""PlaCo on recorded ticks: stance feet hard, friction and torque limits hard, all tasks weighted.
+"""Runs PlaCo on recorded ticks, in PlaCo's environment.
 
-PlaCo is hard constraints and one weighted sum: the last level becomes small weights.  A normal force has no bounds of
-its own there.  Runs in PlaCo's own environment.
+Stance feet, friction and torque limits are hard constraints; all tasks are terms of one weighted sum, in which the last
+level has small weights.  PlaCo has no bounds of normal forces.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import placo
 
 
 class Placo:
-    """One solver, driven as its own examples drive it."""
+    """PlaCo's solver with the tasks of a recording, called as in PlaCo's examples."""
 
     def __init__(self, r: dict[str, Any]) -> None:
         self.r = r
         self.names = [str(name) for name in r["joints"]]
         self.feet = [str(name) for name in r["feet"]]
         self.robot = robot = placo.RobotWrapper(loop.urdf_file(r), placo.Flags.ignore_collisions)
-        first = [robot.get_joint_v_offset(name) for name in self.names]
-        if first != list(range(6, 6 + len(first))):
-            raise SystemExit(f"joint order differs: {first}")
+        velocity_indices = [robot.get_joint_v_offset(name) for name in self.names]
+        if velocity_indices != list(range(6, 6 + len(velocity_indices))):
+            raise SystemExit(f"joint order differs: {velocity_indices}")
         self.solver = solver = placo.DynamicsSolver(robot)
         solver.dt = float(r["dt"])
         solver.damping = 0.0
@@ -33,7 +33,7 @@ class Placo:
         self.tasks, self.contacts = [], []
         for name in self.feet:
             task = solver.add_position_task(name, zero)
-            self._without_gains(task)
+            self._remove_gains(task)
             self.tasks.append(task)
             self.contacts.append(None)
         self.com = solver.add_com_task(zero)
@@ -43,32 +43,33 @@ class Placo:
         self.posture = solver.add_joints_task()
         self.posture.configure("posture", "soft", float(r["posture_weight"]))
         for task in (self.com, self.turn, self.posture):
-            self._without_gains(task)
+            self._remove_gains(task)
         self.mask: list[bool | None] = [None] * 4
 
     @staticmethod
-    def _without_gains(task: Any) -> None:
+    def _remove_gains(task: Any) -> None:
+        """Sets the gains of a task to zero."""
         task.kp = 0.0
         task.kd = 0.0
 
-    def stand(self, mask: Any) -> None:
-        """Change the contacts."""
-        for i, stands in enumerate(mask):
-            if stands == self.mask[i]:
+    def set_contacts(self, mask: Any) -> None:
+        """Sets the stance feet."""
+        for i, in_contact in enumerate(mask):
+            if in_contact == self.mask[i]:
                 continue
             if self.contacts[i] is not None:
                 self.solver.remove_contact(self.contacts[i])
                 self.contacts[i] = None
-            if stands:
+            if in_contact:
                 contact = self.solver.add_unilateral_point_contact(self.tasks[i])
                 contact.weight_forces = float(self.r["force_weight"])
                 self.tasks[i].ddtarget_world = np.zeros(3)
                 self.contacts[i] = contact
-            self.tasks[i].configure(self.feet[i], "hard" if stands else "soft", 1.0)
-            self.mask[i] = bool(stands)
+            self.tasks[i].configure(self.feet[i], "hard" if in_contact else "soft", 1.0)
+            self.mask[i] = bool(in_contact)
 
     def set_references(self, k: int) -> None:
-        """Set all references of tick k."""
+        """Sets all references of tick k."""
         r = self.r
         self.com.ddtarget_world = r["com"][k]
         self.turn.domega_world = r["turn"][k]
@@ -82,18 +83,18 @@ class Placo:
             self.solver.set_torque_limit(name, float(r["effort"][k, j]))
 
     def solve(self, k: int) -> tuple[Any, Any, Any, bool]:
-        """From state to torques."""
+        """Computes torques, accelerations, contact forces and success from the state of tick k."""
         self.robot.state.q = self.r["q"][k]
         self.robot.state.qd = self.r["v"][k]
         self.robot.update_kinematics()
-        answer = self.solver.solve(False)
+        result = self.solver.solve(False)
         f = np.zeros((4, 3))
-        if not answer.success:
+        if not result.success:
             return 0.0, 0.0, f, False
         for i in range(4):
             if self.contacts[i] is not None:
                 f[i] = self.contacts[i].wrench[:3]
-        return answer.tau[6:], answer.qdd, f, True
+        return result.tau[6:], result.qdd, f, True
 
 
 loop.serve(Placo)

@@ -1,4 +1,4 @@
-"""Parent process of the workers: writes recordings, runs workers on chunks of ticks, and reads their answers."""
+"""Parent process of the workers: writes recordings, runs workers on chunks of ticks, and reads their results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CPUS = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") el
 
 
 def plain_urdf(robot: qd.Robot) -> str:
-    """The robot's URDF without geometry, and with one empty link `contact_<foot>` at each foot's center.
+    """Returns the URDF of a robot without geometry, with an empty link `contact_<foot>` at the center of each foot.
 
     Args:
-        robot: one with a free root and feet; its source was validated by the package.
+        robot: robot with a free root and feet; its source has passed validation.
     """
     document = ElementTree.fromstring(robot.source)
     for link in document.iter("link"):
@@ -43,11 +43,12 @@ def plain_urdf(robot: qd.Robot) -> str:
     return ElementTree.tostring(document, encoding="unicode")
 
 
-def share_cpu(turn: int, workers: Iterable[Worker]) -> None:
+def pin_to_cpu(turn: int, workers: Iterable[Worker]) -> None:
     """Pins this process and the workers to one processor, a different one each turn.
 
-    What is compared runs in turn, so one is enough; two may differ by half, for as long as something else keeps one
-    busy.  The least time over several turns is then the least over all processors, for everyone.
+    The compared programs alternate, so one processor suffices.  The times on two processors may differ by half while
+    another process uses one of them.  The minimum over several turns is then the minimum over all processors for every
+    program.
     """
     if not hasattr(os, "sched_setaffinity"):
         return
@@ -57,17 +58,17 @@ def share_cpu(turn: int, workers: Iterable[Worker]) -> None:
 
 
 class Worker:
-    """A process that runs ticks on request.
+    """Process that runs ticks on request.
 
     Args:
         command: command of the process, which prints "ready" after its start.
-        env: its environment.
+        env: environment variables of the process.
 
     Raises:
-        environments.UnavailableError: it ended before it was ready.
+        environments.UnavailableError: The process ended before it was ready.
 
     Attributes:
-        pid: of the process.
+        pid: identifier of the process.
     """
 
     def __init__(self, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
@@ -78,83 +79,86 @@ class Worker:
         self.pid = self._process.pid
         self._expect("ready")
 
-    def _say(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
+        """Sends a line to the process."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def _expect(self, word: str) -> None:
+        """Reads lines of the process up to one that equals a word."""
         assert self._process.stdout is not None
         while line := self._process.stdout.readline():
             if line.strip() == word:
                 return
         self._errors.seek(0)
-        raise environments.UnavailableError(f"worker ended: {self._errors.read()[-400:]}")
+        raise environments.UnavailableError(f"the worker ended: {self._errors.read()[-400:]}")
 
     def _end(self) -> None:
-        self._say("")
+        """Ends the process."""
+        self._send_line("")
         self._process.wait()
 
 
 class Rival(Worker):
-    """A worker of another package on one recording.
+    """Worker of another controller on one recording.
 
     Args:
         name: one of `environments.NAMES`.
-        recording: path of the recording (see the package's head).
+        recording: path of the recording, see the package `rivals`.
 
     Raises:
-        environments.UnavailableError: its environment cannot be built, or the worker did not start.
+        environments.UnavailableError: The environment cannot be created, or the worker does not start.
     """
 
     def __init__(self, name: str, recording: Path) -> None:
         interpreter = environments.python(name)
-        self._answer = Path(tempfile.mkdtemp()) / f"{name}.npz"
+        self._result_file = Path(tempfile.mkdtemp()) / f"{name}.npz"
         super().__init__(
-            [interpreter, "-W", "ignore", HERE / f"{name}_worker.py", recording, self._answer],
+            [interpreter, "-W", "ignore", HERE / f"{name}_worker.py", recording, self._result_file],
             {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(Path.home())},
         )
 
     def run(self, first: int, last: int) -> None:
-        """Run ticks first ... last - 1 once; returns when done."""
-        self._say(f"{first} {last}")
+        """Runs ticks first ... last - 1 once; returns after they are completed."""
+        self._send_line(f"{first} {last}")
         self._expect("done")
 
     def answer(self) -> dict[str, np.ndarray]:
-        """End the worker and read what it found, times being the least over all runs."""
+        """Ends the worker and returns its results, with the minimum times over all runs."""
         self._end()
-        with np.load(self._answer) as file:
+        with np.load(self._result_file) as file:
             return {name: file[name] for name in file.files}
 
 
 class Checkout(Worker):
-    """Worker with the controller of another checkout of this package, on several recordings.
+    """Worker with the controller of another checkout of quaddyn on several recordings.
 
     Args:
         folder: top of the checkout, whose `quaddyn` is imported.
-        recordings: folder of `0.npz`, `1.npz` and so on; answers are put beside them.
-        label: of the answers' files.
+        recordings: folder of `0.npz`, `1.npz` and so on, in which the results are written.
+        label: part of the names of the files of results.
 
     Raises:
-        environments.UnavailableError: the worker did not start, or found another `quaddyn`.
+        environments.UnavailableError: The worker does not start, or imports another `quaddyn`.
     """
 
     def __init__(self, folder: Path, recordings: Path, label: str) -> None:
-        self._answers, self._label = recordings, label
+        self._folder, self._label = recordings, label
         env = os.environ | {"PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": "1"}
         script = HERE / "checkout_worker.py"
         super().__init__([sys.executable, script, folder.resolve(), recordings, label], env)
 
     def run(self, recording: int, first: int, last: int) -> None:
-        """Run ticks first ... last - 1 of one recording once; returns when done."""
-        self._say(f"{recording} {first} {last}")
+        """Runs ticks first ... last - 1 of a recording once; returns after they are completed."""
+        self._send_line(f"{recording} {first} {last}")
         self._expect("done")
 
     def answers(self) -> list[dict[str, np.ndarray]]:
-        """End the worker and read what it found, recording by recording; times are the least over all runs."""
+        """Ends the worker and returns its results by recording, with the minimum times over all runs."""
         self._end()
         out = []
-        for path in sorted(self._answers.glob(f"*.{self._label}.npz"), key=lambda path: int(path.name.split(".")[0])):
+        for path in sorted(self._folder.glob(f"*.{self._label}.npz"), key=lambda path: int(path.name.split(".")[0])):
             with np.load(path) as file:
                 out.append({name: file[name] for name in file.files})
         return out

@@ -1,6 +1,7 @@
-"""TSID on recorded ticks: contacts, friction and torques at level 0, all tasks weighted at level 1.
+"""Runs TSID on recorded ticks, in TSID's environment.
 
-TSID is level 0 and one weighted sum: the last level becomes a small weight.  Runs in TSID's own environment.
+Contacts, friction and torque limits are on level 0; all tasks are terms of one weighted sum on level 1, in which the
+last level has small weights.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import tsid
 
 
 class Tsid:
-    """One formulation, driven as its own examples drive it."""
+    """TSID's formulation with the tasks of a recording, called as in TSID's examples."""
 
     def __init__(self, r: dict[str, Any]) -> None:
         self.r = r
         robot = tsid.RobotWrapper(loop.urdf_file(r), pin.StdVec_StdString(), pin.JointModelFreeFlyer(), False)
-        order = [robot.model().joints[robot.model().getJointId(str(name))].idx_v - 6 for name in r["joints"]]
-        if order != list(range(robot.na)):
-            raise SystemExit(f"joint order differs: {order}")
-        self.robot, self.inv = robot, tsid.InverseDynamicsFormulationAccForce("tsid", robot, False)
+        joint_order = [robot.model().joints[robot.model().getJointId(str(name))].idx_v - 6 for name in r["joints"]]
+        if joint_order != list(range(robot.na)):
+            raise SystemExit(f"joint order differs: {joint_order}")
+        self.robot, self.formulation = robot, tsid.InverseDynamicsFormulationAccForce("tsid", robot, False)
         self.q, self.v = np.ascontiguousarray(r["q"]), np.ascontiguousarray(r["v"])
-        self.inv.computeProblemData(0.0, self.q[0], self.v[0])
+        self.formulation.computeProblemData(0.0, self.q[0], self.v[0])
         normal = np.array([0.0, 0.0, 1.0])
         self.feet = [str(name) for name in r["feet"]]
         self.contacts, self.swings = [], []
@@ -39,64 +40,66 @@ class Tsid:
             swing = tsid.TaskSE3Equality(f"swing {name}", robot, name)
             swing.setMask(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
             swing.useLocalFrame(False)
-            self._without_gains(swing, 6)
+            self._remove_gains(swing, 6)
             self.swings.append(swing)
         self.com = tsid.TaskComEquality("com", robot)
-        self._without_gains(self.com, 3)
+        self._remove_gains(self.com, 3)
         self.turn = tsid.TaskSE3Equality("turn", robot, str(r["base"]))
         self.turn.setMask(np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]))
         self.turn.useLocalFrame(False)
-        self._without_gains(self.turn, 6)
+        self._remove_gains(self.turn, 6)
         self.posture = tsid.TaskJointPosture("posture", robot)
-        self._without_gains(self.posture, robot.na)
+        self._remove_gains(self.posture, robot.na)
         self.bounds = tsid.TaskActuationBounds("bounds", robot)
-        self.inv.addMotionTask(self.com, 1.0, 1, 0.0)
-        self.inv.addMotionTask(self.turn, 1.0, 1, 0.0)
-        self.inv.addMotionTask(self.posture, float(r["posture_weight"]), 1, 0.0)
+        self.formulation.addMotionTask(self.com, 1.0, 1, 0.0)
+        self.formulation.addMotionTask(self.turn, 1.0, 1, 0.0)
+        self.formulation.addMotionTask(self.posture, float(r["posture_weight"]), 1, 0.0)
         self._set_effort(0)
-        self.inv.addActuationTask(self.bounds, 1.0, 0, 0.0)
+        self.formulation.addActuationTask(self.bounds, 1.0, 0, 0.0)
         self.mask = np.zeros(4, dtype=bool)
-        self.order: list[int] = []
+        self.contact_order: list[int] = []
         self.swinging = np.zeros(4, dtype=bool)
         self.solver = tsid.SolverHQuadProgFast("solver")
-        self.point, self.place = tsid.TrajectorySample(3), tsid.TrajectorySample(12, 6)
-        self.joints = tsid.TrajectorySample(robot.na)
-        # Without gains errors do not count, but a NaN among them would.
-        self.point.pos(np.zeros(3))
-        self.point.vel(np.zeros(3))
-        self.place.pos(tsid.SE3ToVector(pin.SE3.Identity()))
-        self.place.vel(np.zeros(6))
-        self.joints.pos(np.zeros(robot.na))
-        self.joints.vel(np.zeros(robot.na))
+        self.com_reference, self.placement = tsid.TrajectorySample(3), tsid.TrajectorySample(12, 6)
+        self.joint_reference = tsid.TrajectorySample(robot.na)
+        # Errors are multiplied by gains of zero, but must not be NaN.
+        self.com_reference.pos(np.zeros(3))
+        self.com_reference.vel(np.zeros(3))
+        self.placement.pos(tsid.SE3ToVector(pin.SE3.Identity()))
+        self.placement.vel(np.zeros(6))
+        self.joint_reference.pos(np.zeros(robot.na))
+        self.joint_reference.vel(np.zeros(robot.na))
         self.acceleration = np.zeros(6)
         self.limits = None
 
     @staticmethod
-    def _without_gains(task: Any, n: int) -> None:
+    def _remove_gains(task: Any, n: int) -> None:
+        """Sets the n gains of a task to zero."""
         task.setKp(np.zeros(n))
         task.setKd(np.zeros(n))
 
     def _set_effort(self, k: int) -> None:
+        """Sets the torque limits of tick k."""
         self.bounds.setBounds(-self.r["effort"][k], self.r["effort"][k])
 
-    def stand(self, mask: Any) -> None:
-        """Change the contacts."""
-        for i, stands in enumerate(mask):
-            if stands and not self.mask[i]:
-                self.inv.addRigidContact(self.contacts[i], float(self.r["force_weight"]))
-                self.order.append(i)
-            elif not stands and self.mask[i]:
-                self.inv.removeRigidContact(self.feet[i], 0.0)
-                self.order.remove(i)
-            if not stands and not self.swinging[i]:
-                self.inv.addMotionTask(self.swings[i], 1.0, 1, 0.0)
-            elif stands and self.swinging[i]:
-                self.inv.removeTask(f"swing {self.feet[i]}", 0.0)
-            self.mask[i], self.swinging[i] = stands, not stands
-        self.solver.resize(self.inv.nVar, self.inv.nEq, self.inv.nIn)
+    def set_contacts(self, mask: Any) -> None:
+        """Sets the stance feet."""
+        for i, in_contact in enumerate(mask):
+            if in_contact and not self.mask[i]:
+                self.formulation.addRigidContact(self.contacts[i], float(self.r["force_weight"]))
+                self.contact_order.append(i)
+            elif not in_contact and self.mask[i]:
+                self.formulation.removeRigidContact(self.feet[i], 0.0)
+                self.contact_order.remove(i)
+            if not in_contact and not self.swinging[i]:
+                self.formulation.addMotionTask(self.swings[i], 1.0, 1, 0.0)
+            elif in_contact and self.swinging[i]:
+                self.formulation.removeTask(f"swing {self.feet[i]}", 0.0)
+            self.mask[i], self.swinging[i] = in_contact, not in_contact
+        self.solver.resize(self.formulation.nVar, self.formulation.nEq, self.formulation.nIn)
 
     def set_references(self, k: int) -> None:
-        """Set all references of tick k."""
+        """Sets all references of tick k."""
         r = self.r
         limits = (r["friction"][k], r["force_min"][k], r["force_max"][k])
         if limits != self.limits:
@@ -106,32 +109,32 @@ class Tsid:
                 contact.setMaxNormalForce(float(limits[2]))
             self.limits = limits
         self._set_effort(k)
-        self.point.acc(r["com"][k])
-        self.com.setReference(self.point)
+        self.com_reference.acc(r["com"][k])
+        self.com.setReference(self.com_reference)
         self.acceleration[:3], self.acceleration[3:] = 0.0, r["turn"][k]
-        self.place.acc(self.acceleration)
-        self.turn.setReference(self.place)
+        self.placement.acc(self.acceleration)
+        self.turn.setReference(self.placement)
         self.acceleration[3:] = 0.0
         for i in range(4):
             if self.swinging[i]:
                 self.acceleration[:3] = r["swing"][k, i]
-                self.place.acc(self.acceleration)
-                self.swings[i].setReference(self.place)
-        self.joints.acc(r["posture"][k])
-        self.posture.setReference(self.joints)
+                self.placement.acc(self.acceleration)
+                self.swings[i].setReference(self.placement)
+        self.joint_reference.acc(r["posture"][k])
+        self.posture.setReference(self.joint_reference)
 
     def solve(self, k: int) -> tuple[Any, Any, Any, bool]:
-        """From state to torques."""
-        problem = self.inv.computeProblemData(0.0, self.q[k], self.v[k])
-        answer = self.solver.solve(problem)
+        """Computes torques, accelerations, contact forces and success from the state of tick k."""
+        problem = self.formulation.computeProblemData(0.0, self.q[k], self.v[k])
+        result = self.solver.solve(problem)
         f = np.zeros((4, 3))
-        if answer.status != 0:
+        if result.status != 0:
             return 0.0, 0.0, f, False
-        tau = self.inv.getActuatorForces(answer)
-        forces = self.inv.getContactForces(answer)  # in the order in which the contacts were added
-        for j, i in enumerate(self.order):
+        tau = self.formulation.getActuatorForces(result)
+        forces = self.formulation.getContactForces(result)  # in the order in which the contacts were added
+        for j, i in enumerate(self.contact_order):
             f[i] = forces[3 * j : 3 * j + 3]
-        return tau, self.inv.getAccelerations(answer), f, True
+        return tau, self.formulation.getAccelerations(result), f, True
 
 
 loop.serve(Tsid)

@@ -124,28 +124,28 @@ _PAIR = "int64_t a, int64_t b"
 
 #: Definitions of helpers by name, in the order in which they are written out.
 HELPERS = {
-    "Lanes": f"/* {LANE_WIDTH} numbers side by side. */\ntypedef struct {{ double at[{LANE_WIDTH}]; }} Lanes;",
-    "int_add": "/* Ints wrap. */\n"
+    "Lanes": f"/* A vector of {LANE_WIDTH} numbers (lanes). */\ntypedef struct {{ double at[{LANE_WIDTH}]; }} Lanes;",
+    "int_add": "/* Integer arithmetic wraps around. */\n"
     + _inline_function("int64_t", "int_add", _PAIR, "return (int64_t)((uint64_t)a + (uint64_t)b);"),
     "int_sub": _inline_function("int64_t", "int_sub", _PAIR, "return (int64_t)((uint64_t)a - (uint64_t)b);"),
     "int_mul": _inline_function("int64_t", "int_mul", _PAIR, "return (int64_t)((uint64_t)a * (uint64_t)b);"),
     "int_abs": _inline_function("int64_t", "int_abs", "int64_t a", "return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;"),
     "int_min": _inline_function("int64_t", "int_min", _PAIR, "return b < a ? b : a;"),
     "int_max": _inline_function("int64_t", "int_max", _PAIR, "return b > a ? b : a;"),
-    "floor_div": "/* Floor of a / b, and the remainder; b is positive. */\n"
+    "floor_div": "/* Floor of a / b, and remainder, for positive b. */\n"
     + _inline_function("int64_t", "floor_div", _PAIR, "return a / b - (a % b < 0);"),
     "floor_mod": _inline_function("int64_t", "floor_mod", _PAIR, "return a % b < 0 ? a % b + b : a % b;"),
-    "float_min": "/* The first of the two unless the other is smaller or larger; so if one is NaN. */\n"
+    "float_min": "/* Returns a unless b is smaller (larger); therefore a if one of them is NaN. */\n"
     + _inline_function("double", "float_min", "double a, double b", "return b < a ? b : a;"),
     "float_max": _inline_function("double", "float_max", "double a, double b", "return b > a ? b : a;"),
-    "float_to_int": "/* Towards zero, no further than ints go; NaN gives 0. */\n"
+    "float_to_int": "/* Rounds towards zero and saturates; NaN results in 0. */\n"
     + _inline_function(
         "int64_t", "float_to_int", "double x",
         "if (x >= 9223372036854775808.0) {\n        return INT64_MAX;\n    }\n"
         "    if (x < -9223372036854775808.0) {\n        return INT64_MIN;\n    }\n"
         "    return x == x ? (int64_t)x : 0;",
     ),
-    "line_begins": "/* Number of doubles before the first that begins a cache line. */\n"
+    "line_begins": "/* Number of doubles before the first one that is aligned to a cache line. */\n"
     + _inline_function("int64_t", "line_begins", "const double *at", "return (int64_t)((0 - (uintptr_t)at) % 64 / 8);"),
     "lanes_broadcast": _lanes_function("lanes_broadcast", "double x", "x"),
     "lanes_load": _lanes_function("lanes_load", "const double *from", "from[{k}]"),
@@ -158,16 +158,16 @@ HELPERS = {
     "lanes_div": _lanes_function("lanes_div", "Lanes a, Lanes b", "a.at[{k}] / b.at[{k}]"),
     "lanes_neg": _lanes_function("lanes_neg", "Lanes a", "-a.at[{k}]"),
     "lanes_sqrt": _lanes_function("lanes_sqrt", "Lanes a", "sqrt(a.at[{k}])"),
-    "lanes_min": "/* That of a unless that of b is smaller, or larger. */\n"
+    "lanes_min": "/* Each lane of a unless that of b is smaller (larger). */\n"
     + _lanes_function("lanes_min", "Lanes a, Lanes b", "b.at[{k}] < a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
     "lanes_max": _lanes_function("lanes_max", "Lanes a, Lanes b", "b.at[{k}] > a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
-    "lanes_select": "/* Those of a where the test is positive. */\n"
+    "lanes_select": "/* Lanes of a for positive lanes of test, otherwise lanes of b. */\n"
     + _lanes_function("lanes_select", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
-    "lanes_mask_range": "/* Lanes first to last - 1, zero in the others. */\n"
+    "lanes_mask_range": "/* Lanes first to last - 1; zero in the other lanes. */\n"
     + _lanes_function(
         "lanes_mask_range", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0",
     ),
-    "lanes_sum": "/* Pairwise. */\n"
+    "lanes_sum": "/* Pairwise sum of the lanes. */\n"
     + _inline_function(
         "double", "lanes_sum", "Lanes x", f"return {_pairwise_sum([f'x.at[{k}]' for k in range(LANE_WIDTH)])};",
     ),

@@ -15,7 +15,7 @@ from .language import broadcast8, load8, mask_range8, store8, sum8
 @compiled()
 def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
     """Computes ``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
-    wide = 32 * ((m + 7) // 32)  # four sums at a time: one alone waits for itself
+    wide = 32 * ((m + 7) // 32)  # four independent sums hide the latency of additions
     for i in range(0, wide, 32):
         s0, s1, s2, s3 = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
         for c in range(n):
@@ -108,7 +108,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
 @compiled()
 def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
     """Computes ``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
-    two = 16 * ((m + 7) // 16)  # two sums at a time: one alone waits for itself
+    two = 16 * ((m + 7) // 16)  # two independent sums hide the latency of additions
     for i in range(0, two, 16):
         s0, s1 = broadcast8(0.0), broadcast8(0.0)
         for c in range(n):

@@ -161,7 +161,7 @@ def factor_rows(R: Matrix, m: int, c: int, d: int, lengths: Vector, tolerance: f
         if best < 0:
             if summed == r:
                 break
-            # What was subtracted from down to nothing may hide a remainder of 1e-8: sum once more.
+            # Cancellation in the updated sums may hide a remainder of 1e-8: compute the sums once more.
             summed = r
             row_squares(remainder, R[k:], d - k, m)
             for i in range(m):

@@ -35,7 +35,7 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
         return
     names: set[str] = set()
     before = -1
-    while len(names) > before:  # until nothing more is known to be one
+    while len(names) > before:  # until no further variable of this kind is found
         before = len(names)
         for s, _, _ in found:
             if isinstance(s, Assign) and holds_arrays(s.value.kind) and _may_be_local_array(s.value, names):

@@ -44,11 +44,11 @@ extern "C" {
 extern const char *const NAME_joints[UPPER_NU];
 extern const char *const NAME_feet[UPPER_NF];
 
-/* Start from a state. */
+/* Initialize with a state. */
 void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV]);
 
-/* Start at rest above the origin, with the vertical of the accelerometer and the lowest foot at height 0; preferably
-   with the mean of some readings of the accelerometer [m/s^2]. */
+/* Initialize at rest above the origin, with the lowest foot at height 0 and the vertical of the accelerometer [m/s^2],
+   preferably the mean of several readings. */
 void NAME_start(const double position[UPPER_NU], const double accelerometer[3]);
 
 /* Process one reading, `periods` after the previous one (more than 1 if readings were lost): gyroscope [rad/s] and
@@ -59,7 +59,7 @@ void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU
 /* Get the estimate: measured joints, and the base with its velocity in base axes; the position may jump. */
 void NAME_state(double q[UPPER_NQ], double v[UPPER_NV]);
 
-/* Get the estimate with a position that never jumps, for control. */
+/* Get the estimate with a position without jumps, for control. */
 void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV]);
 
 /* Whether a stance foot was inconsistent with the estimate at the last reading. */
@@ -100,21 +100,21 @@ MEMORY
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[UPPER_NF] = {FEET};
 
-/* Index of each joint in q and v; continuous joints are (cos, sin) in q. */
-static const int at[UPPER_NU] = {AT}, rate[UPPER_NU] = {RATE};
-static const unsigned char turning[UPPER_NU] = {TURNING};
+/* Index of each joint in q and v; a continuous joint is (cos, sin) in q. */
+static const int q_index[UPPER_NU] = {Q_INDEX}, v_index[UPPER_NU] = {V_INDEX};
+static const unsigned char is_continuous[UPPER_NU] = {IS_CONTINUOUS};
 
 static double terms[TERMS_];
 static double configuration[UPPER_NQ] = {CONFIGURATION};
 static double motion[UPPER_NV];
 
-static Vector vector(const double *at_, int64_t n)
+static Vector vector(const double *at, int64_t n)
 {
-    return (Vector){(double *)at_, n};
+    return (Vector){(double *)at, n};
 }
 
-/* Terms of the feet with the base at rest in the origin. */
-static void kinematics(const double *position, const double *velocity)
+/* Compute the terms of the feet with the base at rest in the origin. */
+static void compute_terms(const double *position, const double *velocity)
 {
     static const double origin[7] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0};
     for (int i = 0; i < 7; i++) {
@@ -124,13 +124,13 @@ static void kinematics(const double *position, const double *velocity)
         motion[i] = 0.0;
     }
     for (int i = 0; i < UPPER_NU; i++) {
-        if (turning[i]) {
-            configuration[at[i]] = cos(position[i]);
-            configuration[at[i] + 1] = sin(position[i]);
+        if (is_continuous[i]) {
+            configuration[q_index[i]] = cos(position[i]);
+            configuration[q_index[i] + 1] = sin(position[i]);
         } else {
-            configuration[at[i]] = position[i];
+            configuration[q_index[i]] = position[i];
         }
-        motion[rate[i]] = velocity[i];
+        motion[v_index[i]] = velocity[i];
     }
     NAME_terms(configuration, motion, terms);
 }
@@ -148,8 +148,8 @@ void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV])
 
 void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
 {
-    static const double still[UPPER_NU];
-    kinematics(position, still);
+    static const double zero_velocity[UPPER_NU];
+    compute_terms(position, zero_velocity);
     NAME_core_initialize_at_rest(&model, &memory, vector(terms, TERMS_), vector(accelerometer, 3),
         vector(configuration, UPPER_NQ), vector(motion, UPPER_NV));
 }
@@ -157,17 +157,17 @@ void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
 void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
     const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods)
 {
-    int64_t said[UPPER_NF];
+    int64_t is_stance[UPPER_NF];
     for (int i = 0; i < UPPER_NF; i++) {
-        said[i] = standing[i] != 0;
+        is_stance[i] = standing[i] != 0;
     }
-    kinematics(position, velocity);
+    compute_terms(position, velocity);
     NAME_core_update_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
-        (IntVector){said, UPPER_NF}, periods);
+        (IntVector){is_stance, UPPER_NF}, periods);
 }
 
 /* Write the measured joints into q and v. */
-static void joints(double *q, double *v)
+static void write_joints(double *q, double *v)
 {
     for (int i = 7; i < UPPER_NQ; i++) {
         q[i] = configuration[i];
@@ -179,13 +179,13 @@ static void joints(double *q, double *v)
 
 void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
 {
-    joints(q, v);
+    write_joints(q, v);
     NAME_core_write_base_state(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
 void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV])
 {
-    joints(q, v);
+    write_joints(q, v);
     NAME_core_write_odometry(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
@@ -241,20 +241,20 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
         "MEMORY": memory.define_structure(state, "memory", "FilterState"),
         "JOINTS": c_string_list(robot.actuated),
         "FEET": c_string_list(robot.feet),
-        "RATE": ", ".join(map(str, robot.actuated_index.tolist())),
-        "TURNING": ", ".join(str(int(x)) for x in joints.turning),
+        "V_INDEX": ", ".join(map(str, robot.actuated_index.tolist())),
+        "IS_CONTINUOUS": ", ".join(str(int(x)) for x in joints.turning),
         "CONFIGURATION": ", ".join(map(repr, estimator.state()[0].tolist())),
         "TERMS_": str(estimator._terms.size),
         "NX_": str(len(state.P)),
         "PERIOD_": repr(estimator.dt),
         "ROBOT": robot.name,
     }
-    parts |= {"{AT}": "{" + ", ".join(map(str, joints.at.tolist())) + "}"}
+    parts |= {"{Q_INDEX}": "{" + ", ".join(map(str, joints.at.tolist())) + "}"}
     parts |= {"NQ_": str(robot.nq), "NV_": str(robot.nv), "NU_": str(robot.nu), "NF_": str(len(robot.feet))}
     parts["DEFINITIONS"] = "\n\n".join([*model.definitions, *memory.definitions])
     core, about = (
         c_source([initialize, initialize_at_rest, write_base_state, write_odometry, update_estimate], f"{name}_core"),
-        "The filter.",
+        "Computation of the filter.",
     )
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),

@@ -14,9 +14,9 @@ _HEADER = """\
 /* NAME: readings and commands of ROBOT as bytes, in shared memory or as datagrams. Written by quaddyn VERSION; do not
    edit.
 
-   Numbers are little-endian, as on the machine that this is compiled for. SI units, radians; joints in the order of
-   NAME_joints, feet in that of NAME_feet. Values without a sensor are NaN. Packets need C99, shared memory
-   needs POSIX. */
+   Numbers are little-endian; the target machine must be, too. SI units, radians; joints in the
+   order of NAME_joints, feet in that of NAME_feet. Values without a sensor are NaN. Packets require C99, and shared
+   memory requires POSIX. */
 
 #ifndef UPPER_H
 #define UPPER_H
@@ -32,12 +32,12 @@ enum { UPPER_READING = READING_, UPPER_COMMAND = COMMAND_ };
 
 typedef struct {
     char magic[4];                        /* "QDRT" */
-    uint16_t version, kind, joints, feet; /* VERSION_, a kind, NU, NF */
-    uint32_t crc;                         /* CRC-32 of everything from number on */
+    uint16_t version, kind, joints, feet; /* VERSION_, a packet kind, NU, NF */
+    uint32_t crc;                         /* CRC-32 of all bytes from number on */
     uint64_t number;                      /* sequence number from 1, by kind of packet */
-    double time;    /* of a reading: time of the robot; of a command: time of the reading it answers [s] */
-    uint64_t state; /* of a reading: 0 if the robot follows commands; otherwise code of the fault for which it has
-                       damped its motors, until a command requests only damping */
+    double time;    /* of a reading: time of the robot; of a command: time of the reading that it uses [s] */
+    uint64_t state; /* of a reading: 0 if the robot follows commands; otherwise code of the fault after which it
+                       damps its motors, until a command requests only damping */
 } NAME_header;
 
 typedef struct {
@@ -71,21 +71,21 @@ extern "C" {
 extern const char *const NAME_joints[UPPER_NU];
 extern const char *const NAME_feet[UPPER_FEET];
 
-/* Fill in the header of a command: its number, one more than the last one, and the time of the reading it answers. */
+/* Fill in the header of a command: its number, one more than that of the last one, and the time of its reading. */
 void NAME_seal(NAME_command *command, uint64_t number, double time);
 
-/* Whether bytes, such as a datagram, are a complete reading of this robot, with a finite time stamp of 0 or more. */
+/* Returns 1 if bytes are a complete reading of this robot with a finite, nonnegative time stamp, otherwise 0. */
 int NAME_valid(const void *bytes, size_t size);
 
-/* Map the file of a robot process. Returns 0, or -1 if there is no such file of this robot, or if other users could
-   have created it or can write to it: a symbolic link, another owner, or a mode such as 0666. errno may have the
+/* Map the file of a robot process. Returns 0, or -1 if it does not exist or is of another robot, or if other users may
+   have created it or can write to it: a symbolic link, another owner, or a mode such as 0666. errno may give the
    reason. */
 int NAME_open(NAME_memory *memory, const char *path);
 
-/* Copy the newest reading. Returns 1, or 0 if there is none yet. An unchanged number means that it is not new. */
+/* Copy the newest reading. Returns 1, or 0 if there is no reading yet. The reading is new if its number has changed. */
 int NAME_read(const NAME_memory *memory, NAME_reading *reading);
 
-/* Fill in the header of a command and publish it; time is that of the reading it answers. */
+/* Fill in the header of a command and publish it; time: that of the reading that the command uses [s]. */
 void NAME_write(NAME_memory *memory, NAME_command *command, double time);
 
 /* Unmap the file. */
@@ -112,19 +112,19 @@ _SOURCE = """\
 #include <unistd.h>
 
 /* Layout of the file: see quaddyn.runtime.shared_memory. */
-enum { SLOTS = SLOTS_, NEWEST = NEWEST_, BEGIN = BEGIN_, HEAD = HEAD_, SIZE = SIZE_, TRIES = TRIES_, SIGNED = 16 };
+enum { SLOTS = SLOTS_, NEWEST = NEWEST_, BEGIN = BEGIN_, HEAD = HEAD_, SIZE = SIZE_, TRIES = TRIES_, CHECKED = 16 };
 
-/* Beginning of the file. */
+/* Required first bytes of the file. */
 static const unsigned char head[HEAD] = {HEAD_BYTES};
 
 /* Compilation fails if structures have padding. */
-typedef char reading_without_gaps[sizeof(NAME_reading) == READING_SIZE_ ? 1 : -1];
-typedef char command_without_gaps[sizeof(NAME_command) == COMMAND_SIZE_ ? 1 : -1];
+typedef char reading_without_padding[sizeof(NAME_reading) == READING_SIZE_ ? 1 : -1];
+typedef char command_without_padding[sizeof(NAME_command) == COMMAND_SIZE_ ? 1 : -1];
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[UPPER_FEET] = {FEET};
 
-/* CRC-32 as of zlib: reflected, polynomial 0x04C11DB7. */
+/* CRC-32 as in zlib: reflected, polynomial 0x04C11DB7. */
 static uint32_t crc32(const unsigned char *bytes, size_t size)
 {
     static uint32_t table[256];
@@ -155,7 +155,7 @@ void NAME_seal(NAME_command *command, uint64_t number, double time)
     header->number = number;
     header->time = time;
     header->state = 0;
-    header->crc = crc32((const unsigned char *)command + SIGNED, sizeof *command - SIGNED);
+    header->crc = crc32((const unsigned char *)command + CHECKED, sizeof *command - CHECKED);
 }
 
 int NAME_valid(const void *bytes, size_t size)
@@ -167,7 +167,7 @@ int NAME_valid(const void *bytes, size_t size)
     memcpy(&header, bytes, sizeof header);
     return memcmp(header.magic, "QDRT", 4) == 0 && header.version == VERSION_ && header.kind == UPPER_READING
         && header.joints == UPPER_NU && header.feet == UPPER_NF && isfinite(header.time) && header.time >= 0.0
-        && header.crc == crc32((const unsigned char *)bytes + SIGNED, size - SIGNED);
+        && header.crc == crc32((const unsigned char *)bytes + CHECKED, size - CHECKED);
 }
 
 /* Number of the newest packet of a ring (0: readings, 1: commands); each has one writer, and readers check the CRC. */
@@ -178,14 +178,14 @@ static volatile uint64_t *newest(const NAME_memory *memory, int ring)
 
 int NAME_open(NAME_memory *memory, const char *path)
 {
-    struct stat found;
+    struct stat status;
     const int file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
         return -1;
     }
     memory->map = MAP_FAILED;
-    if (fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == geteuid()
-        && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0 && found.st_size == SIZE) {
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == geteuid()
+        && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size == SIZE) {
         memory->map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
     close(file);
@@ -207,10 +207,10 @@ int NAME_read(const NAME_memory *memory, NAME_reading *reading)
         if (number == 0) {
             return 0;
         }
-        NAME_reading found;
-        memcpy(&found, (char *)memory->map + BEGIN + (number % SLOTS) * sizeof found, sizeof found);
-        if (NAME_valid(&found, sizeof found) && found.header.number == number) {
-            *reading = found;
+        NAME_reading copy;
+        memcpy(&copy, (char *)memory->map + BEGIN + (number % SLOTS) * sizeof copy, sizeof copy);
+        if (NAME_valid(&copy, sizeof copy) && copy.header.number == number) {
+            *reading = copy;
             return 1;
         }
     }

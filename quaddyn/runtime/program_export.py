@@ -16,10 +16,10 @@ from .safety_export import safety_c
 from .walking_controller import MAX_COMPENSATED_DELAY
 
 _MAIN = """\
-/* Drives ROBOT in another process, which shares memory with this one: state estimate, whole-body control and safety
-   layer, once for every reading. Stands, and nods. Usage: NAME_drive PATH [SECONDS]
+/* Controls ROBOT, which runs in another process, through shared memory: state estimator, whole-body controller and
+   safety layer run once for every reading. The robot stands and pitches its trunk. Usage: NAME_drive PATH [SECONDS]
 
-   Prints how many readings were answered and what became of them; exit code 1 if a fault was latched. */
+   Prints the number of processed readings and the result. The exit code is 1 if a fault was latched. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -35,9 +35,9 @@ _MAIN = """\
 
 enum { NU = UPPER_WBC_NU, NF = UPPER_ESTIMATOR_NF };
 
-/* How far the trunk nods [rad], how often [1/s], and how long nothing new is waited for [s]. */
-static const double amplitude = 0.1, frequency = 0.5, patience = 5.0;
-/* Damping before the first torque and while the robot's side has stopped [N m s/rad]. */
+/* Amplitude [rad] and frequency [Hz] of the pitch motion, and longest time without a new reading [s]. */
+static const double amplitude = 0.1, frequency = 0.5, timeout = 5.0;
+/* Damping before the first torque, and while the robot's process damps its motors after a fault [N m s/rad]. */
 static const double damping[NU] = {DAMPING};
 
 static double seconds(void)
@@ -47,11 +47,11 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The next reading: 1, or 0 if the robot's process has stopped sending. */
-static int await(const UPPER_Memory *memory, uint64_t last, UPPER_Reading *reading)
+/* Wait for the next reading. Returns 1, or 0 if there is no new reading within the timeout. */
+static int wait_for_reading(const UPPER_Memory *memory, uint64_t last, UPPER_Reading *reading)
 {
     const struct timespec pause = {0, 50000};
-    for (const double begun = seconds(); seconds() - begun < patience; nanosleep(&pause, NULL)) {
+    for (const double begin = seconds(); seconds() - begin < timeout; nanosleep(&pause, NULL)) {
         if (NAME_interface_read(memory, reading) && reading->header.number != last) {
             return 1;
         }
@@ -59,15 +59,15 @@ static int await(const UPPER_Memory *memory, uint64_t last, UPPER_Reading *readi
     return 0;
 }
 
-/* A trunk that has nodded for so long. */
-static void nod(double time)
+/* Set the reference of the pitch motion at a time since its beginning [s]. */
+static void set_pitch_reference(double time)
 {
     const double w = 2.0 * 3.14159265358979323846 * frequency, angle = amplitude * sin(w * time);
     const double c = cos(angle), s = sin(angle);
     const double rotation[9] = {c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c};
     const double rate[3] = {0.0, amplitude * w * cos(w * time), 0.0};
-    const double change[3] = {0.0, -w * w * angle, 0.0};
-    NAME_wbc_base_reference(rotation, rate, change);
+    const double acceleration[3] = {0.0, -w * w * angle, 0.0};
+    NAME_wbc_base_reference(rotation, rate, acceleration);
 }
 
 int main(int count, char **arguments)
@@ -77,24 +77,24 @@ int main(int count, char **arguments)
     UPPER_Memory memory;
     UPPER_Reading reading;
     UPPER_Command command;
-    double q[UPPER_WBC_NQ], v[UPPER_WBC_NV], before = 0.0, first = 0.0, begun = 0.0, longest = 0.0;
+    double q[UPPER_WBC_NQ], v[UPPER_WBC_NV], last_time = 0.0, first_time = 0.0, motion_start = 0.0, longest = 0.0;
     int running = 0, fault = 0, stops = 0;
     long ticks = 0, unsolved = 0;
-    uint64_t last = 0;
+    uint64_t last_number = 0;
 
     if (count < 2 || NAME_interface_open(&memory, arguments[1]) != 0) {
-        fprintf(stderr, "usage: NAME_drive PATH [SECONDS]; PATH is shared memory of a robot's process\\n");
+        fprintf(stderr, "usage: NAME_drive PATH [SECONDS]; PATH is the shared memory of a robot's process\\n");
         return 2;
     }
     NAME_safety_reset();
-    while (await(&memory, last, &reading)) {
+    while (wait_for_reading(&memory, last_number, &reading)) {
         const double start = seconds();
         memset(&command, 0, sizeof command);
-        first = ticks ? first : reading.header.time;
+        first_time = ticks ? first_time : reading.header.time;
         if (!running && reading.header.state == 0) {
-            /* A command of damping has come through, or none was necessary: from here on the robot follows. */
+            /* The robot's process has received a damping command or did not need one: it now follows commands. */
             running = ticks > 0;
-            begun = reading.header.time;
+            motion_start = reading.header.time;
             NAME_wbc_reset();
             NAME_estimator_start(reading.position, reading.accelerometer);
         } else if (running && reading.header.state != 0) {
@@ -102,10 +102,10 @@ int main(int count, char **arguments)
             stops++;
         }
         if (running) {
-            nod(reading.header.time - begun);
-            /* Readings were lost since the last one; a clock that jumps is none to go by. */
-            const double passed = reading.header.time - before;
-            const int periods = passed <= LATEST ? (int)(passed / UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
+            set_pitch_reference(reading.header.time - motion_start);
+            /* More than one period if readings were lost; one if the clock jumped. */
+            const double elapsed = reading.header.time - last_time;
+            const int periods = elapsed <= MAX_DELAY ? (int)(elapsed / UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
             NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing,
                 periods > 1 ? periods : 1);
             NAME_estimator_odometry(q, v);
@@ -113,26 +113,26 @@ int main(int count, char **arguments)
         } else {
             memcpy(command.damping, damping, sizeof damping);
         }
-        /* The safety layer has the last word. */
-        const NAME_safety_reading seen = {reading.position, reading.velocity, reading.gyro, reading.accelerometer,
+        /* Filter the command by the safety layer. */
+        const NAME_safety_reading sensors = {reading.position, reading.velocity, reading.gyro, reading.accelerometer,
             reading.torque, reading.feet, reading.temperature};
-        NAME_safety_command given;
-        memcpy(&given, command.tau, sizeof given);
-        fault = NAME_safety_tick_at(&seen, &given, reading.header.time, seconds(), 0);
-        memcpy(command.tau, &given, sizeof given);
+        NAME_safety_command filtered;
+        memcpy(&filtered, command.tau, sizeof filtered);
+        fault = NAME_safety_tick_at(&sensors, &filtered, reading.header.time, seconds(), 0);
+        memcpy(command.tau, &filtered, sizeof filtered);
         NAME_interface_write(&memory, &command, reading.header.time);
         longest = fmax(longest, seconds() - start);
-        before = reading.header.time;
-        last = reading.header.number;
+        last_time = reading.header.time;
+        last_number = reading.header.number;
         ticks++;
-        if (reading.header.time - first >= length) {
+        if (reading.header.time - first_time >= length) {
             break;
         }
     }
     memset(&command, 0, sizeof command);
     memcpy(command.damping, damping, sizeof damping);
-    NAME_interface_write(&memory, &command, before);
-    printf("%ld readings answered, %ld unsolved, the longest took %.0f us; the robot's side stopped %d times; %s\\n",
+    NAME_interface_write(&memory, &command, last_time);
+    printf("%ld readings processed, %ld unsolved, longest tick %.0f us; the robot's process stopped %d times; %s\\n",
         ticks, unsolved, 1e6 * longest, stops, fault ? NAME_safety_name(fault) : "no fault");
     NAME_interface_close(&memory);
     return fault != 0;
@@ -140,7 +140,7 @@ int main(int count, char **arguments)
 """
 
 _CMAKE = """\
-# State estimate, whole-body control, safety layer and interface of a robot, and a program that drives it.
+# State estimator, whole-body controller, safety layer and interface of a robot, and a program that controls it.
 cmake_minimum_required(VERSION 3.10)
 project(NAME_drive C)
 
@@ -203,21 +203,23 @@ def program_c(
     robot = controller.robot
     name = validate_c_name(name, robot.name)
     if robot.root != "free" or not robot.feet:
-        raise ArgumentError(f"controller: the program stands on feet, {robot.name!r} has none or no free root")
+        raise ArgumentError(
+            f"controller: the program requires a free root and feet, which {robot.name!r} does not have"
+        )
     estimator = BaseEstimator(robot, dt=controller.dt) if estimator is None else estimator
     safety = Safety(robot, dt=controller.dt) if safety is None else safety
-    for what, part in (("estimator", estimator), ("safety", safety)):
+    for argument, part in (("estimator", estimator), ("safety", safety)):
         if part.robot is not robot or part.dt != controller.dt:
-            raise ArgumentError(f"{what}: of another robot or period than the controller")
-    written = controller_c(controller, name=f"{name}_wbc").files
-    files = {file: text for file, text in written.items() if file.endswith((".c", ".h")) and file != "main.c"}
+            raise ArgumentError(f"{argument}: expected the robot and the period of the controller; create it with them")
+    controller_files = controller_c(controller, name=f"{name}_wbc").files
+    files = {file: text for file, text in controller_files.items() if file.endswith((".c", ".h")) and file != "main.c"}
     files |= safety_c(safety, name=f"{name}_safety").files
     files |= estimator_c(estimator, name=f"{name}_estimator").files
     files |= interface_c(robot, name=f"{name}_interface").files
     parts = {
         "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
         "STANDING": ", ".join("1" for _ in robot.feet),
-        "LATEST": repr(MAX_COMPENSATED_DELAY),
+        "MAX_DELAY": repr(MAX_COMPENSATED_DELAY),
         "UPPER_Memory": f"{name}_interface_memory",
         "UPPER_Reading": f"{name}_interface_reading",
         "UPPER_Command": f"{name}_interface_command",

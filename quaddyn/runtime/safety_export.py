@@ -17,8 +17,8 @@ _HEADER = """\
 /* NAME: the safety layer of ROBOT, written by quaddyn VERSION. Do not edit.
 
    Filters the commands of any controller for the motors. SI units, radians; the order of joints is that of NAME_joints.
-   Static memory, no allocation, not thread-safe. Faults and limits are documented with quaddyn.runtime.Safety; results
-   are equal to the bit if both are compiled without contraction of products and sums (-ffp-contract=off). */
+   Static memory, no allocation, not thread-safe. Faults and limits are documented in quaddyn.runtime.Safety. Results
+   equal those of Python bit for bit if products and sums are not contracted in either one (-ffp-contract=off). */
 
 #ifndef UPPER_H
 #define UPPER_H
@@ -34,8 +34,8 @@ enum {
 CODES
 };
 
-/* A sensor reading. NULL, or an array of NaN, means that the robot has no such sensor; a sensor that stops reporting is
-   a fault, and so are missing positions, velocities and, unless the base is fixed, IMU values. */
+/* A sensor reading. NULL, or an array of NaN, means that the robot does not have the sensor. A fault is raised if a
+   sensor stops reporting, or if positions, velocities or, unless the base is fixed, IMU values are missing. */
 typedef struct {
     const double *position;      /* (NU) [rad] */
     const double *velocity;      /* (NU) [rad/s] */
@@ -61,18 +61,19 @@ extern const char *const NAME_joints[UPPER_NU];
 /* Clear all state, including a latched fault. */
 void NAME_reset(void);
 
-/* One tick: the code of the fault that is latched, 0 for none. time: stamp of the reading, by the robot's clock [s];
-   one that is NaN, infinite, negative or not later than the last one that counted is no new reading, and so is one that
-   goes on by 50 ms more than now, the caller's clock [s]; where that stands still, calls are counted, one a period.
-   raised: a code that others have found, 0 for none, -1 where no command has come: motors are damped at this tick, and
-   nothing is latched. */
+/* Filter the command of one tick. Returns the code of the latched fault, 0 if there is none.
+   time: time stamp of the reading, by the robot's clock [s]. The reading is not new if the stamp is NaN, infinite,
+   negative, not later than that of the last accepted reading, or if it advances by over 50 ms more than now.
+   now: the caller's clock [s]. If it advances by less than a period per call, one period per call is counted.
+   raised: code of a fault detected elsewhere, 0 for none; -1 if no command was received: the motors are damped in this
+   tick, and no fault is latched. */
 int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised);
 
-/* The same without stamps. fresh: whether the reading is another one than at the last tick; elapsed: between this one
-   and the last one that counted [s]. */
+/* The same without time stamps. fresh: whether the reading is new since the last tick; elapsed: time between this
+   reading and the last accepted one [s]. */
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
 
-/* Name of a fault, and index of the joint concerned, -1 for none. */
+/* Name of a fault code; index of the joint of the latched fault, -1 if there is none. */
 const char *NAME_name(int code);
 int NAME_joint(void);
 
@@ -107,20 +108,21 @@ MEMORY
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 
-static Vector given(const double *at, int64_t n)
+/* An optional sensor; empty if it is missing. */
+static Vector optional(const double *at, int64_t n)
 {
     static const double none[1];
     return at == NULL ? (Vector){(double *)none, 0} : (Vector){(double *)at, n};
 }
 
 /* A required sensor; all NaN if it is missing. */
-static Vector needed(const double *at, int64_t n)
+static Vector required(const double *at, int64_t n)
 {
     static double unknown[UPPER_NU + 3];
     for (int64_t i = 0; at == NULL && i < n; i++) {
         unknown[i] = NAN;
     }
-    return given(at == NULL ? unknown : at, n);
+    return optional(at == NULL ? unknown : at, n);
 }
 
 void NAME_reset(void)
@@ -130,12 +132,12 @@ CLEAR
 
 int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised)
 {
-    SensorArrays r = {needed(reading->position, UPPER_NU), needed(reading->velocity, UPPER_NU), GYRO_,
-        ACCELEROMETER_, given(reading->torque, UPPER_NU), given(reading->feet, UPPER_NF),
-        given(reading->temperature, UPPER_NU)};
-    CommandArrays asked = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
+    SensorArrays r = {required(reading->position, UPPER_NU), required(reading->velocity, UPPER_NU), GYRO_,
+        ACCELEROMETER_, optional(reading->torque, UPPER_NU), optional(reading->feet, UPPER_NF),
+        optional(reading->temperature, UPPER_NU)};
+    CommandArrays arrays = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
         {command->stiffness, UPPER_NU}, {command->damping, UPPER_NU}};
-    return (int)NAME_core_filter_command(&limits, &r, &asked, &memory, time, now, raised);
+    return (int)NAME_core_filter_command(&limits, &r, &arrays, &memory, time, now, raised);
 }
 
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
@@ -152,9 +154,9 @@ const char *NAME_name(int code)
 
 int NAME_joint(void)
 {
-    static const unsigned char about[] = {ABOUT};
+    static const unsigned char has_joint[] = {HAS_JOINT};
     int64_t code = memory.latched_fault.at[0];
-    return about[code] && memory.latched_fault.at[1] >= 0 ? (int)memory.latched_fault.at[1] : -1;
+    return has_joint[code] && memory.latched_fault.at[1] >= 0 ? (int)memory.latched_fault.at[1] : -1;
 }
 """
 
@@ -197,7 +199,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
     parts["JOINTS"] = c_string_list(robot.actuated)
     parts["NAMES"] = c_string_list(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
-    parts["ABOUT"] = ", ".join(
+    parts["HAS_JOINT"] = ", ".join(
         [
             "0",
             *(
@@ -210,9 +212,9 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
         f"    {name.upper()}_{identifier(FAULT_TEXTS[code][0]).upper()} = {code}," for code in sorted(FAULT_TEXTS)
     ).rstrip(",")
     parts |= {"NU_": str(robot.nu), "NF_": str(len(robot.feet)), "PERIOD_": repr(safety.dt), "ROBOT": robot.name}
-    for sensor in ("gyro", "accelerometer"):  # what is fixed needs none
-        parts[f"{sensor.upper()}_"] = f"needed(reading->{sensor}, 3)" if robot.root == "free" else "given(NULL, 3)"
-    core, about = c_source([filter_command], f"{name}_core"), "What a tick consists of."
+    for sensor in ("gyro", "accelerometer"):  # a fixed base needs no IMU
+        parts[f"{sensor.upper()}_"] = f"required(reading->{sensor}, 3)" if robot.root == "free" else "optional(NULL, 3)"
+    core, about = c_source([filter_command], f"{name}_core"), "Computation of a tick."
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),

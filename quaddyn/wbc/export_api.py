@@ -31,7 +31,7 @@ OUTCOME_MEANINGS = dict(
             "the solver found no finite solution: the minimum-norm solution, or else the torques of the last tick",
             "q and v are finite, but their dynamics overflow: the torques of the last tick",
             "q, v or a parameter is NaN or infinite: the torques of the last tick",
-            "q has a quaternion or (cos, sin) without unit norm, or q or v is out of range: torques as before",
+            "a quaternion or (cos, sin) has no unit norm, or q or v is out of range: the torques of the last tick",
         ),
         strict=True,
     )
@@ -41,8 +41,8 @@ OUTCOME_MEANINGS = dict(
 #: Text about conventions, for the header.
 CONVENTIONS = (
     "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a free "
-    "base is in base axes. The controller is static memory: no allocation, and one controller per program and "
-    "name. Functions are not thread-safe: call them from one thread, or lock. Functions that set "
+    "base is in base axes. The controller uses static memory: no allocation, and one controller per program and "
+    "prefix. Functions are not thread-safe: call them from one thread, or lock. Functions that set "
     "parameters return 1 if the values were accepted, and 0 if nothing was changed."
 )
 
@@ -100,15 +100,15 @@ class CApi:
             )
         return [
             (
-                "Clears contacts, references and the last torques: the next tick is a first one, at which contacts are "
-                "made at once. Not needed at program start.",
+                "Clears contacts, references and the last torques: in the next tick, contacts close without a ramp. "
+                "Not required at program start.",
                 f"void {name}_reset(void)",
                 f"    {name}_core_reset(&controller);",
             ),
             (
                 "Computes one tick at the state (q, v): writes the torques, and returns one of the outcomes above. "
-                "contacts has 1 for each contact that should be closed, else 0; changes from one tick to the next are "
-                "ramped; NULL for all feet. tau is always finite.",
+                "contacts: 1 for each contact that is to be closed, otherwise 0; NULL for all feet. "
+                "Changes are ramped. tau is always finite.",
                 f"int {name}_tick(const double q[{n}_NQ], const double v[{n}_NV], "
                 f"const unsigned char contacts[{max(1, len(self.contacts))}], double tau[{n}_NU])",
                 tick,
@@ -117,7 +117,7 @@ class CApi:
              f"    return {last} + {nu};"),
             ("Returns the (NC, 6) contact forces on the robot, world axes [N, N m]; zero for inactive contacts.",
              f"const double *{name}_forces(void)", f"    return {last} + {nu + nv};"),
-            ("Returns the (NC) activations of the contacts: 0 inactive, 1 closed, in between while ramped.",
+            ("Returns the (NC) activations of the contacts: 0 inactive, 1 closed, between 0 and 1 during ramps.",
              f"const double *{name}_shares(void)",
              "    return controller.ramps.activation.at;"),
             ("Returns the largest violation of level 0, as an acceleration [m/s^2].", f"double {name}_violation(void)",
@@ -206,9 +206,9 @@ class CApi:
             ("Sets the Coulomb friction coefficient of a point contact, from 0 to 10.",
              f"int {name}_friction(int contact, double coefficient)",
              f"    return {name}_core_set_friction(&controller, contact, coefficient);"),
-            ("Sets the bounds of a contact's normal force [N]: 0 <= least <= largest; largest may be infinite.",
-             f"int {name}_normal_force(int contact, double least, double largest)",
-             f"    return {name}_core_set_force_limits(&controller, contact, least, largest);"),
+            ("Sets the bounds of a contact's normal force [N]: 0 <= lower <= upper; upper may be infinite.",
+             f"int {name}_normal_force(int contact, double lower, double upper)",
+             f"    return {name}_core_set_force_limits(&controller, contact, lower, upper);"),
         ]  # fmt: skip
 
     # -- texts -------------------------------------------------------------------------------------------------
@@ -238,10 +238,10 @@ class CApi:
             "/* Outcomes of a tick. */\nenum {\n" + "\n".join(outcomes) + "\n};",
             *(["/* Indices of the contacts. */\nenum {\n" + "\n".join(contacts) + "\n};"] if contacts else []),
             '#ifdef __cplusplus\nextern "C" {\n#endif',
-            f"/* Names of the motors' joints in the order of tau, and of the contacts. */\n"
+            f"/* Names of the actuated joints in the order of tau, and of the contacts. */\n"
             f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
             f"extern const char *const {name}_contacts[{max(1, len(self.contacts))}];",
-            f"/* The robot's home configuration. */\nextern const double {name}_home[{robot.nq}];",
+            f"/* Home configuration of the robot. */\nextern const double {name}_home[{robot.nq}];",
             *(f"{c_comment(doc)}{_wrap(text)};" for doc, text, _ in self._functions),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif",
         ]
@@ -265,8 +265,8 @@ class CApi:
             f"/* Memory and functions of {name}.h. Written by quaddyn {__version__}; do not edit. */",
             f'#include "{name}.h"\n\n#include <math.h>\n#include <stddef.h>\n\n#include "{name}_core.h"\n'
             f'#include "{name}_terms.h"',
-            "/* Cache lines. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n"
-            "#define ALIGNED\n#endif",
+            "/* Alignment to cache lines. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n"
+            "#else\n#define ALIGNED\n#endif",
             *definitions,
             f"static const unsigned char standing[{max(1, len(self.contacts))}] = {{{standing}}};"
             if self.contacts

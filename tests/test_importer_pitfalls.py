@@ -1,6 +1,6 @@
-"""One test for every trap of Pinocchio's importer that this package closes (`test_traps_api`: those of its API).
+"""One test for every pitfall of Pinocchio's importer that quaddyn prevents (`test_api_pitfalls`: those of its API).
 
-Each is something that plain Pinocchio accepts in silence, answers with nonsense, or dies of.  Dangerous files are
+Pinocchio accepts these files silently, returns wrong results, or crashes.  Dangerous files are
 loaded in a child process under CPU, memory and wall-clock limits (`fuzzing.Child`).
 """
 
@@ -54,7 +54,7 @@ def joint(name: str, parent: str, child: str, kind: str = "fixed") -> str:
 
 
 def refusal(source: str | Path, *words: str, **options: Any) -> str:
-    """The message of the ModelError that `source` has to meet; it names all of `words`."""
+    """Asserts that `source` raises a ModelError whose message contains all `words`; returns the message."""
     with pytest.raises(qd.ModelError) as caught:
         qd.load(source, **options)
     assert isinstance(caught.value, ValueError)
@@ -73,7 +73,7 @@ def child() -> Iterator[fuzzing.Child]:
         yield out
 
 
-def test_the_file_these_traps_vary_is_sound_itself() -> None:
+def test_base_file_of_these_tests_is_valid() -> None:
     for root, nv in (("free", 7), ("planar", 4), ("fixed", 1)):
         robot = qd.load(URDF, root=root)
         assert (robot.nv, robot.joint_names, robot.mass) == (nv, ("hip",), 5.5)
@@ -81,7 +81,7 @@ def test_the_file_these_traps_vary_is_sound_itself() -> None:
 
 
 # -- the reason of a refusal ------------------------------------------------------------------------------------
-def test_a_refusal_names_file_element_value_and_advice_and_keeps_stderr_clean(
+def test_error_names_file_element_value_and_advice_and_keeps_stderr_clean(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broken.urdf"
@@ -96,17 +96,17 @@ def test_a_refusal_names_file_element_value_and_advice_and_keeps_stderr_clean(
     "text",
     ["<", "<robot", "<robot/>", "<robot name='x'></robot>", URDF[:-9], URDF + "<robot/>", "<a/>", "\0" + URDF],
 )
-def test_text_that_is_no_urdf_is_a_modelerror(text: str) -> None:
+def test_text_that_is_not_a_urdf_raises_a_model_error(text: str) -> None:
     refusal(text)
 
 
 def test_text_with_nul_characters_is_refused() -> None:
     refusal("\0".join(URDF))
-    refusal("\0".join(URDF) + "\0")  # looks like UTF-16 to a parser that is handed bytes
+    refusal("\0".join(URDF) + "\0")  # a parser of bytes would read it as UTF-16
     refusal(edited("thigh", "th\0igh"))
 
 
-def test_bytes_that_are_no_text_are_a_modelerror(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_raise_a_model_error(tmp_path: Path) -> None:
     path = tmp_path / "noise.urdf"
     for data in (b"", b"\xff\xfe\x00", URDF.encode().replace(b"thigh", b"th\xffgh"), b"\x7fELF" + bytes(100)):
         path.write_bytes(data)
@@ -155,7 +155,7 @@ def test_joint_named_like_the_root_joint_is_refused(root: str) -> None:
     refusal(edited('"hip"', '"root_joint"'), "root_joint", root=root)
 
 
-def test_names_said_twice_are_refused() -> None:
+def test_duplicate_names_are_refused() -> None:
     refusal(added('<link name="toe"/>'), "toe")
     refusal(edited('"ankle"', '"hip"'), "hip")
     refusal(edited('"toe"', '"base"'), "base")
@@ -166,7 +166,7 @@ def test_unknown_joint_type_is_refused(kind: str) -> None:
     refusal(edited('type="revolute"', f'type="{kind}"'), "hip", kind)
 
 
-def test_no_link_is_lost_nor_invented() -> None:
+def test_links_are_neither_lost_nor_added() -> None:
     wrist = joint("wrist", "toe", "tip", "revolute").replace("</joint>", f"{LIMIT}</joint>")
     robot = qd.load(added(f'<link name="tip">{INERTIAL}</link>{wrist}'))
     names = {"base", "thigh", "toe", "tip"}
@@ -201,7 +201,7 @@ def test_missing_axis_is_x() -> None:
     assert np.array_equal(robot.tree.joints_by_name["hip"].axis, [1, 0, 0])
 
 
-def test_zero_axis_of_a_fixed_joint_is_fine() -> None:
+def test_zero_axis_of_a_fixed_joint_is_accepted() -> None:
     robot = qd.load(edited(f'link="toe"/>{ORIGIN}', f'link="toe"/>{ORIGIN}<axis xyz="0 0 0"/>'))
     assert robot.joint_names == ("hip",)
     data = next(data for name, data in fuzzing.files() if name.endswith("go2.urdf"))
@@ -228,13 +228,13 @@ NOT_NUMBERS = [
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS)
-def test_mass_that_is_no_bounded_number_is_refused(value: str) -> None:
+def test_mass_that_is_not_a_bounded_number_is_refused(value: str) -> None:
     refusal(edited('value="1.5"', f'value="{value}"'), "thigh", "mass")
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS)
 @pytest.mark.parametrize("moment", ["ixx", "iyz"])
-def test_inertia_that_is_no_bounded_number_is_refused(moment: str, value: str) -> None:
+def test_inertia_that_is_not_a_bounded_number_is_refused(moment: str, value: str) -> None:
     text = re.sub(rf'(name="thigh".*?{moment}=)"[^"]*"', rf'\1"{value}"', URDF, count=1, flags=re.DOTALL)
     refusal(text, "thigh", "inertia")
 
@@ -251,7 +251,7 @@ def test_inertia_that_is_no_bounded_number_is_refused(moment: str, value: str) -
         (INERTIAL, "<inertial/>"),
     ],
 )
-def test_half_an_inertial_is_refused_instead_of_read_as_zero(old: str, new: str) -> None:
+def test_incomplete_inertial_is_refused_instead_of_read_as_zero(old: str, new: str) -> None:
     refusal(edited(old, new), "thigh")
 
 
@@ -264,7 +264,7 @@ def test_malformed_placement_is_refused(attribute: str, value: str) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "abc", "1,5", ""])
 @pytest.mark.parametrize("key", ["lower", "upper", "effort", "velocity"])
-def test_limit_that_is_no_number_is_refused(key: str, value: str) -> None:
+def test_limit_that_is_not_a_number_is_refused(key: str, value: str) -> None:
     refusal(re.sub(rf'{key}="[^"]*"', f'{key}="{value}"', URDF), "hip", key)
 
 
@@ -273,14 +273,14 @@ def test_lower_above_upper_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), [("lower", "1e16"), ("upper", "-1e16")])
-def test_limit_far_beyond_the_wrong_side_is_no_missing_limit(key: str, value: str) -> None:
+def test_very_large_limit_of_the_wrong_sign_is_not_a_missing_limit(key: str, value: str) -> None:
     refusal(re.sub(rf'{key}="[^"]*"', f'{key}="{value}"', URDF), "hip")
     both = re.sub(r'(lower|upper)="[^"]*"', rf'\1="{value}"', URDF)
     try:
         robot = qd.load(both)
     except qd.ModelError as error:
         assert "hip" in str(error)
-    else:  # not the opposite of what the file says
+    else:  # not the opposite of the limit in the file
         assert robot.lower[-1] == robot.upper[-1] == float(value)
 
 
@@ -309,14 +309,14 @@ def test_moving_body_without_any_inertial_is_refused() -> None:
         ("0", "0", "0.01", "0"),
     ],
 )
-def test_inertia_that_no_mass_distribution_has_is_refused(moments: tuple[str, ...]) -> None:
+def test_inertia_without_a_mass_distribution_is_refused(moments: tuple[str, ...]) -> None:
     xx, yy, zz, xy = moments
     inertia = f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="0" iyz="0"/>'
     refusal(edited(INERTIA, inertia), "thigh")
 
 
-def test_triangle_inequality_is_judged_on_the_composite_body_not_on_the_single_link() -> None:
-    """The toe alone breaks it by 0.001; what is bolted to the thigh obeys it, and the file is only frowned upon."""
+def test_triangle_inequality_is_checked_for_the_composite_body_not_the_single_link() -> None:
+    """The toe alone violates it by 0.001; the composite body satisfies it, and the file only gives a warning."""
     toe = (
         '<inertial><mass value="0.1"/><inertia ixx="0.001" iyy="0.001" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
@@ -328,7 +328,7 @@ def test_triangle_inequality_is_judged_on_the_composite_body_not_on_the_single_l
     refusal(heavy, "thigh")
 
 
-def test_point_masses_are_legal() -> None:
+def test_point_masses_are_accepted() -> None:
     point = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/>'
     robot = qd.load(edited(INERTIA, point), root="fixed")
     assert np.allclose(qd.Dynamics(robot).crba(np.zeros(1)), 1.5 * 0.1**2, rtol=1e-14)
@@ -339,7 +339,7 @@ def test_point_mass_on_its_own_axis_leaves_the_mass_matrix_singular_and_is_refus
     refusal(edited('xyz="0 0 -0.1"', 'xyz="0 0.1 0"', edited(INERTIA, point)), root="fixed")
 
 
-def test_massless_dummy_links_bolted_to_a_body_are_fine() -> None:
+def test_massless_dummy_links_fixed_to_a_body_are_accepted() -> None:
     zero = '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
     plain, dummy = qd.load(URDF), qd.load(edited('<link name="toe"/>', f'<link name="toe">{zero}</link>'))
     assert plain.mass == dummy.mass
@@ -348,7 +348,7 @@ def test_massless_dummy_links_bolted_to_a_body_are_fine() -> None:
 
 # -- elements said twice ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("element", [INERTIAL, AXIS, LIMIT, '<mass value="1.5"/>'])
-def test_element_said_twice_in_the_same_words_is_a_warning(element: str) -> None:
+def test_identical_duplicate_element_is_a_warning(element: str) -> None:
     robot = qd.load(edited(element, element * 2))
     assert warnings_on(robot)
     refusal(edited(element, element * 2), strict=True)
@@ -364,7 +364,7 @@ def test_element_said_twice_in_the_same_words_is_a_warning(element: str) -> None
         ('<parent link="base"/>', '<parent link="toe"/>'),
     ],
 )
-def test_element_said_twice_in_contradiction_is_refused(element: str, other: str) -> None:
+def test_contradictory_duplicate_element_is_refused(element: str, other: str) -> None:
     refusal(edited(element, element + other))
     refusal(edited(element, other + element))
 
@@ -396,7 +396,7 @@ def test_element_said_twice_in_contradiction_is_refused(element: str, other: str
     ],
 )
 @pytest.mark.parametrize("kind", ["visual", "collision"])
-def test_malformed_geometry_is_refused_or_reported_never_dropped_in_silence(kind: str, geometry: str) -> None:
+def test_malformed_geometry_is_refused_or_reported(kind: str, geometry: str) -> None:
     text = edited(f"<{kind}>{SHAPE}</{kind}>", f"<{kind}>{geometry}</{kind}>")
     try:
         robot = qd.load(text)
@@ -427,7 +427,7 @@ def test_deep_tree_is_refused_and_does_not_overflow_the_stack(links: int, child:
     assert answer["verdict"] == "refused", answer
 
 
-def test_nested_elements_by_the_thousand_do_not_overflow_the_stack(child: fuzzing.Child) -> None:
+def test_thousands_of_nested_elements_do_not_overflow_the_stack(child: fuzzing.Child) -> None:
     text = edited("</robot>", "<gazebo>" * 20_000 + "</gazebo>" * 20_000 + "</robot>")
     assert child.ask("load", text, "free")["verdict"] in ("refused", "loaded")
 
@@ -436,11 +436,11 @@ def test_tree_within_the_depth_limit_loads() -> None:
     assert len(qd.load(chain(120), root="free").tree.links) == 120
 
 
-def test_small_stacks_survive_every_depth_that_is_accepted_and_every_refusal() -> None:
-    """A 512 kB thread, and a process whose main stack is 1 MB: Pinocchio's importer dies of 300 links in the first."""
+def test_accepted_and_refused_depths_do_not_overflow_small_stacks() -> None:
+    """A 512 kB thread, in which Pinocchio's importer crashes with 300 links, and a process with a 1 MB main stack."""
     script = (
         "import sys, threading, resource; import quaddyn as qd; sys.path.insert(0, sys.argv[1])\n"
-        "import test_traps as t\n"
+        "import test_importer_pitfalls as t\n"
         "def work():\n"
         "    print(len(qd.load(t.chain(120), root='free').tree.links))\n"
         "    for n in (300, 4000):\n"
@@ -472,7 +472,7 @@ def test_more_than_two_hundred_degrees_of_freedom_are_refused_before_memory_is_t
     refusal(star(202, "continuous"), "200", root="free")
 
 
-def test_file_over_16_megabytes_is_refused_unread(tmp_path: Path, child: fuzzing.Child) -> None:
+def test_file_over_16_megabytes_is_refused_without_reading_it(tmp_path: Path, child: fuzzing.Child) -> None:
     path = tmp_path / "big.urdf"
     path.write_text(edited("</robot>", f"<!--{' ' * (17 << 20)}--></robot>"), encoding="utf-8")
     refusal(path, "big.urdf", "16")
@@ -513,7 +513,7 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
     refusal(str(tmp_path / "missing.urdf"), "missing.urdf")
 
 
-def test_paths_the_system_cannot_take_are_refused(tmp_path: Path) -> None:
+def test_paths_that_the_system_rejects_are_refused(tmp_path: Path) -> None:
     refusal(tmp_path / ("x" * 5000 + ".urdf"))
     refusal(tmp_path / "nul\0.urdf")
     (tmp_path / "loop.urdf").symlink_to(tmp_path / "loop.urdf")
@@ -538,7 +538,7 @@ def with_mesh(uri: str) -> str:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package root with a good mesh, and beside it a pipe that hangs whoever opens it."""
+    """A package root with a valid mesh, and beside it a pipe that blocks when it is opened."""
     root = tmp_path / "my_robot"
     (root / "meshes").mkdir(parents=True)
     (root / "meshes" / "thigh.stl").write_bytes(b"solid thigh\nendsolid thigh\n")
@@ -634,7 +634,7 @@ def test_document_types_and_entities_are_refused(doctype: str, child: fuzzing.Ch
     assert answer["verdict"] == "refused" and answer["cpu"] < 1.0, answer
 
 
-def test_the_five_entities_of_xml_itself_are_read_as_what_they_are() -> None:
+def test_predefined_xml_entities_are_decoded() -> None:
     robot = qd.load(edited('"toe"', '"t&amp;&#111;e"'))
     assert "t&oe" in {link.name for link in robot.tree.links}
 
@@ -642,7 +642,7 @@ def test_the_five_entities_of_xml_itself_are_read_as_what_they_are() -> None:
 # -- what real files say ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def real() -> dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]]:
-    """Every real URDF: its independent reading, and the robot or the refusal."""
+    """Every real URDF: its independent reading, and the robot or the error."""
     out: dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]] = {}
     for base in fuzzing.bases():
         try:
@@ -653,12 +653,12 @@ def real() -> dict[str, tuple[fuzz_reading.Reading, qd.Robot | qd.ModelError]]:
     return out
 
 
-@pytest.mark.slow  # single links, composite bodies and each refusal stand alone above
-def test_only_files_with_impossible_composite_bodies_are_refused(real: dict[str, Any]) -> None:
-    """Human and Romeo have moving bodies without mass, or with inertias that nothing has.
+@pytest.mark.slow  # single links, composite bodies and each error are tested separately above
+def test_only_real_files_with_inconsistent_composite_bodies_are_refused(real: dict[str, Any]) -> None:
+    """Human and Romeo have moving bodies without mass, or with inconsistent inertias.
 
-    Alex's fingers mimic joints that its file does not have.  The iCub's offence is -1e-18 kg m^2 on a point mass of
-    1 kg: within rounding, so either answer will do.
+    Alex's fingers mimic joints that its file does not have.  The violation of the iCub is -1e-18 kg m^2 on a point
+    mass of 1 kg: within rounding, so both results are accepted.
     """
     refused = {Path(name).stem for name, (_, robot) in real.items() if isinstance(robot, qd.ModelError)}
     bodies = {"human", "romeo", "romeo_small", "romeo_laas_small"}
@@ -666,7 +666,7 @@ def test_only_files_with_impossible_composite_bodies_are_refused(real: dict[str,
 
 
 @pytest.mark.slow
-def test_each_single_link_that_breaks_a_rule_is_a_warning_that_names_it(real: dict[str, Any]) -> None:
+def test_every_inconsistent_single_link_gives_a_warning_that_names_it(real: dict[str, Any]) -> None:
     odd_files = 0
     for name, (reading, robot) in real.items():
         odd = []
@@ -685,8 +685,8 @@ def test_empty_robot_of_the_data_set_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["solo8", "solo12"])
-def test_void_limits_are_reported(name: str) -> None:
-    """Solo's file promises 1000 N m of a motor that gives 3: no number to build a controller on."""
+def test_implausible_limits_are_reported(name: str) -> None:
+    """Solo's file gives a limit of 1000 N m for motors of 3 N m, which is useless for a controller."""
     robot = qd.load(name)
     told = [str(f) for f in robot.report if "1000" in str(f)] + [
         v for v in robot.report.provenance.values() if "void" in v
@@ -694,7 +694,7 @@ def test_void_limits_are_reported(name: str) -> None:
     assert told or not np.isfinite(robot.effort_limits).any()
 
 
-def test_damping_of_the_file_reaches_the_record() -> None:
+def test_damping_of_the_file_is_in_the_robot() -> None:
     robot = qd.load("hyq")
     joints = [robot.velocity_index(n) for n in robot.actuated]
     declared = {j.name: j.damping for j in robot.tree.joints if j.nv == 1}
@@ -703,13 +703,13 @@ def test_damping_of_the_file_reaches_the_record() -> None:
     assert not robot.damping[:6].any()
 
 
-def test_friction_and_damping_of_the_file_reach_the_record() -> None:
+def test_friction_and_damping_of_the_file_are_in_the_robot() -> None:
     robot = qd.load(edited(LIMIT, LIMIT + '<dynamics damping="0.25" friction="0.5"/>'), root="fixed")
     assert (robot.damping[0], robot.friction[0]) == (0.25, 0.5)
 
 
 def test_planar_root_falls_under_gravity() -> None:
-    """Pinocchio's own planar joint moves in XY, where a leg could never fall."""
+    """Pinocchio's own planar joint moves in XY, where gravity does not act."""
     robot = qd.load(URDF, root="planar")
     dyn = qd.Dynamics(robot)
     tau = dyn.rnea(robot.q_home, np.zeros(4), np.zeros(4))
@@ -720,7 +720,7 @@ def test_planar_root_falls_under_gravity() -> None:
     assert after[2] < before[2] and np.allclose((after - before)[:2], 0, atol=1e-12)
 
 
-def test_q_home_lies_within_the_limits_where_neutral_may_not() -> None:
+def test_q_home_is_within_the_limits_even_if_neutral_is_not() -> None:
     outside = 0
     for name in ("a1", "go1", "go2", "b1", "laikago", "anymal_c", "hyq", "solo12"):
         robot = qd.load(name)
@@ -730,6 +730,6 @@ def test_q_home_lies_within_the_limits_where_neutral_may_not() -> None:
     assert outside > 0
 
 
-def test_anymal_c_loads_though_one_of_its_camera_links_is_odd() -> None:
+def test_anymal_c_loads_despite_an_inconsistent_camera_link() -> None:
     robot = qd.load("anymal_c")
     assert robot.feet == ("FL", "FR", "RL", "RR") and warnings_on(robot, "camera")

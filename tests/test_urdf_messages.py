@@ -1,4 +1,4 @@
-"""What the reader says of a file, word for word, and every number at which it begins to say it."""
+"""Texts of all findings and errors of the URDF reader, and the bounds at which they occur."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 from test_urdf import INERTIAL, pendulum
 
 import quaddyn as qd
@@ -161,7 +161,7 @@ FINDINGS = [
 
 
 @pytest.mark.parametrize(("text", "said"), FINDINGS)
-def test_a_finding_says_where_what_and_what_to_do(text: str, said: list[str]) -> None:
+def test_finding_states_location_problem_and_advice(text: str, said: list[str]) -> None:
     assert [str(finding) for finding in parse(text).findings] == [f"warning: {each}" for each in said]
 
 
@@ -252,14 +252,14 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSALS)
-def test_a_refusal_says_where_what_and_what_to_do(text: str, said: str) -> None:
+def test_error_states_location_problem_and_advice(text: str, said: str) -> None:
     with pytest.raises(qd.ModelError) as caught:
         parse(text)
     whole = said if said.startswith("<text>") else f"<text>{said}" if said.startswith(":") else f"<text>: {said}"
     assert str(caught.value) == whole
 
 
-def test_places_without_a_line_or_an_element_and_findings_without_advice_say_no_more() -> None:
+def test_texts_of_locations_and_findings_omit_missing_parts() -> None:
     assert str(Where("a.urdf", 0, "")) == "a.urdf" and str(Where("a.urdf", 7, "")) == "a.urdf:7"
     assert str(Where("a.urdf", 0, "<link>")) == "a.urdf: <link>"
     assert str(Finding("note", Where("a.urdf", 7, "<link>"), "odd")) == "note: a.urdf:7: <link>: odd"
@@ -285,7 +285,7 @@ def test_places_without_a_line_or_an_element_and_findings_without_advice_say_no_
         (pendulum().replace('"arm"', '"a b"'), pendulum().replace('"arm"', '"a&#9;b"')),
     ],
 )  # fmt: skip
-def test_bounds_are_where_they_are_and_include_themselves(inside: str, beyond: str) -> None:
+def test_bounds_have_their_documented_values_and_are_inclusive(inside: str, beyond: str) -> None:
     parse(inside)
     with pytest.raises(qd.ModelError, match=r"exceeds|control characters"):
         parse(beyond)
@@ -296,7 +296,7 @@ def limits(text: str) -> tuple[float, float, float, float]:
     return found.lower, found.upper, found.velocity, found.effort
 
 
-def test_what_is_as_large_as_a_million_is_no_limit() -> None:
+def test_limits_of_a_million_or_more_mean_unlimited() -> None:
     most = "1.7976931348623157e308"
     for big in ("1e6", most):
         assert limits(limit(f'lower="-{big}" upper="{big}" effort="{big}" velocity="{big}"')) == (
@@ -309,7 +309,7 @@ def test_what_is_as_large_as_a_million_is_no_limit() -> None:
     assert limits(limit('lower="999999" upper="1e6" effort="3" velocity="4"'))[:2] == (999999.0, math.inf)
 
 
-def test_blanks_take_only_what_they_blank() -> None:
+def test_zero_velocity_limits_mean_unlimited_and_zero_effort_only_with_them() -> None:
     assert limits(limit('lower="-1" upper="2" effort="0" velocity="0"')) == (-1.0, 2.0, math.inf, math.inf)
     assert limits(limit('lower="-1" upper="2" effort="3" velocity="0"')) == (-1.0, 2.0, math.inf, 3.0)
     assert limits(limit('lower="-1" upper="2" effort="0" velocity="4"')) == (-1.0, 2.0, 4.0, 0.0)
@@ -320,7 +320,7 @@ def test_blanks_take_only_what_they_blank() -> None:
     assert limits(pendulum(AXIS)) == limits(pendulum(AXIS, kind="continuous")) == (-math.inf, *[math.inf] * 3)
 
 
-def test_what_a_file_leaves_out_has_the_defaults_of_the_specification() -> None:
+def test_omitted_values_have_the_defaults_of_the_specification() -> None:
     joint = parse(pendulum(f'{LIMIT}<mimic joint="hinge"/>')).joints_by_name["hinge"]
     assert (
         joint.axis.tolist()
@@ -345,24 +345,24 @@ def test_what_a_file_leaves_out_has_the_defaults_of_the_specification() -> None:
     assert tree.parent_joint["arm"].name == "hinge"
 
 
-def colours(material: str, known: str = "", tag: str = "visual") -> object:
+def read_color(material: str, known: str = "", tag: str = "visual") -> object:
     link = f'{INERTIAL}<{tag}><geometry><sphere radius="1"/></geometry>{material}</{tag}>'
     found = parse(pendulum(link=link, extra=known)).links_by_name["arm"]
     (one,) = found.visuals or found.collisions
     return one.rgba
 
 
-def test_colours_are_those_of_the_element_else_of_the_material_of_its_name() -> None:
+def test_color_of_an_element_takes_precedence_over_its_named_material() -> None:
     red, blue = '<color rgba="1 0 0 0.5"/>', '<color rgba="0 0 1 1"/>'
     known = f'<material name="m">{blue}</material>'
-    assert colours(f'<material name="m">{red}</material>', known) == (1.0, 0.0, 0.0, 0.5)
-    assert colours('<material name="m"/>', known) == (0.0, 0.0, 1.0, 1.0)
-    assert colours('<material name="n"/>', known) is colours("", known) is None
-    assert colours('<material name="m"><color/></material>') == (0.5, 0.5, 0.5, 1.0)
-    assert colours('<material name="m"/>', known, "collision") is None
+    assert read_color(f'<material name="m">{red}</material>', known) == (1.0, 0.0, 0.0, 0.5)
+    assert read_color('<material name="m"/>', known) == (0.0, 0.0, 1.0, 1.0)
+    assert read_color('<material name="n"/>', known) is read_color("", known) is None
+    assert read_color('<material name="m"><color/></material>') == (0.5, 0.5, 0.5, 1.0)
+    assert read_color('<material name="m"/>', known, "collision") is None
 
 
-def test_shapes_of_both_kinds_are_kept_apart_and_in_their_places() -> None:
+def test_visual_and_collision_shapes_keep_their_placements() -> None:
     both = (
         '<visual><origin xyz="1 2 3"/><geometry><box size="1 2 3"/></geometry></visual>'
         '<collision><origin xyz="3 2 1"/><geometry><capsule radius="1" length="2"/></geometry></collision>'
@@ -405,14 +405,14 @@ def star(count: int) -> str:
         ),
     ],
 )
-def test_files_as_large_as_is_told_are_read_and_larger_ones_are_not(make, most: int, said: str) -> None:
+def test_files_up_to_the_stated_size_are_read_and_larger_ones_are_not(make, most: int, said: str) -> None:
     assert isinstance(parse(make(most)), Tree)
     with pytest.raises(qd.ModelError) as caught:
         parse(make(most + 1))
     assert str(caught.value) == said
 
 
-def test_elements_are_read_up_to_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_and_nesting_depth_of_elements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert xml.MAX_ELEMENTS == 200_000
     most = 200_000 if NIGHT else 2_000
     monkeypatch.setattr(xml, "MAX_ELEMENTS", most)
@@ -433,7 +433,7 @@ def test_documents_are_read_up_to_sixteen_megabytes() -> None:
         assert str(caught.value) == ("f: 16777217 bytes; at most 16777216 are read; move meshes into separate files")
 
 
-def test_of_texts_the_beginning_is_kept_and_long_words_are_shortened() -> None:
+def test_long_texts_are_truncated_and_long_words_are_shortened() -> None:
     (short, long) = read_xml(f"<r><a>12&amp;3</a><a>{'x' * 200}</a></r>", "f")
     assert short.text == "12&3" and long.text == "x" * 64
     pieces = "".join(f"{'y' * 40}<!-- -->" for _ in range(3))
@@ -443,7 +443,7 @@ def test_of_texts_the_beginning_is_kept_and_long_words_are_shortened() -> None:
     assert shorten("abcdefghi", 8) == "abcd ... hi"
 
 
-def test_elements_are_the_same_where_all_of_them_is() -> None:
+def test_elements_are_equal_only_if_their_whole_content_is_equal() -> None:
     one, *others = read_xml(
         '<r><a x="1" y="2"><b/><c/></a><a y="2" x="1"> <b/>t<c/></a><a x="1" y="2"><b/><d/></a><a x="1" y="2"><b/></a>'
         '<a x="1"><b/><c/></a><b x="1" y="2"><b/><c/></b></r>',
@@ -452,13 +452,13 @@ def test_elements_are_the_same_where_all_of_them_is() -> None:
     assert [one.same(other) for other in others] == [True, False, False, False, False]
 
 
-def test_findings_stand_in_the_order_of_the_lines() -> None:
+def test_findings_are_in_line_order() -> None:
     text = pendulum(f'<axis xyz="0 2 0"/>{LIMIT}', extra="\n<odd/>").replace("<link", "\n<link", 1)
     assert [finding.where.line for finding in parse(text).findings] == [2, 3]
 
 
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (0.6, 0, -0.8), (-0.48, 0.6, 0.64)])
-def test_z_is_turned_to_an_axis_on_the_shortest_way(axis: tuple[float, float, float]) -> None:
+def test_rotation_of_z_to_an_axis_is_the_smallest(axis: tuple[float, float, float]) -> None:
     R = rotation_of_z_to(np.array(axis, dtype=float))
     np.testing.assert_allclose(R[:, 2], axis, atol=1e-15)
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
@@ -510,7 +510,7 @@ def test_transmissions_of_one_joint_and_one_motor_are_read() -> None:
     assert transmissions(f"{joint}{gear('2')}", f"{joint}{gear('2')}") == [("hinge", 2.0)]
 
 
-def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
+def test_disabled_pairs_of_an_srdf_are_read_in_order(tmp_path: Path) -> None:
     text = '<robot name="r"><disable_collisions link1="a" link2="b" reason="Never"/><group/>{}</robot>'
     pairs = text.format('<disable_collisions link1="b" link2="c"/>')
     file = tmp_path / "r.srdf"
@@ -527,7 +527,7 @@ def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
         assert str(caught.value) == f"{file}: expected <robot>, got <{tag}>; is this an SRDF?"
 
 
-def test_pairs_that_an_srdf_disables_by_default_and_enables_again() -> None:
+def test_pairs_disabled_by_default_in_an_srdf_can_be_enabled() -> None:
     text = '<robot name="r">{}</robot>'
     default = text.format(
         '<disable_default_collisions link="b"/><enable_collisions link1="c" link2="b"/><joint_property/>'
@@ -544,7 +544,7 @@ def test_pairs_that_an_srdf_disables_by_default_and_enables_again() -> None:
         assert says in str(caught.value)
 
 
-def test_names_of_meshes_are_looked_for_up_to_their_bounds(tmp_path: Path) -> None:
+def test_mesh_names_are_searched_up_to_their_length_limits(tmp_path: Path) -> None:
     finder = MeshFinder(tmp_path, [])
     (tmp_path / "a.stl").touch()
     here = (tmp_path / "a.stl", tmp_path, "")

@@ -1,4 +1,4 @@
-"""Pinocchio and the reference agree on every robot, and the check that says so sees every mutant."""
+"""Pinocchio and the reference implementation agree on every robot; `cross_check` detects every modification."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import fuzzing
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import EVERYTHING, KINDS, tree
-from sparing import others_slow
-from wild import Urdf
+from reference_models import EVERYTHING, KINDS, tree
+from slow_parameters import others_slow
+from urdf_editing import Urdf
 
 import quaddyn as qd
 from quaddyn.dynamics import Dynamics
@@ -31,18 +31,18 @@ from quaddyn.verification.check import read_reference
 from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS
 from quaddyn.verification.third_opinion import compare_with_mujoco
 
-#: What the guard refuses: bodies that no matter can have, a file without links, and mimics of joints that are missing.
+#: Files that validation rejects: impossible inertias, a file without links, and mimics of joints that do not exist.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
 FILES = [p for folder in (example_robot_folder(), own_robot_folder()) for p in sorted(folder.rglob("*.urdf"))]
 ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
 
-#: Of the catalogue one of each kind, and of each family of larger robots one.
+#: One robot of each kind in the catalogue, and one of each family of larger robots.
 QUICK = {
     CATALOGUE[name].path
     for name in ("go2", "solo8", "anymal_b_kinova", "centauro", "bolt", "ur5", "panda", "finger_edu", "two_link_leg")
 } | {p for p in ACCEPTED if p.stem in {"alexander_v1.lowerBodyOnly", "baxter", "hextilt_flying_arm_5"}}
 
-#: Derivatives take nv complex steps of the reference each: larger robots have theirs compared in the benchmark.
+#: Largest nv whose derivatives are compared here: they take nv complex steps of the reference.
 SMALL = 40
 
 
@@ -61,7 +61,7 @@ def text() -> str:
 
 
 def assert_medians(agreement: VerificationReport) -> None:
-    """A millionth of a millionth, or what the condition of M leaves where an algorithm solves with it."""
+    """Asserts median errors of at most 1e-12, or of 100 eps cond(M) where an algorithm solves with M."""
     leave = 100 * np.finfo(float).eps * agreement.condition[1]
     for name, median in agreement.medians.items():
         assert median <= (max(1e-12, leave) if name in ILL_CONDITIONED else 1e-12), (name, median)
@@ -69,18 +69,18 @@ def assert_medians(agreement: VerificationReport) -> None:
 
 # -- every robot ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", others_slow(ACCEPTED, QUICK), ids=lambda p: f"{p.parent.parent.name}-{p.stem}")
-def test_every_robot_agrees_on_every_algorithm(path: Path) -> None:
+def test_pinocchio_and_reference_agree_on_every_robot_and_algorithm(path: Path) -> None:
     robot = qd.load(path, packages=[example_robot_folder().parent.parent])
     agreement = check(robot, path, n_derivative_samples=int(robot.nv <= SMALL), mujoco=True)
     assert agreement.passed, str(agreement)
     assert_medians(agreement)
 
 
-def test_every_robot_of_the_catalogue_is_among_them() -> None:
+def test_every_catalogue_robot_is_cross_checked() -> None:
     assert {entry.path for entry in CATALOGUE.values()} <= set(ACCEPTED)
 
 
-def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
+def test_cross_check_reads_the_source_of_the_robot_by_default() -> None:
     kept = cross_check(go2(), samples=1, n_derivative_samples=0, mujoco=False)
     assert kept.passed
     assert kept.errors == check(go2(), text(), samples=1, n_derivative_samples=0).errors
@@ -96,7 +96,7 @@ def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
         [("go2", "free"), ("double_pendulum_continuous", "planar"), ("go2", "fixed")],
     ),
 )
-def test_every_root_agrees(name: str, root: str) -> None:
+def test_pinocchio_and_reference_agree_for_every_root_type(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
     agreement = check(robot, find_entry(name).path)
     assert agreement.passed, str(agreement)
@@ -104,7 +104,7 @@ def test_every_root_agrees(name: str, root: str) -> None:
 
 
 ODD = [(a, b, root) for root in ("free", "planar", "fixed") for a in KINDS for b in KINDS]
-#: Every type above and below another one, and at each root.
+#: Every joint type as parent and as child of another one, and at each root.
 QUICK_ODD = [
     (first, KINDS[(i + step) % len(KINDS)], root)
     for step, root in enumerate(("free", "planar", "fixed"))
@@ -113,7 +113,7 @@ QUICK_ODD = [
 
 
 @pytest.mark.parametrize(("first", "second", "root"), others_slow(ODD, QUICK_ODD))
-def test_every_type_of_joint_about_any_axis_agrees(first: str, second: str, root: str) -> None:
+def test_every_pair_of_joint_types_agrees_for_any_axis(first: str, second: str, root: str) -> None:
     source = tree((first, second))
     agreement = check(qd.load(source, root=root), source, samples=2)
     assert not agreement.deviations
@@ -121,19 +121,19 @@ def test_every_type_of_joint_about_any_axis_agrees(first: str, second: str, root
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_robot_of_one_joint_agrees(kind: str) -> None:
+def test_one_joint_robot_agrees(kind: str) -> None:
     source = tree((kind,))
     agreement = check(qd.load(source, root="fixed"), source, samples=2)
     assert not agreement.failed_algorithms, str(agreement)
     assert not agreement.deviations
 
 
-def test_every_type_of_joint_in_one_tree_agrees_in_the_regressor_too() -> None:
+def test_tree_of_all_joint_types_agrees_on_every_algorithm() -> None:
     agreement = check(qd.load(EVERYTHING, root="free"), EVERYTHING)
     assert agreement.passed, str(agreement)
 
 
-def test_what_the_caller_knows_better_than_the_file_does_not_count_against_it() -> None:
+def test_overridden_joint_parameters_and_limits_are_not_deviations() -> None:
     robot = qd.load(
         "go2",
         armature={"FL_calf_joint": 0.1},
@@ -145,7 +145,7 @@ def test_what_the_caller_knows_better_than_the_file_does_not_count_against_it() 
     assert agreement.passed, str(agreement)
 
 
-def test_a_repaired_inertia_does_not_count_against_the_file() -> None:
+def test_repaired_inertia_is_not_a_deviation() -> None:
     broken = text().replace('ixx="0.02448"', 'ixx="0.92448"')
     assert broken != text()
     robot = qd.load(broken, repair=["inertia"])
@@ -154,7 +154,7 @@ def test_a_repaired_inertia_does_not_count_against_the_file() -> None:
     assert agreement.passed, str(agreement)
 
 
-def test_a_mimic_joint_follows_on_both_sides_or_moves_on_its_own_on_both() -> None:
+def test_mimic_joint_agrees_whether_coupled_or_independent() -> None:
     coupled = tree(("revolute", "revolute", "revolute")).replace(
         '<joint name="joint2" type="revolute">', '<joint name="joint2" type="revolute"><mimic joint="joint1"/>'
     )
@@ -165,7 +165,7 @@ def test_a_mimic_joint_follows_on_both_sides_or_moves_on_its_own_on_both() -> No
         assert agreement.passed, str(agreement)
 
 
-def test_random_mutants_of_real_files_that_the_guard_accepts_are_read_alike_by_both_readers() -> None:
+def test_both_readers_agree_on_mutated_files_that_pass_validation() -> None:
     accepted = 0
     small = [p for p in ACCEPTED if p.stat().st_size < 20_000]
     pool = [fuzzing.Base(p.name, p.read_bytes(), None, frozenset()) for p in small]
@@ -184,7 +184,7 @@ def test_random_mutants_of_real_files_that_the_guard_accepts_are_read_alike_by_b
 
 # -- mutants of the file ----------------------------------------------------------------------------------------------
 def edited(element: str, child: str, attribute: str, new: str | Callable[[str], str]) -> str:
-    """Go2's file with one attribute changed: of a link or joint (child "."), or of something inside it."""
+    """URDF of Go2 with one attribute changed: of a link or joint (child "."), or of one of its child elements."""
     urdf = Urdf.of("go2")
     found = urdf.joint(element) if element.endswith("_joint") else urdf.link(element)
     at = found.find(child)
@@ -197,16 +197,16 @@ def edited(element: str, child: str, attribute: str, new: str | Callable[[str], 
 
 
 def shifted(by: float) -> Callable[[str], str]:
-    """The first of some numbers, moved."""
+    """Function that adds `by` to the first number of a text."""
     return lambda old: " ".join([repr(float(old.split()[0]) + by), *old.split()[1:]])
 
 
 def negative(old: str) -> str:
-    """A number of the other sign."""
+    """The number with opposite sign."""
     return repr(-float(old))
 
 
-#: What is edited, and the name and quantity that must be found.
+#: The edit, and the name and quantity that must be reported.
 FILE_MUTANTS = {
     "a wrong ixx": (("FL_thigh", "inertial/inertia", "ixx", "0.006"), "FL_thigh", "inertia"),
     "a slightly wrong iyy": (("FL_thigh", "inertial/inertia", "iyy", shifted(1e-8)), "FL_thigh", "inertia"),
@@ -234,7 +234,7 @@ FILE_MUTANTS = {
 }
 
 
-#: Those whose like is found by a smaller mutant of the same quantity.
+#: Mutants for which there is a smaller mutant of the same quantity.
 LARGER = {
     "a wrong ixx",
     "an inertia that is turned",
@@ -248,17 +248,17 @@ LARGER = {
 
 
 @pytest.mark.parametrize("mutant", others_slow(FILE_MUTANTS, FILE_MUTANTS.keys() - LARGER))
-def test_a_mutant_of_the_file_is_found_and_its_link_or_joint_named(mutant: str) -> None:
+def test_edited_file_is_detected_and_its_link_or_joint_named(mutant: str) -> None:
     change, name, quantity = FILE_MUTANTS[mutant]
     agreement = check(go2(), edited(*change), samples=1, n_derivative_samples=0)
     assert not agreement.passed
     assert (name, quantity) in {(d.name, d.quantity) for d in agreement.deviations}
     assert name in str(agreement)
-    # One place was edited: nothing is named that does not hang together with it.
+    # One place was edited: only elements that depend on it are reported.
     assert len({d.name for d in agreement.deviations}) <= 6
 
 
-def test_the_unchanged_file_has_no_deviation() -> None:
+def test_unchanged_file_has_no_deviation() -> None:
     assert check(go2(), text(), samples=1, n_derivative_samples=0).passed
 
 
@@ -275,11 +275,11 @@ def rounder(model: pin.Model) -> None:
     model.inertias[5].inertia = model.inertias[5].inertia * (1.0 + 1e-6)
 
 
-def upside_down(model: pin.Model) -> None:
+def reversed_gravity(model: pin.Model) -> None:
     model.gravity.linear = -model.gravity.linear
 
 
-def elsewhere(model: pin.Model) -> None:
+def other_gravity_constant(model: pin.Model) -> None:
     model.gravity.linear = np.array([0.0, 0.0, -9.80665])
 
 
@@ -301,8 +301,8 @@ MODEL_MUTANTS = {
         (heavier, 5, "mass"),
         (off_centre, 5, "center of mass"),
         (rounder, 5, "inertia"),
-        (upside_down, "world", "gravity"),
-        (elsewhere, "world", "gravity"),
+        (reversed_gravity, "world", "gravity"),
+        (other_gravity_constant, "world", "gravity"),
         (moved, 5, "placement"),
         (turned, 5, "placement"),
         (geared, 5, "armature"),
@@ -311,7 +311,7 @@ MODEL_MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MODEL_MUTANTS)
-def test_a_mutant_of_the_model_is_found_and_named(mutant: str) -> None:
+def test_modified_model_is_detected_and_named(mutant: str) -> None:
     change, where, quantity = MODEL_MUTANTS[mutant]
     model = go2().model.copy()
     change(model)
@@ -377,7 +377,7 @@ TRUE_POSE = momentum.rigid_motion
 
 
 @pytest.mark.parametrize("mutant", REFERENCE_MUTANTS)
-def test_a_mutant_of_the_reference_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modified_reference_algorithm_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, replacement, expected = REFERENCE_MUTANTS[mutant]
     monkeypatch.setattr(module, name, replacement)
     agreement = check(go2(), text(), samples=1, n_derivative_samples=int("rnea_derivatives" in expected))
@@ -392,7 +392,7 @@ METHODS = (
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_error_of_1e_8_in_any_algorithm_is_found(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_error_of_1e_8_in_any_algorithm_is_detected(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = getattr(Dynamics, method)
     monkeypatch.setattr(Dynamics, method, lambda *args, **options: (1.0 + 1e-8) * true(*args, **options))
     robot = qd.load("small_quadruped", damping=0.1, friction=0.1)
@@ -401,7 +401,7 @@ def test_an_error_of_1e_8_in_any_algorithm_is_found(method: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("method", ["rnea_derivatives", "aba_derivatives"])
-def test_an_error_of_1e_8_in_a_derivative_is_found(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_error_of_1e_8_in_a_derivative_is_detected(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = getattr(Dynamics, method)
 
     def wrong(*args):  # type: ignore[no-untyped-def]
@@ -413,13 +413,13 @@ def test_an_error_of_1e_8_in_a_derivative_is_found(method: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("quantity", ["M", "h", "gravity", "com", "com_velocity", "com_jacobian", "com_drift"])
-def test_an_error_of_1e_8_in_a_state_is_found(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_error_of_1e_8_in_a_state_is_detected(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = getattr(qd.State, quantity).fget
     monkeypatch.setattr(qd.State, quantity, property(lambda self: true(self) * (1.0 + 1e-8)))
     assert check(go2(), text(), samples=1, n_derivative_samples=0).failed_algorithms == ("update (State)",)
 
 
-def test_not_a_number_is_not_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_result_counts_as_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dynamics, "gravity", lambda self, q: np.full(self.robot.nv, np.nan))
     agreement = check(go2(), text(), samples=1, n_derivative_samples=0)
     assert agreement.failed_algorithms == ("gravity",)
@@ -427,7 +427,7 @@ def test_not_a_number_is_not_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- the third opinion ------------------------------------------------------------------------------------------------
-def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
+def test_mujoco_mass_matrix_agrees_and_a_modified_inertia_disagrees() -> None:
     rng = np.random.default_rng(0)
     oracle, wrong = (
         Reference(text(), root="free"),
@@ -451,13 +451,13 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
         (tree(("revolute", "continuous", "prismatic")), "agrees"),
     ],
 )
-def test_the_third_opinion_says_why_it_is_not_given(source: object, verdict: str) -> None:
+def test_mujoco_comparison_reports_its_verdict(source: object, verdict: str) -> None:
     said = compare_with_mujoco(Reference(source), source, np.random.default_rng(0), 1e-9).verdict  # type: ignore[arg-type]
     assert said.startswith(verdict)
-    assert verdict != "refused: " or "inertia" in said  # the rest of the sentence is MuJoCo's own, and may change
+    assert verdict != "refused: " or "inertia" in said  # MuJoCo words the rest of the sentence, which may change
 
 
-def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mujoco_no_third_opinion_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     said = compare_with_mujoco(Reference(text()), text(), np.random.default_rng(0), 1e-9)
     assert said.verdict == "not compared: MuJoCo is not installed"
@@ -465,7 +465,7 @@ def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # -- the report -------------------------------------------------------------------------------------------------------
-def test_the_worst_state_reproduces_its_error() -> None:
+def test_worst_sample_reproduces_its_error() -> None:
     agreement = check(go2(), text(), n_derivative_samples=0)
     worst = agreement.worst_sample
     sample = Sample(worst.q, worst.v, worst.a, worst.tau, worst.fext)
@@ -474,14 +474,14 @@ def test_the_worst_state_reproduces_its_error() -> None:
     assert agreement.ratios[worst.algorithm] == worst.ratio == max(agreement.ratios.values())
 
 
-def test_states_are_drawn_by_the_seed_alone() -> None:
+def test_samples_depend_only_on_the_seed() -> None:
     first, again, other = (check(go2(), text(), samples=1, seed=s, n_derivative_samples=0) for s in (1, 1, 2))
     assert first.errors == again.errors
     assert (first.worst_sample.q == again.worst_sample.q).all()
     assert (first.worst_sample.q != other.worst_sample.q).any()
 
 
-def test_the_report_reads_as_a_table_and_as_json() -> None:
+def test_report_is_printed_as_table_and_json() -> None:
     agreement = check(go2(), text(), samples=1, mujoco=True)
     table = str(agreement)
     assert all(name in table for name in agreement.errors)
@@ -496,7 +496,7 @@ def test_the_report_reads_as_a_table_and_as_json() -> None:
     assert (data["passed"], data["deviations"][0]["name"]) == (False, "RR_hip_joint")
 
 
-def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
+def test_report_prints_the_first_deviations_and_counts_the_others() -> None:
     many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, n_derivative_samples=0)
     shown = [line for line in str(many).splitlines() if line.startswith("DIFFERS")]
     assert len(shown) == MAX_PRINTED_DEVIATIONS
@@ -505,12 +505,12 @@ def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> Non
     assert "more differences" not in str(few)
 
 
-def test_differences_of_matrices_are_told_in_one_line() -> None:
+def test_matrices_are_formatted_on_one_line() -> None:
     assert _format_value(np.arange(4.0).reshape(2, 2)) == "[[0. 1.] [2. 3.]]"
     assert _format_value(np.full((6, 6), 1.0 / 3.0)) == f"[{' '.join(['[' + ' '.join(['0.333333'] * 6) + ']'] * 6)}]"
 
 
-def test_progress_is_told_and_options_are_judged() -> None:
+def test_progress_is_reported_and_invalid_options_are_rejected() -> None:
     shares: list[float] = []
     check(go2(), text(), samples=4, n_derivative_samples=0, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]

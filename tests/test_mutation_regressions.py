@@ -1,4 +1,4 @@
-"""One-line faults that a careless change makes: each proposition here is false under one of them."""
+"""Regression tests for one-line faults: each test fails for one mutation that other tests did not detect."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ PAIR = (
 
 # -- files and the guard -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_numbers_beyond_their_bound_are_refused_on_both_sides(sign: str) -> None:
+def test_numbers_beyond_their_bound_are_rejected_for_both_signs(sign: str) -> None:
     text = PAIR.format("a", 1, "b", 1).replace("<axis", f'<origin xyz="0 {sign}1e4 0"/><axis')
     with pytest.raises(qd.ModelError, match="the magnitude exceeds 1000"):
         parse(text)
     assert parse(text.replace("1e4", "999")).joints_by_name["j"].placement.translation[1] == float(f"{sign}999")
 
 
-def test_the_guard_judges_the_base_where_it_moves_and_only_there() -> None:
+def test_base_inertia_is_validated_only_if_the_base_moves() -> None:
     impossible = PAIR.format("a", 9, "b", 1)
     with pytest.raises(qd.ModelError, match="principal moments"):
         qd.load(impossible, root="free")
     assert qd.load(impossible, root="fixed").nv == 1
 
 
-def test_the_guard_sees_dynamics_that_disagree_in_the_eighth_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_detects_slightly_inconsistent_dynamics(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = pin.rnea
     model = qd.load("small_quadruped").model
     assert validation.validate_model(model, "f")["RNEA(ABA) error"] < 1e-10
@@ -77,7 +77,7 @@ def test_feet_are_spheres_that_touch_the_ground_at_home(name: str) -> None:
 
 
 # -- the demo's own checks -----------------------------------------------------------------------------------------
-def sideways(monkeypatch: pytest.MonkeyPatch) -> None:
+def add_sideways_contact_force(monkeypatch: pytest.MonkeyPatch) -> None:
     by_foot, by_point = Simulation.contact_forces.fget, Simulation.contacts.fget
     assert by_foot is not None and by_point is not None
 
@@ -96,7 +96,7 @@ def sideways(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_force_outside_its_cone_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("small_quadruped")
-    sideways(monkeypatch)
+    add_sideways_contact_force(monkeypatch)
     for report in (run_squat_demo(robot, duration=0.2), run_locomotion_demo(robot, gait="stand", duration=0.3)):
         assert not report.checks["force outside the friction cone"].passed, report.motion
 
@@ -121,8 +121,8 @@ def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypa
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------
-def test_restitution_is_lowered_until_an_impact_makes_no_energy() -> None:
-    """Newton's law with friction between coupled contacts can create energy; the cap takes it away, and says so."""
+def test_restitution_is_reduced_until_an_impact_adds_no_energy() -> None:
+    """Newton's law with friction between coupled contacts can create energy; the cap removes it and is reported."""
     capped, rng = 0, np.random.default_rng(0)
     for _ in range(60):
         J = rng.normal(size=(6, 7))
@@ -137,7 +137,7 @@ def test_restitution_is_lowered_until_an_impact_makes_no_energy() -> None:
 
 
 # -- kinematics ----------------------------------------------------------------------------------------------------
-def test_joints_are_within_their_limits_to_a_ten_millionth() -> None:
+def test_joint_limit_tolerance_is_1e_7() -> None:
     leg = LegKinematics(qd.load("go2"), "FL")
     middle = 0.5 * (leg.lower + leg.upper)
     for side, limit in ((1.0, leg.upper), (-1.0, leg.lower)):
@@ -147,7 +147,7 @@ def test_joints_are_within_their_limits_to_a_ten_millionth() -> None:
             assert bool(leg._within_limits(q)) is inside
 
 
-def test_inverse_kinematics_counts_as_converged_only_when_it_has() -> None:
+def test_inverse_kinematics_reports_convergence_only_if_the_error_is_small() -> None:
     robot = qd.load("ur5")
     dyn, q = qd.Dynamics(robot), np.array([0.3, -1.0, 1.2, 0.2, 0.5, 0.1])
     frame = robot.frame_names[-1]
@@ -171,7 +171,7 @@ def test_one_period_of_the_velocity_controller_ends_within_the_limits(dt: float)
 
 
 # -- locomotion ----------------------------------------------------------------------------------------------------
-def test_the_course_arrives_where_it_looked_ahead_to() -> None:
+def test_path_reference_reaches_its_predicted_pose() -> None:
     course = PathReference(np.array([1.0, -2.0]), 0.7)
     course.velocity = np.array([0.5, -0.2, 1.1])
     position, yaw = course.predict(np.array(2.0))
@@ -196,8 +196,8 @@ def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
     assert falls(1.0, pin.rpy.rpyToMatrix(math.acos(0.49), 0.0, 0.0))
 
 
-def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
-    """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
+def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:
+    """The reference waits beyond 0.2 rad, also over a full turn, and moves towards the robot beyond 0.08 l."""
     robot, dt = qd.load("go2"), 2e-3
     p = Morphology.from_robot(robot)
     steering, course = (
@@ -217,7 +217,7 @@ def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
-def test_the_key_of_a_kernel_depends_on_every_number_of_the_robot() -> None:
+def test_kernel_key_depends_on_every_parameter_of_the_robot() -> None:
     keys = [
         hash_robot_properties(qd.load("two_link_leg", **options))
         for options in (
@@ -231,7 +231,7 @@ def test_the_key_of_a_kernel_depends_on_every_number_of_the_robot() -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_derivative_of_a_quotient(which: int) -> None:
+def test_derivative_of_a_quotient_follows_the_quotient_rule(which: int) -> None:
     """``d (x / y)`` along either argument, against the quotient rule by hand."""
     graph = Graph()
     x, y = graph.inputs(0, 2)
@@ -254,7 +254,7 @@ def evaluate(graph: Graph, expression: Expr, inputs: dict[int, float]) -> float:
 
 
 # -- explanations --------------------------------------------------------------------------------------------------
-def test_a_task_may_lose_to_another_of_its_own_level() -> None:
+def test_explanation_names_the_conflicting_task_of_the_same_level() -> None:
     robot = qd.load("ur5")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     hand, other = (FramePositionTask(robot, robot.frame_names[-1], name=name) for name in ("hand", "other"))
@@ -268,8 +268,8 @@ def test_a_task_may_lose_to_another_of_its_own_level() -> None:
 
 # -- threads -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["controller", "plant"])
-def test_a_call_while_another_one_is_under_way_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads in one controller would mix their states; the first one's answer is what it is alone."""
+def test_concurrent_call_is_rejected(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads in one controller would mix their states; the first call has the result of a single thread."""
     robot = qd.load("small_quadruped")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     wbc, sim = WholeBodyController(robot), Simulation(robot)
@@ -310,7 +310,7 @@ def test_a_call_while_another_one_is_under_way_is_refused(kind: str, monkeypatch
 
 # -- identification ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("felt", [False, True])
-def test_forces_count_by_the_inverse_of_their_covariance(felt: bool) -> None:
+def test_force_residuals_are_weighted_by_the_inverse_covariance(felt: bool) -> None:
     """``sum y^T S^-1 y`` over samples, ``S = diag(deviation^2) + force_noise^2 J^T J``, for deviations of all sizes."""
     robot, rng, n = qd.load("small_quadruped"), np.random.default_rng(0), 4
     deviation, force_noise, foot = np.geomspace(1e-2, 10.0, robot.nu), 0.3, robot.feet[0]

@@ -1,4 +1,4 @@
-"""Objects that are printed: what they say of themselves, word for word."""
+"""Texts of printed objects are unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from printed import check_output, rounded, same_as_kept
+from expected_outputs import check_expected_file, check_output, rounded
 from test_printed import agreement
 
 import quaddyn as qd
@@ -29,14 +29,14 @@ from quaddyn.wbc.certificate import Status
 from quaddyn.wbc.explanation import Loss
 
 
-def several(name: str, *things: object, more: bool = False) -> None:
-    same_as_kept(name, "\n".join(f"-- {k}\n{thing}" for k, thing in enumerate(things)), more=more)
+def assert_texts(name: str, *things: object, more: bool = False) -> None:
+    check_expected_file(name, "\n".join(f"-- {k}\n{thing}" for k, thing in enumerate(things)), more=more)
 
 
-def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
+def test_text_of_an_agreement_lists_deviations_and_marks_failures() -> None:
     differs = tuple(Deviation(f"link {i}", "mass", "1", "2", 0.5) for i in range(MAX_PRINTED_DEVIATIONS + 2))
     missing = Deviation("hip", "frame", "there", "missing", math.inf)
-    several(
+    assert_texts(
         "said_agreement",
         agreement(),
         agreement(deviations=differs, third_opinion=ThirdOpinion("not compared")),
@@ -49,14 +49,14 @@ def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
     assert not agreement(third_opinion=ThirdOpinion("disagrees", 0.5)).passed and agreement(ratios={"rnea": 1.0}).passed
 
 
-def test_reports_of_files_and_preflights() -> None:
+def test_texts_of_file_and_preflight_reports_are_unchanged() -> None:
     finding = Finding("warning", Where("dog.urdf", 3, "<link>"), "odd", "mend it")
     checks = (
         PreflightCheck("limits", True, "all there"),
         PreflightCheck("sign of hip", False, "turned", "the hip"),
         PreflightCheck("IMU", None, "-"),
     )
-    several(
+    assert_texts(
         "said_reports",
         ValidationReport((), {"mass": "the file"}, {"RNEA(ABA) error": 1.25e-12}),
         ValidationReport((finding,), {}, {}),
@@ -71,7 +71,7 @@ def test_reports_of_files_and_preflights() -> None:
     ]
 
 
-def test_statistics_and_faults_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_loop_statistics_and_faults_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("two_link_leg")
     statistics = LoopStatistics.empty()
     for k in range(1000):
@@ -83,17 +83,17 @@ def test_statistics_and_faults_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> Non
         for code in sorted(FAULT_TEXTS)
         for index in (-1, 1)
     ]
-    several(
+    assert_texts(
         "said_loop",
         LoopReport(statistics, Stage.DAMP, faults[0], ("one line", "another")),
         LoopReport(LoopStatistics.empty(), Stage.RUN, None, ()),
         *(f"{fault.code} {fault.joint}: {fault}" for fault in faults),
-        more=True,  # kinds of faults may come
+        more=True,  # kinds of faults may be added
     )
 
 
-def test_what_was_lost_and_how_sure_it_is() -> None:
-    several(
+def test_texts_of_status_and_losses_are_unchanged() -> None:
+    assert_texts(
         "said_losses",
         Status("solved", 1.23e-9, 4.56e-12),
         Loss("com x", 1, -1.23456, 2.0, "m/s^2", "", 0.0, "com"),
@@ -104,7 +104,7 @@ def test_what_was_lost_and_how_sure_it_is() -> None:
     )
 
 
-def test_robots_and_controllers_in_one_line() -> None:
+def test_texts_of_robots_and_controllers_are_unchanged() -> None:
     robot = qd.load("small_quadruped")
     arm = qd.load("two_link_leg")
     dyn = qd.Dynamics(arm, validate=False)
@@ -114,13 +114,13 @@ def test_robots_and_controllers_in_one_line() -> None:
     tasks = ComTask(robot), PostureTask(robot), FrameTask(robot, robot.bodies[0].name, name="base")
     wbc = qd.WholeBodyController(robot)
     walking = qd.LocomotionController(robot, gait="stand")
-    several(
+    assert_texts(
         "said_objects", robot, arm, arm.motors, dyn, fresh, repr(state), wbc, *tasks, *wbc.contacts.values(), walking
     )
 
 
 @pytest.mark.parametrize("inertial", [False, True])
-def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
+def test_texts_of_body_and_motor_fits_are_unchanged(inertial: bool) -> None:
     def body(name: str, joint: Any) -> Any:
         return SimpleNamespace(name=name, joint=joint, inertial=SimpleNamespace(mass=2.0))
 
@@ -142,7 +142,7 @@ def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
     )  # fmt: skip
     numbers = np.array([1.23456, math.nan])
     motors = ActuatorFit(("hip", "long_knee"), 1e-3 * numbers, *(numbers[::-1] + k for k in range(7)))
-    several(f"said_fits_{inertial}", fit, motors)
+    assert_texts(f"said_fits_{inertial}", fit, motors)
     assert rounded("1.00000000001 -0.0 2e-3") == "1 0 0.002"
 
 

@@ -1,4 +1,4 @@
-"""What one may do to a controller between ticks without anything going wrong in silence."""
+"""Changes of a controller between ticks take effect or raise errors."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from quaddyn.wbc import (
 from quaddyn.wbc.constraints.joint_bound_rows import max_bounded_acceleration
 
 
-def test_warmup_leaves_no_trace() -> None:
-    """Neither references at the home stance nor anything of a tick that is over: there, or anywhere else."""
+def test_warmup_does_not_change_the_controller() -> None:
+    """References and results of earlier ticks do not change, in this controller and in others."""
     robot = qd.load("go2")
     constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)]
     wbc = WholeBodyController(robot, constraints=constraints)
@@ -41,7 +41,7 @@ def test_warmup_leaves_no_trace() -> None:
     away[:3] += (3.0, 2.0, 0.0)
     state = qd.Dynamics(robot).update(away, np.zeros(robot.nv))
     command = wbc.compute(state)
-    assert np.abs(command.acceleration).max() < 1e-9  # it holds what it found
+    assert np.abs(command.acceleration).max() < 1e-9  # it holds the current position
     again = [wbc.compute(state).tau.copy()]
     wbc.warmup(quiet=True)
     again.append(wbc.compute(state).tau)
@@ -52,7 +52,7 @@ def at_home(robot: qd.Robot, dyn: qd.Dynamics | None = None) -> qd.State:
     return (dyn or qd.Dynamics(robot)).update(robot.q_home, np.zeros(robot.nv))
 
 
-def test_details_read_late_know_which_rows_were_in_use() -> None:
+def test_details_read_late_use_the_rows_of_their_tick() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, friction=0.2)
     wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
@@ -73,7 +73,7 @@ def test_details_read_late_know_which_rows_were_in_use() -> None:
         lambda wbc: wbc.parameter_vector.fill(np.nan),
     ],
 )
-def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
+def test_nan_written_in_place_is_rejected_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     wbc.compute(at_home(robot, dyn))
@@ -85,7 +85,7 @@ def test_a_nan_written_in_place_is_refused_by_name(spoil: Callable[[WholeBodyCon
     assert wbc.compute(at_home(robot, dyn)).status.ok
 
 
-def test_numbers_are_checked_as_they_are_set() -> None:
+def test_values_are_validated_when_they_are_set() -> None:
     robot = qd.load("go2")
     wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 9.0)])
     torque, bounds, com, forces = (wbc.tasks[name] for name in ("torque", "joint bounds", "com", "forces"))
@@ -108,7 +108,7 @@ def test_numbers_are_checked_as_they_are_set() -> None:
     for refused in (lambda: com.gains("stiff"), lambda: com.reference("there"), lambda: forces.reference([1.0])):
         with pytest.raises(qd.ArgumentTypeError, match="expected"):
             refused()
-    # What is laid out once and for all does not take what it would not heed.
+    # Attributes with a fixed layout reject changes without effect.
     for thing, name, value in (
         (wbc, "dt", 0.01),
         (wbc, "robot", robot),
@@ -132,7 +132,7 @@ def test_numbers_are_checked_as_they_are_set() -> None:
         own.set(0.0, 0.0, forces={"FLL": np.ones((1, 3))})
 
 
-def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
+def test_elements_belong_to_their_last_controller() -> None:
     robot = qd.load("go2")
     com = ComTask(robot)
     one = WholeBodyController(robot, tasks=[com])
@@ -141,10 +141,10 @@ def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
     other = WholeBodyController(robot, tasks=[com])
     with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
         one.compute(state)
-    assert other.compute(state).explain() == told.explain()  # a command knows what its tick was told
+    assert other.compute(state).explain() == told.explain()  # a command keeps the inputs of its tick
 
 
-def test_elements_of_another_robot_are_refused() -> None:
+def test_elements_of_another_robot_are_rejected() -> None:
     robot, solo = qd.load("go2"), qd.load("solo12")
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
         with pytest.raises(qd.ArgumentError, match=f"'{task.name}' belongs to the robot 'solo"):
@@ -154,7 +154,7 @@ def test_elements_of_another_robot_are_refused() -> None:
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
 
 
-def test_a_copied_task_is_one_of_its_own() -> None:
+def test_copied_task_is_independent() -> None:
     robot = qd.load("go2")
     for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
         wbc = WholeBodyController(robot)
@@ -168,7 +168,7 @@ def test_a_copied_task_is_one_of_its_own() -> None:
         twin.gains(7.0)
         assert twin.block[-3:].tolist() == [1.0, 2.0, 3.0] and twin.block[4:7].tolist() == [7.0] * 3
         assert WholeBodyController(robot, tasks=[twin]).compute(at_home(robot)).status.outcome == "solved"
-        assert wbc.compute(at_home(robot)).status.ok  # its own it has still
+        assert wbc.compute(at_home(robot)).status.ok  # its own block is unchanged
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         copy.deepcopy(wbc)
 
@@ -188,7 +188,7 @@ def test_a_copied_command_needs_no_controller() -> None:
         assert command.tau.any()
 
 
-def test_names_of_contacts_may_come_in_any_collection_and_nothing_else_is_a_name() -> None:
+def test_contact_names_are_accepted_in_any_collection_and_must_be_strings() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     ik = VelocityController(robot)
@@ -201,8 +201,8 @@ def test_names_of_contacts_may_come_in_any_collection_and_nothing_else_is_a_name
                 controller.compute(at_home(robot, dyn), wrong)
 
 
-def test_states_that_nobody_checked() -> None:
-    """What an unvalidated Dynamics takes is read rightly or refused; never is there a NaN that claims to be solved."""
+def test_unvalidated_states_are_read_correctly_or_rejected() -> None:
+    """States of an unvalidated Dynamics are read correctly or rejected; NaN is never reported as solved."""
     robot = qd.load("go2")
     dyn, q, v = qd.Dynamics(robot, validate=False), robot.q_home, np.zeros(robot.nv)
     want = WholeBodyController(robot).compute(at_home(robot)).tau
@@ -217,8 +217,8 @@ def test_states_that_nobody_checked() -> None:
         WholeBodyController(robot).compute(dyn.update(q, np.full(robot.nv, 1e160)))
 
 
-def test_a_joint_without_end_next_to_the_world() -> None:
-    """Its position takes two entries of q, as the world, which has none, does not."""
+def test_continuous_joint_on_the_world_has_correct_posture_terms() -> None:
+    """Its position has two entries in q, while the world has none."""
     robot = qd.load("double_pendulum_continuous")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
     wbc = WholeBodyController(robot)
@@ -229,8 +229,8 @@ def test_a_joint_without_end_next_to_the_world() -> None:
         np.testing.assert_allclose(wbc.compute(s).acceleration, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
-class Lift(FramePositionTask):
-    """A task of one's own, with a mistake."""
+class FaultyTask(FramePositionTask):
+    """A custom task with an error."""
 
     def __init__(self, robot: qd.Robot, mistake: str) -> None:
         super().__init__(robot, robot.bodies[0].name, "lift", axes="z")
@@ -244,12 +244,12 @@ class Lift(FramePositionTask):
         return super().drift(s) + (np.inf if self.mistake == "inf" else 0.0)
 
 
-def test_mistakes_of_own_elements_are_named() -> None:
+def test_errors_of_custom_elements_are_named() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     mistakes = (("rows", "3 rows"), ("nan", "acceleration: expected finite"), ("inf", "expected finite"), ("", ""))
     for mistake, words in mistakes:
-        wbc = WholeBodyController(robot, tasks=[Lift(robot, mistake)])
+        wbc = WholeBodyController(robot, tasks=[FaultyTask(robot, mistake)])
         if not mistake:
             assert wbc.compute(at_home(robot, dyn)).status.ok
             continue
@@ -260,7 +260,7 @@ def test_mistakes_of_own_elements_are_named() -> None:
             WholeBodyController(robot, **options)  # type: ignore[arg-type]
 
 
-def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
+def test_arguments_of_a_velocity_controller_are_validated() -> None:
     robot = qd.load("go2")
     dyn, ik = qd.Dynamics(robot), VelocityController(robot)
     with pytest.raises(qd.ArgumentTypeError, match="state: expected"):
@@ -273,13 +273,13 @@ def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
     ik.tasks["com"].reference(np.array([0.1, 0.0, 0.3]))
     ik.tasks["com"].weight = 0.0
     state = at_home(robot, dyn)
-    found = ik.compute(state)  # what nobody asks for is lacking all the same
+    found = ik.compute(state)  # the residual of a task with zero weight is reported
     lacking = ik.tasks["com"].desired_velocity(state, gain=10.0) - state.com_jacobian @ found.v
     np.testing.assert_allclose(found.residuals["com"], lacking, atol=1e-12)
     assert np.abs(lacking).max() > 0.1
 
 
-def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
+def test_pose_reference_sets_position_and_orientation() -> None:
     robot = qd.load("go2")
     task, state = FrameTask(robot, "base"), at_home(robot)
     pose, turn = state.placement("base"), np.array([0.1, -0.2, 0.3])
@@ -296,8 +296,8 @@ def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
 
 
 @pytest.mark.parametrize(("room", "v"), [(0.05, 1.0), (0.015, 1.0), (0.001, 1.0), (0.001, 2.0), (0.02, -1.0)])
-def test_the_plain_bound_takes_a_joint_to_its_limit_and_not_beyond(room: float, v: float) -> None:
-    """Also where it turns before the horizon: ``-v^2 / (2 room)``."""
+def test_acceleration_bound_takes_a_joint_exactly_to_its_limit(room: float, v: float) -> None:
+    """Also if the velocity reverses before the horizon: ``-v^2 / (2 room)``."""
     h = 0.02
     a = max_bounded_acceleration(room, v, h)
     times = [h, *([-v / a] if 0.0 < -v / a < h else [])]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from printed import check_output
+from expected_outputs import check_output
 from typer.testing import CliRunner
 
 from quaddyn.cli import app
@@ -26,7 +26,7 @@ FENCE = re.compile(r"^(`{3,}|:{3,})[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code, and what the block of text right below it says that it prints."""
+    """A block of code, and its expected output from the text block below it."""
 
     language: str
     body: str
@@ -44,15 +44,15 @@ def blocks(text: str) -> list[Block]:
 
 
 def anchors(text: str) -> set[str]:
-    """What the headings of a page are linked by."""
+    """Anchors of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
 
 
 def run_in_one_session(text: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the Python of a page, one block after the other; each prints what the page says.
+    """Runs the Python blocks of a page in one session and compares their outputs with the page.
 
-    A block that begins with a comment that names a file is that file.
+    A block that begins with a comment ``# name.py`` is written to that file and imported.
     """
     monkeypatch.chdir(folder)
     session: dict[str, object] = {"__name__": name}

@@ -1,4 +1,4 @@
-"""Robots that are told to go and get nowhere."""
+"""Detection of robots that make no progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
@@ -29,13 +29,13 @@ def robot() -> Robot:
 
 
 def moving(p: Morphology, velocity: tuple[float, float], yaw: float) -> CentroidalState:
-    """A motion with this velocity, world axes."""
+    """Motion with a velocity in world axes."""
     return CentroidalState((0.0, 0.0, p.height), (*velocity, 0.0), np.eye(3), np.eye(3), yaw, np.zeros((4, 3)))
 
 
 @pytest.mark.parametrize("share", [0.5 * MIN_PROGRESS_FRACTION, 2.0 * MIN_PROGRESS_FRACTION])
 @pytest.mark.parametrize("command", [(0.3, 0.0, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.8), (-0.2, 0.1, -0.4)])
-def test_who_gets_less_than_a_tenth_of_a_velocity_is_stuck_after_a_while(
+def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averaging_time(
     robot: Robot, share: float, command: tuple[float, float, float]
 ) -> None:
     p, yaw = Morphology.from_robot(robot), 0.7
@@ -43,23 +43,23 @@ def test_who_gets_less_than_a_tenth_of_a_velocity_is_stuck_after_a_while(
     c, s = math.cos(yaw), math.sin(yaw)
     x, y = share * wanted[:2]
     motion, turn = moving(p, (c * x - s * y, s * x + c * y), yaw), share * wanted[2]
-    while_ticks = round(AVERAGING_TIME * p.time_scale / DT)
-    for k in range(4 * while_ticks):
+    averaging_ticks = round(AVERAGING_TIME * p.time_scale / DT)
+    for k in range(4 * averaging_ticks):
         within, limit = headway.filter_command(wanted, "", motion, turn)
         if headway.is_stuck:
-            assert k == pytest.approx(while_ticks, rel=0.01)
+            assert k == pytest.approx(averaging_ticks, rel=0.01)
             break
         assert within is wanted and limit == ""
     assert headway.is_stuck == (share < MIN_PROGRESS_FRACTION)
     if headway.is_stuck:
-        still, said = headway.filter_command(1.2 * wanted, "", motion, turn)  # nearly the same
+        still, said = headway.filter_command(1.2 * wanted, "", motion, turn)  # nearly the same command
         assert not still.any() and said == NO_PROGRESS_MESSAGE
         for other in (-wanted, 0.3 * wanted, np.zeros(3)):
             headway.is_stuck = True
             assert headway.filter_command(other, "stride of the gait", motion, turn)[1] == "stride of the gait"
 
 
-def test_commands_that_change_faster_than_a_robot_can_follow_are_no_sign(robot: Robot) -> None:
+def test_fast_changes_of_the_command_are_not_detected_as_no_progress(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     headway, still = ProgressMonitor(p, DT), moving(p, (0.0, 0.0), 0.0)
     for k in range(round(5.0 * AVERAGING_TIME * p.time_scale / DT)):
@@ -67,7 +67,7 @@ def test_commands_that_change_faster_than_a_robot_can_follow_are_no_sign(robot: 
         assert headway.filter_command(np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0]), "", still, 0.0)[1] == ""
 
 
-def test_who_walks_against_a_wall_stands_until_told_something_else(robot: Robot) -> None:
+def test_robot_at_a_wall_stands_until_the_command_changes(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     front = float(np.abs(p.hips[:, 0]).max())
     plant = Simulation(robot, dt=DT, terrain=[Plane.floor(), Plane.wall(front + 1.2 * p.length)])

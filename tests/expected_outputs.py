@@ -1,4 +1,4 @@
-"""Long outputs, word for word: compared with what was read and kept in ``tests/printed``."""
+"""Comparison of long outputs with reviewed files in ``tests/printed``."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rich.text import Text
 KEPT = Path(__file__).resolve().parent / "printed"
 
 
-def same_as_kept(name: str, text: str, *, more: bool = False) -> None:
-    """Compare with ``tests/printed/NAME.txt``; with `more` there may be other lines, too.
+def check_expected_file(name: str, text: str, *, more: bool = False) -> None:
+    """Compares a text with ``tests/printed/NAME.txt``; with `more`, additional lines are allowed.
 
-    With QUADDYN_PRINTED=write in the environment the file is written anew: read what changed before it is committed.
+    With QUADDYN_PRINTED=write in the environment the file is rewritten; review the changes before committing.
     """
     path = KEPT / f"{name}.txt"
     lines = [line.rstrip() for line in text.splitlines()]
     if os.environ.get("QUADDYN_PRINTED") == "write":
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     kept = path.read_text(encoding="utf-8").splitlines()
-    how = f"{path.name}: QUADDYN_PRINTED=write pytest writes it anew; git diff shows what has changed"
+    how = f"{path.name}: run QUADDYN_PRINTED=write pytest to rewrite it, and git diff to review the changes"
     if more:
         lost = sorted(set(kept) - set(lines))
         assert not lost, how
@@ -36,7 +36,7 @@ def same_as_kept(name: str, text: str, *, more: bool = False) -> None:
 
 
 def rounded(text: str, digits: int = 6) -> str:
-    """Text whose decimal numbers are rounded: the last digits are a matter of the machine."""
+    """Text with rounded decimal numbers, because the last digits depend on the machine."""
     number = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
     return number.sub(lambda found: f"{float(found[0]) + 0.0:.{digits}g}", text)
 
@@ -60,7 +60,7 @@ def check_output(text: str, expected: str) -> None:
 
 @contextmanager
 def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], str]]:
-    """Terminals in place of the modules' `out` and `err`; yields what returns their text, `marked`."""
+    """Replaces `out` and `err` of modules by a terminal; yields a function that returns its text, `marked`."""
     said = StringIO()
     console = Console(
         file=said, force_terminal=True, color_system="standard", no_color=False, width=width, emoji=False, _environ={}
@@ -74,7 +74,7 @@ def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], st
 
 
 def marked(line: str) -> str:
-    """A line of a terminal with its styles in braces; blanks between two words of one style are of that style, too."""
+    """A line of a terminal with styles in braces; blanks between words of one style have that style, too."""
     text, console = Text.from_ansi(line), Console(_environ={})
     runs: list[tuple[str, str]] = []
     for part in re.split(r"(\s+)", text.plain):

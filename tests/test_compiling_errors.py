@@ -1,4 +1,4 @@
-"""What cannot be compiled, and arguments that do not fit, are refused by name."""
+"""Code that cannot be compiled and arguments of the wrong type are rejected by name."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ REFUSED = [n for n, f in OWN.items() if f.__module__ == refused.__name__ and n n
 
 
 def expected(name):
-    """The line that must be named, and what must be said."""
+    """The line and the text that the error must contain."""
     lines, start = inspect.getsourcelines(inspect.unwrap(getattr(refused, name)))
     if name in refused.AT_THE_TOP:
         return start, refused.AT_THE_TOP[name]
@@ -31,7 +31,7 @@ def expected(name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_by_file_line_and_remedy(name):
+def test_compile_error_names_file_line_and_remedy(name):
     target = getattr(refused, name)
     line, words = expected(name)
     with pytest.raises(CompileError) as error:
@@ -43,16 +43,16 @@ def test_refused_by_file_line_and_remedy(name):
     assert words in str(error.value)
 
 
-def test_every_mark_belongs_to_a_function():
+def test_every_expected_message_belongs_to_a_function():
     assert sum("  #! " in line for line in SOURCE) + len(refused.AT_THE_TOP) == len(REFUSED)
 
 
-def test_two_functions_of_one_name_are_not_taken_for_one():
+def test_two_functions_of_one_name_are_rejected():
     with pytest.raises(CompileError, match=r"there are two functions compiling_refused\.same_name"):
         collect_functions([refused.calls_twins])
 
 
-def test_names_tell_modules_of_equal_name_apart():
+def test_symbol_names_contain_the_subpackage():
     from quaddyn.compiler.call_graph import symbol_name
     from quaddyn.hierarchy import level_solver, problem
 
@@ -60,7 +60,7 @@ def test_names_tell_modules_of_equal_name_apart():
     assert symbol_name(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 
-def test_what_is_no_function_is_refused():
+def test_lambda_is_rejected():
     from quaddyn.compiler import compiled
 
     with pytest.raises(CompileError, match="only functions that are defined by 'def'"):
@@ -113,32 +113,32 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "k", "wrong", "words"), WRONG)
-def test_arguments_that_do_not_fit_are_named(entries, name, k, wrong, words):
+def test_arguments_of_wrong_type_are_rejected_by_name(entries, name, k, wrong, words):
     given = list(arguments_of(name))
     given[k] = wrong
     with pytest.raises(ArgumentTypeError, match=f"^{name}: {words}"):
         entries[name](*given)
-    entries[name](*arguments_of(name))  # still works
+    entries[name](*arguments_of(name))  # valid arguments are accepted after the error
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_wrong_number_of_arguments(entries, count):
+def test_wrong_number_of_arguments_is_rejected(entries, count):
     with pytest.raises(ArgumentTypeError, match=re.escape(f"wrap: takes a, b, c, got {count} arguments")):
         entries["wrap"](*range(count))
 
 
-def test_no_keywords(entries):
+def test_keyword_arguments_are_rejected(entries):
     with pytest.raises(TypeError):
         entries["wrap"](a=1, b=2, c=3)
 
 
-def test_extreme_ints_are_taken(entries):
+def test_extreme_ints_are_accepted(entries):
     assert entries["wrap"](-1, 1, 0) == zoo.wrap.python(-1, 1, 0)
     assert entries["remainder"](-(2**63)) == zoo.remainder.python(-(2**63))
     assert entries["remainder"](2**63 - 1) == zoo.remainder.python(2**63 - 1)
 
 
-def test_equal_types_that_are_other_objects_are_taken(entries):
+def test_equivalent_dtype_objects_are_accepted(entries):
     x = np.zeros(3, dtype=np.longlong)
     assert x.dtype == np.int64
     given = list(arguments_of("bytes_and_ints"))
@@ -148,12 +148,12 @@ def test_equal_types_that_are_other_objects_are_taken(entries):
     entries["local_arrays"](marked, np.zeros((2, 3), dtype=np.int64))
 
 
-def test_empty_arrays_are_taken(entries):
+def test_empty_arrays_are_accepted(entries):
     for name in ("cache_lines",):
         entries[name](np.zeros(0), 0)
 
 
-def test_many_calls_leave_reference_counts_alone(entries):
+def test_many_calls_do_not_change_reference_counts(entries):
     import sys
 
     x = np.zeros(3)

@@ -1,4 +1,4 @@
-"""Files made to hurt: time and memory bounded by their size, no foreign error, nothing outside the package roots."""
+"""Malicious files: bounded time and memory, only documented errors, no access outside of package roots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError after so much of this process's CPU time [s]: the machine's load does not count."""
+    """Raises TimeoutError after `seconds` of CPU time of this process, independent of the load of the machine."""
 
     def late(*_: object) -> None:
         raise TimeoutError(f"{seconds} s of CPU time")
@@ -49,7 +49,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def memory(megabytes: float) -> Iterator[None]:
-    """Fail if Python and NumPy hold more than so much at once."""
+    """Fails if Python and NumPy allocate more than `megabytes` at once."""
     tracemalloc.start()
     try:
         yield
@@ -66,7 +66,7 @@ def robot(content: str = "", name: str = "r") -> str:
 @pytest.mark.parametrize(
     "word", ["1" * 100_000 + "x", "1" * 50_000 + "." + "1" * 50_000 + "x", "1e" + "9" * 100_000 + "x"]
 )
-def test_a_long_word_that_is_no_number_is_refused_at_once_and_shortened(word: str) -> None:
+def test_long_invalid_number_is_rejected_quickly_and_shortened_in_the_message(word: str) -> None:
     text = robot(f'<collision><origin xyz="{word} 0 0"/><geometry><sphere radius="1"/></geometry></collision>')
     with within(5.0), pytest.raises(qd.ModelError, match="not a finite decimal number") as caught:
         parse(text)
@@ -76,12 +76,12 @@ def test_a_long_word_that_is_no_number_is_refused_at_once_and_shortened(word: st
 @pytest.mark.parametrize(
     ("word", "value"), [("1.", 1.0), (".5", 0.5), ("-1.5e-3", -0.0015), ("+2E2", 200.0), ("007", 7.0)]
 )
-def test_numbers_as_people_write_them_are_read(word: str, value: float) -> None:
+def test_number_formats_are_read(word: str, value: float) -> None:
     tree = parse(robot(f'<visual><origin xyz="{word} 0 0"/><geometry><sphere radius="1"/></geometry></visual>'))
     assert tree.links[0].visuals[0].placement.translation[0] == value
 
 
-def test_many_missing_meshes_take_a_system_call_each_or_are_refused(
+def test_many_missing_meshes_need_few_system_calls_or_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shape(i: int) -> str:
@@ -94,20 +94,20 @@ def test_many_missing_meshes_take_a_system_call_each_or_are_refused(
     finder = MeshFinder(tmp_path, [tmp_path])
     before = calls[0]
     tree = parse(robot("".join(map(shape, range(2000)))), meshes=finder)
-    assert len(tree.findings) == 1000 and calls[0] == before, "links are followed only where something is there"
+    assert len(tree.findings) == 1000 and calls[0] == before, "links are resolved only for existing files"
     assert finder.find("a/" * 65 + "b.stl")[2] == "this is not a file name"
 
 
-def test_findings_repeat_a_long_name_in_part_only() -> None:
-    """Every element inside a link tells the link's name: two thousand times a hundred thousand letters."""
+def test_long_names_are_rejected_within_bounded_memory() -> None:
+    """2,000 findings about elements of a link with a name of 100,000 letters."""
     name = "n" * 100_000
     text = f'<robot name="r"><link name="{name}">{"<odd/>" * 2_000}</link></robot>'
     with memory(60.0), pytest.raises(qd.ModelError, match="too long"):
         parse(text)
 
 
-def test_the_largest_file_is_read_in_time() -> None:
-    """Findings, attributes, elements: linear, whatever the file is full of."""
+def test_largest_file_is_read_in_linear_time() -> None:
+    """Reading time is linear in the numbers of findings, attributes and elements."""
     filler = f'<odd a="{"x" * 200}"/>' * 60_000
     with within(60.0):
         assert len(parse(robot(filler)).findings) == 60_000
@@ -125,26 +125,26 @@ def test_text_stl_is_read_in_linear_time(word: str, tmp_path: Path) -> None:
         read_mesh(write(tmp_path, "x.stl", stl_of(word)))
 
 
-def test_an_obj_with_a_hundred_thousand_materials_is_refused_in_time(tmp_path: Path) -> None:
+def test_obj_with_too_many_materials_is_rejected_quickly(tmp_path: Path) -> None:
     lines = ["v 0 0 0", "v 1 0 0", "v 0 1 0", *(f"usemtl m{i}\nf 1 2 3" for i in range(100_000))]
     with within(10.0), pytest.raises(MeshError, match="more than 2048 materials"):
         read_mesh(write(tmp_path, "x.obj", "\n".join(lines).encode()))
 
 
-def test_parts_of_an_obj_share_its_vertices(tmp_path: Path) -> None:
-    """Two thousand materials over a hundred thousand vertices: those are turned into an array once."""
+def test_materials_of_an_obj_share_its_vertices(tmp_path: Path) -> None:
+    """100,000 vertices of 2,000 materials are converted to an array only once."""
     lines = ["v 0 0 0\nv 1 0 0\nv 0 1 0" + "\nv 0 0 1" * 100_000, *(f"usemtl m{i}\nf 1 2 3" for i in range(2000))]
     with within(10.0):
         assert len(read_mesh(write(tmp_path, "x.obj", "\n".join(lines).encode()))) == 2000
 
 
-def test_an_obj_takes_memory_in_proportion(tmp_path: Path) -> None:
+def test_memory_for_an_obj_is_proportional_to_its_size(tmp_path: Path) -> None:
     path = write(tmp_path, "x.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n" + b"f 1 2 3\n" * 10_000)
     with memory(60 * path.stat().st_size / 1e6):
         read_mesh(path)
 
 
-def test_material_files_and_their_pictures_never_leave_the_package_root(tmp_path: Path) -> None:
+def test_material_files_and_textures_outside_of_the_package_root_are_not_read(tmp_path: Path) -> None:
     meshes, secret = tmp_path / "pkg" / "meshes", tmp_path / "secret"
     meshes.mkdir(parents=True)
     secret.mkdir()
@@ -169,11 +169,11 @@ def test_material_files_and_their_pictures_never_leave_the_package_root(tmp_path
         robot('<visual><geometry><mesh filename="package://pkg/meshes/x.obj"/></geometry></visual>'), encoding="utf-8"
     )
     (shape,) = [v.shape for v in qd.load(urdf, root="free").tree.links[0].visuals]
-    assert shape.root == tmp_path / "pkg", "the viewer is told how far a mesh may reach"
+    assert shape.root == tmp_path / "pkg", "the shape contains the package root for the viewer"
 
 
 @pytest.mark.parametrize("line", ["d ", "d x", "Kd 1 1", "Kd 1 nan 1", "d -halo", "map_Kd ", "newmtl ", "Kd"])
-def test_odd_materials_are_drawn_or_refused(line: str, tmp_path: Path) -> None:
+def test_invalid_material_lines_are_ignored_or_rejected(line: str, tmp_path: Path) -> None:
     (tmp_path / "m.mtl").write_text(f"newmtl m\n{line}\n", encoding="utf-8")
     path = write(tmp_path, "x.obj", b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n")
     try:
@@ -201,13 +201,13 @@ def test_odd_materials_are_drawn_or_refused(line: str, tmp_path: Path) -> None:
         (b"<vcount>4 ", b"<vcount>-4 ", "corners"),
     ],
 )
-def test_odd_collada_files_are_refused_by_a_mesh_error(old: bytes, new: bytes, reason: str, tmp_path: Path) -> None:
+def test_invalid_collada_files_raise_a_mesh_error(old: bytes, new: bytes, reason: str, tmp_path: Path) -> None:
     assert old in dae()
     with pytest.raises(MeshError, match=reason):
         read_mesh(write(tmp_path, "x.dae", dae().replace(old, new)))
 
 
-def test_what_collada_instances_share_is_read_once_and_what_they_multiply_is_bounded(tmp_path: Path) -> None:
+def test_collada_instances_share_geometry_and_their_number_is_bounded(tmp_path: Path) -> None:
     start, end = dae().index(b"<instance_geometry"), dae().index(b"</instance_geometry>") + len(b"</instance_geometry>")
     many = dae()[:start] + dae()[start:end] * 300 + dae()[end:]
     with within(20.0):
@@ -236,7 +236,7 @@ def npz(path: Path, robot: qd.Robot, **change: object) -> Path:
 
 
 def claiming(path: Path, robot: qd.Robot, name: str, shape: str, dtype: str = "<f8") -> Path:
-    """An archive whose array says that it has another shape than it has."""
+    """Archive with an array whose header has a wrong shape."""
     npz(path, robot, joints=np.array(robot.actuated))
     with zipfile.ZipFile(path) as archive:
         members = {x: archive.read(x) for x in archive.namelist()}
@@ -261,7 +261,7 @@ def claiming(path: Path, robot: qd.Robot, name: str, shape: str, dtype: str = "<
         ("place", "(10000000000000000000000, 10)", "<U3"),
     ],
 )
-def test_arrays_that_claim_more_than_there_is_are_refused(
+def test_arrays_with_wrong_header_shapes_are_rejected(
     arm: qd.Robot, name: str, shape: str, dtype: str, tmp_path: Path
 ) -> None:
     path = claiming(tmp_path / "x.npz", arm, name, shape, dtype)
@@ -269,7 +269,7 @@ def test_arrays_that_claim_more_than_there_is_are_refused(
         identification.load_samples(path, arm)
 
 
-def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(arm: qd.Robot, tmp_path: Path) -> None:
+def test_archive_with_extreme_compression_is_rejected(arm: qd.Robot, tmp_path: Path) -> None:
     path, rows = tmp_path / "bomb.npz", 400_000
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("q", "v", "a", "tau"):
@@ -282,7 +282,7 @@ def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(arm: qd
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
-def test_damaged_archives_raise_nothing_foreign(arm: qd.Robot, method: int, tmp_path: Path) -> None:
+def test_damaged_archives_raise_argument_errors(arm: qd.Robot, method: int, tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     npz(path, arm, q=np.random.default_rng(0).normal(size=(4, arm.nq)))
     with zipfile.ZipFile(path) as archive:
@@ -304,7 +304,7 @@ def test_damaged_archives_raise_nothing_foreign(arm: qd.Robot, method: int, tmp_
     assert refused > 100
 
 
-def test_csv_files_are_read_in_time_and_memory_bounded_by_their_size(arm: qd.Robot, tmp_path: Path) -> None:
+def test_csv_files_are_read_in_bounded_time_and_memory(arm: qd.Robot, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     header = ",".join(f"c{i}" for i in range(100_000))
     path.write_text(f"{header},c99999\n", encoding="utf-8")
@@ -319,7 +319,7 @@ def test_csv_files_are_read_in_time_and_memory_bounded_by_their_size(arm: qd.Rob
         identification.load_samples(path, arm)
 
 
-# -- what is no file -----------------------------------------------------------------------------------------------
+# -- special files -------------------------------------------------------------------------------------------------
 def fifo(folder: Path, name: str) -> Path:
     path = folder / name
     path.unlink(missing_ok=True)
@@ -334,17 +334,17 @@ def endless(folder: Path, name: str) -> Path:
     return path
 
 
-def test_a_folder_is_called_a_folder(tmp_path: Path) -> None:
+def test_error_for_a_folder_says_that_it_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(qd.ModelError, match="it is a folder"):
         qd.load(tmp_path)
 
 
 @pytest.mark.parametrize("make", [fifo, endless])
-def test_pipes_and_devices_are_refused_by_every_reader(
+def test_pipes_and_devices_are_rejected_by_every_reader(
     arm: qd.Robot, make: Callable[[Path, str], Path], tmp_path: Path
 ) -> None:
-    """A pipe that nobody writes to would be waited for, a device that never ends be read for ever."""
-    signal.alarm(60)  # nobody else ends a wait
+    """Reading a pipe without writer or an endless device would never return."""
+    signal.alarm(60)  # ends a blocked read
     try:
         for ending in (".csv", ".npz"):
             with pytest.raises(OSError, match="not a regular file"):
@@ -360,25 +360,25 @@ def test_pipes_and_devices_are_refused_by_every_reader(
         signal.alarm(0)
 
 
-def test_corrupt_lzma_is_among_what_archives_raise() -> None:
+def test_lzma_errors_count_as_damaged_archive() -> None:
     from quaddyn.safe_files import DAMAGED_ARCHIVE_ERRORS
 
     assert issubclass(lzma.LZMAError, DAMAGED_ARCHIVE_ERRORS)
 
 
 @pytest.mark.parametrize("source", ["", "  \n", "\ufeff"])
-def test_nothing_is_no_robot(source: str) -> None:
+def test_empty_text_is_rejected_as_robot(source: str) -> None:
     with pytest.raises(qd.ModelError, match="expected a catalogue name, a path or URDF text"):
         qd.load(source)
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e999", "NaN"])
-def test_numbers_beyond_floats_in_a_frame_are_no_axes(number: str) -> None:
+def test_gamepad_axes_beyond_float_range_are_ignored(number: str) -> None:
     axes = json.loads(f"[{number}, 0, 0]")
     assert server._parse_axes(axes) == (0.0, 0.0, 0.0) and not server._is_finite_number(axes[0])
 
 
-def test_dumps_and_logs_with_a_damaged_member_raise_nothing_foreign(arm: qd.Robot, tmp_path: Path) -> None:
+def test_damaged_dumps_and_logs_raise_argument_errors(arm: qd.Robot, tmp_path: Path) -> None:
     log = qd.Simulation(arm).run(lambda plant: np.zeros(arm.nu), 0.003)
     accumulator, reads = identification.Accumulator(arm), []
     whole = log.save(tmp_path / "log.npz").read_bytes()
@@ -391,7 +391,7 @@ def test_dumps_and_logs_with_a_damaged_member_raise_nothing_foreign(arm: qd.Robo
                 read((fuzz_files.repacked if seed % 2 else fuzz_files.mutated)(content, rng))
 
 
-def test_a_log_is_no_pipe(tmp_path: Path) -> None:
+def test_pipe_is_rejected_as_log(tmp_path: Path) -> None:
     path = tmp_path / "log.npz"
     os.mkfifo(path)
     with within(5.0), pytest.raises(OSError, match="not a regular file"):

@@ -1,4 +1,4 @@
-"""Work counted instead of timed: calls of Python and C functions do not depend on what else a machine does."""
+"""Counts of calls of Python and C functions, a measure of work that does not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Any
 
 
-def calls(function: Callable[[], Any]) -> int:
-    """How many functions `function` calls, written in Python or C, all the way down."""
+def count_calls(function: Callable[[], Any]) -> int:
+    """Number of calls of Python and C functions during `function()`, nested calls included."""
     count, before = 0, sys.getprofile()
 
     def seen(_frame: FrameType, event: str, _argument: Any) -> None:

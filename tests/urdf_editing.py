@@ -1,7 +1,7 @@
-"""URDFs of the wild: real files edited element by element, and dogs built from a plan of their legs.
+"""URDFs for tests: real files edited element by element, and quadrupeds built from a description of their legs.
 
-Every edit keeps what it must not touch, so a test knows the right answer beforehand: which joints make up which leg,
-which link is its foot, and where the foot is.
+Edits preserve everything else, so the correct result is known beforehand: the joints of each leg, its foot link and
+the position of the foot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quaddyn.robot.catalogue import find_entry
 FEET = ("FL", "FR", "RL", "RR")
 Vector = Sequence[float]
 
-# What the files call the legs: front/rear (or hind, back), left/right; and their joints, hip first, then the foot.
+# Names of the legs in the files: front/rear (or hind, back), left/right; and their joints, hip first, then the foot.
 _UNITREE = (FEET, ("{}_hip_joint", "{}_thigh_joint", "{}_calf_joint"), "{}_foot")
 _ANYMAL = (("LF", "RF", "LH", "RH"), ("{}_HAA", "{}_HFE", "{}_KFE"), "{}_FOOT")
 _HIP = "hip_yaw_{0} hip_pitch_{0} knee_pitch_{0} ankle_pitch_{0} ankle_yaw_{0} j_wheel_{0}"
@@ -41,7 +41,7 @@ QUADRUPEDS = tuple(_NAMES)
 
 @dataclass(frozen=True)
 class LegNames:
-    """What a file calls one leg: its joints, hip first, and its foot link."""
+    """Names of one leg in a file: its joints, hip first, and its foot link."""
 
     joints: tuple[str, ...]
     foot: str
@@ -71,12 +71,12 @@ class Urdf:
 
     @classmethod
     def of(cls, name: str) -> Urdf:
-        """The file of a catalogue name."""
+        """Returns the file of a catalogue name."""
         return cls(ElementTree.parse(find_entry(name).path).getroot())
 
     @classmethod
     def parse(cls, path: Path) -> Urdf:
-        """A file of our own."""
+        """Returns the URDF of a path."""
         return cls(ElementTree.parse(path).getroot())
 
     def copy(self) -> Urdf:
@@ -188,7 +188,7 @@ class Urdf:
         return self
 
     def shuffle(self, seed: int) -> Urdf:
-        """Another order of the elements."""
+        """Shuffles the elements."""
         elements = [*self.links, *self.joints]
         for x in elements:
             self.root.remove(x)
@@ -197,7 +197,7 @@ class Urdf:
         return self
 
     def flip_axis(self, joint: str) -> Urdf:
-        """The same joint, counted the other way."""
+        """Reverses the axis of a joint, with its limits."""
         element = self.joint(joint)
         axis = below(element, "axis")
         axis.attrib["xyz"] = words(-numbers(axis.attrib["xyz"]))
@@ -208,7 +208,7 @@ class Urdf:
         return self
 
     def shift_zero(self, joint: str, angle: float) -> Urdf:
-        """The same revolute joint, whose zero lies where `angle` [rad] was."""
+        """Shifts the zero of a revolute joint to `angle` [rad]."""
         element = self.joint(joint)
         axis = numbers(below(element, "axis").attrib["xyz"])
         R = pin.rpy.rpyToMatrix(*self._rpy(element)) @ pin.exp3(axis * angle)
@@ -235,11 +235,11 @@ class Urdf:
         return self
 
     def turn_base(self, yaw: float, shift: Vector = (0, 0, 0)) -> Urdf:
-        """Another base frame: all that the root link carries turns by `yaw` and moves by `shift`."""
+        """Changes the base frame: everything on the root link rotates by `yaw` [rad] and moves by `shift` [m]."""
         return self.turn_base_by(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), shift)
 
     def turn_base_by(self, rotation: np.ndarray, shift: Vector = (0, 0, 0)) -> Urdf:
-        """Another base frame: all that the root link carries turns by this rotation (3, 3) and moves by `shift`."""
+        """Changes the base frame: everything on the root link rotates by `rotation` (3, 3) and moves by `shift` [m]."""
         T = pin.SE3(rotation, np.array(shift, dtype=float))
         base = self.base
         owners = [j for j in self.joints if below(j, "parent").attrib["link"] == base]
@@ -251,7 +251,7 @@ class Urdf:
         return self
 
     def mirror(self) -> Urdf:
-        """The robot as a mirror in the plane of x and z shows it: what was on the left is on the right."""
+        """Mirrors the robot in the x-z plane: left and right are exchanged."""
         M = np.diag([1.0, -1.0, 1.0])
         for element in (*self.joints, *(x for link in self.links for x in link if x.tag != "gazebo")):
             origin = _origin(element)
@@ -260,7 +260,7 @@ class Urdf:
             origin.attrib.update(xyz=words(xyz), rpy=words(pin.rpy.matrixToRpy(M @ R @ M)))
         for joint in self.joints:
             axis = joint.find("axis")
-            if axis is not None:  # an axis of turning, as a pseudovector, is turned over besides
+            if axis is not None:  # a rotation axis, as a pseudovector, is reversed in addition
                 sign = 1.0 if joint.attrib["type"] == "prismatic" else -1.0
                 axis.attrib["xyz"] = words(sign * M @ numbers(axis.attrib["xyz"]))
         for inertia in (x for link in self.links for x in link.iter("inertia")):
@@ -269,7 +269,7 @@ class Urdf:
         return self
 
     def scale(self, factor: float) -> Urdf:
-        """The robot `factor` times as large, of the same density."""
+        """Scales the robot by `factor` at the same density."""
 
         def times(element: Element, power: int, *attributes: str) -> None:
             for name in attributes:
@@ -313,9 +313,9 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class Segment:
-    """A joint and the rod that it moves: `to` (3,) is the way from this joint to the next one, or to the foot [m].
+    """A joint and the rod that it moves: `to` (3,) is the vector from this joint to the next one, or to the foot [m].
 
-    On the right side of the dog, `to` is mirrored.
+    On the right side of the robot, `to` is mirrored.
     """
 
     axis: Vector
@@ -339,11 +339,11 @@ def dog(
     radius: float | None = 0.02,
     parents: Mapping[str, str] | None = None,
 ) -> Urdf:
-    """A dog whose legs follow `plan`: one for all, or by leg; rods of 0.4 kg under a trunk of 8 kg.
+    """Builds a quadruped with the legs of `plan` (one for all, or by leg), rods of 0.4 kg and a trunk of 8 kg.
 
     Args:
         plan: the segments, hip first.
-        hips: by leg, where its first joint sits in the trunk [m]; more or fewer than four are no dog.
+        hips: by leg, the position of its first joint in the trunk [m]; numbers of legs other than four are allowed.
         radius: of the collision sphere on the foot link "FL_foot"; None leaves the foot link out.
         parents: by leg, the link that carries it instead of the trunk.
     """
@@ -364,5 +364,5 @@ def dog(
 
 
 def turned(angle: float) -> Vector:
-    """Roll, pitch, yaw of a half turn's fraction about z: 1 is back to front."""
+    """Roll, pitch, yaw of a rotation about z by a fraction of half a turn: 1 is a half turn."""
     return (0.0, 0.0, math.pi * angle)

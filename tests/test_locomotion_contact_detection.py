@@ -1,4 +1,4 @@
-"""Feet that feel the ground by the torques of their legs alone."""
+"""Contact detection from the torques of the legs alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def test_touchdowns_are_felt_on_uneven_ground_told_nothing(robot: Robot) -> None:
+def test_touchdowns_are_detected_on_unknown_uneven_ground(robot: Robot) -> None:
     controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
     p = controller.morphology
     slabs = [
@@ -43,14 +43,14 @@ def test_touchdowns_are_felt_on_uneven_ground_told_nothing(robot: Robot) -> None
             agreed.append(len(touches ^ set(command.detected_contacts)))
             wrong = wrong + 1 if agreed[-1] else 0
             early += sum(foot in command.swings for foot in command.contacts)
-            assert wrong < 0.15 * p.time_scale / DT  # never long
+            assert wrong < 0.15 * p.time_scale / DT  # only briefly
         plant.step(command.tau)
     assert command.mode is LocomotionMode.MOVING
     assert np.mean(agreed) < 0.2
-    assert early > 0  # feet carried before they were due
+    assert early > 0  # feet carried load before their scheduled touchdown
 
 
-def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
+def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
     controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
     plant, dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
     felt = []
@@ -65,8 +65,8 @@ def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
         LocomotionController(robot, contact_detection="guessed")
 
 
-def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: Robot) -> None:
-    """A path into the ground and a faint force together are a touchdown; neither is without the other."""
+def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
+    """A swing path below the ground together with a faint force is a touchdown; neither alone is."""
     p = Morphology.from_robot(robot)
     feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
     footwork = Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length)
@@ -77,7 +77,7 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
         while swing.progress < end:
             swing.advance(0.01, tuple(swing.start), 0.2)
     footwork.swings = {0: late, 1: due}
-    assert footwork.find_blocked_feet(feet, up) == ()  # hardly gone on yet
+    assert footwork.find_blocked_feet(feet, up) == ()  # hardly below the ground yet
     feet[:, 2] += 0.03 * p.length
     assert footwork.find_blocked_feet(feet, up) == ("FL",)  # the other one is above its path, and not late
 
@@ -89,7 +89,7 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
         plant.step(command.tau)
         felt.update(s, command.tau, np.array(up))
     faint = 0.07 * robot.mass * p.gravity / 4.0
-    # A foot that presses faintly from now on: the torques of its leg are those of such a force, all else the same.
+    # From now on a foot presses faintly: its leg torques change by those of such a force.
     missing = command.forces["FL"] - [0.0, 0.0, faint]
     for _ in range(60):
         tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]
@@ -98,7 +98,7 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
     assert "FL" in (felt.update(s, tau, np.array(up), ("FL",)) or ())
 
 
-def test_one_foot_that_meets_an_obstacle_is_no_error_of_the_model_but_two_are_within_a_bound(robot: Robot) -> None:
+def test_force_at_one_swing_foot_is_an_obstacle_and_at_two_a_bounded_model_error(robot: Robot) -> None:
     p, up = Morphology.from_robot(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
     felt, s = ContactEstimation(robot, p, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     on = 0.2 * robot.mass * p.gravity / 4.0
@@ -116,7 +116,7 @@ def test_one_foot_that_meets_an_obstacle_is_no_error_of_the_model_but_two_are_wi
     assert felt.error == 0.0
 
 
-def test_a_robot_with_other_masses_damping_and_rotors_than_its_model_trots() -> None:
+def test_robot_trots_despite_model_errors_in_mass_damping_and_rotor_inertia() -> None:
     case = Trial(robot="solo12", seconds=3.0, averaging_time=1.5, velocity=(0.4, 0.0, 0.0), model_error=0.25)
     made = make_trial_setup(case, qd.load("solo12"), np.random.default_rng(1))
     dynamics, said = qd.Dynamics(made.robot), 0

@@ -1,4 +1,4 @@
-"""Robots with soles and with hands, written here: a biped with flat feet, and two arms on a stand."""
+"""URDF texts of a biped with flat feet and of two arms with palms on a stand."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _joint(name: str, parent: str, child: str, xyz: str, axis: str, low: float, 
 
 
 def biped(shapes: str = BOX.format(rpy="0 0 0"), *, turned: bool = False) -> str:
-    """Two legs of six joints; `shapes` of each foot in its link's axes.
+    """A biped with two legs of six joints; `shapes` of each foot are in axes of its link.
 
-    With `turned` the foot's link has its y axis up and its z axis forward, all else being the same robot.
+    With `turned` the foot link has its y axis up and its z axis forward; the robot is otherwise the same.
     """
     out = ['<robot name="biped">', _link("pelvis", 12.0, "0 0 0.15", moment=0.2)]
     for side, y in (("left", 0.1), ("right", -0.1)):

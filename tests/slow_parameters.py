@@ -1,4 +1,4 @@
-"""What every change is tested on, and what the nightly run adds."""
+"""Marks parameters of tests that only the nightly run uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NIGHT = "QUADDYN_SLOW" in os.environ
 
 
 def others_slow(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
-    """Parameters of a test, of which those that are like one of the quick ones get the marker "slow".
+    """Parameters of a test; all but the quick ones have the marker "slow".
 
     Args:
-        values: all of them; tuples for several parameters.
-        quick: those that stay as they are; each has to be among `values`.
+        values: all parameters; tuples for several arguments.
+        quick: parameters without the marker; each has to be among `values`.
     """
     values = list(values)
     assert set(quick) <= set(values), f"not among them: {set(quick) - set(values)}"

@@ -1,4 +1,4 @@
-"""Robots and states for the tests of the reference, its own way from the file: nothing of Pinocchio here."""
+"""Robots and states for tests of the reference implementation, without Pinocchio."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ KINDS = ("revolute", "continuous", "prismatic", "planar", "floating")
 
 
 def inertial(seed: int) -> str:
-    """An <inertial> that a body can have, nowhere aligned with anything."""
+    """A physically valid <inertial> without aligned axes."""
     rng = np.random.default_rng(seed)
-    points = rng.normal(size=(5, 3)) * 0.1  # of equal mass: any set of points is physical
+    points = rng.normal(size=(5, 3)) * 0.1  # points of equal mass, which are always a valid body
     mass, com = rng.uniform(0.5, 3.0), rng.normal(size=3) * 0.2
     x = points - points.mean(axis=0)
     second = mass * x.T @ x / 5
@@ -35,7 +35,7 @@ def joint(name: str, kind: str, parent: str, child: str, seed: int) -> str:
 
 
 def tree(kinds: tuple[str, ...]) -> str:
-    """A branching URDF with one joint of each kind, every second one bearing a link welded to it."""
+    """A branching URDF with joints of the given types; every second body has a link fixed to it."""
     parts = [f'<link name="base">{inertial(0)}</link>']
     for i, kind in enumerate(kinds):
         parent = "base" if i == 0 else f"body{(i - 1) // 2}"
@@ -61,13 +61,13 @@ MODELS = {
     "everything free": (EVERYTHING, "free"),
     "everything planar": (EVERYTHING, "planar"),
 }
-#: Where coordinates exist, so that Christoffel's symbols do.
+#: Models with minimal coordinates, for which Christoffel symbols exist.
 COORDINATES = ("revolute fixed", "sliding fixed", "sliding planar")
 
 
 @functools.cache
 def reference(key: str) -> Reference:
-    """The model of this name, with rotors."""
+    """The model `key`, with rotors."""
     text, root = MODELS[key]
     bare = Reference(text, root=root)
     rotors = np.concatenate([np.full(b.v.stop - b.v.start, 0.0 if b.root else 0.03) for b in bare.model.bodies])
@@ -75,7 +75,7 @@ def reference(key: str) -> Reference:
 
 
 def state(oracle: Reference, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """(q, v, a, fext): random, with forces on the base, a body and a welded link where there is one."""
+    """Random (q, v, a, fext), with forces on up to three links."""
     rng = np.random.default_rng(seed)
     q, (v, a) = oracle.random_configuration(rng), rng.normal(size=(2, oracle.nv))
     names = rng.choice(list(oracle.model.frames), size=3)

@@ -1,9 +1,9 @@
-"""The strict optimum of a hierarchy to three hundred digits, by a method of its own: one weighted sum.
+"""The strict optimum of a hierarchy with 300 digits, by an independent method: one weighted sum of squares.
 
-Level k counts ``10^(-25 k)`` in one sum of squares (the shortest x after the last), and the digits are many enough that
-weights lose nothing: what a level could still gain from giving up one above is 1e-25 of it, and directions that a level
-sees by less than 1e-12.5 of a row's length, rounding of the rows, are left to those below.  The sum is convex and
-piecewise quadratic; Newton's steps on the rows that count at a point, each with an exact line search, end at its
+Level k has the weight ``10^(-25 k)`` in one sum of squares, followed by ``|x|^2``.  With this precision a level can
+gain at most 1e-25 of the cost of a level above, and directions to which the rows of a level are sensitive by less than
+1e-12.5 of their length (rounding of the rows) are left to the levels below.  The sum is convex and
+piecewise quadratic; Newton steps on the rows that are violated at a point, each with an exact line search, end at its
 minimum after finitely many (Mangasarian 2002, "A finite Newton method for classification").
 """
 
@@ -25,7 +25,7 @@ BITS = 1000
 
 
 def costs(levels: Sequence[LevelRows], x: Array) -> Array:
-    """Per level, the norm of what its rows lack at x."""
+    """Norm of the violation of the rows of each level at x."""
     out = []
     for level in levels:
         y = level.C @ x
@@ -35,19 +35,19 @@ def costs(levels: Sequence[LevelRows], x: Array) -> Array:
 
 
 def optimum(levels: Sequence[LevelRows], start: Array, *, steps: int = 150) -> tuple[Array, Array] | None:
-    """The optimum and what every level lacks there; None if it is not found in so many steps.
+    """The optimum and the violation of each level there; None if it is not found in `steps` steps.
 
     Args:
         levels: the hierarchy.
-        start: (n,) where to begin: close by it takes few steps, of a tenth of a second each.
-        steps: at most.
+        start: (n,) initial x; close to the optimum only few steps are needed, of 0.1 s each.
+        steps: maximal number of steps.
     """
     with mp.workprec(BITS):
         return _Sum(levels, start).minimum(steps)
 
 
 class _Sum:
-    """The weighted sum, its rows ``low <= R x <= high``; equal bounds where a value is wanted."""
+    """The weighted sum with rows ``low <= R x <= high``; equalities have equal bounds."""
 
     def __init__(self, levels: Sequence[LevelRows], start: Array) -> None:
         self.levels = levels
@@ -64,11 +64,11 @@ class _Sum:
         self.x = [mpf(v) for v in start.tolist()]
 
     def lack(self, y: Sequence[Any]) -> list[Any]:
-        """By how much each row is beyond its bounds."""
+        """Violation of the bounds of each row."""
         return [max(v - h, 0) + min(v - a, 0) for v, a, h in zip(y, self.low, self.high, strict=True)]
 
     def minimum(self, steps: int) -> tuple[Array, Array] | None:
-        """Where the sum is least."""
+        """The minimizer of the sum, and the violation of each level."""
         settled = None
         for _ in range(steps):
             y = [fdot(row, self.x) for row in self.rows]
@@ -95,7 +95,7 @@ class _Sum:
         return np.array(out)
 
     def _step(self, lack: Sequence[Any], counts: Sequence[bool]) -> list[Any]:
-        """Newton's, from the rows that count: ``R^T W R p = -R^T W lack`` by Cholesky's factorization."""
+        """Newton step from the violated rows: ``R^T W R p = -R^T W lack`` by Cholesky factorization."""
         which = [i for i, c in enumerate(counts) if c]
         columns = list(zip(*(self.rows[i] for i in which), strict=True))
         heavy = [[self.weights[i] * v for i, v in zip(which, column, strict=True)] for column in columns]
@@ -113,7 +113,7 @@ class _Sum:
         return p
 
     def _search(self, y: Sequence[Any], change: Sequence[Any]) -> Any:
-        """How far to go for the least sum: its slope is piecewise linear and grows."""
+        """Step length of the exact line search; the slope is piecewise linear and increasing."""
         pull = [w * d for w, d in zip(self.weights, change, strict=True)]
 
         def slope(t: Any) -> Any:
@@ -135,10 +135,10 @@ class _Sum:
 
 
 def excess(levels: Sequence[LevelRows], x: Array, *, steps: int = 150) -> list[float] | None:
-    """Per level, by what share of its least (of 1, if that is less) x lacks more; None if the optimum is not found.
+    """Excess of each level's violation at x, relative to the larger of its optimum and 1; None without an optimum.
 
-    It ends at a level that lacks less than at the optimum: directions that those above see by rounding alone are free
-    to x and were not to the judge, and what comes below cannot be compared.
+    The list ends at a level with less violation than at the optimum: x may use directions to which the levels above
+    are sensitive only by rounding and which are fixed here, so that lower levels cannot be compared.
     """
     found = optimum(levels, x, steps=steps)
     if found is None:

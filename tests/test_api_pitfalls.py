@@ -1,6 +1,6 @@
-"""The traps of Pinocchio's API, one by one: what it accepts in silence or dies of is an error that names the argument.
+"""Pitfalls of Pinocchio's API: arguments that it accepts silently or crashes with raise errors that name them.
 
-`test_traps` has the traps of its importer.
+`test_importer_pitfalls` tests those of its importer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from test_traps import URDF, edited
+from test_importer_pitfalls import URDF, edited
 
 import quaddyn as qd
 
@@ -59,7 +59,7 @@ SLOTS = [(call, i, name) for call, names in CALLS.items() for i, name in enumera
 
 
 @pytest.mark.parametrize(("call", "index", "name"), SLOTS)
-def test_argument_that_is_no_finite_float64_vector_of_the_right_size_is_refused_by_name(
+def test_argument_that_is_not_a_finite_vector_of_the_right_size_is_refused_by_name(
     dyn: qd.Dynamics, call: str, index: int, name: str
 ) -> None:
     arguments = list(state(dyn.robot)[: len(CALLS[call])])
@@ -86,8 +86,8 @@ def test_argument_that_is_no_finite_float64_vector_of_the_right_size_is_refused_
         assert re.search(rf"\b{name}\b", str(caught.value)), (label, str(caught.value))
 
 
-def test_a_robot_of_one_joint_gets_arrays_of_the_same_dimensions() -> None:
-    """Pinocchio's bindings hand a matrix of one column over as a vector."""
+def test_results_of_a_robot_with_one_joint_have_the_usual_dimensions() -> None:
+    """Pinocchio's bindings convert a matrix of one column to a vector."""
     robot = qd.load(URDF, root="fixed")
     dyn = qd.Dynamics(robot)
     one = np.array([0.5])
@@ -103,7 +103,7 @@ def test_a_robot_of_one_joint_gets_arrays_of_the_same_dimensions() -> None:
 
 
 @pytest.mark.parametrize("call", ["rnea", "aba", "crba", "update"])
-def test_lists_other_floats_and_strided_arrays_are_understood_or_refused_by_name(dyn: qd.Dynamics, call: str) -> None:
+def test_lists_other_floats_and_strided_arrays_are_accepted_or_refused_by_name(dyn: qd.Dynamics, call: str) -> None:
     q, v, a = state(dyn.robot)
     arguments = [q, v, a][: len(CALLS[call])]
     kinds: dict[str, Callable[[Any], Any]] = {
@@ -158,8 +158,8 @@ def test_continuous_joint_off_the_unit_circle_is_refused() -> None:
         dyn.crba(np.array([0.6, 0.7]))
 
 
-def test_finite_in_never_gives_nan_out(dyn: qd.Dynamics) -> None:
-    """An overflow inside is an error that names the culprit, not a NaN handed on."""
+def test_finite_arguments_never_give_nan(dyn: qd.Dynamics) -> None:
+    """An internal overflow raises an error that names the argument instead of returning NaN."""
     q, v, a = state(dyn.robot)
     for call, arguments in (("rnea", (q, v * 1e200, a)), ("nle", (q, v * 1e200)), ("aba", (q, v * 1e200, a))):
         try:
@@ -185,7 +185,7 @@ def test_unknown_frame_name_raises_and_lists_near_matches(dyn: qd.Dynamics, call
             getattr(dyn, call)(*arguments, name)
 
 
-def test_an_id_of_pinocchio_is_answered_by_the_name_of_its_frame(dyn: qd.Dynamics) -> None:
+def test_error_for_a_pinocchio_frame_id_contains_the_frame_name(dyn: qd.Dynamics) -> None:
     q, v, a = state(dyn.robot)
     i = dyn.robot.model.getFrameId("FL_calf")
     for name in (i, np.int64(i)):
@@ -201,7 +201,7 @@ def test_an_id_of_pinocchio_is_answered_by_the_name_of_its_frame(dyn: qd.Dynamic
         dyn.frame_placement(q, -1)  # type: ignore[arg-type]
 
 
-def test_a_force_of_pinocchio_is_one(dyn: qd.Dynamics) -> None:
+def test_pinocchio_force_is_accepted_as_an_external_force(dyn: qd.Dynamics) -> None:
     q, v, a = state(dyn.robot)
     wrench = np.array([3.0, -2.0, 40.0, 0.5, 0.1, -0.2])
     force = pin.Force(wrench[:3], wrench[3:])
@@ -233,7 +233,7 @@ def test_unknown_reference_raises(dyn: qd.Dynamics) -> None:
             dyn.frame_jacobian(q, "FL", reference=reference)  # type: ignore[arg-type]
 
 
-def test_every_frame_name_can_be_asked_of_a_fresh_workspace(dyn: qd.Dynamics) -> None:
+def test_every_frame_is_available_in_a_new_workspace(dyn: qd.Dynamics) -> None:
     """Pinocchio aborts when its Data is older than the model's last frame."""
     q, _, _ = state(dyn.robot)
     for name in dyn.robot.frame_names:
@@ -319,7 +319,7 @@ def test_a_stale_state_raises_when_read(dyn: qd.Dynamics) -> None:
     assert new.M.shape == (18, 18)
 
 
-def test_a_failed_update_leaves_no_state_that_reads_half_of_it(dyn: qd.Dynamics) -> None:
+def test_failed_update_leaves_no_partially_updated_state(dyn: qd.Dynamics) -> None:
     q, v, _ = state(dyn.robot)
     s = dyn.update(q, v)
     kept = s.M.copy()
@@ -331,7 +331,7 @@ def test_a_failed_update_leaves_no_state_that_reads_half_of_it(dyn: qd.Dynamics)
         assert s.is_stale
 
 
-def test_a_stateless_call_does_not_change_a_living_state(dyn: qd.Dynamics) -> None:
+def test_stateless_call_does_not_change_a_valid_state(dyn: qd.Dynamics) -> None:
     (q1, v1, _), (q2, v2, a2) = state(dyn.robot, 1), state(dyn.robot, 2)
     s = dyn.update(q1, v1)
     kept = [x.copy() for x in (s.M, s.h, s.com, s.jacobian("FL"), s.placement("RR").translation)]
@@ -343,7 +343,7 @@ def test_a_stateless_call_does_not_change_a_living_state(dyn: qd.Dynamics) -> No
     assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
 
 
-def test_the_robots_vectors_are_read_only_and_no_views_of_the_model(go2: qd.Robot) -> None:
+def test_vectors_of_the_robot_are_read_only_copies_of_the_model(go2: qd.Robot) -> None:
     robot = copy.deepcopy(go2)
     for name in ("lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature", "q_home"):
         array = getattr(robot, name)
@@ -356,7 +356,7 @@ def test_the_robots_vectors_are_read_only_and_no_views_of_the_model(go2: qd.Robo
         robot.name = "other"  # type: ignore[misc]
 
 
-def test_arguments_are_left_as_they_were(dyn: qd.Dynamics) -> None:
+def test_arguments_are_not_modified(dyn: qd.Dynamics) -> None:
     q, v, a = state(dyn.robot)
     kept = q.copy(), v.copy(), a.copy()
     dyn.rnea(q, v, a, fext={"FL": np.ones(3)})
@@ -369,7 +369,7 @@ def test_arguments_are_left_as_they_were(dyn: qd.Dynamics) -> None:
 
 
 # -- the API: threads and processes -----------------------------------------------------------------------------
-def test_threads_with_a_workspace_each_agree_with_one_thread(go2: qd.Robot) -> None:
+def test_threads_with_separate_workspaces_agree_with_one_thread(go2: qd.Robot) -> None:
     states = [state(go2, seed) for seed in range(40)]
     alone = qd.Dynamics(go2)
     truth = [(alone.rnea(q, v, a), alone.frame_placement(q, "RL").translation) for q, v, a in states]
@@ -396,7 +396,7 @@ def test_threads_with_a_workspace_each_agree_with_one_thread(go2: qd.Robot) -> N
 
 
 @pytest.mark.parametrize("copied", [lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy])
-def test_a_copied_robot_is_the_same_robot(go2: qd.Robot, copied: Any) -> None:
+def test_copied_robot_equals_the_original(go2: qd.Robot, copied: Any) -> None:
     twin = copied(go2)
     q, v, a = state(go2)
     assert np.array_equal(qd.Dynamics(twin).rnea(q, v, a), qd.Dynamics(go2).rnea(q, v, a))
@@ -415,7 +415,7 @@ def test_a_robot_works_in_another_process(go2: qd.Robot, method: str) -> None:
         assert np.array_equal(pool.apply(_torque, (go2,)), _torque(go2))
 
 
-def test_errors_survive_a_pickle() -> None:
+def test_pickled_errors_keep_their_message() -> None:
     with pytest.raises(qd.ModelError) as caught:
         qd.load(edited('value="1.5"', 'value="heavy"'))
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

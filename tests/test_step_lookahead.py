@@ -1,4 +1,4 @@
-"""What steps ahead do to a velocity: cut by joints' speed and range, named, and stood in front of."""
+"""Velocity limits by steps ahead: joint speed and range, reported reasons, and stops before high steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from sparing import NIGHT
+from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
@@ -43,7 +43,7 @@ def go2() -> qd.Robot:
 
 
 def stairs(rise: float, tread: float, first: float, length: float) -> object:
-    """Heights of stairs along x in leg lengths, four of them."""
+    """Heights of four stairs along x, in leg lengths."""
 
     def height(x: Array, y: Array) -> Array:
         return rise * length * np.clip(np.floor((x / length - first) / tread) + 1.0, 0.0, 4.0)
@@ -56,10 +56,10 @@ def steps_of(robot: qd.Robot) -> StepLookahead:
     return StepLookahead(robot, p, VelocityLimits(p, LegWorkspace(robot, p, None)))
 
 
-def ask(
+def limit_velocity(
     robot: qd.Robot, steps: StepLookahead, heights: object, velocity: tuple[float, float, float], at: float = 0.0
 ) -> tuple[Array, str]:
-    """What is left of a velocity [sqrt(g l), rad/s] at a place along x [l]."""
+    """Limits a velocity [sqrt(g l), rad/s] at a position along x [l]."""
     p = Morphology.from_robot(robot)
     known = FootholdMap(heights, p)  # type: ignore[arg-type]
     known.advance(at * p.length, 0.0, 0.0)
@@ -68,13 +68,15 @@ def ask(
     return out / [p.speed_scale, p.speed_scale, 1.0], limit
 
 
-def within(robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0) -> tuple[float, str]:
-    """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
-    out, limit = ask(robot, steps_of(robot), heights, (speed, 0.0, 0.0), at)
+def velocity_fraction_and_limit(
+    robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0
+) -> tuple[float, str]:
+    """The remaining fraction of a forward velocity [sqrt(g l)], and the reason of the limit."""
+    out, limit = limit_velocity(robot, steps_of(robot), heights, (speed, 0.0, 0.0), at)
     return float(out[0] / speed), limit
 
 
-def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
+def test_only_edges_across_the_path_limit_the_velocity(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
     unit = p.length
     for name, heights in {
@@ -85,18 +87,18 @@ def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
         "a narrow ditch": lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)),
         "unknown": lambda x, y: np.full(x.shape, np.nan),
     }.items():
-        assert within(anymal_c, heights) == (1.0, ""), name
+        assert velocity_fraction_and_limit(anymal_c, heights) == (1.0, ""), name
     for name, heights in {
         "a wide ditch": lambda x, y: -unit * ((x > unit) & (x < 1.6 * unit)),
         "a cliff": lambda x, y: np.where(x > unit, -unit, 0.0),
         "a wall": lambda x, y: np.where(x > unit, 2.0 * unit, 0.0),
     }.items():
-        share, limit = within(anymal_c, heights)
+        share, limit = velocity_fraction_and_limit(anymal_c, heights)
         assert share == 0.0 and limit == STEP_TOO_HIGH, name
-        assert within(anymal_c, heights, speed=-0.25)[0] == 1.0, f"{name} is behind"
+        assert velocity_fraction_and_limit(anymal_c, heights, speed=-0.25)[0] == 1.0, f"{name} is behind"
 
 
-def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, go2: qd.Robot) -> None:
+def test_slow_joints_reduce_the_velocity_at_steps_and_stop_at_high_ones(anymal_c: qd.Robot, go2: qd.Robot) -> None:
     for robot, rise, least, most, said in (
         (anymal_c, 0.15, 0.8, 0.95, STEP_JOINT_SPEED),
         (anymal_c, 0.25, 0.0, 0.0, STEP_JOINT_SPEED),
@@ -106,21 +108,21 @@ def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, g
         (qd.load("solo12"), 0.5, 0.0, 0.0, STEP_TOO_HIGH),
     ):
         p = Morphology.from_robot(robot)
-        share, limit = within(robot, stairs(rise, 0.6, 1.0, p.length))
+        share, limit = velocity_fraction_and_limit(robot, stairs(rise, 0.6, 1.0, p.length))
         assert least <= share <= most, (robot.name, rise, share)
         assert limit == said
 
 
-def test_what_rear_feet_are_still_to_pass_slows_a_robot_and_stops_nobody(anymal_c: qd.Robot) -> None:
+def test_steps_ahead_of_the_rear_feet_slow_the_robot_but_do_not_stop_it(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
     far = float(np.abs(p.nominal_stance[:, 0]).max()) / p.length
     up = stairs(0.3, 9.0, 1.0, p.length)
-    shares = [within(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
+    shares = [velocity_fraction_and_limit(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
     assert shares == [0.0, 0.0, 0.3, 0.3, 1.0]
-    assert within(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0  # whose front feet are at the wall gets away
+    assert velocity_fraction_and_limit(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0  # leaves the wall
 
 
-def test_what_is_not_known_ends_at_the_height_that_is_known_behind_it(anymal_c: qd.Robot) -> None:
+def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) -> None:
     unit = Morphology.from_robot(anymal_c).length
 
     def shadow(rise: float, first: float, last: float) -> object:
@@ -129,57 +131,61 @@ def test_what_is_not_known_ends_at_the_height_that_is_known_behind_it(anymal_c: 
         )
 
     for rise, first, last in ((0.3, 0.95, 1.05), (-2.0, 1.0, 1.4), (0.5, 0.8, 1.2)):
-        assert within(anymal_c, shadow(rise, first, last), at=0.2)[0] == 0.0, (rise, first, last)
-    assert within(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # nobody knows: it goes blind
+        assert velocity_fraction_and_limit(anymal_c, shadow(rise, first, last), at=0.2)[0] == 0.0, (rise, first, last)
+    assert velocity_fraction_and_limit(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # unknown: blind locomotion
 
 
-def test_a_narrow_ditch_is_none_wherever_it_is_seen_from(anymal_c: qd.Robot) -> None:
+def test_narrow_ditch_is_ignored_from_any_position(anymal_c: qd.Robot) -> None:
     unit = Morphology.from_robot(anymal_c).length
     for at in np.linspace(0.0, 2.5, 51 if NIGHT else 14):
-        assert within(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0] == 1.0, at
+        assert (
+            velocity_fraction_and_limit(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0]
+            == 1.0
+        ), at
 
 
-def test_who_is_stopped_turns_in_place_and_goes_on_where_steps_are_clearly_lower(anymal_c: qd.Robot) -> None:
+def test_stopped_robot_turns_in_place_and_restarts_only_at_clearly_lower_steps(anymal_c: qd.Robot) -> None:
     unit = Morphology.from_robot(anymal_c).length
     steps, shares = steps_of(anymal_c), []
     for rise in (0.26, 0.235, 0.22, 0.19, 0.22, 0.235):
-        out, limit = ask(anymal_c, steps, stairs(rise, 0.6, 1.0, unit), (0.25, 0.0, 0.4))
+        out, limit = limit_velocity(anymal_c, steps, stairs(rise, 0.6, 1.0, unit), (0.25, 0.0, 0.4))
         shares.append(float(out[0]))
         assert out[2] == (0.4 if not out[0] else pytest.approx(0.4 * out[0] / 0.25))
         assert limit == STEP_JOINT_SPEED
-    alone = [within(anymal_c, stairs(rise, 0.6, 1.0, unit))[0] for rise in (0.235, 0.22)]
+    alone = [velocity_fraction_and_limit(anymal_c, stairs(rise, 0.6, 1.0, unit))[0] for rise in (0.235, 0.22)]
     assert shares[:3] == [0.0, 0.0, 0.0] and shares[3] > 0.0 and shares[4] > 0.0 and alone[1] > 0.0
 
 
-def test_the_smallest_velocities_are_velocities(anymal_c: qd.Robot) -> None:
+def test_denormal_velocities_are_accepted(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
-    out, _ = ask(anymal_c, steps_of(anymal_c), stairs(0.15, 0.6, 1.0, p.length), (5e-324, 0.0, 0.4))
+    out, _ = limit_velocity(anymal_c, steps_of(anymal_c), stairs(0.15, 0.6, 1.0, p.length), (5e-324, 0.0, 0.4))
     assert out[2] == pytest.approx(0.4)
 
 
-def test_heights_out_of_this_world_are_walls_and_cliffs(go2: qd.Robot) -> None:
+def test_extreme_heights_are_steps_that_are_too_high(go2: qd.Robot) -> None:
     for far in (1e200, -1e200, np.inf, -np.inf):
-        assert within(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == STEP_TOO_HIGH
+        assert velocity_fraction_and_limit(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == STEP_TOO_HIGH
 
 
-def test_a_higher_edge_never_allows_more(anymal_c: qd.Robot) -> None:
+def test_velocity_limit_does_not_increase_with_edge_height(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
     shares = [
-        within(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0] for rise in np.linspace(0.0, 0.4, 21 if NIGHT else 11)
+        velocity_fraction_and_limit(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0]
+        for rise in np.linspace(0.0, 0.4, 21 if NIGHT else 11)
     ]
     assert all(b <= a for a, b in itertools.pairwise(shares)) and shares[0] == 1.0 and shares[-1] == 0.0
 
 
-def test_short_ranges_of_joints_are_named() -> None:
+def test_short_joint_ranges_are_named_as_the_limit() -> None:
     hyq = qd.load("hyq")
     p = Morphology.from_robot(hyq)
-    share, limit = within(hyq, stairs(0.15, 0.6, 1.0, p.length))
+    share, limit = velocity_fraction_and_limit(hyq, stairs(0.15, 0.6, 1.0, p.length))
     assert 0.3 <= share < 0.8 and limit.startswith(STEP_LEG_REACH)
-    assert within(hyq, stairs(0.25, 0.6, 1.0, p.length))[0] == 0.0
+    assert velocity_fraction_and_limit(hyq, stairs(0.25, 0.6, 1.0, p.length))[0] == 0.0
 
 
 @pytest.mark.parametrize("name", ["hyq", "go2", "a1"])
-def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None:
+def test_foot_lift_agrees_with_inverse_kinematics(name: str) -> None:
     robot = qd.load(name)
     p = Morphology.from_robot(robot)
     for i, foot in enumerate(FEET):
@@ -192,7 +198,7 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
             at[:, 2] = float(p.radii[i]) + heights * p.length
             found = leg.inverse((at - base) @ p.heading.T)
             good = np.asarray(found.reached) & np.asarray(found.within_limits)
-            # The search takes every branch and all places nearby: it may see more than the branch at home, not less.
+            # The search covers all branches and nearby positions: its result is at least that of the home branch.
             if good.any():
                 upto = heights[np.argmin(good)] if not good.all() else heights[-1]
                 assert room[k] > upto - 0.06, (foot, k)
@@ -202,21 +208,21 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
     assert hyq_rear[12] < hyq_rear[8] < 0.5  # a rear leg lifts its foot less far ahead than below its hip
 
 
-def filled(heights: list[float] | Array, count: int) -> Array:
+def fill(heights: list[float] | Array, count: int) -> Array:
     out = np.array(heights)
     fill_ditches(out, count, np.empty_like(out))
     return out
 
 
-def test_ditches_are_filled_and_unknown_stays_unknown() -> None:
+def test_narrow_ditches_are_filled_and_unknown_heights_are_kept() -> None:
     nan = np.nan
-    out = filled([0.0, 0.0, -1.0, -1.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], 3)
+    out = fill([0.0, 0.0, -1.0, -1.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], 3)
     assert np.array_equal(out, [0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], equal_nan=True)
     step = np.repeat([0.0, 0.2, 0.4], 5)
-    assert np.array_equal(filled(step, 4), step)
+    assert np.array_equal(fill(step, 4), step)
 
 
-def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd.Robot) -> None:
+def test_robot_stops_before_stairs_that_are_too_high_and_reports_it(anymal_c: qd.Robot) -> None:
     p = Morphology.from_robot(anymal_c)
     heights = stairs(0.25, 0.6, 1.6, p.length)
     dt = 2e-3 if NIGHT else 4e-3
@@ -231,8 +237,10 @@ def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd
     assert 0.2 * p.length < plant.q[0] < 1.6 * p.length - np.abs(p.nominal_stance[:, 0]).max()
 
 
-def test_legs_of_many_joints_are_not_looked_at_posture_by_posture() -> None:
+def test_foot_lift_of_legs_with_many_joints_is_unlimited() -> None:
     centauro = qd.load("centauro")
     chain = make_limbs(centauro)["FL"].chain
     assert chain.n > 3 and (measure_foot_lift(chain, 0, Morphology.from_robot(centauro)) == UNLIMITED_HEIGHT).all()
-    assert within(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0
+    assert (
+        velocity_fraction_and_limit(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0
+    )

@@ -13,7 +13,7 @@ from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulatio
 
 PLANTS = [Simulation, MujocoPlant]
 DT, GAP = 1e-3, 0.05
-#: Of the motor, and of the wheel that it turns.
+#: Inertias of the motor, and of the wheel that it drives [kg m^2].
 ROTOR, WHEEL = 0.5, 2.0
 
 
@@ -38,7 +38,7 @@ def loose(robot: qd.Robot, **more: Any) -> Actuators:
 
 
 def rattle(plant: Plant, steps: int) -> bytes:
-    """States and torques under a torque that goes to and fro."""
+    """States and torques under an oscillating torque, as bytes."""
     seen = []
     for _ in range(steps):
         plant.step(2.0 * np.sin([40.0 * plant.time, 55.0 * plant.time])[: plant.robot.nu])
@@ -52,23 +52,23 @@ def rattle(plant: Plant, steps: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_torques_come_late(kind: type[Any], wheel: qd.Robot) -> None:
+def test_commanded_torques_are_delayed(kind: type[Any], wheel: qd.Robot) -> None:
     plant = kind(wheel, dt=DT, actuators=Actuators(wheel, delay=2.25 * DT, effort=3.0))
     given = []
     for asked in (4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0):
         plant.step(np.array([asked]))
         given.append(plant.tau[0])
-    np.testing.assert_allclose(given, [0.0, 0.0, 3.0, 3.0, 3.0, 1.75, 1.0])  # cut when they arrive
+    np.testing.assert_allclose(given, [0.0, 0.0, 3.0, 3.0, 3.0, 1.75, 1.0])  # clamped after the delay
     plant.reset()
     plant.step(np.array([4.0]))
     assert plant.tau[0] == 0.0
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], wheel: qd.Robot) -> None:
+def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], wheel: qd.Robot) -> None:
     torque = 4.0
     plant = kind(wheel, dt=DT, actuators=loose(wheel))
-    crossing = np.sqrt(GAP * ROTOR / torque)  # half the gap, from its middle
+    crossing = np.sqrt(GAP * ROTOR / torque)  # half the gap, from its center
     for _ in range(int(crossing / DT) - 1):
         plant.step(np.array([torque]))
     assert plant.q[0] == 0.0 and plant.v[0] == 0.0
@@ -78,7 +78,7 @@ def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], whee
     assert plant.energy == pytest.approx(0.5 * ROTOR * faster[0] ** 2)
     while plant.time < 2.0 * crossing:
         plant.step(np.array([torque]))
-    # No torque is lost: the momentum of both is its impulse, and teeth keep touching.
+    # The total momentum equals the impulse of the torque, and the teeth stay in contact.
     assert (ROTOR + WHEEL) * plant.v[0] == pytest.approx(torque * plant.time, rel=2e-3)
     np.testing.assert_allclose(plant.backlash_state, [[0.5 * GAP], [0.0]], atol=1e-9)
     read = Sensors(wheel, np.random.default_rng(0)).read(plant)
@@ -86,8 +86,8 @@ def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], whee
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_motion_is_lost_when_a_motor_turns_back(kind: type[Any]) -> None:
-    """A position servo that goes slowly to and fro; dry friction of its own holds the wheel."""
+def test_backlash_reduces_the_motion_of_the_joint(kind: type[Any]) -> None:
+    """A position servo oscillates slowly; dry friction holds the wheel while the motor crosses the gap."""
     rough = qd.load(TEXT, root="fixed", friction=8.0)
     plant = kind(rough, dt=DT, actuators=loose(rough, viscous=1.0))
     motor, joint = [], []
@@ -103,7 +103,7 @@ def test_motion_is_lost_when_a_motor_turns_back(kind: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_plants_remember_their_motors(kind: type[Any], leg: qd.Robot) -> None:
+def test_checkpoints_contain_the_motor_states(kind: type[Any], leg: qd.Robot) -> None:
     motors = Actuators(leg, rotor_inertia=0.01, backlash=[0.02, 0.0], delay=[0.0, 0.0033], coulomb=0.1)
     plant = kind(leg, dt=DT, actuators=motors)
     rattle(plant, 100)
@@ -118,7 +118,7 @@ def test_plants_remember_their_motors(kind: type[Any], leg: qd.Robot) -> None:
         kind(leg, dt=DT).restore(saved)
 
 
-def test_rollouts_are_steps(leg: qd.Robot) -> None:
+def test_rollout_with_motors_equals_single_steps(leg: qd.Robot) -> None:
     motors = Actuators(leg, rotor_inertia=0.01, backlash=0.02, delay=0.0033)
     torques = np.random.default_rng(0).normal(size=(60, 2))
     one, other = (Simulation(leg, dt=DT, actuators=motors) for _ in range(2))
@@ -131,8 +131,8 @@ def test_rollouts_are_steps(leg: qd.Robot) -> None:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_both_plants_have_the_same_motors(kind: type[Any], leg: qd.Robot) -> None:
-    """Behind a gap as small as nothing, a motor is one without: rotor, friction, line and all."""
+def test_tiny_backlash_equals_no_backlash_in_both_plants(kind: type[Any], leg: qd.Robot) -> None:
+    """With a gap of 1e-6 rad a motor behaves as without backlash: rotor, friction and torque-speed line."""
     motors = {"rotor_inertia": 0.02, "viscous": 0.05, "coulomb": 0.1, "corner_speed": 2.0, "no_load_speed": 9.0}
     states = []
     for gap in (0.0, 1e-6):
@@ -142,7 +142,7 @@ def test_both_plants_have_the_same_motors(kind: type[Any], leg: qd.Robot) -> Non
     np.testing.assert_allclose(states[1], states[0], atol=2e-3)
 
 
-def test_motors_that_cannot_be_are_refused(leg: qd.Robot) -> None:
+def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} has none; give rotor_inertia"):
         Actuators(leg, backlash=[0.0, 0.01])
     with pytest.raises(qd.ArgumentError, match=r"delay.*seconds"):

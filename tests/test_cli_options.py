@@ -1,4 +1,4 @@
-"""What commands hand on of their options, and what they say of the answers: the parts behind them are played here."""
+"""Options that commands pass on and results that they print, with fakes in place of the functions that they call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def error_of(*words: object) -> str:
 
 
 class FakeViewer:
-    """A viewer that keeps what it is told."""
+    """Viewer that records its calls."""
 
     made: ClassVar[list[FakeViewer]] = []
 
@@ -56,7 +56,7 @@ class FakeViewer:
 
 @pytest.fixture
 def viewer(monkeypatch: pytest.MonkeyPatch) -> list[FakeViewer]:
-    """The viewers that were made; who waits for an interrupt does so no longer."""
+    """The viewers that were created; waiting for an interrupt returns at once."""
     FakeViewer.made = []
     monkeypatch.setattr("quaddyn.viewer.Viewer", FakeViewer)
     monkeypatch.setattr("quaddyn.viewer.JointSliders", lambda viewer: SimpleNamespace(update="update"))
@@ -69,13 +69,13 @@ def viewer(monkeypatch: pytest.MonkeyPatch) -> list[FakeViewer]:
     return FakeViewer.made
 
 
-def people(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+def set_terminal(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
     for module in (showing, campaigning):
         monkeypatch.setattr(module, "is_terminal", lambda stream: there)
 
 
 # -- view, leg, demo -----------------------------------------------------------------------------------------------
-def test_a_robot_is_shown_live_or_written(viewer: list[FakeViewer], tmp_path: Path) -> None:
+def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_path: Path) -> None:
     text = told("view", ROBOT, "--port", "1234")
     (live,) = viewer
     assert live.options == {"open_browser": True, "port": 1234}
@@ -94,7 +94,7 @@ def test_a_robot_is_shown_live_or_written(viewer: list[FakeViewer], tmp_path: Pa
 
 @pytest.fixture
 def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
-    """What is asked of the survey of legs and of their show."""
+    """Recorded calls of the survey of legs and of its animation."""
     surveyed: list[Any] = []
     shown: list[Any] = []
     found = surveys()[0]
@@ -109,10 +109,10 @@ def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_leg_is_measured_and_shown(
+def test_leg_command_surveys_and_shows_a_leg(
     there: bool, legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    people(monkeypatch, there)
+    set_terminal(monkeypatch, there)
     surveyed, shown = legs
     text = told("leg", "small_quadruped", "--leg", "FR")
     assert surveyed == [("FR", {"samples": 1000, "seed": 0})]
@@ -124,10 +124,10 @@ def test_a_leg_is_measured_and_shown(
     assert ("the view stays open until Ctrl-C" in text) is there and "leg FR follows a target: http://here/" in text
 
 
-def test_the_show_of_a_leg_is_written(
+def test_leg_command_writes_a_page(
     legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    people(monkeypatch, True)
+    set_terminal(monkeypatch, True)
     surveyed, shown = legs
     page = tmp_path / "leg.html"
     text = told("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
@@ -143,7 +143,7 @@ def test_the_show_of_a_leg_is_written(
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the demo's jobs are asked to do."""
+    """Recorded calls of the functions that the demo runs."""
     asked: list[Any] = []
 
     def job(name: str) -> Any:
@@ -161,10 +161,10 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def test_the_demo_passes_its_options_on(
+def test_demo_passes_its_options_on(
     demo: list[Any], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    people(monkeypatch, False)
+    set_terminal(monkeypatch, False)
     told("demo", "--robot", "small_quadruped", "--headless", "--json")
     (name, options), (_, checked) = demo
     assert (name, viewer) == ("run_locomotion_demo", [])
@@ -191,7 +191,7 @@ def test_the_demo_passes_its_options_on(
     }  # fmt: skip
     assert "live view: http://here/" in text and f"wrote {page}" in text and "the view stays open" not in text
     demo.clear()
-    people(monkeypatch, True)
+    set_terminal(monkeypatch, True)
     text = told("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
     options = demo[0][1]
     assert options.pop("viewer") is viewer[1] and demo[0][0] == "run_squat_demo"
@@ -206,12 +206,12 @@ def test_the_demo_passes_its_options_on(
 @pytest.mark.parametrize(
     "wrong", [("--terrain", "hills=1"), ("--push", "8@99"), ("--gait", "waltz"), ("--velocity", "1")]
 )
-def test_the_demo_refuses_before_it_names_the_robot(wrong: tuple[str, str]) -> None:
+def test_demo_rejects_invalid_options_before_it_prints(wrong: tuple[str, str]) -> None:
     found = CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless", *wrong])
     assert isinstance(found.exception, qd.QuaddynError) and found.stdout == ""
 
 
-def test_the_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> None:
+def test_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> None:
     told("demo", "--robot", ROBOT, "--headless", "--json")
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
@@ -236,7 +236,7 @@ def test_the_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any])
         assert error_of("demo", "--robot", "small_quadruped", "--headless", "--velocity", wrong) == expected
 
 
-def test_a_demo_that_was_interrupted_or_filmed(
+def test_demo_renders_video_and_reports_an_interrupt(
     demo: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     filmed: list[Any] = []
@@ -271,7 +271,7 @@ def solved(**changes: Any) -> Any:
     return SimpleNamespace(**given | changes)
 
 
-def test_a_saved_tick_is_replayed_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_tick_is_replayed_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = solved()
     monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
     text = told("replay", "tick.npz")
@@ -321,7 +321,9 @@ def recording(ticks: int = 10, dt: float = 0.01) -> FakeLog:
     )  # fmt: skip
 
 
-def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_recording_is_played_in_the_viewer(
+    viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     log = recording()
     monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
     (tmp_path / "run").touch()
@@ -329,7 +331,7 @@ def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.Mon
     assert told("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
     first, *rest, record, closed = viewer[0].calls
     assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0}
-    assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty pictures a second"
+    assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty frames per second"
     assert first[2]["caption"] == "rise | solved" and rest[-1][2]["caption"] == "run | solved | fell"
     assert (first[2]["time"], first[2]["v"]) == (0.0, 0.0) and rest[0][2]["time"] == pytest.approx(0.03)
     assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
@@ -389,9 +391,7 @@ def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.Monkey
 
 # -- campaigns and data sheets -------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("default")
-def test_executors_are_those_of_the_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_select_the_executor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     made: list[Any] = []
 
     class Pool:

@@ -1,4 +1,4 @@
-"""Tasks and constraints of one's own from two methods each, on a controller that runs."""
+"""Custom tasks and constraints, defined by two methods each, on a running controller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quaddyn.urdf.tree import Array
 from quaddyn.wbc import ComTask, CustomConstraint, CustomTask, FramePositionTask
 
 
-class Together(CustomTask):
+class EqualFootHeights(CustomTask):
     """Two feet at the same height."""
 
     def error(self, s: qd.State) -> Array:
@@ -22,8 +22,8 @@ class Together(CustomTask):
         return s.jacobian("FL")[2:3] - s.jacobian("FR")[2:3]
 
 
-class Centre(CustomTask):
-    """What `ComTask` does, towards a fixed point, with neither velocity nor drift written down."""
+class CustomComTask(CustomTask):
+    """Equivalent of `ComTask` with a fixed target, without methods for velocity and drift."""
 
     goal = np.zeros(3)
 
@@ -34,8 +34,8 @@ class Centre(CustomTask):
         return s.com_jacobian
 
 
-class StayUp(CustomConstraint):
-    """The centre of mass stays above a height."""
+class MinComHeight(CustomConstraint):
+    """Minimum height of the center of mass."""
 
     def value(self, s: qd.State) -> Array:
         return s.com[2:] - 0.2
@@ -49,28 +49,31 @@ def robot() -> qd.Robot:
     return qd.load("go2")
 
 
-def moving(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
+def random_moving_state(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     q = robot.integrate(robot.q_home, 0.1 * rng.standard_normal(robot.nv))
     return q, 0.5 * rng.standard_normal(robot.nv)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_drift_by_default_is_the_true_one(robot: qd.Robot, seed: int) -> None:
-    """Was: a task of one's own had to have position, error, velocity, Jacobian and drift."""
-    s = qd.Dynamics(robot).update(*moving(robot, seed))
-    together, centre = Together(robot, "together", 1, stiffness=1.0), Centre(robot, "centre", 3, stiffness=1.0)
+def test_default_drift_is_correct(robot: qd.Robot, seed: int) -> None:
+    """Formerly a custom task had to define position, error, velocity, Jacobian and drift."""
+    s = qd.Dynamics(robot).update(*random_moving_state(robot, seed))
+    together, centre = (
+        EqualFootHeights(robot, "together", 1, stiffness=1.0),
+        CustomComTask(robot, "centre", 3, stiffness=1.0),
+    )
     np.testing.assert_allclose(together.drift(s), s.drift("FL")[2:3] - s.drift("FR")[2:3], atol=1e-8)
     np.testing.assert_allclose(centre.drift(s), s.com_drift, atol=1e-8)
     np.testing.assert_allclose(centre.velocity(s), s.com_velocity, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_task_of_ones_own_gives_the_torques_of_the_built_in_one(robot: qd.Robot, seed: int) -> None:
-    dyn, q_v = qd.Dynamics(robot), moving(robot, seed)
+def test_custom_task_gives_the_torques_of_the_built_in_task(robot: qd.Robot, seed: int) -> None:
+    dyn, q_v = qd.Dynamics(robot), random_moving_state(robot, seed)
     feet = [FramePositionTask(robot, foot) for foot in robot.feet]
     gains = {"stiffness": [20.0, 30.0, 40.0], "damping": 5.0, "weight": [1.0, 2.0, 3.0]}
-    built_in, own = ComTask(robot, "own", **gains), Centre(robot, "own", ("x", "y", "z"), **gains)  # type: ignore[arg-type]
+    built_in, own = ComTask(robot, "own", **gains), CustomComTask(robot, "own", ("x", "y", "z"), **gains)  # type: ignore[arg-type]
     goal = own.goal = dyn.center_of_mass(robot.q_home) + 0.02
     built_in.reference(goal, velocity=[0.1, 0.0, 0.0], acceleration=[0.0, 0.2, 0.0])
     own.reference(velocity=[0.1, 0.0, 0.0], acceleration=[0.0, 0.2, 0.0])
@@ -88,9 +91,9 @@ def test_a_task_of_ones_own_gives_the_torques_of_the_built_in_one(robot: qd.Robo
 def test_custom_elements_can_be_added_to_and_removed_from_a_running_controller(robot: qd.Robot) -> None:
     dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot)
     sim = qd.Simulation(robot)
-    together = Together(robot, "together", rows=1, stiffness=100.0)
+    together = EqualFootHeights(robot, "together", rows=1, stiffness=100.0)
     wbc.add(together, level=1)
-    wbc.add(StayUp(robot, "stay up", ("z",), stiffness=100.0), level=0)
+    wbc.add(MinComHeight(robot, "stay up", ("z",), stiffness=100.0), level=0)
     for _ in range(5):
         command = wbc.compute(dyn.update(sim.q, sim.v))
         sim.step(command.tau)
@@ -101,9 +104,9 @@ def test_custom_elements_can_be_added_to_and_removed_from_a_running_controller(r
     assert wbc.compute(dyn.update(sim.q, sim.v)).ok and "together" not in wbc.tasks
 
 
-def test_a_limit_of_ones_own_is_neared_and_not_crossed(robot: qd.Robot) -> None:
+def test_custom_limit_is_approached_and_not_crossed(robot: qd.Robot) -> None:
     dyn, wbc, sim = qd.Dynamics(robot), qd.WholeBodyController(robot), qd.Simulation(robot)
-    limit = StayUp(robot, "stay up", 1, stiffness=100.0)
+    limit = MinComHeight(robot, "stay up", 1, stiffness=100.0)
     wbc.add(limit, level=0)
     wbc.tasks.com.reference(dyn.center_of_mass(sim.q) - [0.0, 0.0, 0.2])
     heights = []
@@ -118,11 +121,11 @@ def test_a_limit_of_ones_own_is_neared_and_not_crossed(robot: qd.Robot) -> None:
         limit.damping = -1.0
 
 
-def test_one_row_may_be_a_plain_number_and_a_flat_jacobian(robot: qd.Robot) -> None:
+def test_single_row_may_be_a_number_and_a_flat_jacobian(robot: qd.Robot) -> None:
     dyn = qd.Dynamics(robot)
-    s = dyn.update(*moving(robot, 1))
+    s = dyn.update(*random_moving_state(robot, 1))
 
-    class Flat(Together):
+    class Flat(EqualFootHeights):
         def error(self, s: qd.State) -> float:  # type: ignore[override]
             return float(super().error(s)[0])
 
@@ -130,7 +133,7 @@ def test_one_row_may_be_a_plain_number_and_a_flat_jacobian(robot: qd.Robot) -> N
             return super().jacobian(s)[0]
 
     taus = []
-    for kind in (Together, Flat):
+    for kind in (EqualFootHeights, Flat):
         wbc = qd.WholeBodyController(robot)
         wbc.add(kind(robot, "own", 1, stiffness=1.0), level=1)
         taus.append(wbc.compute(s).tau)
@@ -139,20 +142,20 @@ def test_one_row_may_be_a_plain_number_and_a_flat_jacobian(robot: qd.Robot) -> N
 
 def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
     dyn = qd.Dynamics(robot)
-    s = dyn.update(*moving(robot, 0))
+    s = dyn.update(*random_moving_state(robot, 0))
 
-    class Wide(Together):
+    class Wide(EqualFootHeights):
         def jacobian(self, s: qd.State) -> Array:
             return np.zeros((1, 3))
 
         def drift(self, s: qd.State) -> Array:
             return np.zeros(1)
 
-    class Broken(Together):
+    class Broken(EqualFootHeights):
         def error(self, s: qd.State) -> Array:
             return np.array([np.nan])
 
-    class Many(Together):
+    class Many(EqualFootHeights):
         def error(self, s: qd.State) -> Array:
             return np.zeros(3)
 
@@ -168,12 +171,12 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
             wbc.compute(s)
     for rows in (0, ("a", "a"), 1.5, True):
         with pytest.raises(qd.ArgumentError, match="rows"):
-            Together(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="the class Together; create an object of it"):
-        wbc.add(Together, level=1)  # type: ignore[arg-type]
+            EqualFootHeights(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="the class EqualFootHeights; create an object of it"):
+        wbc.add(EqualFootHeights, level=1)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match=r"tasks\['own'\]"):
         wbc.tasks.own  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(TypeError, match="abstract"):
         CustomTask(robot, "t", 1, stiffness=1.0)  # type: ignore[abstract]
-    twin = pickle.loads(pickle.dumps(Together(robot, "t", 1, stiffness=7.0)))
+    twin = pickle.loads(pickle.dumps(EqualFootHeights(robot, "t", 1, stiffness=7.0)))
     assert twin.stiffness.tolist() == [7.0] and np.isfinite(twin.drift(s)).all()

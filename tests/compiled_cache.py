@@ -1,4 +1,4 @@
-"""The package's machine code in a folder of a test's own, so that the test compiles no more than it is about."""
+"""Cache folders with the machine code of the package, so that a test compiles only what it tests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.machine import portable_target
 
 
-def keep_in(folder: Path, units: Iterable[CompilationUnit]) -> None:
-    """Copy what is kept for the user, compiled now where it is missing, into a new private folder."""
+def fill_cache(folder: Path, units: Iterable[CompilationUnit]) -> None:
+    """Copies cached machine code of units, compiled now if it is missing, to a new private folder."""
     folder.mkdir(mode=0o700)
     target = portable_target()
     for unit in units:

@@ -1,4 +1,4 @@
-"""Hierarchies made to fail: odd units, many levels, contradictions, memories of other problems."""
+"""Hard hierarchies: extreme units, many levels, contradictions, and warm starts from other problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_com
 
 
 def both(levels: list[Level]) -> list[np.ndarray]:
-    """x of the oracle and of the compiled solver, verified."""
+    """Verified solutions of the NumPy reference and of the compiled solver."""
     answers = [oracle.solve(levels), solve(levels)]
     for answer in answers:
         assert answer.verified and np.isfinite(answer.x).all()
@@ -42,7 +42,7 @@ def test_units_of_rows_and_unknowns_do_not_matter(kind: str, unit: float) -> Non
                 np.testing.assert_allclose(y / factor, x, atol=1e-7 * (1.0 + np.abs(x).max()))
 
 
-def test_forty_levels() -> None:
+def test_problem_with_forty_levels_is_solved() -> None:
     rng = np.random.default_rng(4)
     A, b = rng.normal(size=(40, 20)), rng.normal(size=40)
     limits = Level(C=np.eye(20), lower=np.full(20, -1.0), upper=np.full(20, 1.0))
@@ -51,7 +51,7 @@ def test_forty_levels() -> None:
         assert abs(A[0] @ x - b[0]) < 1e-10
 
 
-def test_one_unknown_no_rows_contradictions_and_bounds_without_end() -> None:
+def test_degenerate_problems_are_solved() -> None:
     for x in both([Level([[2.0], [2.0]], [2.0, 4.0]), Level([[1.0]], [9.0])]):
         np.testing.assert_allclose(x, [1.5], atol=1e-14)
     free = Level(C=[[1.0]], lower=[-np.inf], upper=[np.inf])
@@ -62,12 +62,12 @@ def test_one_unknown_no_rows_contradictions_and_bounds_without_end() -> None:
     same = Level(np.ones((30, 2)), np.arange(30.0), C=np.ones((30, 2)), upper=np.full(30, 5.0))
     for x in both([same, Level([[1.0, -1.0]], [2.0])]):
         assert x[0] - x[1] == pytest.approx(2.0)
-        # half of the squares pulls to 14.5, thirty limits hold at 5
+        # equal numbers of equalities (mean 14.5) and limits (5)
         total = (14.5 + 5.0) / 2.0
         assert x.sum() == pytest.approx(total)
 
 
-def test_a_memory_of_another_problem_changes_nothing() -> None:
+def test_warm_start_from_another_problem_does_not_change_the_solution() -> None:
     rng = np.random.default_rng(5)
     solver = HierarchySolver(8, [(2, 12), (4, 6), (8, 0)])
     for _ in range(60):
@@ -85,8 +85,8 @@ def test_a_memory_of_another_problem_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("slope", [1e-6, 1e-8, 3e-9])
-def test_a_direction_that_little_is_left_of_is_not_lost(slope: float) -> None:
-    """Subtracted from one, 1e-16 leaves nothing: what a row has left must be summed, not subtracted."""
+def test_direction_with_small_singular_value_is_resolved(slope: float) -> None:
+    """The remaining norm of a row must be summed, because 1 - 1e-16 loses it."""
     A, b = np.array([[1.0, 0.0, 0.0], [1.0, slope, 0.0]]), np.array([0.0, slope])
     for answer in (oracle.solve([Level(A, b)]), solve([Level(A, b)])):
         assert answer.levels[0].rank == 2
@@ -98,8 +98,8 @@ def test_a_direction_that_little_is_left_of_is_not_lost(slope: float) -> None:
 
 @pytest.mark.parametrize("flat", [1e-5, 1e-6])
 @pytest.mark.parametrize("told", [-1, 0, 1])
-def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: float, told: int) -> None:
-    """A slope of 1e-6 beside terms of 1e8 goes on for a long way, and whatever is below must not use it."""
+def test_limit_with_a_small_multiplier_of_wrong_sign_is_released(flat: float, told: int) -> None:
+    """A gradient of 1e-6 next to terms of 1e8 changes x by a large amount, which lower levels must not use."""
     box = Level(C=np.eye(3), lower=np.full(3, -600.0), upper=np.full(3, 600.0))
     rows = Level([[300.0, 0.0, 0.0], [300.0, flat, 0.0]], [1.5e5, 1.5e5 + 2.0])
     last = Level([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 1e3])
@@ -117,9 +117,9 @@ def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: f
 
 
 def wedge(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
-    """Two limits parallel to within 1e-8, a target far beyond where they meet, and where that is.
+    """Problem with two limits parallel to within 1e-8 and a target far beyond their intersection, and its solution.
 
-    A third limit passes through it, across; the target is on its inner side by `inward`.
+    A third limit crosses the intersection; the target is inside of it by `inward`.
     """
     rng = np.random.default_rng([13, seed])
     Q, vertex = np.linalg.qr(rng.normal(size=(5, 5)))[0], rng.normal(size=5)
@@ -129,17 +129,17 @@ def wedge(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
     return [limits, Level(np.eye(5), target)], vertex - inward * Q[2]
 
 
-def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradient() -> None:
-    """Limits that nearly depend on each other press 1e8 times as much as what they balance."""
+def test_nearly_dependent_limits_with_large_multipliers_are_solved() -> None:
+    """Multipliers of nearly dependent limits are 1e8 times as large as the gradient that they balance."""
     for seed in range(8):
         levels, best = wedge(seed, inward=1.0)
         answer = solve(levels)
         assert answer.verified
-        np.testing.assert_allclose(answer.x, best, atol=1e-4)  # of 1e3, across directions parallel to within 1e-8
+        np.testing.assert_allclose(answer.x, best, atol=1e-4)  # relative to a target distance of 1e3
 
 
-def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Signs are checked only where the remainder of the gradient, which is rounding, exceeds 1e-9: in most wedges."""
+def test_multiplier_of_wrong_sign_is_detected_next_to_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signs are checked only if the rounding error of the gradient exceeds 1e-9, as in most of these problems."""
     compute_kkt_residual, found, first = level_completion.compute_kkt_residual, [], []
 
     def kept(*given: Any) -> float:
@@ -147,7 +147,7 @@ def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytes
         return float(found[-1])
 
     monkeypatch.setattr(level_completion, "compute_kkt_residual", kept)
-    monkeypatch.setattr(working_set_changes, "find_wrong_multiplier", lambda *_: -1)  # the third limit stays held
+    monkeypatch.setattr(working_set_changes, "find_wrong_multiplier", lambda *_: -1)  # the third limit stays active
     monkeypatch.setattr(
         working_set_changes, "find_small_wrong_multiplier", lambda s, work, decided, size: (-1, decided)
     )
@@ -163,18 +163,18 @@ def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytes
     assert np.median(first) > 1e-9
 
 
-def test_what_was_rounding_far_away_is_none_near_by() -> None:
-    """Nearly singular equalities alone lead very far, where 1e-4 is rounding; the answer is near, and it is not."""
+def test_violation_within_rounding_of_a_huge_iterate_is_resolved_at_the_solution() -> None:
+    """Nearly singular equalities lead to a huge intermediate x, where 1e-4 is rounding; the solution is small."""
     limits = Level([[1.0, 0.0]], [1e-4], C=np.eye(2), lower=[-1.0, -1.0], upper=[0.0, 1.0])
     for x in both([limits, Level([[0.0, 1e-7]], [1.0])]):
         np.testing.assert_allclose(x, [5e-5, 1.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("changed", range(6))
-def test_least_violation_is_not_looked_for_where_it_has_ended(changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rounding decides which rows are violated, Newton's method stays where it is without a whole step.
+def test_least_violation_iteration_stops_when_it_cycles(changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the violated rows depend on rounding, Newton's method ends without a full step.
 
-    It may go round in circles there: on which way depends on last digits, which are changed here.
+    It can cycle, depending on the last digits, which are varied here.
     """
     shares, search = [], least_violation.search_step_length
 

@@ -1,4 +1,4 @@
-"""What campaigns draw, figure for figure, what a data sheet's page says of it, and what stores and clusters say."""
+"""Cases that campaigns draw, evaluation of trials, pages of data sheets, and messages of stores and clusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from campaign_examples import Throws
-from printed import rounded, same_as_kept
+from expected_outputs import check_expected_file, rounded
 
 import quaddyn as qd
 from quaddyn.campaigns import (
@@ -82,15 +82,15 @@ def p(go2: qd.Robot) -> Morphology:
 
 
 def changed(case: Trial) -> str:
-    """What of a trial differs from one in which nothing happens."""
+    """Fields of a trial that differ from the default trial."""
     plain = Trial(robot=case.robot)
     pairs = ((f.name, getattr(case, f.name)) for f in dataclasses.fields(case))
     return rounded(", ".join(f"{name}={value!r}" for name, value in pairs if value != getattr(plain, name)))
 
 
-# -- what is drawn -------------------------------------------------------------------------------------------------
-def test_cases_are_drawn_as_they_always_were() -> None:
-    """Stores of other versions hold these cases: what is drawn anew would be compared with what it is not."""
+# -- drawn cases ---------------------------------------------------------------------------------------------------
+def test_drawn_cases_are_unchanged() -> None:
+    """Stores of earlier versions hold these cases, which have to stay comparable."""
     lines = []
     campaigns: tuple[Any, ...] = (
         RobustnessCampaign(robot="go2", trials=2, plants=("embedded",), disturbances=tuple(DISTURBANCES)),
@@ -106,7 +106,7 @@ def test_cases_are_drawn_as_they_always_were() -> None:
     for campaign in campaigns:
         found = list(campaign.cases())
         lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(changed, found)]
-    same_as_kept("cases", "\n".join(lines))
+    check_expected_file("cases", "\n".join(lines))
 
 
 def test_bounds_of_a_data_sheet_are_unchanged() -> None:
@@ -117,17 +117,17 @@ def test_bounds_of_a_data_sheet_are_unchanged() -> None:
         lines += [changed(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))]
     for gait, levels in make_speed_trials("go2", plant="mujoco", dt=2e-3, seed=1).items():
         lines += [f"{gait}: {[len(trials) for trials in levels]}", changed(levels[0][0]), changed(levels[-1][2])]
-    same_as_kept("cells", "\n".join(lines))
+    check_expected_file("cells", "\n".join(lines))
 
 
-def test_names_of_bounds_select_bounds_and_curves() -> None:
+def test_bound_names_select_bounds_and_curves() -> None:
     sheet = DataSheet(robot=("go2",), bounds=("speed trot", "friction"))
     assert [cell.name for cell in sheet.cells("go2")] == ["friction", "speed trot"]
     assert list(sheet.curves("go2")) == ["trot"] and len(list(sheet.cases())) == 18
     assert sheet.count() is None and sheet.robots == ("go2",)
 
 
-def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Morphology) -> None:
+def test_trial_terrains_are_unchanged(go2: qd.Robot, p: Morphology) -> None:
     assert make_trial_terrain(Trial(robot="go2"), p, go2, case_rng(0)) is None
     lines = []
     for change in ({"slope": 0.2, "slope_direction": 1.0}, {"step": 0.05, "step_distance": 0.7}, {"strips": 0.04},
@@ -138,12 +138,12 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Morphology) -> N
             names = ("point", "normal") if hasattr(each, "normal") else ("center", "size", "rotation")
             numbers = np.concatenate([np.ravel(getattr(each, name)) for name in names])
             lines.append(", ".join(f"{x + 0.0:.5f}" for x in numbers + 0.0))
-    same_as_kept("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
+    check_expected_file("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.7])
-def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
-    """Its waves are those of the same random numbers, and it is level where the robot starts."""
+def test_relief_is_ahead_of_the_robot_for_any_yaw(yaw: float) -> None:
+    """Waves depend only on the random numbers, and the terrain is level where the robot starts."""
     field, straight = _make_relief(0.1, 0.5, yaw, case_rng(0)), _make_relief(0.1, 0.5, 0.0, case_rng(0))
     ahead, left = np.meshgrid(np.linspace(-1.0, 6.0, 40), np.linspace(-1.5, 1.5, 20))
     x, y = math.cos(yaw) * ahead - math.sin(yaw) * left, math.sin(yaw) * ahead + math.cos(yaw) * left
@@ -185,7 +185,7 @@ def test_trial_setups_have_the_objects_that_their_cases_need(
     assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
 
 
-def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Morphology) -> None:
+def test_torque_scale_and_payload_of_a_case_are_applied(go2: qd.Robot, p: Morphology) -> None:
     made = make_trial_setup(Trial(robot="go2", torque_scale=0.5, friction=0.3), go2, case_rng(0))
     assert made.plant.friction == 0.3
     for _ in range(3):
@@ -199,17 +199,19 @@ def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Morpholo
     np.testing.assert_allclose(loaded.bodies[0].inertial.com, expected.bodies[0].inertial.com, atol=1e-12)
 
 
-def test_sensors_are_those_of_consumer_parts(go2: qd.Robot) -> None:
+def test_sensor_noise_of_trials_is_unchanged(go2: qd.Robot) -> None:
     made = make_trial_setup(Trial(robot="go2", noise_scale=1.0, delay=4e-3), go2, case_rng(0)).sensors
     assert made is not None
     lines = [rounded(repr(part), 5) for part in (made.encoders, made.imu, made.delay, sensor_noise())]
-    same_as_kept("sensors", "\n".join(lines))
+    check_expected_file("sensors", "\n".join(lines))
     silent = make_trial_setup(Trial(robot="go2", use_state_estimate=True), go2, case_rng(0)).sensors
     assert silent is not None and silent.encoders.resolution == 0.0
 
 
-# -- what a run is told and what is kept of it ---------------------------------------------------------------------
-def test_a_run_is_pushed_once_and_commanded_from_its_start(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+# -- inputs and records of a run -----------------------------------------------------------------------------------
+def test_run_applies_one_push_and_commands_velocity_from_its_start_time(
+    go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pushes, told = [], []
     push, compute = Simulation.push, LocomotionController.compute
 
@@ -237,7 +239,7 @@ def test_a_run_is_pushed_once_and_commanded_from_its_start(go2: qd.Robot, monkey
 
 
 class Walk:
-    """A plant that goes straight on, and turns, as told; its torques are constant."""
+    """Plant that moves at a given velocity with constant torques."""
 
     def __init__(
         self, robot: qd.Robot, velocity: tuple[float, float, float], slope: tuple[float, float], dt: float
@@ -253,7 +255,7 @@ class Walk:
         x, y, turn = self.velocity
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         self.q[:2] += dt * np.array([c * x - s * y, s * x + c * y])
-        self.q[2] += 0.01 * math.sin(50.0 * self.q[0])  # ups and downs that do not count
+        self.q[2] += 0.01 * math.sin(50.0 * self.q[0])  # vertical motion, which is not evaluated
         self.yaw += dt * turn
         self.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.0, 0.0, self.yaw)).coeffs()
 
@@ -266,7 +268,7 @@ def walked(
     figures = _RunEvaluation(case, made)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
-        asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half of it in every other tick
+        asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half the velocity in every other tick
         told: Any = SimpleNamespace(
             ok=k >= flagged, requested_velocity=asked, clamped_velocity=slow * asked, limit_reason="slow" * (k % 2)
         )
@@ -274,7 +276,7 @@ def walked(
     return figures, plant
 
 
-def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
+def test_evaluation_of_a_known_walk_is_exact(go2: qd.Robot) -> None:
     case = Trial(
         robot="go2",
         dt=2e-3,
@@ -288,7 +290,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     found: Any = figures.record(None, None)
     p = Morphology.from_robot(go2)
     assert found["success"] is True and found["reason"] is None and found["fell"] is None
-    # The middle of the turn between two ticks, which the heading of the first of them is not.
+    # The evaluation uses the heading at the first tick, not that at the middle of the interval.
     assert (found["vx"], found["vy"], found["wz"]) == pytest.approx((0.5, 0.2, 0.3), abs=2e-3)
     assert found["flagged"] == 0.03 and found["torque_rms"] == pytest.approx(2.0)
     assert found["torque"] == pytest.approx(2.0 / go2.effort_limits.min())
@@ -303,7 +305,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     assert found["allowed_fraction"] == pytest.approx(0.75) and found["limit_reason"] == "slow"
 
 
-def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
+def test_velocity_on_a_slope_is_measured_along_the_ground(go2: qd.Robot) -> None:
     flat = {"robot": "go2", "dt": 2e-3, "seconds": 0.1, "averaging_time": 0.1, "velocity": (0.5, 0.0, 0.0)}
     for way, factor in ((0.0, 1.0 / math.cos(0.4)), (0.5 * math.pi, 1.0)):
         case = Trial(**flat, slope=0.4, slope_direction=way)  # type: ignore[arg-type]
@@ -311,8 +313,8 @@ def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
         assert found["vx"] == pytest.approx(0.5 * factor, rel=1e-6) and found["vy"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_course_interval_limits_evaluation_and_run(go2: qd.Robot) -> None:
-    """Up stairs velocities are along their slope."""
+def test_course_interval_limits_evaluation_and_run(go2: qd.Robot) -> None:
+    """Velocities on stairs are measured along their slope."""
     case = Trial(robot="go2", dt=2e-3, seconds=0.8, averaging_time=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
                  course_interval=(0.0995, 0.3), max_velocity_error=0.2, unit_speed=0.5)  # fmt: skip
     figures, _ = walked(go2, case, (0.5, 0.0, 0.0))
@@ -336,7 +338,7 @@ def test_a_course_interval_limits_evaluation_and_run(go2: qd.Robot) -> None:
         ((0.5, -0.11, 0.0), {"max_velocity_error": 0.1, "unit_speed": 2.0}, None),
     ],
 )
-def test_the_success_of_a_run_depends_on_its_velocity(
+def test_success_of_a_run_depends_on_its_velocity(
     velocity: tuple[float, float, float], change: dict[str, Any], reason: str | None, go2: qd.Robot
 ) -> None:
     case = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1, velocity=(0.5, 0.0, 0.0), **change)
@@ -365,7 +367,7 @@ def test_the_success_of_a_run_depends_on_its_velocity(
     ],
 )
 @pytest.mark.parametrize("known", [None, 0.2])
-def test_the_cause_of_a_fall_is_classified(
+def test_cause_of_a_fall_is_classified(
     roll: float, pitch: float, height: float, words: str, known: float | None, go2: qd.Robot, p: Morphology
 ) -> None:
     q = np.array(go2.q_home)
@@ -382,7 +384,7 @@ def test_the_cause_of_a_fall_is_classified(
     assert _RunEvaluation(Trial(robot="go2"), made).describe_fall(controller) == words
 
 
-def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_divergence_of_the_plant_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def burst(*_: object) -> Any:
         raise qd.DivergenceError("state: not finite", 0.5, None, None)
 
@@ -410,7 +412,7 @@ def asks(outcome: Callable[[int, int], bool], levels: int, **options: Any) -> It
 
 
 def test_requests_of_searches_are_unchanged() -> None:
-    """Stores of other versions hold these trials; a search that asks for others cannot go on with them."""
+    """Stores of earlier versions hold these trials; a search that requests others cannot continue with them."""
     curves: dict[str, tuple[Callable[[int, int], bool], dict[str, Any]]] = {
         "steep": (lambda level, k: level <= 13, {}),
         "always": (lambda level, k: True, {}),
@@ -428,7 +430,7 @@ def test_requests_of_searches_are_unchanged() -> None:
     for name, (outcome, options) in curves.items():
         lines += [f"{name} {options}", *asks(outcome, 24, **options)]
     lines += ["one level", *asks(lambda level, k: True, 1), "two levels", *asks(lambda level, k: level < 1, 2)]
-    same_as_kept("searches", "\n".join(lines))
+    check_expected_file("searches", "\n".join(lines))
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -488,16 +490,16 @@ def sheet(*robots: RobotBounds, **changes: Any) -> Sheet:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_page_of_a_data_sheet(count: int) -> None:
+def test_data_sheet_page_is_unchanged(count: int) -> None:
     text = page(sheet(*(measured(("go2", "dog.urdf")[i], 1.0 + i) for i in range(count))))
     assert STYLE in text
     for name, note in NOTES:
         assert f"<dt>{html.escape(name)}</dt><dd>{html.escape(note)}</dd>" in text
     body = text.replace(STYLE, "").partition("<dl>")[0] + text.partition("</dl>")[2]
-    same_as_kept(f"page_{count}", body.replace("><", ">\n<"))
+    check_expected_file(f"page_{count}", body.replace("><", ">\n<"))
 
 
-def test_a_page_without_store_gaits_or_pushes_states_that() -> None:
+def test_page_without_store_states_that_and_omits_gaits_and_pushes() -> None:
     bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
     text = page(sheet(bare, store=None, processors=()))
     assert "The cases were not stored; with <code>--store FILE</code>" in text and "processors: this machine" in text
@@ -508,7 +510,7 @@ def row(case: Trial, result: Any, number: int = 1) -> StoredCase:
     return StoredCase(number, case, result, 0.5, 0.0, "w", "v", "m")
 
 
-def test_points_are_means_and_peaks_of_successful_runs() -> None:
+def test_gait_points_are_means_and_peaks_of_successful_runs() -> None:
     case = Trial(robot="go2", velocity=(0.4, 0.0, 0.0))
     names = ("vx", "velocity_error", "cost", "power", "power_peak", "torque", "torque_rms")
 
@@ -532,7 +534,7 @@ def test_failed_cases_list_the_fields_that_differ() -> None:
     )
 
 
-def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
+def test_data_sheet_facts_match_the_robot(go2: qd.Robot, p: Morphology) -> None:
     found = facts("go2")
     assert (found.source, found.name, found.mass, found.degrees, found.title) == ("go2", go2.name, go2.mass, 18, "go2")
     assert (found.length, found.height, found.speed) == (p.length, p.height, p.speed_scale)
@@ -565,7 +567,7 @@ def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Morphology) -> None:
         ("something else", 0, "something else"),
     ],
 )
-def test_errors_of_a_store_name_their_cause(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_errors_name_their_cause(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.shutil, "disk_usage", lambda place: SimpleNamespace(free=free))
     with pytest.raises(qd.QuaddynError) as caught, store._sqlite_errors("runs.db"):
         raise sqlite3.OperationalError(error)
@@ -574,7 +576,7 @@ def test_errors_of_a_store_name_their_cause(error: str, free: int, said: str, mo
     assert store._no_space("runs.db") is False
 
 
-def test_added_results_are_committed_after_a_fifth_of_a_second(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_results_are_committed_after_0_2_seconds(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(store.time, "monotonic", lambda: clock.now)
     path, campaign = tmp_path / "runs.db", Throws(3)
@@ -604,7 +606,7 @@ def test_added_results_are_committed_after_a_fifth_of_a_second(tmp_path: Any, mo
     assert safe() == 4
 
 
-def test_a_store_of_another_format_is_refused(tmp_path: Any) -> None:
+def test_store_of_another_format_is_rejected(tmp_path: Any) -> None:
     path = tmp_path / "runs.db"
     run(Throws(2), store=path)
     with Store.read(path, Throws) as there:
@@ -668,7 +670,7 @@ def test_progress_is_reported_ten_times_per_second_with_rate_and_remaining_time(
     assert told[3][2:] == (0.0, None, 4)
 
 
-def test_workers_are_kept_busy_and_errors_of_executors_are_described() -> None:
+def test_cases_in_flight_scale_with_workers_and_executor_errors_are_described() -> None:
     for executor, most in ((campaign_runner._InProcessExecutor(), 1), (SimpleNamespace(slots=20), 80),
                            (SimpleNamespace(slots=2), 64),
                            (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
@@ -690,12 +692,12 @@ def test_workers_are_kept_busy_and_errors_of_executors_are_described() -> None:
         )
 
 
-def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
+def test_table_columns_have_one_type_each(tmp_path: Any) -> None:
     with Store.open(":memory:", Throws(4)) as kept:
         run(Throws(4), store=kept)
         kinds = _column_types(kept)
         assert kinds["number"] is int and kinds["record.x"] is float and kinds["record.success"] is bool
-        assert kinds["case.what"] is str and kinds["error"] is str  # which nothing fills
+        assert kinds["case.what"] is str and kinds["error"] is str  # columns without entries
     assert (
         _common_type({int, float}) is float
         and _common_type({int, bool}) is str
@@ -706,7 +708,7 @@ def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
 
 
 # -- workers -------------------------------------------------------------------------------------------------------
-def test_deaths_of_workers_are_counted_by_the_exception() -> None:
+def test_worker_deaths_are_counted_by_the_exception() -> None:
     killed = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
     other = type("KilledWorker", (Exception,), {"__module__": "elsewhere"})
     assert [count_worker_deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [
@@ -717,7 +719,7 @@ def test_deaths_of_workers_are_counted_by_the_exception() -> None:
     ]
 
 
-def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_use_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("BLIS_NUM_THREADS", raising=False)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -735,7 +737,7 @@ def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.0, "2"])
-def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
+def test_number_of_workers_must_be_a_positive_integer(count: Any) -> None:
     with pytest.raises(qd.ArgumentError, match=f"count: expected a positive number of processes, got {count!r}"):
         worker_processes.ProcessPool(count)
 
@@ -748,7 +750,7 @@ def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
         ("tcp://[2001:db8::1]:8786", True),
     ],
 )  # fmt: skip
-def test_a_scheduler_on_the_network_without_tls_is_warned_of(address: str, open_to_all: bool) -> None:
+def test_scheduler_on_a_network_without_tls_raises_a_warning(address: str, open_to_all: bool) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         _warn_if_exposed(address)
@@ -757,7 +759,9 @@ def test_a_scheduler_on_the_network_without_tls_is_warned_of(address: str, open_
         assert str(told[0].message).startswith(f"{address} is neither on this machine's loopback nor protected by TLS")
 
 
-def test_a_cluster_counts_its_workers_every_two_seconds_and_replaces_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dask_executor_counts_workers_every_two_seconds_and_replaces_local_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock, threads, scaled = SimpleNamespace(now=10.0), {"a": 2, "b": 3}, []
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
     client = SimpleNamespace(nthreads=lambda: threads)
@@ -767,12 +771,12 @@ def test_a_cluster_counts_its_workers_every_two_seconds_and_replaces_its_own(mon
     clock.now += 1.9
     assert there.slots == 5
     clock.now += 0.2
-    assert there.slots == 1  # they may come back
+    assert there.slots == 1  # workers may reconnect
     own = DaskExecutor(client, SimpleNamespace(workers={"a": 1, "b": 2, "c": 3}, scale=scaled.append))
     assert own.slots == 1 and scaled == [3]
 
 
-def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_cluster_has_single_threaded_workers_on_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     dask = pytest.importorskip("dask")
     made: list[Any] = []
 
@@ -797,7 +801,7 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
         dask_executor("http://x")
 
 
-def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
+def test_every_moving_gait_has_speed_trials() -> None:
     assert (
         set(MOVING_GAITS) == {name for name, gait in GAITS.items() if gait.has_swing_phase}
         and "stand" not in MOVING_GAITS
@@ -805,7 +809,7 @@ def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
     assert trial_campaign.DEFAULT_COMMAND_SPEED == 0.25
 
 
-def test_numbers_of_cases_have_no_digits_that_rounding_decides() -> None:
+def test_numbers_in_cases_are_rounded_to_nine_decimals() -> None:
     drawn = [cell.trial(3, 1) for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3)]
     drawn += [
         trial for levels in make_speed_trials("go2", plant="embedded", dt=2e-3, seed=0).values() for trial in levels[0]
