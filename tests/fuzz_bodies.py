@@ -1,8 +1,8 @@
-"""Mutants of robots with closed loops, mimic joints and collision shapes, and what is wrong with those that load.
+"""Mutants of robots with closed loops, mimic joints and collision shapes, and checks of those that load.
 
-The harness is that of `fuzzing`.  The loader couples the joints; what it made of a file is held against the file's own
-tags, read by the standard library's XML parser, and against the bodies of `fuzz_oracle`: every joint is a joint, what
-mimics does, loops are closed, ``v^T M v / 2`` is the energy of the bodies' motion, found by finite differences, and
+The harness is that of `fuzzing`.  The loaded robot is compared with the tags of the file, read by the standard
+library's XML parser, and with the bodies of `fuzz_oracle`: joints connect their links, mimic joints follow, loops are
+closed, ``v^T M v / 2`` is the energy of the bodies' motion, found by finite differences, and
 capsules contain the shapes.
 """
 
@@ -25,11 +25,11 @@ import test_mimic
 from fuzz_reading import Array, Reading, rotation_of
 from fuzzing import Base, base_of, files
 
-#: Step of finite differences [s]; of the energy, what may differ of itself, where velocities are of size 1.
+#: Step of finite differences [s]; relative tolerance of the energy, for velocities of size 1.
 STEP, ENERGY = 1e-5, 1e-6
-#: What joints, followers and loops may be wrong by [m, rad]: of the size of the robot.
+#: Tolerance of joints, mimic joints and loops, relative to the size of the robot.
 CLOSED = 1e-9
-#: The largest file of the catalogue that is a base [byte].
+#: Largest catalogue file that is mutated [byte].
 LARGEST = 40_000
 TAGS = ("loop_joint", "link1", "link2", "mimic")
 SHAPES = ("sphere", "box", "cylinder")
@@ -37,7 +37,7 @@ SHAPES = ("sphere", "box", "cylinder")
 
 @functools.cache
 def body_bases() -> tuple[Base, ...]:
-    """Robots of the tests of loops and mimic joints, and small files of the catalogue that have such joints."""
+    """Robots of the tests of loops and mimic joints, and small catalogue files with mimic joints."""
     texts = {
         "knee leg": loop_robots.knee_leg(),
         "quadruped": loop_robots.quadruped(),
@@ -86,7 +86,7 @@ def _number(tag: ElementTree.Element, robot: ElementTree.Element, rng: random.Ra
 
 
 def _shape(data: bytes, rng: random.Random) -> bytes | None:
-    """A number of a collision shape or of where it is."""
+    """Changes a number of a collision shape or of its placement."""
     robot = ElementTree.fromstring(data)
     found = [each for shape in robot.iter("collision") for each in shape.iter() if each.tag in (*SHAPES, "origin")]
     if not found:
@@ -167,21 +167,21 @@ OWN: dict[str, tuple[float, fuzz_mutants.Mutation]] = {
     "body: shape": (10, _shape),
     "harmless: ends swapped": (6, in_tag(_swap)),
 }
-#: Mutations after which the robot is the same, and has to load.
+#: Mutations that do not change the robot, which has to load.
 SAME = ("untouched", "comment", "whitespace", "shuffle", "respelt number", "extension", "ends swapped")
 
 
 def mutate(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """A mutant and its kind: half of the mutations are of what couples joints."""
+    """A mutant and its kind; half of the mutations change joint couplings."""
     if rng.random() < 0.5:
         return fuzz_mutants.mutate(data, rng)
     kind = rng.choices(list(OWN), [weight for weight, _ in OWN.values()])[0]
     return kind, OWN[kind][1](data, rng) or data
 
 
-# -- in the child ----------------------------------------------------------------------------------------------------
+# -- in the child process --------------------------------------------------------------------------------------------
 def probe(robot: Any) -> dict[str, Any]:
-    """Where links are at two configurations and a step before and after, energies, and what is `wrong` by itself."""
+    """Placements of links around two configurations, energies, capsules, and internal errors (`wrong`)."""
     import quaddyn as qd
     from quaddyn.kinematics import CapsuleModel
 
@@ -227,9 +227,9 @@ def probe(robot: Any) -> dict[str, Any]:
     }
 
 
-# -- in the parent ---------------------------------------------------------------------------------------------------
+# -- in the parent process -------------------------------------------------------------------------------------------
 def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
-    """What is wrong with an accepted robot whose `facts` (see `probe`) stand against the file's own bytes."""
+    """Differences between an accepted robot, given by its `facts` (see `probe`), and its file."""
     reading = fuzz_oracle.read(data, facts["root"])
     faults = [f for f in reading.faults if not f.startswith("mass matrix") and not f.endswith("no mass")]
     wrong = [f"accepted: {f}" for f in faults] + list(facts["wrong"])
@@ -250,7 +250,7 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
 
 
 def coordinates(reading: Reading, poses: dict[str, Array], tolerance: float) -> tuple[dict[str, float], list[str]]:
-    """Of each joint of one degree of freedom, from where its links are; and which are not where a joint leads to."""
+    """Coordinates of one-DOF joints from placements of links, and joints whose links do not fit."""
     out: dict[str, float] = {}
     wrong = []
     for name, joint in reading.joints.items():
@@ -278,13 +278,13 @@ def coordinates(reading: Reading, poses: dict[str, Array], tolerance: float) -> 
 
 
 def about(axis: Array, x: float) -> Array:
-    """(3, 3) rotation."""
+    """Rotation (3, 3) about an axis."""
     K = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     return np.asarray(np.eye(3) + np.sin(x) * K + (1.0 - np.cos(x)) * K @ K)
 
 
 def unlike(robot: ElementTree.Element, reading: Reading, x: dict[str, float], tolerance: float) -> list[str]:
-    """Joints that do not mimic what they should; angles are known but for whole turns."""
+    """Joints that do not follow their mimic tag, with angles modulo whole turns."""
     wrong = []
     for joint in robot.findall("joint"):
         tag, name = joint.find("mimic"), joint.get("name", "")
@@ -354,7 +354,7 @@ def uncovered(
     for link in robot.findall("link"):
         name, found = link.get("name", ""), link.findall("collision")
         if shapes.get(name) != len(found):
-            continue  # left out, and the report says so, which `fuzz_oracle` looks at
+            continue  # omitted shapes must be in the report, which `fuzz_oracle` checks
         for collision in found:
             points = points_of(collision)
             if points is None:
@@ -375,7 +375,7 @@ def uncovered(
 
 
 def points_of(collision: ElementTree.Element) -> Array | None:
-    """(points, 3) the outermost ones of a primitive, link axes; None of a mesh, and of what is none."""
+    """Outermost points (n, 3) of a primitive in link axes; None for a mesh or invalid geometry."""
     geometry, origin = collision.find("geometry"), collision.find("origin")
     shape = None if geometry is None or len(geometry) != 1 else geometry[0]
     if shape is None or shape.tag not in SHAPES:

@@ -1,4 +1,4 @@
-"""`Fuzz`: the mutants of `fuzzing` as a campaign, so that they run on every core and none is lost."""
+"""`Fuzz`: the mutants of `fuzzing` as a campaign, which runs on all cores and stores every result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quaddyn.campaigns import Campaign, Failure, Record, hash_texts
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzCase:
-    """One mutant: the `index`-th of `seed`; `loader` is what is tested, `mujoco` whether its opinion is asked."""
+    """Mutant number `index` of `seed`, the tested loader, and whether MuJoCo loads the file, too."""
 
     index: int
     seed: int
@@ -30,15 +30,15 @@ class FuzzCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Fuzz(Campaign[FuzzCase]):
-    """Mutants of real URDFs against the guard; a case fails if it crashes, hangs or lies."""
+    """Loads mutants of real URDFs; a case fails if the loader crashes, hangs, or returns a wrong robot."""
 
     name: ClassVar[str] = "fuzz"
     Case: ClassVar[type[FuzzCase]] = FuzzCase
 
-    number: int = field(default=40_000, metadata={"help": "of mutants"})
-    seed: int = field(default=1, metadata={"help": "of the campaign"})
+    number: int = field(default=40_000, metadata={"help": "number of mutants"})
+    seed: int = field(default=1, metadata={"help": "seed of the campaign"})
     loader: str = field(default="quaddyn", metadata={"help": "quaddyn, bodies (loops, mimics, shapes) or pinocchio"})
-    mujoco: float = field(default=0.1, metadata={"help": "share of faultless files MuJoCo is asked about"})
+    mujoco: float = field(default=0.1, metadata={"help": "fraction of faultless files that MuJoCo loads, too"})
 
     def count(self) -> int:
         return self.number
@@ -71,7 +71,7 @@ class Fuzz(Campaign[FuzzCase]):
 
 
 def outcomes(results: Iterable[tuple[FuzzCase, Record | Failure]]) -> Iterator[fuzzing.Outcome]:
-    """What became of every mutant; the bytes of those that failed are made again."""
+    """Outcomes of all mutants; the bytes of failed ones are generated again."""
     for case, record in results:
         if isinstance(record, Failure):
             raise RuntimeError(f"mutant {case.index}: {record.error}")
@@ -91,7 +91,7 @@ def outcomes(results: Iterable[tuple[FuzzCase, Record | Failure]]) -> Iterator[f
 
 
 def bases(loader: str) -> tuple[fuzzing.Base, ...]:
-    """The files that a loader's mutants are of."""
+    """The files whose mutants a loader is tested with."""
     return fuzz_bodies.body_bases() if loader == "bodies" else fuzzing.bases()
 
 

@@ -1,8 +1,8 @@
-"""Mutants of every file and message that the package reads besides URDF: refused by its own errors, or read.
+"""Mutants of all files and messages other than URDF: the package reads them or raises its own errors.
 
     python tests/fuzz_files.py --kinds meshes data --cases 1000 --seed 0
 
-Each kind runs in a process of its own, so that a crash of it is counted and not suffered.
+Each kind runs in a separate process, so that crashes are counted.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from quaddyn import identification
 from quaddyn.compiler import object_cache
 from quaddyn.errors import QuaddynError
 
-#: CPU time that a case may take [s].
+#: Largest CPU time of a case [s].
 LATE = 5.0
-#: Memory that a process may grow by while it reads its mutants [MB].
+#: Largest growth of a process' memory while it reads its mutants [MB].
 MOST_MEMORY = 500.0
 WORDS = (b"nan", b"inf", b"-1", b"1e999", b"99999999999999999999", b"0", b"", b"\0", b"\xff", b"1" * 3000, b"../../x")
 
-#: Reads the bytes of one case; what it answers is left alone, what it raises is judged.
+#: Function that reads the bytes of a case; its exceptions are classified, its result is ignored.
 Read = Callable[[bytes], object]
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes, words or runs changed, left out, doubled or put elsewhere."""
+    """Data with random bytes, words or ranges changed, removed, duplicated or replaced."""
     out = bytearray(data)
     for _ in range(int(rng.integers(1, 6))):
         at, length = (int(rng.integers(0, len(out) + 1)) for _ in range(2))
@@ -65,7 +65,7 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def repacked(data: bytes, rng: np.random.Generator) -> bytes:
-    """An archive one of whose members is a mutant, packed anew: its checksum holds."""
+    """An archive with one mutated member and valid checksums."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = list(members)[int(rng.integers(0, len(members)))]
@@ -85,7 +85,7 @@ def as_file(path: Path, read: Callable[[Path], object]) -> Read:
     return answer
 
 
-# -- kinds: bases by name, and who reads them ------------------------------------------------------------------------
+# -- kinds: original data and their readers --------------------------------------------------------------------------
 def meshes(folder: Path) -> Iterator[tuple[bytes, Read]]:
     from test_viewer_meshes import FILES
 
@@ -172,7 +172,7 @@ def frames(folder: Path) -> Iterator[tuple[bytes, Read]]:
     from quaddyn.viewer.server import _Client
 
     viewer = Viewer(qd.load("planar_3r"))
-    client = _Client.__new__(_Client)  # what tornado calls with the content of a frame
+    client = _Client.__new__(_Client)  # tornado calls this object with the content of a frame
     client._may_control, client._server = True, viewer._server
 
     def send(message: bytes) -> None:
@@ -193,7 +193,7 @@ KINDS = {each.__name__: each for each in (meshes, data, dumps, logs, srdfs, tick
 
 
 def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
-    """In this process: what became of each case."""
+    """Runs the cases in this process and counts their outcomes."""
 
     def late(*_: object) -> None:
         raise TimeoutError
@@ -203,7 +203,7 @@ def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
     foreign: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         bases = list(KINDS[kind](Path(name)))
-        for content, read in bases:  # the first ones import and compile
+        for content, read in bases:  # the first reads import and compile
             with contextlib.suppress(QuaddynError, OSError):
                 read(content)
         start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -231,7 +231,7 @@ def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
 
 
 def judged(kind: str, cases: int, seed: int) -> dict[str, object]:
-    """In a process of its own; a signal is a finding."""
+    """Runs the cases in a separate process; death by a signal is an error."""
     words = [sys.executable, __file__, "--kinds", kind, "--cases", str(cases), "--seed", str(seed), "--here"]
     done = subprocess.run(words, capture_output=True, encoding="utf-8")
     if done.returncode < 0 or not done.stdout.strip():
@@ -241,7 +241,7 @@ def judged(kind: str, cases: int, seed: int) -> dict[str, object]:
 
 
 def sound(found: dict[str, object]) -> bool:
-    """No signal, nothing late, nothing foreign, memory bounded."""
+    """Whether there was no signal, no late case, no foreign error, and bounded memory."""
     return not ({"signal", "late", "foreign"} & set(found)) and float(str(found["grown [MB]"])) <= MOST_MEMORY
 
 

@@ -1,6 +1,6 @@
 """Seeded mutations of URDF files, from flipped bytes to rewired trees, each of a named kind.
 
-A mutation takes the file's bytes and a `random.Random` and returns other bytes, or None where it does not apply.
+A mutation takes the file's bytes and a `random.Random` and returns other bytes, or None if it does not apply.
 The kinds come in four families: *harmless* (a loader has to cope), *number*, *structure* and *byte*.
 """
 
@@ -57,7 +57,7 @@ def _value(text: str) -> float:
 
 
 def nudge(text: str, rng: random.Random) -> str:
-    """The same number but for 1e-9 to 1e-4 of itself."""
+    """The number with a relative change of 1e-9 to 1e-4."""
     return repr(_value(text) * (1 + rng.choice((-1, 1)) * 10 ** rng.uniform(-9, -4)))
 
 
@@ -68,24 +68,24 @@ def respell(text: str, rng: random.Random) -> str:
 
 
 def negate(text: str, _: random.Random) -> str:
-    """The other sign."""
+    """The number with opposite sign."""
     return text[1:] if text.startswith("-") else "-" + text
 
 
 def zero(_: str, rng: random.Random) -> str:
-    """Nothing, signed or not."""
+    """Zero, signed or not."""
     return rng.choice(("0", "0.0", "-0", "0e5"))
 
 
 def special(_: str, rng: random.Random) -> str:
-    """A number at or beyond the edge of the numbers."""
+    """NaN, infinity, or a number at or beyond the float range."""
     return rng.choice(
         "nan NaN -nan nan(0x1) inf -inf Infinity 1e308 -1e308 1e400 5e-324 -5e-324 1e-308 1e200 1e-200".split()
     )
 
 
 def scale(text: str, rng: random.Random) -> str:
-    """The number in units of 10^k, k from -12 to 12."""
+    """The number times 10^k, k from -12 to 12."""
     return repr(_value(text) * 10.0 ** rng.choice([k for k in range(-12, 13) if k]))
 
 
@@ -95,7 +95,7 @@ def comma(text: str, _: random.Random) -> str:
 
 
 def units(text: str, rng: random.Random) -> str:
-    """A unit stuck to the number."""
+    """The number followed by a unit."""
     return text + rng.choice(("kg", "m", "deg", " m", "f", "%", "°"))
 
 
@@ -105,7 +105,7 @@ def count(text: str, rng: random.Random) -> str:
 
 
 def garbage(_: str, rng: random.Random) -> str:
-    """Something that is no number, though some parsers think otherwise."""
+    """Text that is not a number, although some parsers accept it."""
     return rng.choice(
         "abc 1.2.3 0x1p3 0x10 1_0 --1 +-1 1e 1e+ e5 . - + ١ １ 1d3 ${pi/2} $(arg) NULL True 1;2 1/2 1-2".split()
     )
@@ -113,7 +113,7 @@ def garbage(_: str, rng: random.Random) -> str:
 
 # -- structure --------------------------------------------------------------------------------------------------
 def structure(change: Callable[[Element, random.Random], bool]) -> Mutation:
-    """A mutation that edits the parsed file in place by `change`, which says whether it found something to do."""
+    """A mutation that edits the parsed file in place by `change`, which returns whether it was applicable."""
 
     def mutate(data: bytes, rng: random.Random) -> bytes | None:
         try:
@@ -142,7 +142,7 @@ def _joints(robot: Element) -> list[Element]:
 
 
 def delete_element(robot: Element, rng: random.Random) -> bool:
-    """Remove an element."""
+    """Removes an element."""
     if (pair := _pick(robot, rng)) is None:
         return False
     pair[0].remove(pair[1])
@@ -150,7 +150,7 @@ def delete_element(robot: Element, rng: random.Random) -> bool:
 
 
 def duplicate_element(robot: Element, rng: random.Random) -> bool:
-    """Say an element twice in the same words."""
+    """Duplicates an element."""
     if (pair := _pick(robot, rng)) is None:
         return False
     parent, child = pair
@@ -159,7 +159,7 @@ def duplicate_element(robot: Element, rng: random.Random) -> bool:
 
 
 def contradict_element(robot: Element, rng: random.Random) -> bool:
-    """Say an element twice with different numbers or names."""
+    """Duplicates an element with a different attribute."""
     if (pair := _pick(robot, rng)) is None or not pair[1].attrib:
         return False
     parent, child = pair
@@ -171,7 +171,7 @@ def contradict_element(robot: Element, rng: random.Random) -> bool:
 
 
 def move_element(robot: Element, rng: random.Random) -> bool:
-    """Put an element somewhere else."""
+    """Moves an element."""
     if (pair := _pick(robot, rng)) is None:
         return False
     parent, child = pair
@@ -183,7 +183,7 @@ def move_element(robot: Element, rng: random.Random) -> bool:
 
 
 def swap_elements(robot: Element, rng: random.Random) -> bool:
-    """Exchange what two elements of one tag say."""
+    """Exchanges the contents of two elements with the same tag."""
     if (pair := _pick(robot, rng)) is None:
         return False
     others = [e for e in robot.iter(pair[1].tag) if e is not pair[1]]
@@ -196,7 +196,7 @@ def swap_elements(robot: Element, rng: random.Random) -> bool:
 
 
 def rename_tag(robot: Element, rng: random.Random) -> bool:
-    """Give an element another tag: misspelt, in other letters, or that of some other element."""
+    """Changes a tag: misspelled, capitalized, or that of another element."""
     if (pair := _pick(robot, rng)) is None:
         return False
     child = pair[1]
@@ -206,7 +206,7 @@ def rename_tag(robot: Element, rng: random.Random) -> bool:
 
 
 def edit_attribute(robot: Element, rng: random.Random) -> bool:
-    """Remove or rename an attribute."""
+    """Removes or renames an attribute."""
     if (pair := _pick(robot, rng)) is None or not pair[1].attrib:
         return False
     child = pair[1]
@@ -218,7 +218,7 @@ def edit_attribute(robot: Element, rng: random.Random) -> bool:
 
 
 def reparent(robot: Element, rng: random.Random) -> bool:
-    """Hang a joint's subtree elsewhere: sometimes a tree again, sometimes a cycle."""
+    """Changes parent or child of a joint, which gives another tree or a cycle."""
     joints, links = _joints(robot), robot.findall("link")
     if not joints or not links:
         return False
@@ -229,7 +229,7 @@ def reparent(robot: Element, rng: random.Random) -> bool:
 
 
 def close_loop(robot: Element, rng: random.Random) -> bool:
-    """A second joint onto a link that has one."""
+    """Adds a second joint to a link that has a parent joint."""
     joints, links = _joints(robot), robot.findall("link")
     if not joints or not links:
         return False
@@ -243,7 +243,7 @@ def close_loop(robot: Element, rng: random.Random) -> bool:
 
 
 def add_cycle(robot: Element, rng: random.Random) -> bool:
-    """A ring of links beside the tree."""
+    """Adds a ring of links next to the tree."""
     n = rng.randrange(1, 4)
     for i in range(n):
         ElementTree.SubElement(robot, "link", name=f"ring_{i}")
@@ -254,7 +254,7 @@ def add_cycle(robot: Element, rng: random.Random) -> bool:
 
 
 def retype(robot: Element, rng: random.Random) -> bool:
-    """Another joint type, known or not."""
+    """Changes a joint type to a valid or invalid one."""
     joints = robot.findall("joint")
     if not joints:
         return False
@@ -264,7 +264,7 @@ def retype(robot: Element, rng: random.Random) -> bool:
 
 
 def clash_names(robot: Element, rng: random.Random) -> bool:
-    """A name that is taken, reserved or odd."""
+    """Changes a name to one that is used, reserved or unusual."""
     tops = [e for e in robot if e.tag in ("link", "joint")]
     if not tops:
         return False
@@ -280,13 +280,13 @@ def clash_names(robot: Element, rng: random.Random) -> bool:
 
 
 def add_root(robot: Element, rng: random.Random) -> bool:
-    """A link that hangs on nothing."""
+    """Adds a link without a joint."""
     robot.insert(rng.randrange(len(robot) + 1), ElementTree.Element("link", name="stray_link"))
     return True
 
 
 def add_chain(robot: Element, rng: random.Random) -> bool:
-    """A chain of massless fixed links: a mast when short, a bomb when long."""
+    """Adds a short or extremely long chain of massless fixed links."""
     links = robot.findall("link")
     if not links:
         return False
@@ -301,7 +301,7 @@ def add_chain(robot: Element, rng: random.Random) -> bool:
 
 
 def drop_leaf(robot: Element, rng: random.Random) -> bool:
-    """Remove a last link together with its joint: a smaller robot, as good as before."""
+    """Removes a leaf link with its joint, which leaves a valid robot."""
     joints = _joints(robot)
     parents = {_end(j, "parent") for j in joints}
     leaves = [j for j in joints if _end(j, "child") not in parents]
@@ -316,7 +316,7 @@ def drop_leaf(robot: Element, rng: random.Random) -> bool:
 
 
 def shuffle(robot: Element, rng: random.Random) -> bool:
-    """Links and joints in another order."""
+    """Changes the order of links and joints."""
     children = list(robot)
     rng.shuffle(children)
     robot[:] = children
@@ -324,7 +324,7 @@ def shuffle(robot: Element, rng: random.Random) -> bool:
 
 
 def rename(robot: Element, rng: random.Random) -> bool:
-    """A new name for a link, a joint or the robot, everywhere."""
+    """Renames a link, a joint or the robot consistently."""
     tops = [robot, *(e for e in robot if e.tag in ("link", "joint"))]
     _rename(robot, rng.choice(tops), f"renamed_{rng.randrange(1000)}")
     return True
@@ -346,7 +346,7 @@ def _rename(robot: Element, top: Element, fresh: str) -> None:
 
 
 def drop_shapes(robot: Element, rng: random.Random) -> bool:
-    """Links without some of their visuals or collisions."""
+    """Removes some visuals or collisions."""
     tag = rng.choice(("visual", "collision"))
     for link in robot.findall("link"):
         for shape in link.findall(tag):
@@ -356,7 +356,7 @@ def drop_shapes(robot: Element, rng: random.Random) -> bool:
 
 
 def add_extension(robot: Element, rng: random.Random) -> bool:
-    """An element for some simulator."""
+    """Adds an element for a simulator."""
     extra = ElementTree.SubElement(robot, "gazebo", reference=rng.choice(("", "nothing")))
     ElementTree.SubElement(extra, "mu1").text = "0.2"
     return True
@@ -364,7 +364,7 @@ def add_extension(robot: Element, rng: random.Random) -> bool:
 
 # -- text -------------------------------------------------------------------------------------------------------
 def add_comment(data: bytes, rng: random.Random) -> bytes | None:
-    """A comment between two elements."""
+    """Adds a comment between two elements."""
     gaps = [m.start() + 1 for m in re.finditer(rb">\s*<(?![!?])", data)]
     if not gaps:
         return None
@@ -375,12 +375,12 @@ def add_comment(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def respace(data: bytes, rng: random.Random) -> bytes | None:
-    """Other line ends and indentation."""
+    """Changes line ends and indentation."""
     return rng.choice((data.replace(b"\n", b"\r\n"), re.sub(rb">\s+<", b"><", data), data + b"\n\n\n"))
 
 
 def doctype(data: bytes, rng: random.Random) -> bytes | None:
-    """A document type, with entities or without."""
+    """Adds a document type, with or without entities."""
     bombs = (
         b"<!DOCTYPE robot>",
         b'<!DOCTYPE robot SYSTEM "file:///etc/hostname">',
@@ -395,7 +395,7 @@ def doctype(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def reencode(data: bytes, rng: random.Random) -> bytes | None:
-    """Another encoding, declared truly, falsely, or not at all."""
+    """Changes the encoding, with a correct, wrong or missing declaration."""
     try:
         body = re.sub(r"^\s*<\?xml.*?\?>", "", data.decode(), count=1, flags=re.DOTALL)
     except UnicodeDecodeError:
@@ -419,7 +419,7 @@ def reencode(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def namespace(data: bytes, rng: random.Random) -> bytes | None:
-    """A namespace on the whole file, or on the tags of one kind."""
+    """Adds a namespace to the whole file, or to all elements with one tag."""
     if data.count(b"<robot") != 1 or data.count(b"</robot>") != 1:
         return None
     if rng.random() < 0.4:
@@ -430,7 +430,7 @@ def namespace(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def flip_byte(data: bytes, rng: random.Random) -> bytes | None:
-    """A few bytes with a bit flipped."""
+    """Flips a bit in some bytes."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
         out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
@@ -438,13 +438,13 @@ def flip_byte(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def delete_bytes(data: bytes, rng: random.Random) -> bytes | None:
-    """A span cut out."""
+    """Removes a range of bytes."""
     at, n = rng.randrange(len(data)), rng.choice((1, 1, 2, 16, 200))
     return data[:at] + data[at + n :]
 
 
 def insert_bytes(data: bytes, rng: random.Random) -> bytes | None:
-    """Bytes put in, of the kind parsers dislike."""
+    """Inserts bytes that parsers may not expect."""
     at = rng.randrange(len(data))
     what = (
         b"\x00",
@@ -465,17 +465,17 @@ def insert_bytes(data: bytes, rng: random.Random) -> bytes | None:
 
 
 def duplicate_span(data: bytes, rng: random.Random) -> bytes | None:
-    """A span said twice."""
+    """Duplicates a range of bytes."""
     at, n = rng.randrange(len(data)), rng.choice((1, 8, 60, 500, 4000))
     return data[: at + n] + data[at : at + n] + data[at + n :]
 
 
 def truncate(data: bytes, rng: random.Random) -> bytes | None:
-    """The file broken off, or followed by a second one."""
+    """Truncates the file, or appends it to itself."""
     return data[: rng.randrange(len(data))] if rng.random() < 0.8 else data + data
 
 
-#: Every kind: name, weight in the draw, mutation.  About a third is harmless, so that refusing everything shows.
+#: All kinds: name, weight, mutation.  About a third is harmless, so that rejecting everything would be noticed.
 KINDS: dict[str, tuple[float, Mutation]] = {
     "harmless: untouched": (1, lambda data, rng: data),
     "harmless: comment": (2, add_comment),
@@ -528,7 +528,7 @@ def mutate(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     while len(applied) < rounds:
         name = rng.choices(names, weights)[0]
         mutant = KINDS[name][1](data, rng)
-        if mutant:  # an empty file once truncated stays out of the stack
+        if mutant:  # mutations that give an empty file are skipped
             data = mutant
             applied.append(name)
     return (applied[0] if rounds == 1 else "stacked"), data

@@ -1,20 +1,20 @@
-"""An independent reading of a URDF, and what it says about a model that a loader made of it.
+"""An independent reading of a URDF, and its comparison with a model that a loader made of the file.
 
 Shares no code with quaddyn: the standard library's XML parser, NumPy and the URDF specification
-(https://wiki.ros.org/urdf/XML).  `read` collects *faults* (no loader may accept such a file) and *doubts* (the
-specification, or plain taste, leaves room: both answers pass).  A file with neither is *good* and has to load.
+(https://wiki.ros.org/urdf/XML).  `read` collects *faults* (no loader may accept the file) and *doubts* (the
+specification is ambiguous, and a loader may accept or reject).  A file with neither is *good* and has to load.
 
 Decisions where the specification is silent or real files disagree:
 
 * an `<inertial>` that is present must be complete: origin optional, mass and all six moments required;
-* physics is judged on composite bodies (links welded by fixed joints), never on single links;
+* physics is checked for composite bodies (links connected by fixed joints), not for single links;
 * the pseudo-inertia of a composite body, taken about its centre of mass, may miss semi-definiteness by
   `PSD_TOLERANCE` of its trace (files round their numbers) before the body counts as impossible;
 * a revolute or prismatic joint without `<limit>`, effort or velocity, a locked joint, whitespace around numbers,
   an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint
   directly below a massless root: doubts;
-* what is only drawn cannot make a file unreadable, and a prefix that is not declared is one of another tool: doubts;
-* identical doubled children are harmless, contradicting ones are faults;
+* errors in visual elements, and undeclared prefixes (of other tools), are doubts;
+* identical duplicate children are harmless, contradictory ones are faults;
 * inertia practically without mass (a radius of gyration beyond `GYRATION`) is a fault;
 * numbers beyond `ABSURD` are faults, beyond `LARGE` doubts (both in `fuzz_reading`).
 """
@@ -30,14 +30,14 @@ import numpy as np
 from fuzz_reading import NV, Array, Body, Reading, parse
 
 PSD_TOLERANCE = 1e-6
-VOID = 1e4  # [rad or m]; a position limit this far away is none, and may be read as none
-GYRATION = 1e6  # [m]; an inertia this large for its mass is an inertia without mass
+VOID = 1e4  # [rad or m]; a position limit beyond this may be read as no limit
+GYRATION = 1e6  # [m]; a larger radius of gyration counts as inertia without mass
 SINGULAR, ILL = 1e-13, 1e-9  # smallest eigenvalue of M scaled to a unit diagonal: fault below, doubt below
 
 
 def read(data: bytes, root: str | None) -> Reading:
-    """The reading of a URDF's bytes, judged for a `root` joint as in `quaddyn.load` (None: the loader chooses)."""
-    with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of it is judged, not announced
+    """Reading of the bytes of a URDF for a `root` joint as in `quaddyn.load` (None: the loader chooses)."""
+    with np.errstate(all="ignore"):  # extreme numbers overflow; the results are checked instead
         out = parse(data)
         if not out.faults:
             _judge_physics(out, root)
@@ -85,7 +85,7 @@ def _judge_body(body: Body, still: bool, out: Reading) -> None:
     com, inertia = body.about_com()
     sigma = 0.5 * np.trace(inertia) * np.eye(3) - inertia
     low = float(np.linalg.eigvalsh(sigma)[0])
-    # The com shift cancels digits of m |c|^2; that much error is the arithmetic's, not the file's.
+    # Rounding error of the shift to the center of mass, of order m |c|^2.
     scale = abs(float(np.trace(inertia)))
     noise = 1e-13 * (body.mass * float(com @ com) + float(np.abs(body.inertia).max()))
     with np.errstate(over="ignore"):
@@ -105,14 +105,14 @@ def _judge_body(body: Body, still: bool, out: Reading) -> None:
 
 
 def coordinate(name: str, seed: int) -> float:
-    """A configuration coordinate in (-1, 1) [rad or m] that depends on a joint's name alone; 0 where `seed` < 0."""
+    """A joint coordinate in (-1, 1) [rad or m] that depends only on the joint's name and `seed`; 0 if `seed` < 0."""
     if seed < 0:
         return 0.0
     return (zlib.crc32(f"{seed}:{name}".encode("utf-8", "surrogatepass")) % 20011) / 10005.5 - 1.0
 
 
 def placements(out: Reading, seed: int) -> list[tuple[Array, Array]]:
-    """Pose (rotation, translation) of each body in the root link, moved by `coordinate`."""
+    """Pose (rotation, translation) of each body in the root link, at the joint positions of `coordinate`."""
     poses: list[tuple[Array, Array]] = [(np.eye(3), np.zeros(3))]
     for body in out.bodies[1:]:
         joint = out.joints[body.joint or ""]
@@ -170,7 +170,7 @@ def mass_matrix(out: Reading, root: str, seed: int) -> Array:
 
 
 def unit_diagonal(m: Array) -> Array:
-    """`m` scaled by its diagonal, -1 where that is impossible: what is left of singularity does not depend on units."""
+    """`m` scaled to a unit diagonal, whose conditioning does not depend on units; -1 if that is impossible."""
     d = np.diag(m)
     if not (np.isfinite(m).all() and (d > 0).all()):
         return -np.eye(len(m))
@@ -182,11 +182,11 @@ def _skew(v: Array) -> Array:
     return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
 
 
-# -- what the loader made of it -------------------------------------------------------------------------------------
+# -- comparison with the loaded robot ---------------------------------------------------------------------------
 def without_world(data: bytes, links: Iterable[str]) -> bytes:
-    """The file less its root and the joint below, where the loader put its own root in place of a massless "world".
+    """The file without its root link and the joint below, if the loader replaced a massless "world" by its own root.
 
-    That is the one deviation from the file a loader may make, and only in plain sight (a finding names the link).
+    The loader may do so only with a finding that names the link.
     """
     robot = ElementTree.fromstring(data)
     roots = {e.get("name") for e in robot.findall("link")} - {c.get("link") for c in robot.findall("joint/child")}
@@ -200,9 +200,9 @@ def without_world(data: bytes, links: Iterable[str]) -> bytes:
 
 
 def with_held_joint(data: bytes, name: str, root: str, notes: Iterable[str]) -> bytes:
-    """The file with its floating joint right below the root link fixed, where a fixed root was asked for.
+    """The file with the floating joint below the root link fixed, for a fixed root.
 
-    The loader may do so in plain sight only: a finding says that the joint is held.
+    The loader may do so only with a finding that the joint is held.
     """
     robot = ElementTree.fromstring(data)
     for joint in robot.findall("joint"):
@@ -214,7 +214,7 @@ def with_held_joint(data: bytes, name: str, root: str, notes: Iterable[str]) -> 
 
 
 def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
-    """What is wrong with an accepted robot whose `facts` (see `fuzzing.probe`) stand against the file's own bytes."""
+    """Differences between an accepted robot, given by its `facts` (see `fuzzing.probe`), and its file."""
     reading = read(data, facts["root"])
     if reading.root not in facts["links"] and any(f"{reading.root!r}" in f for f in facts["notes"]):
         reading = read(without_world(data, facts["links"]), facts["root"])
@@ -243,7 +243,7 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
         if not np.allclose(pose, np.c_[r, p], rtol=0, atol=1e-8 * reach):
             wrong.append(f"placement of {body.head!r} differs by {np.abs(pose - np.c_[r, p]).max():.1e}")
         if body.joint is None and facts["root"] == "fixed":
-            continue  # the universe's inertia moves nothing
+            continue  # the inertia of a fixed base has no effect
         com, about_com = body.about_com()
         size = body.mass * float(com @ com) + float(np.abs(about_com).max())
         if not (
@@ -261,10 +261,10 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
                     wrong.append(f"limits of {joint.name!r}: {given} instead of {(joint.lower, joint.upper)}")
     if any(d.startswith(f"body {reading.root!r}: pseudo") for d in reading.doubts) and facts["geometry"] is not None:
         if not any(f'"{link}"' in f for link in reading.bodies[0].links for f in facts["findings"]):
-            wrong.append(f"impossible base {reading.root!r} bolted down in silence")
+            wrong.append(f"impossible base {reading.root!r} fixed without a finding")
     for name, counts in reading.links.items():
         if facts["geometry"] is None:
             break
         if facts["geometry"][name] != counts and not any(name in f for f in facts["findings"]):
-            wrong.append(f"geometry of {name!r} dropped in silence: {facts['geometry'][name]} of {counts}")
+            wrong.append(f"geometry of {name!r} dropped without a finding: {facts['geometry'][name]} of {counts}")
     return wrong

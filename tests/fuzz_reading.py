@@ -1,4 +1,4 @@
-"""An independent reader of URDF files: the standard library's XML parser and the specification, nothing of quaddyn's.
+"""An independent reader of URDF files, based on the standard library's XML parser and the specification.
 
 Part of the fuzzer's oracle (`fuzz_oracle`, which lists the decisions taken where the specification is silent).
 """
@@ -25,7 +25,7 @@ NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6,
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 PREFIX = re.compile(rb"([<\s/])([A-Za-z_][\w.-]*):(?=[A-Za-z_])")
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-#: Children that count, by parent; any other tag there is a doubt inside <inertial>, <geometry>, <visual>, <collision>.
+#: Physical children by parent; other tags are doubts inside <inertial>, <geometry>, <visual>, <collision>.
 PHYSICAL = {
     "link": {"inertial"},
     "inertial": {"origin", "mass", "inertia"},
@@ -41,7 +41,7 @@ ATTRIBUTES = {
     "parent": {"link"},
     "child": {"link"},
 }
-#: Tags that real files put straight into <robot>, <link> and <joint> beside the specification's own.
+#: Tags that real files have directly in <robot>, <link> and <joint>, including those of the specification.
 EXTENSIONS = frozenset(
     "robot link joint inertial visual collision origin mass inertia parent child axis limit dynamics mimic material "
     "gazebo transmission sensor ros2_control safety_controller calibration contact collision_checking gravity "
@@ -52,7 +52,7 @@ SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "lengt
 
 @dataclass
 class Body:
-    """Links welded together: mass [kg], first moment (3,) and inertia (3, 3) about the origin of `head`."""
+    """Links connected by fixed joints: mass [kg], first moment (3,) and inertia (3, 3) about the origin of `head`."""
 
     head: str
     joint: str | None
@@ -87,7 +87,7 @@ class JointRead:
 
 @dataclass
 class Reading:
-    """What the file says, as far as it could be read."""
+    """Content of the file, as far as it could be read."""
 
     faults: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Reading:
 
 
 def parse(data: bytes) -> Reading:
-    """What the bytes of a URDF say: names, numbers, tree and composite bodies, with faults and doubts."""
+    """Reads names, numbers, tree and composite bodies of a URDF, with faults and doubts."""
     out = Reading()
     try:
         try:
@@ -127,7 +127,7 @@ def parse(data: bytes) -> Reading:
         out.faults.append(f"not XML: {error}")
         return out
     if re.search(rb"<!\s*(DOCTYPE|ENTITY)", data):
-        # Inside a comment it is only text, but a careful loader may refuse it there too.
+        # In a comment it is only text, but a loader may reject it.
         bare = re.sub(rb"<!--.*?-->", b"", data, flags=re.DOTALL)
         (out.faults if b"<!DOCTYPE" in bare else out.doubts).append("document type declaration")
     declared = re.match(rb"[\s\xef\xbb\xbf]*<\?xml[^>]*encoding\s*=\s*[\"']([^\"'>]*)", data)
@@ -182,7 +182,7 @@ def _read_link(element: Element, out: Reading) -> None:
             counts[child.tag == "collision"] += 1
             scratch = Reading()
             _check_geometry(child, scratch)
-            # What is only drawn never refuses a file: numbers that cannot be read there are a doubt.
+            # Visual elements never make a file invalid: unreadable numbers there are a doubt.
             (out.doubts if child.tag == "visual" else out.faults).extend(scratch.faults)
             out.doubts += scratch.doubts
     _vocabulary(element, out)
@@ -235,9 +235,9 @@ def _read_joint(element: Element, out: Reading) -> None:
         return
     joint = JointRead(name, kind, ends[0], ends[1], rotation, translation, axis)
     out.joints[name] = joint
-    if name == "root_joint":  # a moving root needs the name for itself
+    if name == "root_joint":  # reserved for a moving root
         out.doubts.append("joint named root_joint")
-    if kind == "fixed":  # what cannot move has neither limits nor friction: at most an oddity
+    if kind == "fixed":  # limits and friction of a fixed joint are at most a doubt
         scratch = Reading()
         _read_limits(element, joint, scratch)
         out.doubts += scratch.doubts + scratch.faults
@@ -264,7 +264,7 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
                 if NUMBER.fullmatch(text) is None or abs(float(text)) > LARGE:
                     out.doubts.append(f"limit {key}={text!r}")
             elif NUMBER.fullmatch(text) and abs(float(text)) > ABSURD:
-                values[key] = float(text)  # too far to matter: may be refused, or read as no limit at all
+                values[key] = float(text)  # extreme limits may be rejected, or read as no limit
                 out.doubts.append(f"limit {key}={text!r}")
             else:
                 values[key] = _scalar(limit, key, out, large=1e7)
@@ -294,7 +294,7 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
 
 
 def _check_geometry(element: Element, out: Reading) -> None:
-    """Malformed geometry is a doubt here; that it is not dropped in silence is checked on the accepted robot."""
+    """Malformed geometry is a doubt; whether it is dropped without a finding is checked for the accepted robot."""
     _placement(element, out)
     geometry = _only(element, "geometry", out, required=False)
     shapes = [] if geometry is None else list(geometry)
@@ -349,7 +349,7 @@ _MISPLACED = {
 def _only(element: Element, tag: str, out: Reading, *, required: bool = True) -> Element | None:
     found = element.findall(tag)
     if len({ElementTree.tostring(e).strip() for e in found}) > 1:
-        # The same numbers in another spelling are no contradiction; what is one, about geometry, is a doubt.
+        # Equal numbers with another spelling do not contradict each other; contradictory geometry is a doubt.
         (out.faults if required and len({_canonical(e) for e in found}) > 1 else out.doubts).append(f"two <{tag}>")
     return found[0] if found else None
 

@@ -1,10 +1,10 @@
-"""The fuzzer's harness: cases by seed, a watched child process that loads them, and the verdicts.
+"""Harness of the fuzzer: cases by seed, a monitored child process that loads them, and the outcomes.
 
-A case is a mutant of a real URDF (`fuzz_mutants`).  The child loads it and reports plain facts about what it got;
-the parent holds them against its own reading of the file (`fuzz_oracle`).  The child lives under a CPU-time limit
-that the kernel enforces, so that an endless loop ends as SIGXCPU, and its death by any other signal is a crash.
+A case is a mutant of a real URDF (`fuzz_mutants`).  The child loads it and returns properties of the robot;
+the parent compares them with an independent reading of the file (`fuzz_oracle`).  The kernel limits the CPU time of
+the child, so that an endless loop ends with SIGXCPU; death by any other signal is a crash.
 
-Run as a script, this file is the child.
+As a script, this file is the child process.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ import fuzz_mutants
 import fuzz_oracle
 import numpy as np
 
-CPU_LIMIT = 5.0  # [s] of the child's CPU time on one case; more is a hang
-WALL_LIMIT = 60.0  # [s]; a child that sleeps this long hangs too (a pipe nobody writes to)
+CPU_LIMIT = 5.0  # [s]; more CPU time of the child for one case is a hang
+WALL_LIMIT = 60.0  # [s]; a child without an answer for this time hangs, too (a pipe without writer)
 MEMORY_LIMIT = 8 << 30  # [byte] of address space
 
-#: A mutant of a file, and its kind.
+#: Function that returns the kind and the bytes of a mutant.
 Mutate = Callable[[bytes, random.Random], tuple[str, bytes]]
 
 
 # -- cases ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Base:
-    """A real URDF: its bytes, the root joint asked for, and the doubts it has before any mutation."""
+    """A real URDF: bytes, requested root joint, and doubts before any mutation."""
 
     name: str
     data: bytes
@@ -57,7 +57,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Case:
-    """One mutant: `kind` of mutation, where it came from, how it is handed over ("path" or "text")."""
+    """One mutant: `kind` of mutation, original file, and whether it is loaded from a "path" or as "text"."""
 
     index: int
     kind: str
@@ -69,7 +69,7 @@ class Case:
 
 @functools.cache
 def bases() -> tuple[Base, ...]:
-    """Every URDF of example-robot-data but the one without links, and this project's own, by name."""
+    """All URDFs of example-robot-data and of this project that have links."""
     return tuple(filter(None, itertools.starmap(base_of, files())))
 
 
@@ -83,20 +83,20 @@ def files() -> list[tuple[str, bytes]]:
     ]
 
 
-#: Readings of real files; each is needed several times.
+#: Cached readings of real files.
 reading_of = functools.cache(fuzz_oracle.read)
 
 
 @functools.cache
 def base_of(name: str, data: bytes) -> Base | None:
-    """A file to mutate; None where it has no links."""
+    """A file to mutate; None if it has no links."""
     reading = reading_of(data, None)
     if not reading.links:
         return None
-    # A massless base ("world") cannot float, a single body cannot be fixed; all else is loaded by default.
+    # A massless base ("world") cannot float, and a single body cannot be fixed; other files use the default.
     root = "fixed" if reading.bodies and reading.bodies[0].mass <= 0 else None if reading.moving else "free"
     doubts = reading_of(data, root).doubts
-    # The physics of a mutant is judged afresh.
+    # Doubts about the physics are those of the mutant.
     known = frozenset(d for d in doubts if not d.startswith(("body", "mass matrix", "massless", "nothing")))
     return Base(name, data, root, known)
 
@@ -111,7 +111,7 @@ def _example_robot_data() -> Path:
 
 
 def draw(count: int, seed: int, pool: Iterable[Base]) -> Iterator[Case]:
-    """The first `count` cases of `seed`: each has its own generator, so that any can be made again alone.
+    """The first `count` cases of `seed`; each has its own generator and can be generated separately.
 
     Small files are drawn more often, in proportion to (4 KiB + size)^(-5/4): they load faster and mutations hit harder.
     """
@@ -137,12 +137,12 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     told = re.search(r"encoding\s*=\s*[\"']([^\"']*)", head)
-    return told is None or told.group(1).lower() in ("utf-8", "us-ascii")  # any other word is untrue of a str
+    return told is None or told.group(1).lower() in ("utf-8", "us-ascii")  # other encodings contradict a str
 
 
-# -- the child --------------------------------------------------------------------------------------------------
+# -- child process ----------------------------------------------------------------------------------------------
 def probe(robot: Any) -> dict[str, Any]:
-    """PlainValue facts about a loaded robot: names, placements, mass properties, and what is `wrong` by itself."""
+    """Properties of a loaded robot: names, placements, mass properties, and internal errors (`wrong`)."""
     import pinocchio as pin
 
     model = robot.model
@@ -230,11 +230,11 @@ def load_quaddyn(source: Path | str, root: str | None) -> Any:
     """The loader under test."""
     import quaddyn
 
-    return quaddyn.load(source, root=root, mimic=False)  # what the oracle knows of: every joint on its own
+    return quaddyn.load(source, root=root, mimic=False)  # the oracle treats every joint as independent
 
 
 def load_pinocchio(source: Path | str, root: str | None) -> Any:
-    """Pinocchio's own importer in the same clothes: what the harness has to be able to condemn."""
+    """Pinocchio's importer with the same interface, whose errors the harness has to detect."""
     import pinocchio as pin
 
     text = source if isinstance(source, str) else source.read_text(errors="surrogateescape", encoding="utf-8")
@@ -261,17 +261,17 @@ def load_pinocchio(source: Path | str, root: str | None) -> Any:
 
 
 def spin(source: Path | str, root: str | None) -> Any:
-    """A loader that never comes back: what the harness has to notice."""
+    """A loader that never returns, which the harness has to detect."""
     while True:
         pass
 
 
 class Refusal(ValueError):
-    """The stand-in for ModelError where the loader is Pinocchio's own."""
+    """Replacement of ModelError for Pinocchio's importer."""
 
 
 def load_bodies(source: Path | str, root: str | None) -> Any:
-    """The loader under test, for robots with loops and joints that mimic others."""
+    """The loader under test, for robots with loops and mimic joints."""
     import quaddyn
 
     return quaddyn.load(source, root=root)
@@ -281,7 +281,7 @@ LOADERS = {"quaddyn": load_quaddyn, "bodies": load_bodies, "pinocchio": load_pin
 
 
 def mujoco_accepts(data: bytes) -> bool:
-    """Whether MuJoCo's importer compiles the file once its shapes are gone."""
+    """Whether MuJoCo's importer compiles the file without its shapes."""
     mujoco = importlib.import_module("mujoco")
     robot = ElementTree.fromstring(data)
     for link in robot.iter("link"):
@@ -297,10 +297,10 @@ def mujoco_accepts(data: bytes) -> bool:
 
 
 def _serve(loader: str, cpu_limit: float) -> None:
-    """The child's life: read a request, answer it, until the pipe closes."""
+    """Main loop of the child: answers requests until the pipe closes."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     silence = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # importers talk on the standard streams
+    for fd in (0, 1, 2):  # importers print to the standard streams
         os.dup2(silence, fd)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
@@ -317,7 +317,7 @@ def _attempt(loader: str, source: Path | str, root: str | None) -> dict[str, Any
         import quaddyn
 
         refusals = (quaddyn.ModelError,)
-    warnings.simplefilter("error")  # numerical noise on the way to a refusal is a foreign error too
+    warnings.simplefilter("error")  # warnings count as foreign errors
     start = time.process_time()
     try:
         robot = LOADERS[loader](source, root)
@@ -345,7 +345,7 @@ def _receive(stream: IO[bytes]) -> Any:
 
 
 class Child:
-    """A child process that answers requests one at a time and is replaced when it dies."""
+    """A child process that answers requests one at a time and is restarted when it dies."""
 
     def __init__(
         self, loader: str = "quaddyn", *, cpu_limit: float = CPU_LIMIT, wall_limit: float = WALL_LIMIT
@@ -354,7 +354,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, verb: str, source: object, root: str | None = None) -> Any:
-        """The child's answer; a dict with verdict "crash" or "hang" where it gave none."""
+        """The child's answer; a dict with verdict "crash" or "hang" if it gave none."""
         if self._process is None:
             command = [sys.executable, str(Path(__file__).resolve()), self.loader, str(self.cpu_limit)]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -373,7 +373,7 @@ class Child:
         return {"verdict": "crash", "message": name}
 
     def close(self, *, kill: bool = False) -> None:
-        """End the child."""
+        """Ends the child process."""
         if (process := self._process) is None:
             return
         self._process = None
@@ -388,14 +388,14 @@ class Child:
         self.close(kill=kind is not None)
 
 
-# -- verdicts ---------------------------------------------------------------------------------------------------
+# -- outcomes ---------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case.
+    """Outcome of a case.
 
     `verdict` is "loaded", "refused", "error" (not a ModelError), "crash" or "hang"; `oracle` is "good", "doubtful"
-    or "bad"; `misfits` says what is impossible about a robot that was loaded; `mujoco` is the second opinion on
-    files without faults, None where it was not asked.
+    or "bad"; `misfits` lists errors of a loaded robot; `mujoco` is whether MuJoCo loads a file without faults,
+    None if that was not tried.
     """
 
     case: Case
@@ -409,12 +409,12 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the loader did what it must never do."""
+        """Whether the loader crashed, hung, raised a foreign error or returned a wrong robot."""
         return self.verdict in ("crash", "hang", "error") or bool(self.misfits)
 
 
 def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -> Outcome:
-    """Load a case in the `child` and hold the answer against the file's own reading."""
+    """Loads a case in the `child` and compares the answer with the independent reading of the file."""
     reading = fuzz_oracle.read(case.data, case.root)
     oracle = "bad" if reading.faults else "good" if reading.good(case.base.doubts) else "doubtful"
     source: Path | str
@@ -438,12 +438,12 @@ def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -
 
 @dataclass
 class OutcomeCounts:
-    """The running figures of a campaign."""
+    """Counts of outcomes of a campaign."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> bool:
-        """Count one more; whether it failed.  The mutant's bytes are kept only if so."""
+        """Adds an outcome and returns whether it failed; only then the bytes of the mutant are kept."""
         failed = outcome.failed
         self.outcomes.append(outcome if failed else replace(outcome, case=replace(outcome.case, data=b"")))
         return failed
@@ -453,7 +453,7 @@ class OutcomeCounts:
         return [o for o in self.outcomes if o.failed]
 
     def figures(self) -> dict[str, float]:
-        """The five figures: crashes, hangs, foreign errors, impossible robots, share of good mutants that load."""
+        """Numbers of crashes, hangs, foreign errors, impossible robots; fraction of good mutants that load."""
         verdicts = Counter(o.verdict for o in self.outcomes)
         return {
             "cases": len(self.outcomes),
@@ -465,7 +465,7 @@ class OutcomeCounts:
         }
 
     def share(self, mujoco: bool | None = None) -> float:
-        """Share of good mutants that load; with `mujoco`, of those on which MuJoCo said so too."""
+        """Fraction of good mutants that load; with `mujoco`, of those that MuJoCo loads, too."""
         good = [o for o in self.outcomes if o.oracle == "good" and (mujoco is None or o.mujoco is mujoco)]
         return sum(o.verdict == "loaded" for o in good) / len(good) if good else 1.0
 

@@ -1,10 +1,10 @@
-"""Random strict hierarchies of every nasty kind, and an independent judge of their solutions.
+"""Random strict hierarchies of many difficult kinds, and an independent check of their solutions.
 
-The judge knows nothing of active sets.  Level by level it freezes what a solution reached above, takes the null space
-of that by singular values, hands the level's quadratic program to an interior-point solver and compares objectives:
-if no level can be improved with all above it frozen, the solution is the lexicographic optimum.  Whether that solver
-converges on a badly scaled level depends on its version and on the processor; where it does not, the whole hierarchy is
-compared with the optimum that `exact_optimum` finds with three hundred digits.
+`judge` does not use active sets.  For each level it fixes the values of the rows above, computes their null space from
+singular values, solves the quadratic program of the level with an interior-point solver and compares objectives: if no
+level can be improved with the levels above fixed, the solution is the lexicographic optimum.  Whether that solver
+converges on a badly scaled level depends on its version and on the processor; if it does not, the whole hierarchy is
+compared with the optimum of `exact_optimum`, which uses 300 digits.
 """
 
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ KINDS = (
 
 
 def problem(kind, rng):
-    """A hierarchy of the kind; sizes at random."""
+    """A random hierarchy of the given kind."""
     n = int(rng.integers(2, 25))
     count = int(rng.integers(1, 5))
-    point = rng.normal(size=n)  # keeps the first level's inequalities, unless the kind says otherwise
+    point = rng.normal(size=n)  # satisfies the inequalities of the first level in most kinds
 
     def equalities(m):
         return rng.normal(size=(m, n)), 3.0 * rng.normal(size=m)
@@ -55,7 +55,7 @@ def problem(kind, rng):
         C, lower, upper = bounds(p, point if k == 0 else 2.0 * rng.normal(size=n))
         weights = rng.exponential(size=len(A)) + 0.01
         if k == 0:
-            # Equalities that agree with the inequalities, so that level 0 can be kept.
+            # Equalities that are compatible with the inequalities, so that level 0 is feasible.
             A, b, weights = A[: n // 2], (A @ point)[: n // 2], weights[: n // 2]
         levels.append([A, b, weights, C, lower, upper])
     for k, level in enumerate(levels):
@@ -81,7 +81,7 @@ def problem(kind, rng):
             C = np.vstack([C, -C])
             lower, upper = np.concatenate([lower, lower]), np.concatenate([upper, upper])
         if kind == "degenerate":
-            # Small integers and bounds that all meet in one point: more of them than dimensions.
+            # Small integers, and more bounds than dimensions that intersect in one point.
             A, C = np.round(A), np.round(C)
             vertex = np.round(point)
             b = A @ vertex if k == 0 else np.round(b)
@@ -124,8 +124,8 @@ def problem(kind, rng):
 
 @dataclass
 class Verdict:
-    """excess: largest improvement of any level over what is allowed (<= 1 passes); violation: of what was kept above;
-    doubtful: levels that neither reference could solve."""
+    """excess: largest possible improvement of a level, relative to the tolerance (<= 1 passes); violation: largest
+    violation of rows of the levels above; doubtful: number of levels that neither reference could solve."""
 
     excess: float = 0.0
     violation: float = 0.0
@@ -133,7 +133,7 @@ class Verdict:
 
 
 def objective(level, x):
-    """What the level minimizes, halved; crossed bounds as documented."""
+    """Half of the objective of a level; crossed bounds are replaced by their mean."""
     r = level.A @ x - level.b
     lower, upper = merged(level)
     y = level.C @ x
@@ -148,7 +148,7 @@ def merged(level):
 
 
 def plain_rows(level):
-    """The rows of a level without weights and crossed bounds, as `exact_optimum` reads them."""
+    """The rows of a level for `exact_optimum`, with weights multiplied in and crossed bounds replaced."""
     root = np.sqrt(level.weights)
     return LevelRows(root[:, None] * level.A, root * level.b, level.C, *merged(level))
 
@@ -165,7 +165,7 @@ def null_space(R):
 
 
 def judge(levels, x):
-    """Compare with the interior-point optimum of every level."""
+    """Compares a solution with the interior-point optimum of every level."""
     import piqp
 
     verdict = Verdict()
@@ -204,7 +204,7 @@ def judge(levels, x):
 
 
 def reference(level, lower, upper, x, Z, limits, piqp):
-    """(its own error, its optimum) of one level, from x along Z within the limits; None if it gave up."""
+    """Error and optimum of the interior-point solver for one level, from x along Z; None if it does not converge."""
     root = np.sqrt(level.weights)
     A, r = root[:, None] * level.A @ Z, root * (level.b - level.A @ x)
     d, p = Z.shape[1], len(level.C)
@@ -220,7 +220,7 @@ def reference(level, lower, upper, x, Z, limits, piqp):
         np.hstack([level.C @ Z, -np.eye(p)]),
     ])  # fmt: skip
     y0, y1 = G0 @ x, level.C @ x
-    # x keeps the limits up to rounding: that rounding is given to the reference too
+    # x satisfies the limits up to rounding, which the reference may use, too
     low = np.concatenate([scale0 * np.minimum(low0 - y0, 0.0), lower - y1])
     high = np.concatenate([scale0 * np.maximum(high0 - y0, 0.0), upper - y1])
     bounded = np.isfinite(low) | np.isfinite(high)

@@ -1,4 +1,4 @@
-"""`HostileTicks`: the ticks of `hostile_ticks`, judged to three hundred digits, as a campaign."""
+"""`HostileTicks`: a campaign that compares the ticks of `hostile_ticks` with optima of 300 digits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hostile_ticks import HANDS, of_controller
 
 from quaddyn.campaigns import Campaign, Record, hash_robot, hash_texts
 
-#: Levels of the controllers; largest excess of one.
+#: Number of levels of the controllers; largest excess of a level.
 LEVELS, LEAST = 5, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerCase:
-    """The ticks of one controller: the `number`-th of `seed`."""
+    """Ticks of one controller, number `number` of `seed`."""
 
     robot: str
     number: int
@@ -27,14 +27,14 @@ class ControllerCase:
 
 @dataclass(frozen=True, kw_only=True)
 class HostileTicks(Campaign[ControllerCase]):
-    """Ticks made to fail; a case succeeds if none that is not flagged lacks more than it must on the first levels."""
+    """Hard ticks; a case succeeds if all ticks that are not flagged are optimal on the first two levels."""
 
     name: ClassVar[str] = "hostile"
     Case: ClassVar[type[ControllerCase]] = ControllerCase
 
-    robot: tuple[str, ...] = field(default=tuple(HANDS), metadata={"help": "with arms"})
-    ticks: int = field(default=30, metadata={"help": "of each robot, five for a controller"})
-    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    robot: tuple[str, ...] = field(default=tuple(HANDS), metadata={"help": "robots with arms"})
+    ticks: int = field(default=30, metadata={"help": "ticks of each robot, five per controller"})
+    seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def cases(self) -> Iterator[ControllerCase]:
         for name in self.robot:

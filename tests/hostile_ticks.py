@@ -1,4 +1,4 @@
-"""Ticks that nobody should ask for: robots with arms, contacts of all kinds, states far out, no friction, no torque."""
+"""Extreme ticks: robots with arms, contacts of all kinds, distant states, zero friction, zero torque limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.wbc import Command, TorqueLimits, TorqueRate
 
-#: Robots with arms, and what touches at the end of them.
+#: Robots with arms, and the contact frames of their hands.
 HANDS = {
     "anymal_b_kinova": "j2s6s200_end_effector",
     "b1_z1": "gripperMover",
@@ -22,13 +22,13 @@ HANDS = {
 
 
 def hostile(name: str, controllers: int, seed: int, *, ticks: int = 5) -> Iterator[Command]:
-    """Commands of so many controllers, `ticks` each."""
+    """Commands of a number of controllers, with `ticks` ticks each."""
     for k in range(controllers):
         yield from of_controller(name, k, seed, ticks=ticks)
 
 
 def of_controller(name: str, k: int, seed: int, *, ticks: int = 5) -> Iterator[Command]:
-    """Commands of the k-th controller of a seed."""
+    """Commands of controller k of a seed."""
     robot, hand = qd.load(name), HANDS[name]
     dyn, feet = qd.Dynamics(robot), robot.feet
     rng = np.random.default_rng([seed, k])

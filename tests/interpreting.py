@@ -1,6 +1,6 @@
-"""A pytest plugin: what is compiled runs as plain Python, so that a change to its source needs no compiler.
+"""A pytest plugin that runs compiled functions as Python, so that changes of their sources need no compilation.
 
-Used with ``-p interpreting`` where sources are changed again and again (`benchmarks/mutation.py`).
+Used with ``-p interpreting`` in `benchmarks/mutation.py`, which changes sources repeatedly.
 """
 
 from __future__ import annotations

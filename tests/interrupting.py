@@ -1,4 +1,4 @@
-"""Signals whose handler raises, at random moments of calls."""
+"""Signals with handlers that raise, at random times during calls."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 
 class Interrupt(Exception):
-    """What the handler raises."""
+    """Exception raised by the handler."""
 
 
 def interrupt(call: Callable[[], object], count: int, longest: float, rng: np.random.Generator) -> int:
-    """Call again and again, in the main thread, while signals arrive.
+    """Calls a function repeatedly in the main thread while signals arrive.
 
     Args:
-        call: what is interrupted.
-        count: signals.
-        longest: time until one arrives after calls began [s]; random below it.
-        rng: of these times.
+        call: function to interrupt.
+        count: number of signals.
+        longest: largest time from the first call to the signal [s]; times are random.
+        rng: generator of these times.
 
     Returns:
-        How many interrupted a call; the others came between two.
+        Number of signals that interrupted a call; the others arrived between two calls.
     """
     arrived = 0
 
@@ -39,7 +39,7 @@ def interrupt(call: Callable[[], object], count: int, longest: float, rng: np.ra
             inside = False
             try:
                 signal.setitimer(signal.ITIMER_REAL, wait)
-                while arrived == number:  # in a destructor an exception ends nothing
+                while arrived == number:  # exceptions in destructors are ignored
                     inside = True
                     call()
                     inside = False

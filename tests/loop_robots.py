@@ -1,4 +1,4 @@
-"""Robots with closed loops: a leg whose knee a four-bar linkage bends, an ankle that two motors move in parallel."""
+"""Robots with closed loops: a leg with a four-bar knee, and an ankle with two parallel motors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def joint(name: str, parent: str, child: str, xyz: str, axis: str, effort: float
 
 
 def loop(name: str, kind: str, one: str, two: str, more: str = "", inside: str = "") -> str:
-    """A tag that closes a loop; ends are "link x y z"."""
+    """A <loop_joint> element; ends are "link x y z"."""
     ends = []
     for number, end in ((1, one), (2, two)):
         where, xyz = end.split(maxsplit=1)
@@ -36,7 +36,7 @@ FOOT = '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/></ge
 
 
 def knee(prefix: str = "", *, motor: float = 40.0, torque: float = 0.0) -> str:
-    """Thigh, shank, and the crank and the rod that bend the knee; the thigh hangs from the link "hip"."""
+    """Thigh, shank, and crank and rod that drive the knee; the parent of the thigh is the link "hip"."""
     p, rod = prefix, 0.19
     return "".join((
         link(f"{p}thigh", 1.0, "0.005 0.01 -0.09", "0.004 0.0042 0.0006"),
@@ -52,7 +52,7 @@ def knee(prefix: str = "", *, motor: float = 40.0, torque: float = 0.0) -> str:
 
 
 def knee_leg() -> str:
-    """A leg of abduction, hip and knee, with the knee's motor at the hip."""
+    """A leg with abduction, hip and knee joints, and the knee motor at the hip."""
     return (
         '<robot name="knee_leg">'
         + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")
@@ -64,7 +64,7 @@ def knee_leg() -> str:
 
 
 def quadruped() -> str:
-    """Four such legs, whose knees are the independent joints: torques are those at the knees."""
+    """A quadruped with four of these legs; knees are the independent joints, and torques are knee torques."""
     parts = [link("base", 8.0, "0 0 0", "0.05 0.15 0.18")]
     for name, (x, y) in {"FL": (1, 1), "FR": (1, -1), "RL": (-1, 1), "RR": (-1, -1)}.items():
         leg = knee(f"{name}_", motor=0.0, torque=40.0)
@@ -77,7 +77,7 @@ def quadruped() -> str:
 
 
 def ankle() -> str:
-    """A shank whose foot two motors move, each by a crank and a rod: two axes at one end, a ball at the other."""
+    """A shank and a foot driven by two motors with cranks and rods: a universal and a ball joint at each rod."""
     parts = [
         link("shank", 2.0, "0 0 0.15", "0.02 0.02 0.003"),
         link("cross", 0.05, "0 0 0", "0.00001 0.00001 0.00001"),
@@ -99,13 +99,13 @@ def ankle() -> str:
 
 
 def planar(seed: int, pivots: int = 4, follow: tuple[int, int] = (0, 2), *, closed_by: str = "spherical") -> str:
-    """A linkage of parallel axes with random bars, somewhere in space on a body that swings; every frame is turned.
+    """A linkage with parallel axes and random bars, on a moving body with arbitrary orientation of all frames.
 
     All its joints but those of `follow` are independent: four pivots make a four-bar linkage, five a parallel leg.
     """
     rng = np.random.default_rng(seed)
     turn, area = np.linalg.qr(rng.normal(size=(3, 3)))[0], 0.0
-    while abs(area) < 0.01:  # the triangle of the pivots that follow
+    while abs(area) < 0.01:  # the triangle of the dependent pivots
         points = rng.uniform(-0.3, 0.3, size=(pivots, 2))
         a, b = (points[k] - points[-1] for k in follow)
         area = float(a[0] * b[1] - a[1] * b[0])
@@ -124,7 +124,7 @@ def planar(seed: int, pivots: int = 4, follow: tuple[int, int] = (0, 2), *, clos
 
     parts = [link("base", 1.0, "0 0 0"), link("mount", 1.0, "0.05 0.02 -0.03", "0.004 0.005 0.003")]
     parts.append(joint("swing", "base", "mount", "0.1 0 0.2", "0.6 0 0.8"))
-    # The cut is at the last pivot: joint 0 begins the other side, the others follow one another.
+    # The loop is cut at the last pivot: joint 0 starts one side, the other joints form a chain.
     body, at = {-1: "mount"}, {-1: np.eye(4)}
     for k in range(pivots - 1):
         before, body[k], at[k] = k - 1 if k > 1 else -1, f"bar{k}", pose(k)

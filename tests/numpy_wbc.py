@@ -1,9 +1,9 @@
-"""Ticks of whole-body control by plain matrices: every element's rows in NumPy, over Pinocchio's terms of a `State`.
+"""Reference implementation of whole-body ticks: rows of every element in NumPy, with Pinocchio's terms of a `State`.
 
-It knows nothing of compiled ticks.  The unknowns are ``x = (a_A, f / m)``: accelerations of the joints with motors, and
-contact forces over the mass.  The rows U of ``M a + h = S^T tau + J^T f`` without a motor (the root's and those of
-passive joints) give the other accelerations, ``a_U = M_UU^-1 (J_U^T f - h_U - M_UA a_A)``, the others the torques;
-hence a, f and tau are affine in x.
+It is independent of the compiled ticks.  The unknowns are ``x = (a_A, f / m)``: accelerations of the joints with
+motors, and contact forces over the mass. The rows U of ``M a + h = S^T tau + J^T f`` without a motor (the root's and
+those of passive joints) give the other accelerations, ``a_U = M_UU^-1 (J_U^T f - h_U - M_UA a_A)``, the others the
+torques; hence a, f and tau are affine in x.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Unknowns:
     """The affine maps from x to accelerations, ``a = T x + t``, and torques, ``tau = W x + w``.
 
     Args:
-        tick: the instant.
-        friction: (nv,) of joints, None for none.
+        tick: state, contacts and settings of the tick.
+        friction: (nv,) joint friction torques, None for zero.
     """
 
     def __init__(self, tick: Tick, friction: Array | None = None) -> None:
@@ -84,16 +84,16 @@ class Unknowns:
         self.w = self.M[A] @ t + self.h[A]
 
     def recover(self, x: Array) -> tuple[Array, Array, Array]:
-        """Accelerations (nv,), stacked forces (nf,) and torques (nu,)."""
+        """Accelerations (nv,), stacked forces (nf,) and torques (nu,) of x."""
         f = self.mass * x[self.nu :]
         a = self.T @ x + self.t
         U, load = self.passive, self.h - self.J.T @ f
-        if len(U):  # once more, on what rounding leaves
+        if len(U):  # one step of iterative refinement
             a[U] -= np.linalg.solve(self.M[np.ix_(U, U)], (self.M @ a + load)[U])
         return a, f, (self.M @ a + load)[self.motors]
 
     def group(self, owner: str, rows: Rows) -> RowGroup:
-        """Rows over accelerations, forces and torques as rows over x."""
+        """Rows in accelerations, forces and torques as rows in x."""
         m = rows.size
         A, offset = np.zeros((m, self.n)), np.zeros(m)
         if rows.acceleration is not None:
@@ -106,31 +106,31 @@ class Unknowns:
         return RowGroup(owner, rows.names, rows.unit, A, rows.lower - offset, rows.upper - offset, offset, weights)
 
 
-# -- what elements want ----------------------------------------------------------------------------------------------
-def rest(motion: ContactMotion, contact: ContactFrame) -> Array:
-    """(size,) acceleration that a contact point should have."""
+# -- rows of elements -----------------------------------------------------------------------------------------------
+def desired_contact_acceleration(motion: ContactMotion, contact: ContactFrame) -> Array:
+    """(size,) desired acceleration of a contact point."""
     return np.asarray(-motion.damping * contact.velocity)
 
 
-def resting(motion: ContactMotion, contact: ContactFrame, weight: float) -> Rows:
-    """``J a + drift = -damping v``."""
-    wanted = rest(motion, contact) - contact.drift
+def contact_rows(motion: ContactMotion, contact: ContactFrame, weight: float) -> Rows:
+    """Rows ``J a + drift = -damping v`` of a contact."""
+    wanted = desired_contact_acceleration(motion, contact) - contact.drift
     names = tuple(f"{contact.name} contact {axis}" for axis in AXES[: contact.size])
     weights = np.full(contact.size, weight)
     return Rows(names, "m/s^2", wanted, wanted, acceleration=contact.jacobian, weights=weights)
 
 
-def shared(task: FootTask, tick: Tick, contact: ContactFrame, motion: ContactMotion) -> Rows:
-    """Rows that pass from a foot's task to its contact as the contact's share goes from 0 to 1."""
+def blended_rows(task: FootTask, tick: Tick, contact: ContactFrame, motion: ContactMotion) -> Rows:
+    """Rows of a foot task that become those of its contact as the contact activation increases from 0 to 1."""
     s, share = tick.state, contact.activation
     J = (1.0 - share) * task.jacobian(s) + share * contact.jacobian[:3]
     drift = (1.0 - share) * task.drift(s) + share * contact.drift[:3]
-    wanted = (1.0 - share) * task.desired(s) + share * rest(motion, contact)[:3] - drift
+    wanted = (1.0 - share) * task.desired(s) + share * desired_contact_acceleration(motion, contact)[:3] - drift
     return Rows(task.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=task.weight / (1.0 - share))
 
 
-def guided(task: FootTask, tick: Tick) -> ContactFrame | None:
-    """The contact that takes its foot from a task, if it is there: by the foot's name, else the first on its frame."""
+def contact_of_task(task: FootTask, tick: Tick) -> ContactFrame | None:
+    """The contact that replaces a foot task, by the foot's name, else the first on its frame; None if inactive."""
     robot = tick.robot
     on_it = [s.name for s in tick._active_contacts.settings if robot.frame_id(s.frame) == task.frame_id]
     chosen = task.frame if task.frame in on_it else next(iter(on_it), "")
@@ -152,19 +152,19 @@ def motion_task(task: Task, tick: Tick) -> list[Rows]:
 
 
 def foot_task(task: FootTask, tick: Tick) -> list[Rows]:
-    contact = guided(task, tick)
+    contact = contact_of_task(task, tick)
     return [] if contact is not None and contact.is_motion_constrained else motion_task(task, tick)
 
 
-def wanted_force(task: ForceTask, contact: ContactFrame) -> Array:
+def desired_force(task: ForceTask, contact: ContactFrame) -> Array:
     out = np.zeros(contact.size)
     given = task.references.get(contact.name, np.zeros(0))[: contact.size]
     out[: len(given)] = given
     return out
 
 
-def as_force(contact: ContactFrame) -> Array:
-    """(size,) one, and of moments one over the mean of the surface's half sizes."""
+def force_weights(contact: ContactFrame) -> Array:
+    """(size,) weights: 1 for forces, and one over the mean half size of the surface for moments."""
     half = contact.settings.contact.half_size
     return np.ones(3) if half is None else np.append(np.ones(3), np.full(3, 1.0 / half.mean()))
 
@@ -174,10 +174,10 @@ def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
     for contact in tick.contacts:
         if task.contacts is not None and contact.name not in task.contacts:
             continue
-        wanted = wanted_force(task, contact)
+        wanted = desired_force(task, contact)
         if contact.settings.role != "compliant":
             names = tuple(f"{contact.name} force {axis}" for axis in AXES[: contact.size])
-            block, weights = tick.force_rows(contact, np.eye(contact.size)), task.weight * as_force(contact)
+            block, weights = tick.force_rows(contact, np.eye(contact.size)), task.weight * force_weights(contact)
             out.append(Rows(names, "N", wanted, wanted, force=block, weights=weights))
         elif contact.name in task.references:
             n, w, stiffness = contact.settings.normal, task.bandwidth, contact.settings.contact.stiffness
@@ -193,7 +193,7 @@ def contact_motion(motion: ContactMotion, tick: Tick) -> list[Rows]:
     out = []
     for contact in tick.contacts:
         if contact.is_motion_constrained and contact.activation >= 1.0:
-            out.append(resting(motion, contact, 1.0))
+            out.append(contact_rows(motion, contact, 1.0))
         elif contact.settings.role == "compliant":
             force = np.zeros(contact.size)
             force[:3] = contact.spring_force() * contact.settings.normal
@@ -241,7 +241,7 @@ def normal_force(_: NormalForce, tick: Tick) -> list[Rows]:
             )
             block[0, :3] = settings.contact.axes_at(contact.rotation)[2]
             names, high = (f"{contact.name} normal force",), np.array([cap])
-        elif cap < np.inf:  # a grip fades in and out on every axis
+        elif cap < np.inf:  # bilateral contacts are bounded on every axis during ramps
             block, high = np.eye(contact.size), np.full(contact.size, cap)
             high[3:] *= tick.scales.length
             names, low = (f"{contact.name} grip",) * contact.size, -high
@@ -253,7 +253,7 @@ def normal_force(_: NormalForce, tick: Tick) -> list[Rows]:
 
 
 def torque_limits(limit: TorqueLimits, tick: Tick) -> list[Rows]:
-    which = np.flatnonzero(limit.limits < 1e17)  # what is written for "none" counts as none
+    which = np.flatnonzero(limit.limits < 1e17)  # huge limits count as none
     names, bound = tuple(f"{tick.robot.actuated[i]} torque limit" for i in which), limit.limits[which].copy()
     weights = np.full(len(bound), 1.0 / (tick.scales.mass * tick.scales.length))
     return [Rows(names, "N m", -bound, bound, torque=np.eye(tick.robot.nu)[which], weights=weights)]
@@ -269,8 +269,8 @@ def torque_rate(rate: TorqueRate, tick: Tick) -> list[Rows]:
     return [Rows(names, "N m", before - step, before + step, torque=np.eye(len(step)), weights=weights)]
 
 
-def largest(p: JointBounds, room: Array, v: Array) -> Array:
-    """Largest acceleration with `room` left to the upper limit; see `JointBounds`."""
+def max_joint_acceleration(p: JointBounds, room: Array, v: Array) -> Array:
+    """Largest acceleration at a distance `room` from the upper limit; see `JointBounds`."""
     h, stop = p.horizon, -v / p.horizon
     high = np.minimum(p.acceleration, (p.velocity - v) / h)
     inside = np.isfinite(room) & (room >= 0.0)
@@ -296,7 +296,7 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     robot, s = tick.robot, tick.state
     q = s.q[[robot.configuration_index(joint) for joint in robot.actuated]]
     v = s.v[robot.actuated_index]
-    low, high = -largest(p, q - p.lower, -v), largest(p, p.upper - q, v)
+    low, high = -max_joint_acceleration(p, q - p.lower, -v), max_joint_acceleration(p, p.upper - q, v)
     brake = np.minimum(np.maximum(-v / p.horizon, high), low)
     low, high = np.where(low > high, brake, low), np.where(low > high, brake, high)
     names = tuple(f"{joint} joint bound" for joint in robot.actuated)
@@ -305,10 +305,10 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
 
 
 def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> Any:
-    """d, its second derivative at a = 0 and how fast that changes, the places along two segments, n and w.
+    """Distance d, its second derivative at a = 0, the rate of that, the coordinates along two segments, n and w.
 
-    Places are those of the least ``|r|^2 / 2 + ahead r . w``, the best of where it is stationary between the segments,
-    on one of their ends, and on two.
+    The coordinates minimize ``|r|^2 / 2 + ahead r . w`` over stationary points between the ends, with one point at an
+    end, and with both at ends.
 
     Args:
         ends: (2, 2, 3) of the two segments.
@@ -318,7 +318,7 @@ def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> 
     """
 
     def apart(x: Array, k: Array) -> Array:
-        """Of the second point against the first."""
+        """Vector from the first point to the second."""
         a, b = (x[i, 0] + k[i] * (x[i, 1] - x[i, 0]) for i in (0, 1))
         return b - a
 
@@ -348,15 +348,15 @@ def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> 
     return d, drift, 3.0 * float(w @ c - (n @ w) * drift) / d, k, n, w
 
 
-def given_between(ends: Array, speeds: Array, k: Array, ahead: float, most: float, dt: float) -> float:
-    """What a row of points between two segments' ends gives up of its bound, the more the sooner one is at an end.
+def end_relaxation(ends: Array, speeds: Array, k: Array, ahead: float, most: float, dt: float) -> float:
+    """Relaxation of the bound of a row of inner points, which grows as a point comes close to the end of its segment.
 
     Args:
         ends: (2, 2, 3) of the two segments.
         speeds: (2, 2, 3) of the ends.
-        k: (2,) places along them.
+        k: (2,) coordinates along them.
         ahead: [s].
-        most: acceleration that may turn velocities [m/s^2].
+        most: largest relative acceleration [m/s^2].
         dt: period [s].
     """
     along, turning = ends[:, 1] - ends[:, 0], speeds[:, 1] - speeds[:, 0]
@@ -371,14 +371,14 @@ def given_between(ends: Array, speeds: Array, k: Array, ahead: float, most: floa
     return most * (1.0 - share) ** 2 / share
 
 
-#: Instants about now, for derivatives of Jacobians by finite differences.
-AROUND = 1e-4 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+#: Times at which Jacobians are evaluated for their finite differences [s].
+SAMPLE_TIMES = 1e-4 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 
 
 def moved_frames(s: qd.State, bodies: Iterable[str]) -> dict[str, list[tuple[Array, Array]]]:
-    """Rotation and Jacobian (6, nv) of bodies at the instants `AROUND`."""
+    """Rotation and Jacobian (6, nv) of bodies at the times `SAMPLE_TIMES`."""
     model, data, out = s.robot.model, s.robot.model.createData(), defaultdict(list)
-    for time in AROUND:
+    for time in SAMPLE_TIMES:
         pin.computeJointJacobians(model, data, pin.integrate(model, s.q, time * s.v))
         for body in bodies:
             frame = s.robot.frame_id(body)
@@ -387,8 +387,8 @@ def moved_frames(s: qd.State, bodies: Iterable[str]) -> dict[str, list[tuple[Arr
     return out
 
 
-def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
-    """What the third derivative of a point is no longer than at a = 0, J its Jacobian, by the velocities `apart`."""
+def jerk_bound(s: qd.State, body: str, J: Array, apart: Array) -> float:
+    """Bound of the third derivative of a point at a = 0, with its Jacobian J, from the joints in `apart`."""
     total, before, grouped = 0.0, 0.0, 6 if s.robot.root == "free" else 0
     sizes = np.linalg.norm(s.jacobian(body)[3:], axis=0) * np.abs(s.v) * apart
     for k in range(s.v.size):
@@ -400,7 +400,7 @@ def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
 
 
 def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
-    """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
+    """Rows with Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
     p = e.barrier_rate
     rooms, speeds = e._margins_of_parts(e.block, s.q, s.v, p)
@@ -420,7 +420,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         ends, vs, cs = np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
         for i, (body, z) in enumerate(zip(bodies, numbers, strict=True)):
             ends[i] = z[:6].reshape(2, 3)
-            if (part - 1) // 2 == i:  # one end
+            if (part - 1) // 2 == i:  # one end of the segment
                 ends[i] = ends[i, (part - 1) % 2]
             if not body:
                 vs[i] = z[9:12]
@@ -440,7 +440,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 continue
             d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
             sought = 0.0
-            for _ in range(POINT_ITERATIONS - 1):  # the first round has found the nearest
+            for _ in range(POINT_ITERATIONS - 1):  # the first iteration gave the nearest points
                 h = d - (numbers[0][6] + numbers[1][6]) - e.margin - SECOND_ORDER_MARGIN
                 k_h = p * h if h <= soft else np.sqrt(2.0 * e.max_acceleration * (h - 0.5 * soft))
                 rise = p if h <= soft else e.max_acceleration / k_h
@@ -450,7 +450,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
             if part == 0 and not balls:
-                sliding = given_between(ends, vs, k, sought, e.max_acceleration, dt)
+                sliding = end_relaxation(ends, vs, k, sought, e.max_acceleration, dt)
             drift += ahead * min(change, 0.0)
             n_rate = (np.eye(3) - np.outer(n, n)) @ w / d
             n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
@@ -463,14 +463,14 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             local = place.rotation.T @ (at[i] - place.translation)
             around = [(J[:3] - pin.skew(R @ local) @ J[3:]) for R, J in frames[body]]
             J = around[2]
-            J_rate = (around[0] - 8.0 * around[1] + 8.0 * around[3] - around[4]) / (12.0 * AROUND[3])
+            J_rate = (around[0] - 8.0 * around[1] + 8.0 * around[3] - around[4]) / (12.0 * SAMPLE_TIMES[3])
             row += sign * (n @ J + 3.0 * ahead * (n @ J_rate + n_rate @ J))
             other = bodies[1 - i]
             apart = np.ones(s.v.size, dtype=bool)
-            if other:  # up to where the two part
+            if other:  # only joints that move one of the two bodies
                 same = moved[body] == moved[other]
                 apart[: len(same) if same.all() else int(np.argmin(same))] = False
-            jerk += longest_jerk(s, body, J, apart)
+            jerk += jerk_bound(s, body, J, apart)
         lower = least - drift + ahead * jerk
         if speed + allowed > 0.0:
             need = least + 2.0 * e.max_acceleration
@@ -481,7 +481,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
 
 
 def fixed_point(s: qd.State, frame: str, at: Array) -> tuple[Array, Array, Array]:
-    """(6, nv) Jacobian, (6,) drift and (3,) place of a point that is fixed in a frame."""
+    """Jacobian (6, nv), drift (6,) and position (3,) of a point that is fixed in a frame."""
     point = Contact(name="point", frame=frame, kind="surface", half_size=np.ones(2), offset=at)
     fixed, turning = split_contact_lever(s, point)
     return (
@@ -492,7 +492,7 @@ def fixed_point(s: qd.State, frame: str, at: Array) -> tuple[Array, Array, Array
 
 
 def held_object(e: HeldObject, tick: Tick) -> list[Rows]:
-    """The object's equations of motion, and the motion of every hand along it."""
+    """Equations of motion of the object, and rows for the motion of every hand with it."""
     hands = [contact for contact in tick.contacts if contact.name in e.contacts]
     if not hands:
         return []
@@ -541,7 +541,7 @@ BUILT_IN: tuple[tuple[type, Any], ...] = (
 
 
 def joint_friction(wbc: qd.WholeBodyController) -> Array:
-    """(nv,) at the last tick, from the velocities that it left for the next one."""
+    """(nv,) friction torques of the last tick, from the velocities stored for the next one."""
     last, nv, out = wbc._last.command, wbc.robot.nv, np.zeros(wbc.robot.nv)
     for e in wbc.tasks.values():
         if isinstance(e, JointFriction):
@@ -553,7 +553,7 @@ def joint_friction(wbc: qd.WholeBodyController) -> Array:
 
 
 def rows_of(element: Any, tick: Tick) -> list[Rows]:
-    """What one element wants; one of the user's own is asked, unless it only inherits."""
+    """Rows of an element; custom elements are evaluated with their own `rows`, unless they only inherit."""
     for kind, rows in BUILT_IN:
         if isinstance(element, kind):
             found: list[Rows] = rows(element, tick)
@@ -564,13 +564,13 @@ def rows_of(element: Any, tick: Tick) -> list[Rows]:
 
 # -- a tick ----------------------------------------------------------------------------------------------------------
 @dataclass
-class Plain:
-    """One tick.
+class NumpyTick:
+    """One tick with its unknowns and rows.
 
     Attributes:
-        tick: the instant.
-        unknowns: the maps from x.
-        problem: the levels.
+        tick: state, contacts and settings.
+        unknowns: maps from x to accelerations and torques.
+        problem: levels of the hierarchy.
     """
 
     tick: Tick
@@ -578,33 +578,33 @@ class Plain:
     problem: TickProblem
 
     def optimum(self) -> Array:
-        """The x of the strict optimum."""
+        """x at the strict optimum."""
         levels = [
             Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in self.problem.matrices()
         ]
         return solve(levels).x
 
 
-def instant(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
-    """The last tick of a controller as elements see it."""
+def last_tick(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
+    """The `Tick` of a controller's last call, as passed to elements."""
     contacts, unit = wbc.contacts.values(), scales(wbc.robot)
     ramps = wbc._structure.schedule.ramps
     shares = list(zip(ramps.activation.tolist(), ramps.cap.tolist(), strict=True))
     return Tick.at(state, tuple(contacts), shares, wbc.dt, unit, before)
 
 
-def plain(
+def numpy_tick(
     wbc: qd.WholeBodyController, state: qd.State, before: Array | None = None, friction: Array | None = None
-) -> Plain:
-    """The last tick of a controller again, before anything of it or of `state` is changed.
+) -> NumpyTick:
+    """Builds the last tick of a controller again; controller and state must be unchanged since then.
 
     Args:
         wbc: the controller.
-        state: that it was given.
-        before: (nu,) torques of the tick before, None on the first.
-        friction: (nv,) of joints at the tick; `joint_friction` by default.
+        state: state passed to the controller.
+        before: (nu,) torques of the previous tick, None for the first.
+        friction: (nv,) joint friction torques; `joint_friction(wbc)` by default.
     """
-    tick = instant(wbc, state, before)
+    tick = last_tick(wbc, state, before)
     unknowns = Unknowns(tick, joint_friction(wbc) if friction is None else friction)
     levels = [[wbc.tasks[name] for name in level] for level in wbc.levels]
     rows = [[(e.name, part) for e in level for part in rows_of(e, tick)] for level in levels]
@@ -613,27 +613,27 @@ def plain(
     for contact in tick.contacts:
         if motion is None or not contact.is_motion_constrained or contact.activation >= 1.0:
             continue
-        mine = [(k, e) for k, e in feet if contact.size == 3 and guided(e, tick) is contact]
+        mine = [(k, e) for k, e in feet if contact.size == 3 and contact_of_task(e, tick) is contact]
         for k, task in mine:
-            rows[k].append((task.name, shared(task, tick, contact, motion)))
+            rows[k].append((task.name, blended_rows(task, tick, contact, motion)))
         if not mine:
-            k, progress = rise(contact.activation, len(levels))
-            rows[k].append((motion.name, resting(motion, contact, progress / (1.0 - progress))))
+            k, progress = ramp_level(contact.activation, len(levels))
+            rows[k].append((motion.name, contact_rows(motion, contact, progress / (1.0 - progress))))
     groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
     if wbc.robot.root == "free":
-        groups = [[falling(wbc.tasks[g.element], g, tick) for g in level] for level in groups]
-    return Plain(tick, unknowns, TickProblem(groups, unknowns.n))
+        groups = [[with_gravity_offset(wbc.tasks[g.element], g, tick) for g in level] for level in groups]
+    return NumpyTick(tick, unknowns, TickProblem(groups, unknowns.n))
 
 
-def falling(element: Any, group: RowGroup, tick: Tick) -> RowGroup:
-    """Under a root that floats, the centre of mass has rows about its whole acceleration, gravity with it."""
+def with_gravity_offset(element: Any, group: RowGroup, tick: Tick) -> RowGroup:
+    """With a floating root, rows of the center of mass have the offset of gravity."""
     if not isinstance(element, ComTask):
         return group
     return replace(group, offset=tick.robot.model.gravity.linear[np.flatnonzero(element._mask)])
 
 
-def rise(share: float, levels: int) -> tuple[int, float]:
-    """On which level the rows of a contact are that has `share`, and how far they have grown there, in (0, 1)."""
+def ramp_level(share: float, levels: int) -> tuple[int, float]:
+    """Level of the rows of a contact with activation `share`, and their progress on this level, in (0, 1)."""
     below = max(1, levels - 1)
     passed = min(int(share * below), below - 1)
     return levels - 1 - passed, min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
@@ -643,8 +643,8 @@ def rise(share: float, levels: int) -> tuple[int, float]:
 Line = tuple[Array, float, float, float, float]
 
 
-def by_name(groups: Iterable[RowGroup]) -> Mapping[tuple[str, str, str, bool], list[Line]]:
-    """Rows of a level by owner, name, unit and whether they want a value, in their order."""
+def rows_by_name(groups: Iterable[RowGroup]) -> Mapping[tuple[str, str, str, bool], list[Line]]:
+    """Rows of a level by element, name, unit and whether they are equalities, in order."""
     out: dict[tuple[str, str, str, bool], list[Line]] = defaultdict(list)
     for g in groups:
         numbers = (g.lower.tolist(), g.upper.tolist(), g.offset.tolist(), g.weights.tolist())
@@ -654,11 +654,11 @@ def by_name(groups: Iterable[RowGroup]) -> Mapping[tuple[str, str, str, bool], l
 
 
 def assert_same_rows(found: TickProblem, wanted: TickProblem, tolerance: float = 1e-10) -> int:
-    """That two problems have the same rows, names and units; how many there are."""
+    """Asserts that two problems have the same rows, names and units; returns the number of rows."""
     assert found.n == wanted.n and len(found.levels) == len(wanted.levels)
     count = 0
     for k, (mine, theirs) in enumerate(zip(found.levels, wanted.levels, strict=True)):
-        one, other = by_name(mine), by_name(theirs)
+        one, other = rows_by_name(mine), rows_by_name(theirs)
         assert one.keys() == other.keys(), (k, sorted(one.keys() ^ other.keys()))
         for key, rows in other.items():
             assert len(one[key]) == len(rows), (k, key)

@@ -1,14 +1,14 @@
-"""Is x the strict optimum of a whole-body problem?  Asked of the optimality conditions, with none of the solver's code.
+"""Optimality conditions of whole-body problems, checked without code of the solver.
 
-Level k of a lexicographic least-squares problem is optimal at x when its gradient is balanced by the rows of the levels
-above (which may not change) and by limits that press on it (Karush, Kuhn and Tucker on each level; Escande, Mansard and
+Level k of a lexicographic least-squares problem is optimal at x if its gradient is balanced by the rows of the levels
+above (which are fixed) and by active limits (Karush, Kuhn and Tucker on each level; Escande, Mansard and
 Wieber 2014, section 3):
 
     g_k + E^T nu + N^T lambda = 0,   lambda >= 0,
 
-with E the wanted rows and the violated limits above, N the outward normals of limits that are reached, at level k or
+with E the equality rows and violated limits above, N the outward normals of limits that are reached, at level k or
 above.  nu is projected out by a QR factorization; lambda comes from non-negative least squares (Lawson and Hanson 1974,
-chapter 23).  The figure returned is |g + ...| relative to the size of the gradient's terms.
+chapter 23).  The result is |g + ...| relative to the size of the gradient's terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REACHED = 1e-7
 
 
 def worst_residual(problem: TickProblem, x: Array) -> float:
-    """Largest relative residual of the conditions over all levels; the solution's own claims are not looked at."""
+    """Largest relative residual of the conditions over all levels, from the problem and x only."""
     n = problem.n
     fixed, outward = np.zeros((0, n)), np.zeros((0, n))
     worst = 0.0
@@ -63,12 +63,12 @@ def _unbalanced(gradient: Array, fixed: Array, outward: Array) -> float:
     N = (outward[lengths > 0.0] / lengths[lengths > 0.0, None]).T
     N = N - basis @ (basis.T @ N)
     left = np.linalg.norm(N, axis=0)
-    N = N[:, left > 1e-9] / left[left > 1e-9]  # what the rows above leave nothing of, presses on nothing
+    N = N[:, left > 1e-9] / left[left > 1e-9]  # normals in the span of the rows above have no effect
     return float(np.linalg.norm(free + N @ non_negative_least_squares(N, -free)))
 
 
 def _range(A: Array) -> Array:
-    """Orthonormal basis of the column space; columns count by their own length."""
+    """Orthonormal basis of the column space of A with normalized columns."""
     lengths = np.linalg.norm(A, axis=0)
     A = A[:, lengths > 0.0] / lengths[lengths > 0.0]
     if not A.size:
@@ -78,7 +78,7 @@ def _range(A: Array) -> Array:
 
 
 def non_negative_least_squares(A: Array, b: Array, iterations: int = 400) -> Array:
-    """The x >= 0 of least ``|A x - b|``."""
+    """The x >= 0 that minimizes ``|A x - b|``."""
     n = A.shape[1]
     x, active = np.zeros(n), np.zeros(n, dtype=bool)
     scale = 1e-12 * (1.0 + float(np.abs(A.T @ b).max(initial=0.0)))

@@ -1,4 +1,4 @@
-"""Faults to put into the readings and commands of a trot: what the safety layer must make of each, and by when."""
+"""Faults injected into readings and commands of a trot, with the expected reaction of the safety layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors,
 
 DT = 2e-3
 Trot = list[tuple[Measurement, np.ndarray]]
-#: Reading and torques at a tick, how many ticks ago the fault began, and the reading at which it began.
+#: Function of reading, torques, ticks since the start of the fault, and the reading at its start.
 Change = Callable[[Measurement, np.ndarray, int, Measurement], tuple[Measurement, np.ndarray]]
 
 CALF = 2
@@ -23,9 +23,9 @@ EFFORT = np.tile([23.7, 23.7, 45.43], 4)  # of a Go2
 
 
 def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
-    """Readings of noisy sensors while a robot trots on schedule, and the torques that it trots with.
+    """Noisy readings and torques of a robot that trots with a fixed contact schedule.
 
-    How soon a fault is seen depends on what its joint does just then: legs do the same at the same ticks.
+    The detection delay of a fault depends on the motion of its joint, which is the same in each run.
     """
     plant, dyn = Simulation(robot, dt=DT), qd.Dynamics(robot)
     walker = qd.LocomotionController(robot, dt=DT, contact_detection="scheduled", friction="nominal")
@@ -47,23 +47,23 @@ def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
 
 
 def with_fault(trot: Trot, change: Change, begin: int) -> Trot:
-    """The same from tick `begin` on with a fault."""
+    """The trot with a fault from tick `begin` on."""
     kept = trot[begin][0]
     return [change(m, tau, k - begin, kept) if k >= begin else (m, tau) for k, (m, tau) in enumerate(trot)]
 
 
 def reading(**parts: Callable[[Measurement, int], np.ndarray]) -> Change:
-    """Parts of readings become something else."""
+    """Fault that replaces parts of readings by functions of reading and tick."""
     return lambda m, tau, k, kept: (replace(m, **{name: f(m, k) for name, f in parts.items()}), tau)
 
 
 def stamped(time: Callable[[float, int], float]) -> Change:
-    """Time stamps become something else."""
+    """Fault that replaces time stamps."""
     return lambda m, tau, k, kept: (replace(m, time=time(m.time, k)), tau)
 
 
 def stuck(*names: str, at: object = slice(None)) -> Change:
-    """Entries of readings stay what they were."""
+    """Fault that freezes entries of readings."""
 
     def change(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
         parts = {name: getattr(m, name).copy() for name in names}
@@ -75,7 +75,7 @@ def stuck(*names: str, at: object = slice(None)) -> Change:
 
 
 def entry(name: str, at: object, value: float) -> Change:
-    """An entry of a reading is a number."""
+    """Fault that sets an entry of readings to a value."""
 
     def change(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
         part = getattr(m, name).copy()
@@ -86,33 +86,33 @@ def entry(name: str, at: object, value: float) -> Change:
 
 
 def command(value: Callable[[np.ndarray], np.ndarray]) -> Change:
-    """Torques become something else."""
+    """Fault that replaces commanded torques."""
     return lambda m, tau, k, kept: (m, value(tau))
 
 
 def at_joint(joint: int, size: float) -> np.ndarray:
-    """A number at a joint, 0 elsewhere."""
+    """(12,) array with a value at one joint and 0 elsewhere."""
     return size * (np.arange(12) == joint)
 
 
 def rolls(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
-    """The robot falls over sideways, as gyroscope and accelerometer agree."""
+    """Consistent gyroscope and accelerometer readings of a robot that falls over sideways."""
     c, s = np.cos(3.0 * DT * k), np.sin(3.0 * DT * k)
     R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
     return replace(m, gyro=m.gyro + np.array([3.0, 0.0, 0.0]), accelerometer=R.T @ m.accelerometer), tau
 
 
 def stalls(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
-    """Nothing new for 50 ms."""
+    """The same reading for 50 ms."""
     return (kept if k < 25 else m), tau
 
 
 @dataclass(frozen=True)
 class Injected:
-    """A fault, its criterion and its reaction.
+    """An injected fault with the expected reaction.
 
-    `named` is the latched fault, "" where the robot goes on; `within` the time from the first wrong reading to the
-    reaction [s]; `by` is the criterion that detects it, as docs/safety.md has it.
+    `named` is the latched fault, "" if the robot continues; `within` is the largest time from the first wrong reading
+    to the reaction [s]; `by` is the criterion that detects the fault, as in docs/safety.md.
     """
 
     change: Change

@@ -1,4 +1,4 @@
-"""The safety layer in Python beside the one in C99, on drawn sequences of readings, clocks and commands."""
+"""Comparison of the safety layer in Python with its export to C99 on random readings, clocks and commands."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WRONG = (np.nan, np.inf, -np.inf, 1e308, -1e12, 0.0)
 
 
 class SafetyInC:
-    """A safety layer that was exported and compiled.
+    """An exported and compiled safety layer.
 
     Args:
         safety: the layer to export.
-        folder: to write to.
+        folder: folder for the sources.
     """
 
     def __init__(self, safety: Safety, folder: Path) -> None:
@@ -48,23 +48,23 @@ class SafetyInC:
         self.damp = MotorCommand.from_damping(safety.limit_arrays.fault_damping)
 
     def reset(self) -> None:
-        """As `Safety.reset`."""
+        """Same as `Safety.reset`."""
         self.library.layer_reset()
 
     def filter_command(
         self, m: Measurement, command: MotorCommand | None, now: float, raised: int
     ) -> tuple[int, str | None, np.ndarray]:
-        """Code of the fault, the joint that it is about, and (5, nu) what the motors get."""
+        """Code of the fault, its joint, and the motor command (5, nu)."""
         return self._called(self.library.layer_tick_at, m, command, m.time, now, raised)
 
     def tick(
         self, m: Measurement, command: MotorCommand | None, fresh: bool, elapsed: float, raised: int = 0
     ) -> tuple[int, str | None, np.ndarray]:
-        """The same where the caller says what is new."""
+        """The same, with the age of the reading given by the caller."""
         return self._called(self.library.layer_tick, m, command, fresh, elapsed, raised)
 
     def name(self, code: int) -> str:
-        """Of a fault."""
+        """Name of a fault code."""
         return str(self.library.layer_name(code).decode())
 
     def _called(
@@ -81,12 +81,12 @@ class SafetyInC:
 
 
 @dataclass
-class Drawn:
-    """Sequences of a robot's readings, of what time its caller thinks it is, and of commands.
+class RandomSequences:
+    """Random sequences of readings, times of the caller, and commands.
 
-    Joints swing, and what sensors say about it is true but for what has been drawn: numbers that are none, sensors that
-    were never there, that go or come, that stick; readings that come late, again or in another order; stamps that are
-    none, that repeat, that go back or ahead; clocks that run, stand, go back or are none.
+    Joints oscillate, and readings are correct apart from random faults: invalid numbers; missing, intermittent or
+    frozen sensors; late, repeated or reordered readings; invalid, repeated, past or future time stamps; clocks that
+    run, stop, go back or are NaN.
     """
 
     robot: qd.Robot
@@ -94,7 +94,7 @@ class Drawn:
     drawn: Counter[str] = field(default_factory=Counter)
 
     def sequence(self, ticks: int) -> Iterator[tuple[Measurement, MotorCommand | None, float, int]]:
-        """Reading, command, the caller's time, and what others have found, for each tick."""
+        """Yields reading, command, time of the caller, and code of an externally raised fault, for each tick."""
         rng, nu = self.rng, self.robot.nu
         lower, upper = (
             np.maximum(self.robot.lower_position_limits, -1.0),
@@ -104,7 +104,7 @@ class Drawn:
         rate = 20.0 * rng.random(nu)
         slope = rng.choice([0.0, 1.0])
         absent = [name for name in ("torque", "foot_forces", "temperature") if rng.random() < 0.2]
-        empty = rng.random() < 0.5  # whether what is absent is NaN alone
+        empty = rng.random() < 0.5  # whether missing sensors give NaN instead of None
         clock = rng.choice(["runs", "stands", "goes back", "none"], p=[0.7, 0.1, 0.1, 0.1])
         events = [(*np.sort(rng.integers(ticks + 1, size=2)), self._event()) for _ in range(rng.integers(0, 3))]
         told, before = np.zeros(nu), list[Measurement]()
@@ -158,7 +158,7 @@ class Drawn:
         before: list[Measurement],
         k: int,
     ) -> tuple[Measurement, MotorCommand | None, int]:
-        """A reading, a command and what others have found with an event, k ticks after it began."""
+        """Reading, command and external fault changed by an event, k ticks after its start."""
         name, at, value = what
         part, held, raised = getattr(m, name), before[max(len(before) - 1 - k, 0)] if before else m, 0
         if kind in ("number", "part") and part is not None and part.size:
@@ -177,7 +177,7 @@ class Drawn:
             m = before[-int(self.rng.integers(1, 4))]
         elif kind == "stamp":
             stamps = np.nan, np.inf, -np.inf, -m.time, m.time - 0.1, m.time + 0.1, m.time + 0.03, 0.0, 1e300
-            if at % 2 or not k:  # once, or as long as it lasts
+            if at % 2 or not k:  # at the first tick, or during the whole event
                 m = replace(m, time=stamps[at % len(stamps)])
         elif kind == "command" and command is not None:
             wild = value * self.rng.standard_normal((5, self.robot.nu))
@@ -192,9 +192,9 @@ class Drawn:
 
 @np.errstate(all="ignore")
 def differences(other: SafetyInC, ticks: int, seed: int) -> tuple[list[str], Counter[str], Counter[str]]:
-    """Ticks at which the layers differ in a bit, in words; faults by name, and events by kind, in as many ticks."""
+    """Texts about ticks at which the layers differ in a bit, counts of faults by name, and of events by kind."""
     safety, rng = other.safety, np.random.default_rng(seed)
-    drawn = Drawn(safety.robot, rng)
+    drawn = RandomSequences(safety.robot, rng)
     found, faults, done = list[str](), Counter[str](), 0
     while done < ticks:
         safety.reset()

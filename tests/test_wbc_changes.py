@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from call_counts import count_calls
-from numpy_wbc import assert_same_rows, plain
+from numpy_wbc import assert_same_rows, numpy_tick
 from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
@@ -55,7 +55,7 @@ def assert_optimal_tick(
     """Computes a tick and asserts that it is the strict optimum of plain matrices."""
     s = dyn.update(*swaying_state(wbc.robot, k))
     c = wbc.compute(s, stance)
-    p = plain(wbc, s, None if before is None else before.tau)
+    p = numpy_tick(wbc, s, None if before is None else before.tau)
     assert_same_rows(c.details.problem, p.problem)
     _, _, tau = p.unknowns.recover(p.optimum())
     np.testing.assert_allclose(c.tau, tau, atol=1e-7 * (1.0 + np.abs(tau).max()))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exact_optimum import excess
-from numpy_wbc import Plain, assert_same_rows, plain
+from numpy_wbc import NumpyTick, assert_same_rows, numpy_tick
 from slow_parameters import others_slow
 from wbc_elements import KINDS, ROBOTS, everything
 
@@ -33,7 +33,7 @@ from quaddyn.wbc import (
 )
 
 
-def assert_strict_optimum(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
+def assert_strict_optimum(c: Command, p: NumpyTick, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
     """Asserts that a tick is the strict optimum, by its torques or, if levels are nearly flat, by exact arithmetic.
 
     Returns:
@@ -85,7 +85,7 @@ def test_random_ticks_with_changing_contacts_reach_the_strict_optimum(name: str,
             wbc.tasks[foot].reference(s.placement(foot).translation, acceleration=5.0 * rng.normal(size=3))
             wbc.tasks["forces"].reference({robot.feet[0]: np.array([0.0, 0.0, 20.0])} if k % 3 else None)
         c = wbc.compute(s, contact_sets(robot)[k // 4])
-        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
+        seen[assert_strict_optimum(c, numpy_tick(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] <= 2, seen
 
@@ -99,7 +99,7 @@ def test_ticks_of_slow_motion_reach_the_strict_optimum(name: str) -> None:
     wbc = WholeBodyController(robot, ramp_time=0.0)
     for k, (q, v) in enumerate(states(robot, 12, seed=2, spread=0.02)):
         s = dyn.update(q, 0.1 * v)
-        seen[assert_strict_optimum(wbc.compute(s, contact_sets(robot)[k // 2]), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s, contact_sets(robot)[k // 2]), numpy_tick(wbc, s))] += 1
     assert seen["levels"] <= 1, seen
 
 
@@ -113,7 +113,7 @@ def test_saturated_ticks_reach_the_strict_optimum() -> None:
         wbc.tasks["com"].reference(s.com, acceleration=5.0 * rng.normal(size=3))
         c = wbc.compute(s)
         assert c.levels[0].active
-        seen[assert_strict_optimum(c, plain(wbc, s))] += 1
+        seen[assert_strict_optimum(c, numpy_tick(wbc, s))] += 1
     assert seen["levels"] <= 2 and seen["torques"] > 12, seen
 
 
@@ -126,7 +126,7 @@ def test_infeasible_level_0_has_the_least_violation(name: str) -> None:
         s = dyn.update(q, v)
         wbc.tasks["torque"].limits[:] = 0.0 if k % 4 == 0 else 3.0
         wbc.contacts[robot.feet[0]].set_normal_force_bounds(1e4 if k % 5 == 0 else 0.0)
-        seen[assert_strict_optimum(wbc.compute(s), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s), numpy_tick(wbc, s))] += 1
     assert seen["infeasible"] >= 4, seen
 
 
@@ -150,7 +150,7 @@ def test_ticks_with_straight_legs_reach_the_strict_optimum(name: str, bend: floa
         wbc = WholeBodyController(robot, constraints=level_0, ramp_time=0.0)
         s = dyn.update(q, np.zeros(robot.nv))
         wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.02))
-        assert_strict_optimum(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
+        assert_strict_optimum(wbc.compute(s, stance), numpy_tick(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
 
 
 @pytest.mark.parametrize("seed", others_slow(range(11, 14), [11]))
@@ -178,7 +178,7 @@ def test_ticks_with_elements_and_contacts_of_every_kind_reach_the_strict_optimum
         if k % 2:
             wbc.tasks["forces"].reference({hand: np.arange(6.0), feet[2]: np.array([0.0, 0.0, 30.0])})
         c = wbc.compute(s, stances[k // 3])
-        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
+        seen[assert_strict_optimum(c, numpy_tick(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] <= 3, seen
 
@@ -193,7 +193,7 @@ def test_remaining_freedom_gives_the_minimum_norm_solution() -> None:
     for q, v in states(robot, 8, seed=6, spread=0.05):
         s = dyn.update(q, v)
         c = wbc.compute(s, robot.feet[:3])
-        seen[assert_strict_optimum(c, plain(wbc, s, before))] += 1
+        seen[assert_strict_optimum(c, numpy_tick(wbc, s, before))] += 1
         before = c.tau
     assert seen["levels"] == 0 and seen["torques"] >= 6, seen
 
@@ -206,7 +206,7 @@ def test_contacts_constrained_on_level_1_carry_forces() -> None:
     dyn, seen = qd.Dynamics(robot), Counter[str]()
     for q, v in states(robot, 6, seed=4, spread=0.1):
         s = dyn.update(q, v)
-        seen[assert_strict_optimum(wbc.compute(s), plain(wbc, s))] += 1
+        seen[assert_strict_optimum(wbc.compute(s), numpy_tick(wbc, s))] += 1
     assert seen["torques"] == 6, seen
 
 
@@ -222,7 +222,7 @@ def test_contact_changes_between_ticks_take_effect() -> None:
             wbc.friction = 0.1
             wbc.tasks["com"].reference(acceleration=np.array([2.0, 0.0, 0.0]))
         c = wbc.compute(s)
-        assert assert_strict_optimum(c, plain(wbc, s)) == "torques"
+        assert assert_strict_optimum(c, numpy_tick(wbc, s)) == "torques"
         assert k == 0 or 6.0 - 1e-9 <= c.forces["FL"][2] <= 7.0 + 1e-9
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative, second_derivative
-from numpy_wbc import AXES, assert_same_rows, plain
+from numpy_wbc import AXES, assert_same_rows, numpy_tick
 from slow_parameters import others_slow
 from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts, contacts_for, state
 
@@ -60,7 +60,7 @@ def test_rows_equal_those_of_plain_matrices(kind: str, robot_name: str) -> None:
             set_random_references(wbc, s, rng)
         chosen = [name for i, name in enumerate(names) if (k // 3 + i) % 3]
         c = wbc.compute(s, chosen)
-        count += assert_same_rows(c.details.problem, plain(wbc, s, before).problem)
+        count += assert_same_rows(c.details.problem, numpy_tick(wbc, s, before).problem)
         before = c.tau
     assert count > 12
 
@@ -74,7 +74,7 @@ class Motion:
     """
 
     def __init__(self, wbc: WholeBodyController, s: qd.State, rng: np.random.Generator) -> None:
-        unknowns = plain(wbc, s).unknowns
+        unknowns = numpy_tick(wbc, s).unknowns
         self.robot, self.q, self.v = wbc.robot, s.q.copy(), s.v.copy()
         self.x = 2.0 * rng.normal(size=unknowns.n)
         self.a = unknowns.T @ self.x + unknowns.t
