@@ -41,7 +41,7 @@ def main() -> int:
     campaign = VerificationCampaign(
         names=tuple(options.names),
         samples=options.samples,
-        n_derivative_samples=options.derivatives,
+        derivatives=options.derivatives,
         block=options.samples,
         seed=options.seed,
     )

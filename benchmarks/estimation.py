@@ -294,8 +294,9 @@ def compare_estimates(
     nees, nees_rigid = [], []
     for k, m, stance, _ in read_sensors(motion, seed):
         q, v = estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, stance)
-        filter_state = estimator._memory
-        rows["invariant"].append((filter_state.R.copy(), q[:3], filter_state.R @ v[:3]))
+        filter_state = estimator._state
+        R = np.array(filter_state.R)
+        rows["invariant"].append((R, q[:3], R @ v[:3]))
         rows["plain"].append(tuple(x.copy() for x in plain.update(m, stance)))
         rows["odometry"].append(tuple(x.copy() for x in odometry.update(m, stance)))
         true_state = motion.states[k], motion.velocities[k]

@@ -221,10 +221,10 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
 
 
 class _PatchedRecovery:
-    """The controller's `FallRecovery` with a replaced method `why`."""
+    """The controller's `FallRecovery` with a replaced method `detect`."""
 
     def __init__(self, fall_recovery: Any, report_fall: Callable[..., str]) -> None:
-        self._fall, self.why = fall_recovery, report_fall
+        self._fall, self.detect = fall_recovery, report_fall
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fall, name)

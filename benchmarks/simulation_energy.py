@@ -60,7 +60,7 @@ def fly(robot: qd.Robot, integrator: str, speed: float, n_trials: int) -> tuple[
     """Returns the mean and the largest energy error divided by the kinetic energy, and the largest as a height [m]."""
     errors, heights = [], []
     for seed in range(n_trials):
-        sim = Simulation(robot, floor=-np.inf, spheres={}, integrator=integrator)
+        sim = Simulation(robot, floor=-np.inf, spheres={}, integrator=integrator, joint_stops=False)
         v = np.zeros(robot.nv)
         v[-robot.nu :] = np.random.default_rng(seed).normal(0.0, speed, robot.nu)
         sim.reset(None, v)

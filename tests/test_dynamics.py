@@ -1064,3 +1064,16 @@ def test_nan_is_rejected_if_torques_do_not_depend_on_it():
         with pytest.raises(qd.ArgumentError, match=f"^{'qva'[k]}"):
             slide.rnea(*map(np.array, state))
     assert slide._nan_reaches_tau() is False and qd.Dynamics(qd.load("go2"))._nan_reaches_tau() is True
+
+
+def test_arrays_of_a_state_outlive_the_dynamics():
+    robot = qd.load("go2")
+    q, v = robot.q_home, np.linspace(-1.0, 1.0, robot.nv)
+    names = "M", "h", "gravity", "com", "com_jacobian", "com_velocity", "centroidal_momentum"
+    expected = [getattr(Dynamics(robot).update(q, v), name).copy() for name in names]
+    for _ in range(50):
+        arrays = [getattr(Dynamics(robot).update(q, v), name) for name in names]  # the Dynamics is freed here
+        others = [robot.model.createData() for _ in range(4)]  # may take over its memory
+        for name, found, right in zip(names, arrays, expected, strict=True):
+            np.testing.assert_array_equal(found, right, err_msg=name)
+        del others

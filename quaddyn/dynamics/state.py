@@ -62,12 +62,12 @@ class StateMemory:
         self.at_rest = np.zeros(robot.nv)
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.root_joints = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
-        # Eigen never moves these, and each view keeps `data` alive.
-        self.M, self.h, self.gravity = _read_only_view(data.M), _read_only_view(data.nle), _read_only_view(data.g)
-        self.com, self.com_jacobian = _read_only_view(data.com[0]), _read_only_view(data.Jcom.reshape(3, -1))
-        self.centroidal_momentum = _read_only_view(data.hg.vector)
+        # Eigen never moves these.
+        self.M, self.h, self.gravity = (_view_of_data(data, x) for x in (data.M, data.nle, data.g))
+        self.com, self.com_jacobian = _view_of_data(data, data.com[0]), _view_of_data(data, data.Jcom.reshape(3, -1))
+        self.centroidal_momentum = _view_of_data(data, data.hg.vector)
         placements = _view_placements(data)
-        self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
+        self.memory = None if placements is None else (_view_of_data(data, data.J.reshape(6, -1).T), placements)
 
     def all_velocities(self, v: Array) -> Array:
         """Returns the velocities (nv_all,) of all joints at v (nv,) and the present configuration."""
@@ -413,7 +413,23 @@ def _view_placements(data: pin.Data) -> Array | None:
         if not (beside and rotation.flags.f_contiguous):
             return None
     strides = (step, 24, 8)
-    return np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides)
+    return _view_of_data(data, np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides))
+
+
+class _DataMemory:
+    """Memory of an array within a `pin.Data`, which it keeps alive.
+
+    Pinocchio's arrays have no base; those that are items of vectors, such as ``data.com[0]``, dangle once the data are
+    freed.
+    """
+
+    def __init__(self, data: pin.Data, array: Array) -> None:
+        self.data, self.__array_interface__ = data, array.__array_interface__
+
+
+def _view_of_data(data: pin.Data, array: Array) -> Array:
+    """Returns a read-only view of an array within a `pin.Data` that keeps the data alive."""
+    return _read_only(np.asarray(_DataMemory(data, array)))
 
 
 def _read_only_view(array: Array) -> Array:
