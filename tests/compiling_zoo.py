@@ -686,6 +686,12 @@ def lift_off(leg: Leg, dt: float) -> bool:
     return was_stance
 
 
+@case(lambda g: (_walk(g), int(g.choice([1, 5]))))
+def converted_phase(walk: Walk, phase: int) -> int:
+    walk.left.phase = Phase(phase)
+    return walk.left.phase + Phase(walk.right.phase)
+
+
 @compiled()
 def heavier_leg(walk: Walk) -> Leg:
     return walk.left if walk.left.load > walk.right.load else walk.right

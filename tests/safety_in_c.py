@@ -17,7 +17,7 @@ import quaddyn as qd
 from quaddyn.compiler import silence_messages
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.safety import EXTERNAL_FAULTS
-from quaddyn.runtime.safety_checks import NO_COMMAND
+from quaddyn.runtime.safety_checks import FaultCode
 from quaddyn.simulation import Measurement
 
 DT = 2e-3
@@ -74,7 +74,7 @@ class SafetyInC:
         reading = (ctypes.c_void_p * len(PARTS))(*(None if part is None else part.ctypes.data for part in kept))
         given = self.damp if command is None else command
         out = np.array([given.tau, given.position, given.velocity, given.stiffness, given.damping])
-        raised = NO_COMMAND if command is None and not raised else raised
+        raised = FaultCode.NO_COMMAND if command is None and not raised else raised
         code = function(ctypes.byref(reading), out.ctypes.data, first, second, raised)
         joint = self.library.layer_joint()
         return code, None if joint < 0 else self.safety.robot.actuated[joint], out

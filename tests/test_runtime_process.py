@@ -40,8 +40,8 @@ from quaddyn.runtime import (
 )
 from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, make_plant
-from quaddyn.runtime.safety_checks import LINK_LOSS
-from quaddyn.runtime.server import FAULT, SILENCES
+from quaddyn.runtime.safety_checks import FaultCode
+from quaddyn.runtime.server import StatusEntry
 from quaddyn.simulation import Actuators, Measurement, Simulation
 
 DT = 2e-3
@@ -261,10 +261,12 @@ def test_short_silence_damps_the_motors_until_the_next_command(go2: qd.Robot, me
             server.tick()
         given = server.interface.command
         damped = not (given.tau.any() or given.stiffness.any()) and bool((given.damping > 0.0).all())
-        assert damped == (silent >= 2) == bool(memory.status[FAULT]) and server.is_waiting == (silent in (2, 6))
+        assert damped == (silent >= 2) == bool(memory.status[StatusEntry.FAULT]) and server.is_waiting == (
+            silent in (2, 6)
+        )
         side.read()
         assert side.stop_reason == ("link lost" if silent == 7 else "")
-    assert memory.status[SILENCES] == 3
+    assert memory.status[StatusEntry.SILENCES] == 3
     side.write(hold.compute(side.read(), Stage.RUN))
     server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
@@ -356,7 +358,7 @@ def test_run_after_a_pause_begins_with_damping_and_resumes_control(
     assert report.fault is None and report.stage is Stage.RUN and hold.resets == 2
     assert server.fault is None and server.interface.command.stiffness.any()
     # A robot that stops during a run is a fault of the loop as well, with its reason.
-    server.safety.raise_fault(LINK_LOSS, "nobody there")
+    server.safety.raise_fault(FaultCode.LINK_LOSS, "nobody there")
     report = loop.run(0.05)
     assert report.stage is Stage.DAMP and report.fault.name == "robot stopped" and "link lost" in report.fault.reason
     assert server.fault is None  # because of the damping command

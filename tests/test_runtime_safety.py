@@ -15,14 +15,7 @@ import quaddyn as qd
 from quaddyn.compiler import interpret
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import FAULT_CODES
-from quaddyn.runtime.safety_checks import (
-    CONTROLLER_ABORT,
-    CONTROLLER_FAILURE,
-    CONTROLLER_OVERRUN,
-    LINK_LOSS,
-    OPERATOR_STOP,
-    ROBOT_STOP,
-)
+from quaddyn.runtime.safety_checks import FaultCode
 from quaddyn.simulation import Measurement
 
 FAULT_TICK = 150  # tick of the fault
@@ -151,19 +144,19 @@ def test_power_limit_is_enforced(go2: qd.Robot, trot: Trot) -> None:
 @pytest.mark.parametrize(
     ("code", "name"),
     [
-        (CONTROLLER_FAILURE, "controller failed"),
-        (CONTROLLER_OVERRUN, "controller late"),
-        (LINK_LOSS, "link lost"),
-        (OPERATOR_STOP, "stopped"),
-        (ROBOT_STOP, "robot stopped"),
-        (CONTROLLER_ABORT, "controller gave up"),
+        (FaultCode.CONTROLLER_FAILURE, "controller failed"),
+        (FaultCode.CONTROLLER_OVERRUN, "controller late"),
+        (FaultCode.LINK_LOSS, "link lost"),
+        (FaultCode.OPERATOR_STOP, "stopped"),
+        (FaultCode.ROBOT_STOP, "robot stopped"),
+        (FaultCode.CONTROLLER_ABORT, "controller gave up"),
     ],
 )
 def test_faults_detected_elsewhere_are_latched(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:
     safety = Safety(go2, dt=DT)
     run_safety(safety, trot[:20])
     safety.raise_fault(code, "ZeroDivisionError: division by zero")
-    safety.raise_fault(OPERATOR_STOP, "too late")
+    safety.raise_fault(FaultCode.OPERATOR_STOP, "too late")
     fault = run_safety(safety, trot[20:22])[0].fault
     assert fault.name == name and "division by zero" in fault.reason
     safety.reset()
@@ -280,7 +273,7 @@ def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot
         for k in range(12):
             safety.filter_command(at_rest(go2, k, velocity=velocity), full)
         if fault:  # damping after the fault, within the motor limits; a reset starts from zero torque
-            safety.raise_fault(OPERATOR_STOP, "")
+            safety.raise_fault(FaultCode.OPERATOR_STOP, "")
         damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
         np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
         if fault:
@@ -291,7 +284,7 @@ def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot
 
 def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:
     safety = Safety(go2, dt=DT, limits=SafetyLimits(fault_damping=50.0))
-    safety.raise_fault(OPERATOR_STOP, "")
+    safety.raise_fault(FaultCode.OPERATOR_STOP, "")
     m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
     given = safety.filter_command(m, MotorCommand.from_torques(np.zeros(12))).command
     assert np.allclose(

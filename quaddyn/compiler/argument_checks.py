@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def _check_value(what: str, x: object, kind: Kind) -> None:
             _check_value(f"{what}.{name}", value, field)
     else:
         expected_type = {FLOAT: float, INT: int, BOOL: bool}[kind]  # type: ignore[index]
-        if type(x) is not expected_type:
+        if type(x) is not expected_type and not (kind == INT and isinstance(x, enum.IntEnum)):
             raise ArgumentTypeError(f"{what}: expected {expected_type.__name__}, got {type(x).__name__}")
         if isinstance(x, int) and not -(2**63) <= x < 2**63:
             raise ArgumentTypeError(f"{what}: expected an int of 64 bits, got {x}")
@@ -67,13 +68,18 @@ def _array_requirement(kind: ArrayKind) -> str:
     return f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
 
 
-def with_numpy_dtypes(x: object, kind: Kind) -> Any:
-    """Returns a valid argument with dtypes that are NumPy's own objects; unpickled arrays have copies of these."""
+def with_exact_types(x: object, kind: Kind) -> Any:
+    """Returns a valid argument as machine code recognizes it.
+
+    Members of an enumeration become ints.  Dtypes become NumPy's own objects, of which unpickled arrays have copies.
+    """
+    if isinstance(x, enum.IntEnum):
+        return int(x)
     if isinstance(kind, ArrayKind):
         assert isinstance(x, np.ndarray)
         return x if x.dtype is kind.dtype else x.view(kind.dtype)
     if isinstance(kind, RecordKind):
         assert isinstance(x, tuple)
-        fields = [with_numpy_dtypes(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
+        fields = [with_exact_types(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
         return kind.cls(*fields) if any(a is not b for a, b in zip(x, fields, strict=True)) else x
     return x

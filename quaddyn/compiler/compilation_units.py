@@ -24,7 +24,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .argument_checks import can_pass_from_python, check_arguments, with_numpy_dtypes
+from .argument_checks import can_pass_from_python, check_arguments, with_exact_types
 from .call_graph import collect_functions, symbol_name
 from .entry_wrapper import EntryWrapper, collect_records
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
@@ -255,9 +255,7 @@ class CompilationUnit:
         def reject_or_call(*arguments: object) -> Any:
             """Raises for invalid arguments; calls with valid ones that the machine code did not recognize."""
             check_arguments(which, arguments)
-            again = tuple(
-                with_numpy_dtypes(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True)
-            )
+            again = tuple(with_exact_types(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True))
             known = call is reject_or_call or all(x is y for x, y in zip(arguments, again, strict=True))
             return slow(*arguments) if known else call(*again)
 

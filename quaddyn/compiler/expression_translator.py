@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -129,6 +130,9 @@ class ExpressionTranslator(OperandTranslator):
             self.fail(node, f"{ast.unparse(node.func)} cannot be called")
         if isinstance(target, type) and hasattr(target, "_fields") and record_kind(target) is not None:
             return self._make_record(node, target)
+        if isinstance(target, type) and issubclass(target, enum.IntEnum):
+            self._require_argument_count(node, 1)
+            return self.integer(node.args[0])
         signature = self.signature(target)
         if signature is not None:
             return self._compiled_call(node, target, signature)

@@ -7,63 +7,69 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..robot.robot import Robot
-from . import safety_checks as checks
+from .safety_checks import FaultCode, OptionalSensor
 
 #: Name and message of each fault code; messages have the fields {joint}, {value}, {allowed}, {what}, {kind}.
 FAULT_TEXTS: dict[int, tuple[str, str]] = {
-    checks.CONTROLLER_FAILURE: ("controller failed", "the controller raised an exception: {what}"),
-    checks.CONTROLLER_OVERRUN: ("controller late", "the controller missed its deadline too often: {what}"),
-    checks.LINK_LOSS: ("link lost", "commands do not reach the robot: {what}"),
-    checks.OPERATOR_STOP: ("stopped", "stopped by the operator{what}"),
-    checks.STALE_READING: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
-    checks.NON_FINITE_READING: ("reading not a number", "{sensor} reads NaN or infinity"),
-    checks.ENCODER_JUMP: (
+    FaultCode.CONTROLLER_FAILURE: ("controller failed", "the controller raised an exception: {what}"),
+    FaultCode.CONTROLLER_OVERRUN: ("controller late", "the controller missed its deadline too often: {what}"),
+    FaultCode.LINK_LOSS: ("link lost", "commands do not reach the robot: {what}"),
+    FaultCode.OPERATOR_STOP: ("stopped", "stopped by the operator{what}"),
+    FaultCode.STALE_READING: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
+    FaultCode.NON_FINITE_READING: ("reading not a number", "{sensor} reads NaN or infinity"),
+    FaultCode.ENCODER_JUMP: (
         "encoder jumps",
         "joint {joint}: the position jumped by {value:+.3g} rad beside its velocity",
     ),
-    checks.FROZEN_ENCODER: (
+    FaultCode.FROZEN_ENCODER: (
         "encoder frozen",
         "joint {joint}: {value:.0f} readings in a row are equal while others move",
     ),
-    checks.ENCODER_INCONSISTENCY: (
+    FaultCode.ENCODER_INCONSISTENCY: (
         "encoder contradicts itself",
         "joint {joint}: position and velocity have drifted {value:+.3g} rad apart, allowed are {allowed:.3g} rad",
     ),
-    checks.FROZEN_GYROSCOPE: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
-    checks.FROZEN_ACCELEROMETER: (
+    FaultCode.FROZEN_GYROSCOPE: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
+    FaultCode.FROZEN_ACCELEROMETER: (
         "accelerometer frozen",
         "the accelerometer gave {value:.0f} equal readings while joints move",
     ),
-    checks.IMU_INCONSISTENCY: (
+    FaultCode.IMU_INCONSISTENCY: (
         "IMU contradicts itself",
         "gyroscope and accelerometer disagree about the vertical by {value:.3g} rad/s, allowed are {allowed:.3g} rad/s",
     ),
-    checks.EXCESSIVE_TILT: ("tilted", "the trunk leans by {angle:.0f} degrees, allowed are {angle_allowed:.0f}"),
-    checks.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
-    checks.VELOCITY_LIMIT: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
-    checks.TORQUE_LIMIT: ("torque limit", "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m"),
-    checks.TORQUE_TRACKING_ERROR: (
+    FaultCode.EXCESSIVE_TILT: ("tilted", "the trunk leans by {angle:.0f} degrees, allowed are {angle_allowed:.0f}"),
+    FaultCode.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
+    FaultCode.VELOCITY_LIMIT: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
+    FaultCode.TORQUE_LIMIT: (
+        "torque limit",
+        "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m",
+    ),
+    FaultCode.TORQUE_TRACKING_ERROR: (
         "motor does not follow",
         "joint {joint}: the measured torque is {value:+.3g} N m off the command, allowed are {allowed:.3g} N m",
     ),
-    checks.TEMPERATURE_LIMIT: (
+    FaultCode.TEMPERATURE_LIMIT: (
         "temperature limit",
         "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}",
     ),
-    checks.POWER_LIMIT: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
-    checks.INVALID_COMMAND: (
+    FaultCode.POWER_LIMIT: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
+    FaultCode.INVALID_COMMAND: (
         "command not a number",
         "joint {joint}: the command is NaN, infinite, or has a negative gain",
     ),
-    checks.ROBOT_STOP: ("robot stopped", "the robot has damped its motors and waits for a command of damping: {what}"),
-    checks.CONTROLLER_ABORT: ("controller gave up", "{what}"),
-    checks.MISSING_SENSOR: ("sensor missing", "the readings have no {kind} any more"),
+    FaultCode.ROBOT_STOP: (
+        "robot stopped",
+        "the robot has damped its motors and waits for a command of damping: {what}",
+    ),
+    FaultCode.CONTROLLER_ABORT: ("controller gave up", "{what}"),
+    FaultCode.MISSING_SENSOR: ("sensor missing", "the readings have no {kind} any more"),
 }
 #: Name of each optional sensor by its index.
-SENSOR_NAMES = {
-    checks.TORQUE_SENSORS: "torques",
-    checks.FOOT_SENSORS: "foot forces",
-    checks.TEMPERATURE_SENSORS: "temperatures",
+SENSOR_NAMES: dict[int, str] = {
+    OptionalSensor.TORQUES: "torques",
+    OptionalSensor.FEET: "foot forces",
+    OptionalSensor.TEMPERATURES: "temperatures",
 }
 #: Fault codes by name.
 FAULT_CODES = {name: code for code, (name, _) in FAULT_TEXTS.items()}

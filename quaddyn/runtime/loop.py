@@ -14,7 +14,6 @@ from ..robot.arguments import check_number
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .controller import Controller
 from .faults import Fault
@@ -24,6 +23,7 @@ from .motor_command import MotorCommand
 from .operator import Operator, Request
 from .realtime import RealTimeOptions
 from .safety import Safety
+from .safety_checks import FaultCode
 from .stages import Stage, StageMachine
 from .time_stamps import TimeStampFilter
 
@@ -259,10 +259,10 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.safety.reset()
             self._pending_overruns = 0.0
         if request.stop_reason:
-            self.safety.raise_fault(checks.OPERATOR_STOP, f": {request.stop_reason}")
+            self.safety.raise_fault(FaultCode.OPERATOR_STOP, f": {request.stop_reason}")
         previous_stage, robot_stop_reason = self._stage_machine.stage, self.interface.stop_reason
         if robot_stop_reason and previous_stage.is_controlled:
-            self.safety.raise_fault(checks.ROBOT_STOP, robot_stop_reason)
+            self.safety.raise_fault(FaultCode.ROBOT_STOP, robot_stop_reason)
         # A robot that has stopped accepts commands again only after damping.
         goal = (
             Stage.DAMP
@@ -315,10 +315,10 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                 self.controller.reset(measurement)
             command = self.controller.compute(measurement, stage, request.velocity)
             if failure := self.controller.failure_reason:
-                self.safety.raise_fault(checks.CONTROLLER_ABORT, failure)
+                self.safety.raise_fault(FaultCode.CONTROLLER_ABORT, failure)
             return command
         except Exception as error:
-            self.safety.raise_fault(checks.CONTROLLER_FAILURE, f"{type(error).__name__}: {error}")
+            self.safety.raise_fault(FaultCode.CONTROLLER_FAILURE, f"{type(error).__name__}: {error}")
             return self._damping_command
 
     def _decay_to_damping(self, command: MotorCommand) -> MotorCommand:
@@ -344,7 +344,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.overrun is OverrunPolicy.DECAY and self._pending_overruns >= self._decay_ticks
         ):
             self.safety.raise_fault(
-                checks.CONTROLLER_OVERRUN, f"{n_missed} deadlines missed in one tick of {self.dt:g} s"
+                FaultCode.CONTROLLER_OVERRUN, f"{n_missed} deadlines missed in one tick of {self.dt:g} s"
             )
 
     def _write(self, command: MotorCommand, statistics: LoopStatistics) -> None:
@@ -353,4 +353,4 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.interface.write(command)
         except Exception as error:
             statistics.write_failures += 1
-            self.safety.raise_fault(checks.LINK_LOSS, f"writing failed, {type(error).__name__}: {error}")
+            self.safety.raise_fault(FaultCode.LINK_LOSS, f"writing failed, {type(error).__name__}: {error}")

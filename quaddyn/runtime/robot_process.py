@@ -22,7 +22,7 @@ from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
 from .packet_channel import LinkQuality
 from .realtime import RealTimeOptions
-from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
+from .server import RobotServer, StatusEntry
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated_interface import PlantInterface, make_noisy_sensors
 
@@ -136,9 +136,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         of the fault for which motors are damped, that of a lost link also during a silence that is no fault yet.
         """
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
-        names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "silences": SILENCES, "late": LATE}
-        names |= {"time": TIME, "fault": FAULT}
-        values = {name: float(memory.status[at]) for name, at in names.items()}
+        values = {entry.name.lower(): float(memory.status[entry]) for entry in StatusEntry}
         memory.close()
         return values
 

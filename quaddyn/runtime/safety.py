@@ -14,21 +14,20 @@ from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
-from . import safety_checks as checks
 from .faults import Fault
 from .motor_command import MotorCommand
-from .safety_checks import SafetyMemory, SensorArrays
+from .safety_checks import FaultCode, SafetyMemory, SensorArrays
 from .safety_filter import CommandArrays, filter_command
 from .safety_limits import SafetyLimits
 
 #: Codes of faults that are detected outside of the layer.
 EXTERNAL_FAULTS = (
-    checks.CONTROLLER_FAILURE,
-    checks.CONTROLLER_OVERRUN,
-    checks.LINK_LOSS,
-    checks.OPERATOR_STOP,
-    checks.ROBOT_STOP,
-    checks.CONTROLLER_ABORT,
+    FaultCode.CONTROLLER_FAILURE,
+    FaultCode.CONTROLLER_OVERRUN,
+    FaultCode.LINK_LOSS,
+    FaultCode.OPERATOR_STOP,
+    FaultCode.ROBOT_STOP,
+    FaultCode.CONTROLLER_ABORT,
 )
 FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
 CLAMP_NAMES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
@@ -101,28 +100,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     def reset(self) -> None:
         """Clears all state and a latched fault; the next reading is treated as the first."""
         nu, nf = self.robot.nu, len(self.robot.feet)
-        self.memory = SafetyMemory(
-            position=np.zeros(nu),
-            velocity=np.zeros(nu),
-            gyro=np.zeros(3),
-            accelerometer=np.zeros(3),
-            feet=np.zeros(nf),
-            commanded_torque=np.zeros(nu),
-            position_drift=np.zeros(nu),
-            torque_error=np.zeros(nu),
-            vertical=np.zeros(3),
-            tilt_drift_rate=np.zeros(3),
-            joint_counts=np.zeros((nu, 4), dtype=np.int64),
-            counts=np.zeros(5, dtype=np.int64),
-            foot_repeats=np.zeros(nf, dtype=np.int64),
-            sensor_present=np.zeros(3, dtype=np.int64),
-            clamp_counts=np.zeros(len(CLAMP_NAMES), dtype=np.int64),
-            latched_fault=np.zeros(2, dtype=np.int64),
-            fault_values=np.zeros(2),
-            stamps=np.zeros(2),
-        )
+        self.memory = SafetyMemory.allocate(
+            position=nu, velocity=nu, gyro=3, accelerometer=3, feet=nf, commanded_torque=nu, position_drift=nu,
+            torque_error=nu, vertical=3, tilt_drift_rate=3, overspeed=nu, overtorque=nu, overheat=nu,
+            encoder_repeats=nu, foot_repeats=nf,
+        )  # fmt: skip
         self._fault: Fault | None = None
-        self._raised: tuple[int, str] = (checks.NO_FAULT, "")
+        self._raised: tuple[FaultCode, str] = (FaultCode.NO_FAULT, "")
 
     def warmup(self) -> None:
         """Compiles the layer, which otherwise happens at the first tick."""
@@ -136,13 +120,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     @property
     def clamp_counts(self) -> dict[str, int]:
         """Numbers of clamped commands since the last reset by kind: joints times ticks (foot sensors: ticks)."""
-        return dict(zip(CLAMP_NAMES, self.memory.clamp_counts.tolist(), strict=True))
+        return dict(zip(CLAMP_NAMES, map(int, self.memory.clamp_counts), strict=True))
 
     def raise_fault(self, code: int, what: str) -> None:
         """Raises a fault that was detected elsewhere; the next tick latches it unless a fault is latched already.
 
         Args:
-            code: one of `EXTERNAL_FAULTS`, which are codes of `safety_checks`.
+            code: one of `EXTERNAL_FAULTS`, see `safety_checks.FaultCode`.
             what: message.
 
         Raises:
@@ -150,8 +134,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         """
         if code not in EXTERNAL_FAULTS:
             raise ArgumentError(f"code: expected one of EXTERNAL_FAULTS, got {code}")
-        if self._raised[0] == checks.NO_FAULT:
-            self._raised = code, what
+        if self._raised[0] == FaultCode.NO_FAULT:
+            self._raised = FaultCode(code), what
 
     def filter_command(
         self, measurement: Measurement, command: MotorCommand | None, *, now: float = 0.0
@@ -180,19 +164,25 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         except (ValueError, TypeError):
             command_arrays.tau[:] = np.nan
         raised, what = self._raised
-        if command is None and raised == checks.NO_FAULT:
-            raised = checks.NO_COMMAND
+        if command is None and raised == FaultCode.NO_FAULT:
+            raised = FaultCode.NO_COMMAND
         code = filter_command(
-            self.limit_arrays, reading, command_arrays, self.memory, _time_stamp(measurement.time), float(now), raised
+            self.limit_arrays,
+            reading,
+            command_arrays,
+            self.memory,
+            _time_stamp(measurement.time),
+            float(now),
+            int(raised),
         )
-        if code != checks.NO_FAULT and self._fault is None:
-            index, (value, allowed) = int(self.memory.latched_fault[1]), self.memory.fault_values.tolist()
-            self._fault = Fault.from_code(code, index, value, allowed, self.robot, what=what, time=now)
+        if code != FaultCode.NO_FAULT and self._fault is None:
+            m = self.memory
+            self._fault = Fault.from_code(
+                code, m.fault_index, m.fault_value, m.fault_limit, self.robot, what=what, time=now
+            )
         valid_feet = self.memory.foot_repeats < self.limit_arrays.max_frozen_readings
         filtered = MotorCommand(*frozen(command_arrays))
-        return SafetyReport(
-            filtered, self._fault, valid_feet if self.memory.sensor_present[checks.FOOT_SENSORS] else valid_feet[:0]
-        )
+        return SafetyReport(filtered, self._fault, valid_feet if self.memory.has_feet else valid_feet[:0])
 
     def _reading(self, m: Measurement) -> SensorArrays:
         """Returns the arrays of a reading for the compiled layer."""

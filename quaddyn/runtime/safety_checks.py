@@ -4,49 +4,50 @@ Each check compares sensor values with limits, with earlier values or with each 
 The first check that fails returns a fault code and an index, and stores the offending value and its limit.
 """
 
+import enum
 import math
 from typing import NamedTuple
 
-from ..compiler import IntMatrix, IntVector, Matrix, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Record, Vector, compiled, local
 
-# Fault codes in the order of the checks; `faults.FAULT_TEXTS` has their names and messages.
-NO_FAULT = 0
-CONTROLLER_FAILURE, CONTROLLER_OVERRUN, LINK_LOSS, OPERATOR_STOP = 1, 2, 3, 4
-STALE_READING, NON_FINITE_READING, ENCODER_JUMP, FROZEN_ENCODER, ENCODER_INCONSISTENCY = 5, 6, 7, 8, 9
-FROZEN_GYROSCOPE, FROZEN_ACCELEROMETER, IMU_INCONSISTENCY, EXCESSIVE_TILT = 10, 11, 12, 13
-POSITION_LIMIT, VELOCITY_LIMIT, TORQUE_LIMIT, TORQUE_TRACKING_ERROR, TEMPERATURE_LIMIT, POWER_LIMIT = (
-    14,
-    15,
-    16,
-    17,
-    18,
-    19,
-)
-INVALID_COMMAND = 20
-# Raised by the control loop, after those above.
-ROBOT_STOP, CONTROLLER_ABORT = 21, 22
-# An optional sensor that reported values before and does not any more.
-MISSING_SENSOR = 23
-# Not a fault: no command has arrived.
-NO_COMMAND = -1
 
-# Columns of `SafetyMemory.joint_counts`: numbers of consecutive readings.
-OVERSPEED, OVERTORQUE, OVERHEAT, REPEATS = 0, 1, 2, 3
-# Entries of `SafetyMemory.counts`.
-N_WAITED, N_ACCEPTED, GYRO_REPEATS, ACCELEROMETER_REPEATS, OVERPOWER = 0, 1, 2, 3, 4
-# Entries of `SafetyMemory.stamps`: of the last accepted reading [s].
-READING_STAMP, CALLER_CLOCK = 0, 1
-# Entries of `SafetyMemory.sensor_present`, and index of the fault "sensor missing".
-TORQUE_SENSORS, FOOT_SENSORS, TEMPERATURE_SENSORS = 0, 1, 2
-# Entries of `SafetyMemory.clamp_counts`: numbers of clamped commands and of ticks with an ignored foot sensor.
-(
-    CLAMPED_TORQUE,
-    CLAMPED_TORQUE_RATE,
-    CLAMPED_AT_SPEED_LIMIT,
-    CLAMPED_AT_POSITION_LIMIT,
-    CLAMPED_GAIN,
-    IGNORED_FOOT_SENSOR,
-) = 0, 1, 2, 3, 4, 5
+class FaultCode(enum.IntEnum):
+    """Faults in the order of the checks; `faults.FAULT_TEXTS` has their names and messages."""
+
+    NO_COMMAND = -1  # not a fault: no command has arrived
+    NO_FAULT = 0
+    CONTROLLER_FAILURE = 1
+    CONTROLLER_OVERRUN = 2
+    LINK_LOSS = 3
+    OPERATOR_STOP = 4
+    STALE_READING = 5
+    NON_FINITE_READING = 6
+    ENCODER_JUMP = 7
+    FROZEN_ENCODER = 8
+    ENCODER_INCONSISTENCY = 9
+    FROZEN_GYROSCOPE = 10
+    FROZEN_ACCELEROMETER = 11
+    IMU_INCONSISTENCY = 12
+    EXCESSIVE_TILT = 13
+    POSITION_LIMIT = 14
+    VELOCITY_LIMIT = 15
+    TORQUE_LIMIT = 16
+    TORQUE_TRACKING_ERROR = 17
+    TEMPERATURE_LIMIT = 18
+    POWER_LIMIT = 19
+    INVALID_COMMAND = 20
+    ROBOT_STOP = 21  # this one and the next are raised by the control loop
+    CONTROLLER_ABORT = 22
+    MISSING_SENSOR = 23  # an optional sensor that reported values before and does not any more
+
+
+class OptionalSensor(enum.IntEnum):
+    """Index of the fault `FaultCode.MISSING_SENSOR`."""
+
+    TORQUES = 0
+    FEET = 1
+    TEMPERATURES = 2
+
 
 # Joint speed above which the robot is not at rest [rad/s or m/s].
 MOVING_JOINT_SPEED = 0.2
@@ -109,7 +110,18 @@ class SensorArrays(NamedTuple):
     temperature: Vector
 
 
-class SafetyMemory(NamedTuple):
+class ClampCounts(Record):
+    """Numbers of clamped commands: joints times ticks."""
+
+    torque: int
+    torque_rate: int
+    speed: int  # at the speed limit
+    position: int  # at the position limit
+    gain: int
+    ignored_foot_sensor: int  # ticks
+
+
+class SafetyMemory(Record):
     """State of the safety layer between ticks."""
 
     position: Vector  # (nu,) last reading
@@ -122,21 +134,32 @@ class SafetyMemory(NamedTuple):
     torque_error: Vector  # (nu,) measured minus commanded torque, low-pass filtered [N m]
     vertical: Vector  # (3,) estimated unit vertical in base axes; zero until initialized
     tilt_drift_rate: Vector  # (3,) correction of the vertical, low-pass filtered [rad/s]
-    joint_counts: IntMatrix  # (nu, 4) consecutive readings
-    counts: IntVector  # (5,) consecutive periods or readings, see above
-    foot_repeats: IntVector  # (nf,) consecutive equal readings
-    sensor_present: IntVector  # (3,) 1 for a sensor that has reported values
-    clamp_counts: IntVector  # (6,) see above
-    latched_fault: IntVector  # (2,) fault code, and index of the joint or sensor
-    fault_values: Vector  # (2,) offending value, and its limit
-    stamps: Vector  # (2,) stamp of the last accepted reading, and the caller's clock at that time [s]
+    overspeed: IntVector  # (nu,) consecutive readings beyond the limit
+    overtorque: IntVector  # (nu,) likewise
+    overheat: IntVector  # (nu,) likewise
+    overpower: int  # likewise, of all motors
+    encoder_repeats: IntVector  # (nu,) consecutive equal readings
+    gyro_repeats: int  # likewise
+    accelerometer_repeats: int  # likewise
+    foot_repeats: IntVector  # (nf,) likewise
+    periods_waited: int  # since the last accepted reading
+    n_accepted: int  # accepted readings
+    has_torques: bool  # whether the sensor has reported values
+    has_feet: bool  # likewise
+    has_temperatures: bool  # likewise
+    clamp_counts: ClampCounts
+    fault: FaultCode  # the latched fault
+    fault_index: int  # joint or sensor
+    fault_value: float
+    fault_limit: float
+    reading_stamp: float  # time stamp of the last accepted reading [s]
+    caller_clock: float  # the caller's clock at that time [s]
 
 
 @compiled()
-def report_fault(memory: SafetyMemory, code: int, value: float, allowed: float) -> int:
+def report_fault(memory: SafetyMemory, code: FaultCode, value: float, allowed: float) -> FaultCode:
     """Stores the offending value and its limit, and returns the fault code."""
-    memory.fault_values[0] = value
-    memory.fault_values[1] = allowed
+    memory.fault_value, memory.fault_limit = value, allowed
     return code
 
 
@@ -192,42 +215,48 @@ def wrap_angle(angle: float) -> float:
 @compiled()
 def find_missing_sensor(reading: SensorArrays, memory: SafetyMemory) -> int:
     """Returns the index of a sensor that reported values before and does not now, or -1; updates which ones report."""
+    torques, feet, temperatures = has_values(reading.torque), has_values(reading.feet), has_values(reading.temperature)
     missing = -1
-    for k in range(3):
-        sensor = reading.torque if k == TORQUE_SENSORS else reading.feet if k == FOOT_SENSORS else reading.temperature
-        if has_values(sensor):
-            memory.sensor_present[k] = 1
-        elif memory.sensor_present[k] != 0:
-            missing = k
+    if memory.has_torques and not torques:
+        missing = OptionalSensor.TORQUES
+    if memory.has_feet and not feet:
+        missing = OptionalSensor.FEET
+    if memory.has_temperatures and not temperatures:
+        missing = OptionalSensor.TEMPERATURES
+    memory.has_torques = memory.has_torques or torques
+    memory.has_feet = memory.has_feet or feet
+    memory.has_temperatures = memory.has_temperatures or temperatures
     return missing
 
 
 @compiled(inline=False)
-def check_reading(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
+def check_reading(
+    limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float
+) -> tuple[FaultCode, int]:
     """Checks a new reading, `elapsed` [s] after the last one, and stores it; returns the fault code and its index."""
     missing = find_missing_sensor(reading, memory)
     if missing >= 0:
-        return report_fault(memory, MISSING_SENSOR, 0.0, 0.0), missing
+        return report_fault(memory, FaultCode.MISSING_SENSOR, 0.0, 0.0), missing
     n = len(reading.position)
     for i in range(n):
         if not (math.isfinite(reading.position[i]) and math.isfinite(reading.velocity[i])):
-            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
-        if memory.sensor_present[TORQUE_SENSORS] != 0 and not math.isfinite(reading.torque[i]):
-            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
-        if memory.sensor_present[TEMPERATURE_SENSORS] != 0 and not math.isfinite(reading.temperature[i]):
-            return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), i
+            return report_fault(memory, FaultCode.NON_FINITE_READING, 0.0, 0.0), i
+        if memory.has_torques and not math.isfinite(reading.torque[i]):
+            return report_fault(memory, FaultCode.NON_FINITE_READING, 0.0, 0.0), i
+        if memory.has_temperatures and not math.isfinite(reading.temperature[i]):
+            return report_fault(memory, FaultCode.NON_FINITE_READING, 0.0, 0.0), i
     if not (is_finite(reading.gyro) and is_finite(reading.accelerometer)):
-        return report_fault(memory, NON_FINITE_READING, 0.0, 0.0), -1
-    first = memory.counts[N_ACCEPTED] == 0
-    memory.counts[N_ACCEPTED] += 1
-    code, index = NO_FAULT, 0
+        return report_fault(memory, FaultCode.NON_FINITE_READING, 0.0, 0.0), -1
+    first = memory.n_accepted == 0
+    memory.n_accepted += 1
+    code, index = FaultCode.NO_FAULT, 0
     if not first:
         code, index = check_encoders(limits, reading, memory, elapsed)
-    if code == NO_FAULT and len(reading.gyro) > 0:
+    if code == FaultCode.NO_FAULT and len(reading.gyro) > 0:
         code = check_imu(limits, reading, memory, elapsed, first)
-    if code == NO_FAULT:
+    if code == FaultCode.NO_FAULT:
         code, index = check_joint_limits(limits, reading, memory)
-    if memory.sensor_present[FOOT_SENSORS] != 0:
+    if memory.has_feet:
         check_foot_sensors(limits, reading, memory)
     for i in range(n):
         memory.position[i] = reading.position[i]
@@ -252,14 +281,16 @@ def integration_residual(difference: float, change: float, speed: float, elapsed
 
 
 @compiled(inline=False)
-def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float) -> tuple[int, int]:
+def check_encoders(
+    limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float
+) -> tuple[FaultCode, int]:
     """Checks joint encoders for position jumps, frozen values, and inconsistency of positions and velocities."""
     n = len(reading.position)
     is_comparable = elapsed < MAX_COMPARED_PERIODS * limits.period
     speed_sum = 0.0
     for i in range(n):
         speed_sum += abs(reading.velocity[i])
-    code, index = NO_FAULT, 0
+    code, index = FaultCode.NO_FAULT, 0
     for i in range(n):
         displacement = reading.position[i] - memory.position[i]
         if limits.is_continuous[i] != 0:
@@ -273,24 +304,26 @@ def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMem
             if is_comparable
             else 0.0
         )
-        if abs(difference) > limits.max_position_jump[i] and code == NO_FAULT:
-            code, index = report_fault(memory, ENCODER_JUMP, difference, limits.max_position_jump[i]), i
+        if abs(difference) > limits.max_position_jump[i] and code == FaultCode.NO_FAULT:
+            code, index = report_fault(memory, FaultCode.ENCODER_JUMP, difference, limits.max_position_jump[i]), i
         memory.position_drift[i] = (memory.position_drift[i] + difference) * math.exp(-elapsed / DRIFT_TIME_CONSTANT)
-        if abs(memory.position_drift[i]) > limits.max_position_jump[i] and code == NO_FAULT:
+        if abs(memory.position_drift[i]) > limits.max_position_jump[i] and code == FaultCode.NO_FAULT:
             code, index = (
-                report_fault(memory, ENCODER_INCONSISTENCY, memory.position_drift[i], limits.max_position_jump[i]),
+                report_fault(
+                    memory, FaultCode.ENCODER_INCONSISTENCY, memory.position_drift[i], limits.max_position_jump[i]
+                ),
                 i,
             )
         is_repeated = reading.position[i] == memory.position[i] and reading.velocity[i] == memory.velocity[i]
-        memory.joint_counts[i, REPEATS] = memory.joint_counts[i, REPEATS] + 1 if is_repeated else 0
+        memory.encoder_repeats[i] = memory.encoder_repeats[i] + 1 if is_repeated else 0
         mean_other_speed = (speed_sum - abs(reading.velocity[i])) / max(n - 1, 1)
         moving = mean_other_speed > MOVING_JOINT_SPEED or abs(reading.velocity[i]) > MOVING_JOINT_SPEED
-        if memory.joint_counts[i, REPEATS] >= limits.max_frozen_readings and moving and code == NO_FAULT:
+        if memory.encoder_repeats[i] >= limits.max_frozen_readings and moving and code == FaultCode.NO_FAULT:
             code, index = (
                 report_fault(
                     memory,
-                    FROZEN_ENCODER,
-                    float(memory.joint_counts[i, REPEATS]),
+                    FaultCode.FROZEN_ENCODER,
+                    float(memory.encoder_repeats[i]),
                     float(limits.max_frozen_readings),
                 ),
                 i,
@@ -299,7 +332,9 @@ def check_encoders(limits: LimitArrays, reading: SensorArrays, memory: SafetyMem
 
 
 @compiled(inline=False)
-def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float, first: bool) -> int:
+def check_imu(
+    limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, elapsed: float, first: bool
+) -> FaultCode:
     """Checks the IMU for frozen values and inconsistency of gyroscope and accelerometer, and the base for its tilt."""
     omega, specific_force, rotated = local(3), local(3), local(3)
     for i in range(3):
@@ -324,25 +359,25 @@ def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, 
         speed = 0.0
         for i in range(len(reading.velocity)):
             speed = max(speed, abs(reading.velocity[i]))
-        memory.counts[GYRO_REPEATS] = memory.counts[GYRO_REPEATS] + 1 if is_equal(reading.gyro, memory.gyro) else 0
-        memory.counts[ACCELEROMETER_REPEATS] = (
-            memory.counts[ACCELEROMETER_REPEATS] + 1 if is_equal(reading.accelerometer, memory.accelerometer) else 0
+        memory.gyro_repeats = memory.gyro_repeats + 1 if is_equal(reading.gyro, memory.gyro) else 0
+        memory.accelerometer_repeats = (
+            memory.accelerometer_repeats + 1 if is_equal(reading.accelerometer, memory.accelerometer) else 0
         )
-        if memory.counts[GYRO_REPEATS] >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
+        if memory.gyro_repeats >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
             return report_fault(
-                memory, FROZEN_GYROSCOPE, float(memory.counts[GYRO_REPEATS]), float(limits.max_frozen_readings)
+                memory, FaultCode.FROZEN_GYROSCOPE, float(memory.gyro_repeats), float(limits.max_frozen_readings)
             )
-        if memory.counts[ACCELEROMETER_REPEATS] >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
+        if memory.accelerometer_repeats >= limits.max_frozen_readings and speed > MOVING_JOINT_SPEED:
             return report_fault(
                 memory,
-                FROZEN_ACCELEROMETER,
-                float(memory.counts[ACCELEROMETER_REPEATS]),
+                FaultCode.FROZEN_ACCELEROMETER,
+                float(memory.accelerometer_repeats),
                 float(limits.max_frozen_readings),
             )
     up = memory.vertical
     if up[0] == 0.0 and up[1] == 0.0 and up[2] == 0.0:  # not initialized: the robot may be falling at the first reading
-        if weight < MIN_GRAVITY_WEIGHT and float(memory.counts[N_ACCEPTED]) * limits.period < MAX_GRAVITY_WAIT:
-            return NO_FAULT
+        if weight < MIN_GRAVITY_WEIGHT and float(memory.n_accepted) * limits.period < MAX_GRAVITY_WAIT:
+            return FaultCode.NO_FAULT
         for i in range(3):
             up[i] = specific_force[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
     # Complementary filter: the gyroscope rotates the vertical, the accelerometer corrects it (Mahony et al. 2008).
@@ -368,64 +403,60 @@ def check_imu(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory, 
         + memory.tilt_drift_rate[2] * memory.tilt_drift_rate[2]
     )
     if drift_rate > limits.max_tilt_drift_rate:
-        return report_fault(memory, IMU_INCONSISTENCY, drift_rate, limits.max_tilt_drift_rate)
+        return report_fault(memory, FaultCode.IMU_INCONSISTENCY, drift_rate, limits.max_tilt_drift_rate)
     if up[2] < limits.min_cos_tilt:
-        return report_fault(memory, EXCESSIVE_TILT, up[2], limits.min_cos_tilt)
-    return NO_FAULT
+        return report_fault(memory, FaultCode.EXCESSIVE_TILT, up[2], limits.min_cos_tilt)
+    return FaultCode.NO_FAULT
 
 
 @compiled(inline=False)
-def check_joint_limits(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory) -> tuple[int, int]:
+def check_joint_limits(limits: LimitArrays, reading: SensorArrays, memory: SafetyMemory) -> tuple[FaultCode, int]:
     """Checks positions, velocities, torques, temperatures and power of the motors against their limits."""
     n, power = len(reading.position), 0.0
-    code, index = NO_FAULT, 0
+    code, index = FaultCode.NO_FAULT, 0
     filter_gain = min(limits.period / TORQUE_FILTER_TIME, 1.0)
     for i in range(n):
         overtravel = max(reading.position[i] - limits.max_position[i], limits.min_position[i] - reading.position[i])
-        if overtravel > limits.max_overtravel and code == NO_FAULT:
-            code, index = report_fault(memory, POSITION_LIMIT, overtravel, limits.max_overtravel), i
-        memory.joint_counts[i, OVERSPEED] = (
-            memory.joint_counts[i, OVERSPEED] + 1 if abs(reading.velocity[i]) > limits.max_speed[i] else 0
-        )
-        if memory.joint_counts[i, OVERSPEED] >= limits.violation_readings and code == NO_FAULT:
-            code, index = report_fault(memory, VELOCITY_LIMIT, reading.velocity[i], limits.max_speed[i]), i
+        if overtravel > limits.max_overtravel and code == FaultCode.NO_FAULT:
+            code, index = report_fault(memory, FaultCode.POSITION_LIMIT, overtravel, limits.max_overtravel), i
+        memory.overspeed[i] = memory.overspeed[i] + 1 if abs(reading.velocity[i]) > limits.max_speed[i] else 0
+        if memory.overspeed[i] >= limits.violation_readings and code == FaultCode.NO_FAULT:
+            code, index = report_fault(memory, FaultCode.VELOCITY_LIMIT, reading.velocity[i], limits.max_speed[i]), i
         tau = memory.commanded_torque[i]
-        if memory.sensor_present[TORQUE_SENSORS] != 0:
+        if memory.has_torques:
             tau = reading.torque[i]
-            memory.joint_counts[i, OVERTORQUE] = (
-                memory.joint_counts[i, OVERTORQUE] + 1 if abs(tau) > 1.1 * limits.max_torque[i] else 0
-            )
-            if memory.joint_counts[i, OVERTORQUE] >= limits.violation_readings and code == NO_FAULT:
-                code, index = report_fault(memory, TORQUE_LIMIT, tau, limits.max_torque[i]), i
+            memory.overtorque[i] = memory.overtorque[i] + 1 if abs(tau) > 1.1 * limits.max_torque[i] else 0
+            if memory.overtorque[i] >= limits.violation_readings and code == FaultCode.NO_FAULT:
+                code, index = report_fault(memory, FaultCode.TORQUE_LIMIT, tau, limits.max_torque[i]), i
             memory.torque_error[i] = memory.torque_error[i] + filter_gain * (
                 tau - memory.commanded_torque[i] - memory.torque_error[i]
             )
             if (
                 abs(memory.torque_error[i]) > limits.max_torque_tracking_error * limits.max_torque[i]
-                and code == NO_FAULT
+                and code == FaultCode.NO_FAULT
             ):
                 code, index = (
                     report_fault(
                         memory,
-                        TORQUE_TRACKING_ERROR,
+                        FaultCode.TORQUE_TRACKING_ERROR,
                         memory.torque_error[i],
                         limits.max_torque_tracking_error * limits.max_torque[i],
                     ),
                     i,
                 )
-        if memory.sensor_present[TEMPERATURE_SENSORS] != 0:
-            memory.joint_counts[i, OVERHEAT] = (
-                memory.joint_counts[i, OVERHEAT] + 1 if reading.temperature[i] > limits.max_temperature[i] else 0
-            )
-            if memory.joint_counts[i, OVERHEAT] >= limits.violation_readings and code == NO_FAULT:
+        if memory.has_temperatures:
+            memory.overheat[i] = memory.overheat[i] + 1 if reading.temperature[i] > limits.max_temperature[i] else 0
+            if memory.overheat[i] >= limits.violation_readings and code == FaultCode.NO_FAULT:
                 code, index = (
-                    report_fault(memory, TEMPERATURE_LIMIT, reading.temperature[i], limits.max_temperature[i]),
+                    report_fault(
+                        memory, FaultCode.TEMPERATURE_LIMIT, reading.temperature[i], limits.max_temperature[i]
+                    ),
                     i,
                 )
         power += max(tau * reading.velocity[i], 0.0)
-    memory.counts[OVERPOWER] = memory.counts[OVERPOWER] + 1 if power > limits.max_power else 0
-    if memory.counts[OVERPOWER] >= limits.violation_readings and code == NO_FAULT:
-        code, index = report_fault(memory, POWER_LIMIT, power, limits.max_power), 0
+    memory.overpower = memory.overpower + 1 if power > limits.max_power else 0
+    if memory.overpower >= limits.violation_readings and code == FaultCode.NO_FAULT:
+        code, index = report_fault(memory, FaultCode.POWER_LIMIT, power, limits.max_power), 0
     return code, index
 
 
@@ -448,4 +479,4 @@ def check_foot_sensors(limits: LimitArrays, reading: SensorArrays, memory: Safet
         any_invalid = any_invalid or memory.foot_repeats[i] >= limits.max_frozen_readings
         memory.feet[i] = reading.feet[i]
     if any_invalid:
-        memory.clamp_counts[IGNORED_FOOT_SENSOR] += 1
+        memory.clamp_counts.ignored_foot_sensor += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
@@ -142,8 +143,8 @@ int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time
 
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
 {
-    const double *last = memory.stamps.at;
-    return NAME_tick_at(reading, command, fresh ? last[0] + elapsed : NAN, last[1], raised);
+    return NAME_tick_at(
+        reading, command, fresh ? *memory.reading_stamp + elapsed : NAN, *memory.caller_clock, raised);
 }
 
 const char *NAME_name(int code)
@@ -155,8 +156,8 @@ const char *NAME_name(int code)
 int NAME_joint(void)
 {
     static const unsigned char has_joint[] = {HAS_JOINT};
-    int64_t code = memory.latched_fault.at[0];
-    return has_joint[code] && memory.latched_fault.at[1] >= 0 ? (int)memory.latched_fault.at[1] : -1;
+    int64_t code = *memory.fault;
+    return has_joint[code] && *memory.fault_index >= 0 ? (int)*memory.fault_index : -1;
 }
 """
 
@@ -196,7 +197,8 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
         "MEMORY": memory.define_structure(fresh, "memory", "SafetyMemory"),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
-    parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
+    arrays = re.findall(r"(\w+)\[\d+\];", parts["DEFINITIONS"])  # without initial values
+    parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in arrays)
     parts["JOINTS"] = c_string_list(robot.actuated)
     parts["NAMES"] = c_string_list(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
     parts["HAS_JOINT"] = ", ".join(

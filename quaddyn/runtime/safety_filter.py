@@ -9,19 +9,7 @@ from typing import NamedTuple
 
 from ..compiler import Vector, compiled, entry
 from .safety_checks import (
-    CALLER_CLOCK,
-    CLAMPED_AT_POSITION_LIMIT,
-    CLAMPED_AT_SPEED_LIMIT,
-    CLAMPED_GAIN,
-    CLAMPED_TORQUE,
-    CLAMPED_TORQUE_RATE,
-    INVALID_COMMAND,
-    N_ACCEPTED,
-    N_WAITED,
-    NO_COMMAND,
-    NO_FAULT,
-    READING_STAMP,
-    STALE_READING,
+    FaultCode,
     LimitArrays,
     SafetyMemory,
     SensorArrays,
@@ -48,13 +36,13 @@ class CommandArrays(NamedTuple):
 
 
 @compiled(inline=False)
-def check_command(command: CommandArrays, memory: SafetyMemory) -> tuple[int, int]:
+def check_command(command: CommandArrays, memory: SafetyMemory) -> tuple[FaultCode, int]:
     """Checks that a command is finite and has no negative gain; returns the fault code and the joint."""
     for i in range(len(command.tau)):
         total = command.tau[i] + command.position[i] + command.velocity[i] + command.stiffness[i] + command.damping[i]
         if not (math.isfinite(total) and command.stiffness[i] >= 0.0 and command.damping[i] >= 0.0):
-            return report_fault(memory, INVALID_COMMAND, 0.0, 0.0), i
-    return NO_FAULT, 0
+            return report_fault(memory, FaultCode.INVALID_COMMAND, 0.0, 0.0), i
+    return FaultCode.NO_FAULT, 0
 
 
 @compiled(inline=False)
@@ -64,7 +52,7 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         q, v, max_torque = reading.position[i], reading.velocity[i], limits.max_torque[i]
         kp, kd = min(command.stiffness[i], limits.max_stiffness[i]), min(command.damping[i], limits.max_damping[i])
         if kp < command.stiffness[i] or kd < command.damping[i]:
-            memory.clamp_counts[CLAMPED_GAIN] += 1
+            memory.clamp_counts.gain += 1
         command.stiffness[i] = kp
         command.damping[i] = kd
         error = command.position[i] - q
@@ -74,15 +62,15 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         requested = command.tau[i] + pd_torque
         torque = min(max(requested, -max_torque), max_torque)
         if torque != requested:
-            memory.clamp_counts[CLAMPED_TORQUE] += 1
+            memory.clamp_counts.torque += 1
         if abs(torque - memory.commanded_torque[i]) > limits.max_torque_step[i]:
-            memory.clamp_counts[CLAMPED_TORQUE_RATE] += 1
+            memory.clamp_counts.torque_rate += 1
             torque = min(
                 max(torque, memory.commanded_torque[i] - limits.max_torque_step[i]),
                 memory.commanded_torque[i] + limits.max_torque_step[i],
             )
         if torque * v > 0.0 and abs(v) > SPEED_LIMIT_ONSET * limits.max_speed[i]:
-            memory.clamp_counts[CLAMPED_AT_SPEED_LIMIT] += 1
+            memory.clamp_counts.speed += 1
             max_driving = (
                 max_torque * max(limits.max_speed[i] - abs(v), 0.0) / ((1.0 - SPEED_LIMIT_ONSET) * limits.max_speed[i])
             )
@@ -91,7 +79,7 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         if distance < POSITION_LIMIT_ZONE and torque != 0.0:
             max_towards_limit = max_torque * max(distance, 0.0) / POSITION_LIMIT_ZONE
             if abs(torque) > max_towards_limit:
-                memory.clamp_counts[CLAMPED_AT_POSITION_LIMIT] += 1
+                memory.clamp_counts.position += 1
             torque = min(max(torque, -max_towards_limit), max_towards_limit)
         # A torque that is not finite is replaced by zero.
         if not math.isfinite(torque):
@@ -129,17 +117,17 @@ def apply_fault_damping(
 @compiled(inline=False)
 def accept_reading(limits: LimitArrays, memory: SafetyMemory, time: float, now: float) -> float:
     """Returns the time between this reading and the last accepted one [s]; 0 for a reading that is not newer."""
-    memory.counts[N_WAITED] += 1
-    elapsed_clock = float(memory.counts[N_WAITED]) * limits.period
-    if now - memory.stamps[CALLER_CLOCK] > elapsed_clock:  # ignores a clock that stands still, decreases or is NaN
-        elapsed_clock = now - memory.stamps[CALLER_CLOCK]
-    is_first = memory.counts[N_ACCEPTED] == 0
-    if not (is_stamp(time) if is_first else is_later(time, memory.stamps[READING_STAMP], elapsed_clock)):
+    memory.periods_waited += 1
+    elapsed_clock = float(memory.periods_waited) * limits.period
+    if now - memory.caller_clock > elapsed_clock:  # ignores a clock that stands still, decreases or is NaN
+        elapsed_clock = now - memory.caller_clock
+    is_first = memory.n_accepted == 0
+    if not (is_stamp(time) if is_first else is_later(time, memory.reading_stamp, elapsed_clock)):
         return 0.0
-    elapsed = limits.period if is_first else time - memory.stamps[READING_STAMP]
-    memory.counts[N_WAITED] = 0
-    memory.stamps[READING_STAMP] = time
-    memory.stamps[CALLER_CLOCK] = now
+    elapsed = limits.period if is_first else time - memory.reading_stamp
+    memory.periods_waited = 0
+    memory.reading_stamp = time
+    memory.caller_clock = now
     return elapsed
 
 
@@ -162,36 +150,34 @@ def filter_command(
         memory: state between ticks, updated.
         time: time stamp of the reading by the robot's clock [s]; if it is not `is_later`, there is no new reading.
         now: the caller's clock [s]; if it stands still, periods are counted instead.
-        raised: code of a fault detected elsewhere, such as a failed controller; 0 for none, `NO_COMMAND` if no command
-            has arrived: motors are damped at this tick without a fault.
+        raised: code of a fault detected elsewhere, such as a failed controller; `FaultCode.NO_FAULT` for none,
+            `FaultCode.NO_COMMAND` if no command has arrived: motors are damped at this tick without a fault.
 
     Returns:
         The code of the latched fault, 0 for none.
     """
     elapsed = accept_reading(limits, memory, time, now)
-    if memory.latched_fault[0] == NO_FAULT:
-        code, index = NO_FAULT, 0
-        memory.fault_values[0] = 0.0
-        memory.fault_values[1] = 0.0
-        if memory.counts[N_WAITED] > limits.max_reading_periods:
+    if memory.fault == FaultCode.NO_FAULT:
+        code, index = FaultCode.NO_FAULT, 0
+        memory.fault_value, memory.fault_limit = 0.0, 0.0
+        if memory.periods_waited > limits.max_reading_periods:
             code = report_fault(
                 memory,
-                STALE_READING,
-                float(memory.counts[N_WAITED]) * limits.period,
+                FaultCode.STALE_READING,
+                float(memory.periods_waited) * limits.period,
                 float(limits.max_reading_periods) * limits.period,
             )
-        if code == NO_FAULT and elapsed > 0.0:
+        if code == FaultCode.NO_FAULT and elapsed > 0.0:
             code, index = check_reading(limits, reading, memory, elapsed)
         # Sensor faults come first, since they may have caused a failure of the controller.
-        if code == NO_FAULT and raised != NO_COMMAND:
-            code = raised
-        if code == NO_FAULT:
+        if code == FaultCode.NO_FAULT and raised != FaultCode.NO_COMMAND:
+            code = FaultCode(raised)
+        if code == FaultCode.NO_FAULT:
             code, index = check_command(command, memory)
-        memory.latched_fault[0] = code
-        memory.latched_fault[1] = index
-    if memory.latched_fault[0] == NO_FAULT and raised != NO_COMMAND:
+        memory.fault = code
+        memory.fault_index = index
+    if memory.fault == FaultCode.NO_FAULT and raised != FaultCode.NO_COMMAND:
         limit_command(limits, reading, command, memory)
     else:
         apply_fault_damping(limits, reading, command, memory)
-    fault: int = memory.latched_fault[0]
-    return fault
+    return memory.fault

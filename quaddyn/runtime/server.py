@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..strict_attributes import StrictAttributes
-from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .faults import Fault
 from .motor_command import MotorCommand
 from .packet_channel import LinkQuality, PacketChannel
 from .safety import Safety
+from .safety_checks import MAX_CLOCK_ADVANCE, FaultCode
 from .safety_limits import SafetyLimits
 from .shared_memory import SharedMemory
 from .simulated_interface import SimulatedInterface
 
-#: Indices of the entries of `SharedMemory.status`.
-TICKS, COMMANDS, SILENT, LATE, TIME, FAULT, SILENCES = range(7)
+
+class StatusEntry(enum.IntEnum):
+    """Indices of the entries of `SharedMemory.status`."""
+
+    TICKS = 0  # periods so far
+    COMMANDS = 1  # number of the last applied command
+    SILENT = 2  # periods since the last new command
+    LATE = 3  # periods that ended late
+    TIME = 4  # the robot's clock [s]
+    FAULT = 5  # code of the fault, 0 without one
+    SILENCES = 6  # intervals without a command
 
 
 @renamed_attributes(silent="periods_since_command", waiting="is_waiting")
@@ -108,9 +118,10 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         self.interface.sleep_until(now + self.dt)
         self._ticks += 1
         status = self.memory.status
-        status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._last_applied, self.interface.now()
-        status[SILENT], status[SILENCES] = self._periods_without_command, self._n_silences
-        status[FAULT] = checks.LINK_LOSS if self.is_waiting else self._state
+        status[StatusEntry.TICKS], status[StatusEntry.COMMANDS] = self._ticks, self._last_applied
+        status[StatusEntry.TIME] = self.interface.now()
+        status[StatusEntry.SILENT], status[StatusEntry.SILENCES] = self._periods_without_command, self._n_silences
+        status[StatusEntry.FAULT] = FaultCode.LINK_LOSS if self.is_waiting else self._state
         self._reading = self.interface.read()
         self._publish(now + self.dt)
 
@@ -129,14 +140,14 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             k += 1
             late = clock.now() - (start + k * self.dt)
             if late > 0.0:  # lost time is not caught up: the robot would move faster than real time
-                self.memory.status[LATE] += 1.0
+                self.memory.status[StatusEntry.LATE] += 1.0
                 start += late
             clock.sleep_until(start + k * self.dt)
 
     @property
     def _state(self) -> int:
         """Code of the latched fault; 0 without one."""
-        return checks.NO_FAULT if self.fault is None else self.fault.code
+        return FaultCode.NO_FAULT if self.fault is None else self.fault.code
 
     def _publish(self, now: float) -> None:
         """Sends the reading, and writes those that have arrived into the shared memory."""
@@ -151,11 +162,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         """Applies the newest command that has arrived, or counts a period without one."""
         found = self.memory.read_command()
         # A command with a stamp in the future does not answer a reading of this robot.
-        if (
-            found is not None
-            and found[0] != self._last_received
-            and found[1] <= self._reading.time + checks.MAX_CLOCK_ADVANCE
-        ):
+        if found is not None and found[0] != self._last_received and found[1] <= self._reading.time + MAX_CLOCK_ADVANCE:
             self._last_received = found[0]
             self._command_channel.send(now, (found[0], found[2]))
         arrived = [each for each in self._command_channel.receive(now) if each[0] > self._last_applied]
@@ -171,4 +178,6 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
                 self._periods_without_command >= self._watchdog
                 and self._periods_without_command > self._max_silent_periods
             ):
-                self.safety.raise_fault(checks.LINK_LOSS, f"no new command for {self._periods_without_command} periods")
+                self.safety.raise_fault(
+                    FaultCode.LINK_LOSS, f"no new command for {self._periods_without_command} periods"
+                )
