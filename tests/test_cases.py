@@ -99,7 +99,7 @@ def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
 def test_driven_wheels_are_rejected_by_locomotion() -> None:
     robot = qd.load(CASES / "wheels_trot" / "robot.urdf", strict=True)
     assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
-    with pytest.raises(qd.ArgumentError, match=r"does not drive wheels.*FL_wheel_joint.*type=\"fixed\""):
+    with pytest.raises(qd.ArgumentError, match=r"does not support wheels.*FL_wheel_joint.*type=\"fixed\""):
         LocomotionController(robot)
     text = (CASES / "wheels_trot" / "robot.urdf").read_text(encoding="utf-8")
     held = qd.load(text.replace('type="continuous"', 'type="fixed"'))

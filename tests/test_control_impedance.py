@@ -573,7 +573,7 @@ def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None
     robot, other = qd.load("go2", root="fixed"), qd.load("solo12", root="fixed")
     with pytest.raises(qd.UnknownNameError, match="FL_foot"):
         CartesianImpedance(robot, "FL_foott", stiffness=1.0)
-    with pytest.raises(qd.ArgumentError, match="expected one that joints or the root can move"):
+    with pytest.raises(qd.ArgumentError, match="expected a frame that joints or the root can move"):
         CartesianImpedance(robot, robot.tree.root.name, stiffness=1.0)
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         CartesianImpedance("go2", "FL", stiffness=1.0)  # type: ignore[arg-type]

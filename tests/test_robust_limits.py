@@ -109,7 +109,10 @@ def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the smaller one first"),
+        (
+            lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)),
+            "mass: expected the smallest and the largest mass",
+        ),
         (
             lambda r: PayloadSet((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)),
             "com_lower, com_upper: expected no entry of com_lower above",

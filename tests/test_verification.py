@@ -149,7 +149,7 @@ def test_repaired_inertia_is_not_a_deviation() -> None:
     broken = text().replace('ixx="0.02448"', 'ixx="0.92448"')
     assert broken != text()
     robot = qd.load(broken, repair=["inertia"])
-    assert any("nearest physical inertia replaces it" in f.reason for f in robot.report.findings)
+    assert any("replaces it by the nearest possible inertia" in f.reason for f in robot.report.findings)
     agreement = check(robot, broken)
     assert agreement.passed, str(agreement)
 
@@ -516,7 +516,7 @@ def test_progress_is_reported_and_invalid_options_are_rejected() -> None:
     assert shares == [0.25, 0.5, 0.75, 1.0]
     with pytest.raises(qd.ArgumentError, match="samples"):
         check(go2(), text(), samples=0)
-    with pytest.raises(qd.ModelError, match="no readable XML"):
+    with pytest.raises(qd.ModelError, match="not readable XML"):
         check(go2(), "<robot")
 
 

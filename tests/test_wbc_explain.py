@@ -21,7 +21,7 @@ def infeasible() -> qd.Command:
 def test_an_infeasible_tick_is_explained_in_five_lines_after_status_and_cause(infeasible: qd.Command) -> None:
     status, cause, *what = infeasible.explain().splitlines()
     assert status.startswith("infeasible")
-    assert cause.startswith("likely cause: FR, ") and "assumed to carry load, but moving fast" in cause
+    assert cause.startswith("likely cause: FR, ") and "move fast although they are assumed to carry load" in cause
     assert len(what) == 6 and what[-1].endswith("explain(max_lines=None) returns all of them")
     assert int(what[-1].split()[2]) == len(infeasible.explain(max_lines=None).splitlines()) - 2 - 5
 

@@ -97,7 +97,8 @@ def codegen(
         if OPERATIONS[name].needs_frame:
             if not frames:
                 raise ArgumentError(
-                    f"--frame: required for {name}, since {robot.name!r} has no feet; name a frame of the robot"
+                    f"--frame: required for {name}, because {robot.name!r} has no feet, which are the default; name "
+                    "a frame of the robot"
                 )
             jobs += [(name, f) for f in frames]
         else:

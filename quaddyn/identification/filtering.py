@@ -72,10 +72,10 @@ def accelerations(v: Array, *, dt: float) -> Array:
 def _check(x: Array, dt: float) -> None:
     """Raises an error unless x is a float64 array (N, n) of finite samples and dt is positive [s]."""
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
-        raise ArgumentTypeError(f"expected a float64 array of shape (N, n), got {type(x).__name__}")
+        raise ArgumentTypeError(f"signal: expected a float64 array of shape (N, n), got {type(x).__name__}")
     if x.ndim != 2 or len(x) < 5:
-        raise ArgumentError(f"expected shape (N, n) with N of at least 5, got {x.shape}")
+        raise ArgumentError(f"signal: expected shape (N, n) with at least 5 samples N, got {x.shape}")
     if not np.isfinite(x).all():
-        raise ArgumentError("expected finite entries only")
+        raise ArgumentError("signal: every entry must be finite")
     if not 0.0 < check_number("dt", dt) < np.inf:
         raise ArgumentError(f"dt: expected a positive time [s], got {dt}")

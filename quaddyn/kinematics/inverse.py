@@ -131,7 +131,9 @@ class _InverseProblem:
         respect_limits: bool,
     ) -> None:
         if not isinstance(targets, Mapping) or not targets:
-            raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
+            raise ArgumentError(
+                "targets: expected at least one target, in a mapping from frame name to position or placement"
+            )
         self.model, self.data = robot.model, robot.model.createData()
         self.algorithms, self.nv, self.coupling = robot.algorithms, robot.nv, robot.coupling
         self.targets = [(name, robot.frame_id(name), _check_target(name, value)) for name, value in targets.items()]

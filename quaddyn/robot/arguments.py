@@ -127,7 +127,7 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
         raise ArgumentTypeError(f"{name}: expected {expected}, got dtype {got}")
     array = np.asarray(given, dtype=FLOAT)
     if array.shape != shape:
-        advice = f"; use {name}.ravel()" if array.size == np.prod(shape) else ""
+        advice = f"; pass {name}.ravel()" if array.size == np.prod(shape) else ""
         raise ArgumentError(f"{name}: expected {expected}, got shape {array.shape}{advice}")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:

@@ -100,7 +100,7 @@ class _UrdfReader(ElementReader):
             return None
         placement = self.origin(element)
         mass_element = self.required(element, "mass")
-        mass = self.magnitude(mass_element, "value", self.number(mass_element, "value"), "a negative mass")
+        mass = self.magnitude(mass_element, "value", self.number(mass_element, "value"), "a mass must not be negative")
         tensor = self.required(element, "inertia")
         ixx, ixy, ixz, iyy, iyz, izz = (self.number(tensor, k) for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
         about_com = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
@@ -157,7 +157,11 @@ class _UrdfReader(ElementReader):
         shapes = [c for c in holder if c.tag in readers]
         for other in shapes[1:]:
             if not shapes[0].same(other):
-                raise self.refuse(other, f"a second shape in one <geometry> of <{element.tag}>", "use one per element")
+                raise self.refuse(
+                    other,
+                    f"<geometry> of <{element.tag}> has a second shape",
+                    "use one shape per <visual> or <collision>",
+                )
             self.warn(other, f"<{other.tag}> is repeated identically; the first one is used", "remove the second one")
         if not shapes:
             advice = "use box, cylinder, sphere, capsule or mesh"
@@ -170,7 +174,11 @@ class _UrdfReader(ElementReader):
             where = shapes[0]
             size = " ".join(f"{name}={value!r}" for name, value in where.attrib.items() if name != "filename")
             if element.tag == "collision" and isinstance(shape, SphereShape):
-                self.warn(where, f"{size}: a sphere of radius 0 is treated as a point", "give a radius for a sphere")
+                self.warn(
+                    where,
+                    f"{size}: the sphere of radius 0 is treated as a point",
+                    "give a positive radius for a sphere",
+                )
             else:
                 self.warn(
                     where, f"{size}: a {where.tag} of size 0 is ignored", "correct the size or remove the element"
@@ -182,14 +190,14 @@ class _UrdfReader(ElementReader):
         """Returns a length of a shape [m], which must not be negative."""
         value = self.number(element, attribute, bound=1e3)
         if value < 0.0:
-            raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
+            raise self.refuse(element, f"{attribute}={value:g}: a size must not be negative", "correct it")
         return value
 
     def _box(self, element: XmlElement) -> BoxShape:
         """Reads a <box>."""
         x, y, z = self.vector(element, "size", 3)
         if min(x, y, z) < 0.0:
-            raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
+            raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must not be negative", "correct it")
         return BoxShape((x, y, z))
 
     def _sphere(self, element: XmlElement) -> SphereShape:
@@ -211,7 +219,9 @@ class _UrdfReader(ElementReader):
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
         scale = element.attrib.get("scale", "1 1 1")
         if len(scale.split()) == 1:
-            self.warn(element, f"scale={scale!r}: the one number is used for all three axes", "give three numbers")
+            self.warn(
+                element, f"scale={scale!r} has one number, which is used for all three axes", "give three numbers"
+            )
             x = y = z = self.number(element, "scale")
         else:
             x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
@@ -245,7 +255,7 @@ class _UrdfReader(ElementReader):
         words = text.replace(",", " ").split()
         if len(words) in (3, 4) and (len(words) == 3 or "," in text):
             words = [*words, "1"][:4]
-            reason = f"rgba={text!r}: expected 4 numbers separated by blanks; it is read as {' '.join(words)}"
+            reason = f"rgba={text!r}: expected 4 numbers separated by blanks; the value is read as {' '.join(words)}"
             self.warn(element, reason, "write 4 numbers separated by blanks")
             element = XmlElement(element.tag, {"rgba": " ".join(words)}, element.line, element.parent, element.file)
         r, g, b, a = self.vector(element, "rgba", 4, bound=255.0)
@@ -280,7 +290,7 @@ class _UrdfReader(ElementReader):
     def loss(self, element: XmlElement, attribute: str) -> float:
         """Returns a damping, friction or armature, which must not be negative; 0 if it is missing."""
         value = self.number(element, attribute, default=0.0)
-        return self.magnitude(element, attribute, value, "a negative value would create energy")
+        return self.magnitude(element, attribute, value, "the value must not be negative, which would create energy")
 
     def axis(self, joint: XmlElement) -> Array:
         """Returns the unit vector of a joint's axis; x without an <axis>."""
@@ -316,13 +326,16 @@ class _UrdfReader(ElementReader):
         if velocity == 0.0 and effort == 0.0:
             self.warn(
                 element,
-                "effort and velocity are both 0, as exporters leave them; they are assumed to be unlimited",
-                "give them, or pass limits=",
+                "effort and velocity are both 0, which some exporters write for unknown limits; both are assumed to "
+                "be unlimited",
+                "set them, or pass limits=",
             )
             velocity = effort = np.inf
         elif velocity == 0.0:
             self.warn(
-                element, "velocity=0 would forbid motion; it is assumed to be unlimited", "give it, or pass limits="
+                element,
+                "velocity=0 would prevent any motion; the velocity is assumed to be unlimited",
+                "give it, or pass limits=",
             )
             velocity = np.inf
         if kind not in ("revolute", "prismatic"):
@@ -346,7 +359,7 @@ class _UrdfReader(ElementReader):
         if 0.0 < low - high <= ROUNDING_TOLERANCE:
             low = high
         if low > high:
-            raise self.refuse(element, f"lower={low:g} is above upper={high:g}", "exchange them")
+            raise self.refuse(element, f"lower={low:g} is greater than upper={high:g}", "swap the two values")
         if low >= NO_LIMIT or high <= -NO_LIMIT:
             reason = f"lower={low:g}, upper={high:g}: the joint can never be in this range"
             raise self.refuse(element, reason, "correct it")
@@ -364,11 +377,13 @@ class _UrdfReader(ElementReader):
         """Returns a velocity or effort limit; inf if it is missing or at least `NO_LIMIT`."""
         if attribute not in element.attrib:
             self.warn(
-                element, f"no {attribute} limit is given; it is assumed to be unlimited", "give it, or pass limits="
+                element,
+                f"no {attribute} limit is given; the {attribute} is assumed to be unlimited",
+                "give it, or pass limits=",
             )
             return np.inf
         value = self.number(element, attribute, bound=np.finfo(float).max)
-        value = self.magnitude(element, attribute, value, "a limit is a magnitude")
+        value = self.magnitude(element, attribute, value, "a limit must not be negative")
         return value if value < NO_LIMIT else np.inf
 
     def mimic(self, joint: XmlElement) -> Mimic | None:
@@ -393,10 +408,15 @@ class _UrdfReader(ElementReader):
                 materials[element.attrib.get("name", "")] = self.rgba(color[0])
         link_elements, joint_elements = root.all("link"), root.all("joint")
         if len(link_elements) > MAX_LINKS:
-            raise ModelError(f"{self.file}: {len(link_elements)} links; at most {MAX_LINKS} are read")
+            raise ModelError(
+                f"{self.file}: the file has {len(link_elements)} links, but at most {MAX_LINKS} are accepted"
+            )
         shapes = sum(1 for link in link_elements for child in link if child.tag in ("visual", "collision"))
         if shapes > MAX_SHAPES:
-            raise ModelError(f"{self.file}: {shapes} <visual> and <collision> elements; at most {MAX_SHAPES} are read")
+            raise ModelError(
+                f"{self.file}: the file has {shapes} <visual> and <collision> elements, but at most {MAX_SHAPES} are "
+                "accepted"
+            )
         if not link_elements:
             raise ModelError(f"{self.file}: the file has no <link>; is this a URDF (expand a .xacro first)?")
         links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")
@@ -426,7 +446,7 @@ class _UrdfReader(ElementReader):
         for item, element in items:
             if item.name in out:
                 first = out[item.name][1].line
-                raise self.refuse(element, f"another {kind} has this name (on line {first})", "rename one of them")
+                raise self.refuse(element, f"another {kind} has the same name (line {first})", "rename one of them")
             out[item.name] = (item, element)
         return out
 
@@ -441,31 +461,44 @@ class _UrdfReader(ElementReader):
                 if link not in links:
                     raise self.refuse(element, f"its {role} link {link!r} does not exist", "correct the name")
             if joint.child in parent_of:
-                reason = f"link {joint.child!r} already hangs from joint {parent_of[joint.child]!r}: a closed loop"
-                raise self.refuse(element, reason, "a URDF is a tree: cut the loop and close it by <loop_joint>")
+                reason = (
+                    f"link {joint.child!r} is already the child of joint {parent_of[joint.child]!r}, so that the "
+                    "joints form a closed loop"
+                )
+                raise self.refuse(
+                    element, reason, "remove this joint and close the loop by <loop_joint>, because a URDF is a tree"
+                )
             parent_of[joint.child] = joint.name
             below[joint.parent].append(joint)
         roots = [name for name in links if name not in parent_of]
         if len(roots) != 1:
             what = (
-                f"{len(roots)} root links ({', '.join(roots[:5])})"
+                f"the file has {len(roots)} root links ({', '.join(roots[:5])})"
                 if roots
-                else "no root link: the joints form a cycle"
+                else "the file has no root link, because the joints form a cycle"
             )
-            raise ModelError(f"{self.file}: {what}; a URDF has exactly one link that is not the child of a joint")
+            raise ModelError(f"{self.file}: {what}; a URDF must have exactly one link that is not the child of a joint")
         ordered_links, ordered_joints = [links[roots[0]][0]], []
         stack = [(j, 1) for j in sorted(below[roots[0]], key=_name_bytes, reverse=True)]
         while stack:
             joint, depth = stack.pop()
             if depth > MAX_DEPTH:
-                raise self.refuse(joints[joint.name][1], f"deeper than {MAX_DEPTH} joints", "shorten the chain")
+                raise self.refuse(
+                    joints[joint.name][1],
+                    f"the chain of joints from the root to this joint has more than {MAX_DEPTH} joints",
+                    "shorten the chain",
+                )
             ordered_joints.append(joint)
             ordered_links.append(links[joint.child][0])
             stack.extend((j, depth + 1) for j in sorted(below[joint.child], key=_name_bytes, reverse=True))
         if len(ordered_links) != len(links):
             seen = {x.name for x in ordered_links}
             lost = next(e for name, (_, e) in links.items() if name not in seen)
-            raise self.refuse(lost, "not connected to the root: its joints form a cycle", "cut the cycle")
+            raise self.refuse(
+                lost,
+                "the link is not connected to the root, because its joints form a cycle",
+                "remove one joint of the cycle",
+            )
         return tuple(ordered_links), tuple(ordered_joints)
 
 

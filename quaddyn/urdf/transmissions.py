@@ -41,7 +41,7 @@ def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmi
             joint = next(joint for joint in found.joints if joint in out)
             reader.warn(
                 element,
-                f"another transmission gives a reduction of joint {joint!r}; this one is ignored",
+                f"another transmission already defines the reduction of joint {joint!r}; this one is ignored",
                 "remove one of them",
             )
     return tuple(dict.fromkeys(out.values()))
@@ -62,7 +62,9 @@ def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmi
     if joints is None or actuators is None or any("name" not in joint.attrib for joint in joints):
         roles = "joint1, joint2, actuator1 and actuator2"
         reader.warn(
-            element, f"{kind} has no {roles}, by role, and is ignored", "give each joint and actuator its <role>"
+            element,
+            f"{kind} is ignored, because its joints and actuators do not have the roles {roles}",
+            "give each joint and actuator its <role>",
         )
         return None
     (n1, n2), (m1, m2) = ([_read_reduction(reader, (part,)) for part in parts] for parts in (joints, actuators))
@@ -85,7 +87,9 @@ def _read_reduction(reader: ElementReader, parents: Sequence[XmlElement]) -> flo
     found = [each for parent in parents for each in parent.all(TAG)]
     reduction = _nonzero_number(found[0].text) if found else 1.0
     if reduction is None:
-        reader.warn(found[0], f"{found[0].text!r} is not a reduction and is ignored", "give a number other than 0")
+        reader.warn(
+            found[0], f"the reduction {found[0].text!r} is not a number other than 0 and is ignored", "correct it"
+        )
     return reduction
 
 

@@ -113,7 +113,11 @@ class ElementReader:
         children = _KNOWN_CHILDREN.get(element.tag)
         for child in element if children is not None else ():
             if "xacro" in child.tag:
-                self.warn(child, f"<{child.tag}> is a macro that was not expanded; it is ignored", "run xacro first")
+                self.warn(
+                    child,
+                    f"<{child.tag}> is a macro that was not expanded; it is ignored",
+                    "expand the file with xacro first",
+                )
             elif child.tag not in children and not child.tag.startswith("{"):  # type: ignore[operator]
                 self._unknown_child(child, element, children or ())
         attributes = _KNOWN_ATTRIBUTES.get(element.tag)
@@ -152,7 +156,9 @@ class ElementReader:
         if self.foreign:
             names, where = list(self.foreign), next(iter(self.foreign.values()))
             more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-            reason = f"ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
+            reason = (
+                f"these are ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
+            )
             self.findings.append(Finding("note", where, shorten(reason)))
 
     def find_unique(self, element: XmlElement, tag: str) -> XmlElement | None:
@@ -237,7 +243,11 @@ class ElementReader:
         """Returns the attribute "name", which must be printable, not empty and not reserved."""
         name = self.text(element, "name")
         if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
-            raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
+            raise self.refuse(
+                element,
+                f"name={name[:40]!r} is empty, is longer than {MAX_NAME} characters or has control characters",
+                "rename it",
+            )
         if name == UNIVERSE:
             raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
         return name

@@ -87,9 +87,12 @@ class _Builder:
         parent = self.open[-1] if self.open else None
         element = XmlElement(tag, attrib, line, parent, self.file)
         if len(self.open) >= MAX_NESTING:
-            raise ModelError(f"{element.where}: elements nested deeper than {MAX_NESTING}; flatten the file")
+            raise ModelError(f"{element.where}: elements are nested more than {MAX_NESTING} deep; reduce the nesting")
         if self.count > MAX_ELEMENTS:
-            raise ModelError(f"{element.where}: more than {MAX_ELEMENTS} elements; split the file")
+            raise ModelError(
+                f"{element.where}: the file has more than {MAX_ELEMENTS} elements, which is not accepted; remove "
+                "elements that are not needed"
+            )
         if parent is None:
             self.root = element
         else:
@@ -119,15 +122,19 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
     """
     if isinstance(data, str):
         if "\0" in data:  # expat would take every other one for UTF-16
-            raise ModelError(f"{file}: a NUL character at {data.index(chr(0))}; XML text has none")
+            raise ModelError(
+                f"{file}: the text has a NUL character at index {data.index(chr(0))}, which XML does not allow"
+            )
         try:
             size = len(data.encode())
         except UnicodeEncodeError as error:
-            raise ModelError(f"{file}: the text is not valid Unicode ({error.reason} at {error.start})") from None
+            raise ModelError(f"{file}: the text is not valid Unicode ({error.reason} at index {error.start})") from None
     else:
         size = len(data)
     if size > MAX_BYTES:
-        raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; move meshes into separate files")
+        raise ModelError(
+            f"{file}: the file has {size} bytes, but at most {MAX_BYTES} are accepted; move meshes into separate files"
+        )
     try:
         try:
             root = _parse_document(data, file)
@@ -139,13 +146,13 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
         raise
     except defusedxml.DefusedXmlException as error:
         raise ModelError(
-            f"{file}: document types, entities and external references are refused ({type(error).__name__}); "
+            f"{file}: document types, entities and external references are not accepted ({type(error).__name__}); "
             "remove the <!DOCTYPE ...> part"
         ) from None
     except (SyntaxError, ValueError, LookupError, OverflowError) as error:  # ParseError is a SyntaxError
-        raise ModelError(f"{file}: not well-formed XML: {error}; check it with an XML editor") from None
+        raise ModelError(f"{file}: the file is not well-formed XML: {error}") from None
     if root is None:
-        raise ModelError(f"{file}: no XML element in it; expected <robot>")
+        raise ModelError(f"{file}: the file has no XML element; expected <robot>")
     assert isinstance(root, XmlElement)
     return root
 

@@ -365,6 +365,4 @@ class WholeBodyController(StrictAttributes):
         return "\n".join([repr(self), *levels, f"contacts: {', '.join(self.contacts)}"])
 
     def __reduce__(self) -> NoReturn:
-        raise ArgumentTypeError(
-            "a WholeBodyController cannot be copied or pickled; create another one with copies of its tasks"
-        )
+        raise ArgumentTypeError("a WholeBodyController cannot be copied or pickled; create another one with new tasks")

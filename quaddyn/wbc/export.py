@@ -92,7 +92,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     custom_names = [element.name for _, element in solver.tables.custom_elements]
     if custom_names:
         raise ArgumentError(
-            f"controller: {', '.join(map(repr, custom_names))} cannot be exported; only kinds with compiled rows can"
+            f"controller: the elements {', '.join(map(repr, custom_names))} cannot be exported, because their rows "
+            "are computed in Python; remove them"
         )
     controller._structure.levels.validate_parameters()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")

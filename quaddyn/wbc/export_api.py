@@ -293,7 +293,7 @@ def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:
         for other, other_word in out.items():
             if other_word.upper() == word.upper():
                 raise ArgumentError(
-                    f"{argument}: {other!r} and {name!r} are the same identifier in C; rename one of them"
+                    f"{argument}: the names {other!r} and {name!r} become the same identifier in C; rename one of them"
                 )
         out[name] = word
     return out

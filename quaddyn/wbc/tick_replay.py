@@ -62,7 +62,7 @@ def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
 def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[int, ...] | None = None) -> Any:
     """Returns an array or number of the given type; arrays are padded to whole SIMD lanes."""
     if name not in arrays:
-        raise ArgumentError(f"{name}: missing in the file")
+        raise ArgumentError(f"{name}: this array is missing in the file")
     x = arrays[name]
     rank = kind.rank if isinstance(kind, ArrayKind) else 0
     dtype = kind.dtype if isinstance(kind, ArrayKind) else np.dtype(str(kind))

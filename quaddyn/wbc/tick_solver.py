@@ -328,7 +328,8 @@ class TickSolver:
         """
         if outcome == tick_core.OVERFLOW:
             raise ArgumentError(
-                "state: its dynamics overflow; q or v is out of range (was the state computed with validate=False?)"
+                "state: the dynamics overflow, because q or v is out of range (was the state computed with "
+                "validate=False?)"
             )
         if outcome == tick_core.NOT_A_NUMBER:
             self.levels.validate_parameters()

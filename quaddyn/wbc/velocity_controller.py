@@ -127,7 +127,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
             if not isinstance(task, Task) or isinstance(task, MomentumTask):
-                raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
+                raise ArgumentTypeError(f"tasks: expected tasks that control a motion, got {type(task).__name__}")
             if task.name in by_name:
                 raise ArgumentError(f"tasks: the name {task.name!r} is used twice; rename one of the tasks")
             check_robot(task, robot)

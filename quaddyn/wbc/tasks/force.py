@@ -126,14 +126,16 @@ class ForceTask(Element, fixed=("contacts",)):
         """
         references = {}
         if not isinstance(forces, Mapping | None):
-            raise ArgumentTypeError(f"{self.name}.reference: expected forces by contact, got {type(forces).__name__}")
+            raise ArgumentTypeError(
+                f"{self.name}.reference: expected a mapping from contact names to forces, got {type(forces).__name__}"
+            )
         for name, value in (forces or {}).items():
             if self._known_contacts is not None and name not in self._known_contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known_contacts)
             is_float_array = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
             force = np.array(value if is_float_array else check_array(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
-                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
+                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected 3 or 6 finite numbers, got {value!r}")
             force.flags.writeable = False
             references[name] = force
         self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
