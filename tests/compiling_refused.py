@@ -654,7 +654,8 @@ AT_THE_TOP = {
     "strange_annotation": "parameter 'a': annotate it",
     "strange_record": "parameter 'a': annotate it",
     "starred": "parameter 'a': parameters must be plain, without *",
-    "returns_a_tuple": "a function called from Python must return a float, an int, a bool or None, not tuple of float, float",
+    "returns_a_tuple": "a function called from Python must return a float, an int, a bool or None, not tuple of "
+    "float, float",
     "takes_lanes": "parameter 'a': Python cannot pass lanes",
 }
 

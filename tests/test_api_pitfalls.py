@@ -197,7 +197,7 @@ def test_error_for_a_pinocchio_frame_id_contains_the_frame_name(dyn: qd.Dynamics
         ):
             with pytest.raises(qd.UnknownNameError, match=rf"^frame: expected a name.* {i}; did you mean 'FL_calf'"):
                 call(name)
-    with pytest.raises(qd.UnknownNameError, match="^frame: expected a name (str), got the int -1; known: "):
+    with pytest.raises(qd.UnknownNameError, match=r"^frame: expected a name, got the int -1; known: "):
         dyn.frame_placement(q, -1)  # type: ignore[arg-type]
 
 

@@ -1030,7 +1030,7 @@ def test_copied_dynamics_has_its_own_state(go2):
 def test_state_cannot_be_pickled_or_copied(go2):
     s = go2.update(*sample(go2)[:2])
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="keep q and v"):
+        with pytest.raises(TypeError, match="copy its q and v"):
             attempt(s)
 
 

@@ -176,8 +176,8 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
     first = wbc.compute(dyn.update(q, v))
     line = first.explain().splitlines()[-1]
     assert (
-        line
-        == f"compensation of joint friction requires torques up to {0.12 + 0.03 * 0.4:.3g} N m ({robot_with_friction.actuated[2]})"
+        line == f"compensation of joint friction requires torques up to {0.12 + 0.03 * 0.4:.3g} N m "
+        f"({robot_with_friction.actuated[2]})"
     )
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))

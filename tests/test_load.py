@@ -865,7 +865,7 @@ def test_pinocchio_models_with_unsupported_joints_or_order_are_rejected() -> Non
     model = pin.Model()
     joint = model.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
     model.appendBodyToJoint(joint, pin.Inertia.Random(), pin.SE3.Identity())
-    with pytest.raises(qd.ModelError, match="joint 'ball' of the pinocchio.Model: a JointModelSpherical"):
+    with pytest.raises(qd.ModelError, match=r"joint 'ball' of the pinocchio\.Model: a JointModelSpherical"):
         qd.load(model)
     model = pin.Model()
     for name in ("b", "a"):

@@ -132,7 +132,7 @@ def test_the_keyframe_home_is_the_home_configuration() -> None:
 @pytest.mark.parametrize(
     ("joints", "words"),
     [
-        ("0 .9 -3 " * 4, "joint 'FL_kn' is at -3 there, outside"),
+        ("0 .9 -3 " * 4, "in it joint 'FL_kn' is at -3, outside"),
         ("0 .9 -1.8 " * 3 + "0 0 -1.8", "heights of the feet differ"),
     ],
 )
@@ -179,10 +179,10 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'), r'"hip">: 1 ball joints \(hip\)'),
+        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'), r'"hip">: the model has 1 ball joints \(hip\)'),
         (
             scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
-            '"t">: a tendon with a spring, and tendons are not modelled',
+            '"t">: a tendon with a spring is not supported',
         ),
         (
             scene(
@@ -190,7 +190,7 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
                 '<tendon><fixed name="t"><joint joint="aj" coef="1"/><joint joint="bj" coef="1"/></fixed></tendon>'
                 '<actuator><motor name="m" tendon="t"/></actuator>',
             ),
-            r"actuator 'm', moves joints that are independent \(aj, bj\)",
+            r"actuator 'm', moves independent joints \(aj, bj\)",
         ),
         (
             scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab")),

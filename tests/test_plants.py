@@ -318,7 +318,9 @@ def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
     sim = plate(MAX_CONTACTS + 1)
     start = sim.checkpoint()
     for _ in range(2):
-        with pytest.raises(qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, of at most"):
+        with pytest.raises(
+            qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, exceed the maximum of"
+        ):
             sim.step(np.zeros(0))
         assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
     sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
@@ -741,7 +743,7 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
     inner = saved.inner
     for changed, said in (
         ({"kind": "Other"}, f"plant 'Other', here {kind.__name__!r}"),
-        ({"robot": "spot"}, "robot 'spot', here 'small_quadruped'"),
+        ({"robot": "spot"}, "robot 'spot', in this plant 'small_quadruped'"),
         ({"dt": 0.5}, f"dt 0.5, here {plant.dt}"),
         ({"spheres": ("a", "b")}, r"spheres \('a', 'b'\), here \('FL'"),
         ({"q": np.zeros(3), "v": np.zeros(2)}, r"shape of q \(3,\), here \(19,\); shape of v \(2,\), here \(18,\)"),

@@ -132,7 +132,7 @@ def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
     ):
         with pytest.raises(ArgumentError, match=words):
             call()
-    with pytest.raises(ArgumentTypeError, match="Simulations"):
+    with pytest.raises(ArgumentTypeError, match="Simulation objects"):
         rollout([sim, "plant"], tau)  # type: ignore[list-item]
     none = rollout(sim, np.zeros((0, 12)))
     assert none.q.shape == (1, 0, solo.nq) and sim.time == 0.0

@@ -313,7 +313,7 @@ def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...],
 def test_tick_with_an_invalid_value_is_rejected(name: str, value: Any, short: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.qdlog"
     path.write_bytes(with_tick(short.read_bytes(), name, value))
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged, its {name}"):
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged: its {name}"):
         load_recording(path)
 
 
@@ -346,7 +346,7 @@ def test_damaged_robots_and_controllers_of_recordings_are_reported(go2: qd.Robot
         with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{said}"):
             load_recording(path).replay() if "controller" in said else load_recording(path).robot()
     path.write_bytes(with_tick(with_tick(data, "q", 2.0), "v", 0.0))
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged, its q"):
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged: its q"):
         load_recording(path).state(2, go2)
 
 

@@ -157,7 +157,8 @@ FINDINGS = [
      "ignored; correct it"]),
     (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
          "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
-     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'; this one "
+     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'; "
+      "this one "
        "is ignored; remove one of them"]),
 ]  # fmt: skip
 
@@ -172,7 +173,8 @@ REFUSALS = [
     ("", "the file is not well-formed XML: no element found: line 1, column 0"),
     ("<a\0/>", "the text has a NUL character at index 2, which XML does not allow"),
     ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at index 13)"),
-    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden); remove the <!DOCTYPE ...> part"),
+    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden); "
+                                 "remove the <!DOCTYPE ...> part"),
     ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>; is this a URDF?"),
     ("<robot/>", "the file has no <link>; is this a URDF (expand a .xacro first)?"),
     (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
@@ -190,7 +192,8 @@ REFUSALS = [
     (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000; check the unit"),
     (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000; correct it"),
     (pendulum().replace('name="arm"', 'name=""', 1),
-     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters; rename it"),
+     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters; rename "
+     "it"),
     (pendulum().replace('name="arm"', 'name="universe"', 1),
      "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model; rename it"),
     (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
@@ -230,17 +233,20 @@ REFUSALS = [
     (pendulum().replace('parent link="base"', 'parent link="bas"'),
      f"{HINGE}: its parent link 'bas' does not exist; correct the name"),
     (tag('<joint name="again" type="fixed"><parent link="base"/><child link="arm"/></joint>'),
-     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints form a closed loop; remove this "
+     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints form a "
+     "closed loop; remove this "
      "joint and close the loop by <loop_joint>, because a URDF is a tree"),
     (tag("".join(f'<link name="{n}"/>' for n in "cdefg")),
-     "the file has 6 root links (base, c, d, e, f); a URDF must have exactly one link that is not the child of a joint"),
+     "the file has 6 root links (base, c, d, e, f); a URDF must have exactly one link that is not the child of a "
+     "joint"),
     (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
      "the file has no root link, because the joints form a cycle; a URDF must have exactly one link that is not the "
      "child of a joint"),
     (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
      "<text>:1: <link name=\"c\">: the link is not connected to the root, because its joints form a cycle; remove "
      "one joint of the cycle"),
-    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint; use one of spherical, ball, "
+    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint; use one of "
+                          "spherical, ball, "
      "revolute, continuous, fixed"),
     (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"),
      "<text>:1: <loop_joint name=\"l\">: the <axis> has length 0; give a unit vector"),
@@ -250,7 +256,8 @@ REFUSALS = [
      "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist; correct the name"),
     (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
      "<text>:1: <loop_joint name=\"l\">: another loop has the same name; rename one of them"),
-    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: the constraint lacks body_B or p_BQ; add both, which Drake's documentation requires"),
+    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: the constraint lacks body_B or "
+                                                        "p_BQ; add both, which Drake's documentation requires"),
 ]  # fmt: skip
 
 
@@ -401,7 +408,8 @@ def star(count: int) -> str:
         (
             chain,
             128,
-            '<text>:1: <joint name="j128">: the chain of joints from the root to this joint has more than 128 joints; shorten the chain',
+            '<text>:1: <joint name="j128">: the chain of joints from the root to this joint has more than 128 '
+            "joints; shorten the chain",
         ),
         (star, 2000, "<text>: the file has 2001 links, but at most 2000 are accepted"),
         pytest.param(
@@ -423,13 +431,14 @@ def test_number_and_nesting_depth_of_elements_are_bounded(monkeypatch: pytest.Mo
     assert xml.MAX_ELEMENTS == 200_000
     most = 200_000 if NIGHT else 2_000
     monkeypatch.setattr(xml, "MAX_ELEMENTS", most)
-    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").all("a")) == 1
+    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").children_with_tag("a")) == 1
     with pytest.raises(qd.ModelError, match=r"<b>: elements are nested more than 64 deep; reduce the nesting$"):
         read_xml("<a>" * 64 + "<b/>" + "</a>" * 64, "f")
     assert len(read_xml(f"<r>{'<a/>' * (most - 1)}</r>", "f").children) == most - 1
     with pytest.raises(
         qd.ModelError,
-        match=rf"f:1: <a>: the file has more than {most} elements, which is not accepted; remove elements that are not needed$",
+        match=rf"f:1: <a>: the file has more than {most} elements, which is not accepted; remove elements "
+        "that are not needed$",
     ):
         read_xml(f"<r>{'<a/>' * most}</r>", "f")
 
@@ -461,7 +470,7 @@ def test_elements_are_equal_only_if_their_whole_content_is_equal() -> None:
         '<a x="1"><b/><c/></a><b x="1" y="2"><b/><c/></b></r>',
         "f",
     )
-    assert [one.same(other) for other in others] == [True, False, False, False, False]
+    assert [one.equals(other) for other in others] == [True, False, False, False, False]
 
 
 def test_findings_are_in_line_order() -> None:

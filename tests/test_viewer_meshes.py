@@ -197,7 +197,7 @@ def test_errors_of_invalid_mesh_files_state_the_reason(tmp_path: Path) -> None:
         "empty.dae": (b"<COLLADA/>", "the file contains no triangles"),
         "loop.dae": (dae('<instance_node url="#loop"/>').replace(b"<node>", b'<node id="loop">', 1), "deep"),
         "huge.dae": (dae().replace(b"<vcount>4", b"<vcount>99999999999"), "corners"),
-        "lost.dae": (dae().replace(b'url="#g"', b'url="#h"'), "malformed"),
+        "lost.dae": (dae().replace(b'url="#g"', b'url="#h"'), "not valid COLLADA"),
         "infinite.dae": (re.sub(rb"(<float_array[^>]*>)\s*\S+", rb"\1 1e999", dae()), "finite"),
     }
     for name, (data, reason) in cases.items():

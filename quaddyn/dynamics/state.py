@@ -401,7 +401,9 @@ class State:
         return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a State is a view of its Dynamics' memory and cannot be copied or pickled; keep q and v")
+        raise TypeError(
+            "a State is a view of its Dynamics' memory and cannot be copied or pickled; copy its q and v instead"
+        )
 
     def __repr__(self) -> str:
         return f"State({self.robot.name!r}, {'stale' if self.is_stale else 'fresh'})"

@@ -183,7 +183,7 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
         if value.ndim != 2 or value.shape[1] != size:
             raise ArgumentError(f"{name}: expected {expected}, got shape {value.shape}")
         if count >= 0 and len(value) != count:
-            raise ArgumentError(f"{name}: expected {count} samples, as many as the arrays before it, got {len(value)}")
+            raise ArgumentError(f"{name}: expected {count} samples, as in the preceding arrays, got {len(value)}")
         count = len(value)
         if not np.isfinite(value).all():
             row, column = np.argwhere(~np.isfinite(value))[0]

@@ -123,7 +123,7 @@ def c_files(
     if needs_frame != (frame is not None):
         raise ArgumentError(
             f"frame={frame!r}: {name} "
-            + ("needs a frame; name one" if needs_frame else "does not use a frame; remove it")
+            + ("requires a frame; pass its name" if needs_frame else "does not use a frame; remove it")
         )
     return c_source(robot, trace_operation(name, robot, options, frame), "double" if kind == np.float64 else "float")
 

@@ -205,8 +205,8 @@ class Operation:
                     for (name, _), x in zip(self.signature.inputs, arrays, strict=True)
                 )
                 raise ArgumentError(
-                    f"{self.name}: the arguments are finite but the result is not ({sizes}): it overflows; scale them "
-                    + ("down, or M(q) of these parameters is singular" if self.name == "aba" else "down")
+                    f"{self.name}: the result overflows although the arguments are finite ({sizes}); pass smaller "
+                    + ("values or parameters for which M(q) is not singular" if self.name == "aba" else "values")
                 )
 
     def _raise_if_invalid_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:

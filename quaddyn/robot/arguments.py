@@ -87,7 +87,9 @@ def check_sequence(argument: str, value: Any, what: str) -> tuple[Any, ...]:
         ArgumentTypeError: a single string or path, or an object that cannot be iterated.
     """
     if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected several {what}, got {type(value).__name__} {str(value)[:40]!r}")
+        raise ArgumentTypeError(
+            f"{argument}: expected a sequence of {what}, got {type(value).__name__} {str(value)[:40]!r}"
+        )
     return tuple(value)
 
 

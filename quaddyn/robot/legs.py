@@ -72,7 +72,9 @@ def _limbs_from_argument(
         if not isinstance(name, str) or not name or name in RESERVED_NAMES:
             raise ArgumentError(f"legs: {name!r} is not accepted as the name of a leg; use another name")
         if isinstance(joints, str):
-            raise ArgumentTypeError(f"legs[{name!r}]: expected joint names, hip first, got the one string {joints!r}")
+            raise ArgumentTypeError(
+                f"legs[{name!r}]: expected a sequence of joint names, hip first, got the single string {joints!r}"
+            )
         for joint in joints:
             if owner.setdefault(joint, name) != name:
                 raise ArgumentError(

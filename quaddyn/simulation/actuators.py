@@ -171,8 +171,8 @@ class Actuators(
         massless = [name for name, lacking in zip(robot.actuated, lacks_inertia, strict=True) if lacking]
         if massless:
             raise ArgumentError(
-                f"backlash: needs inertia on the motor's side, of which {', '.join(massless)} "
-                f"{'has' if len(massless) == 1 else 'have'} none; give rotor_inertia"
+                f"backlash: requires inertia on the motor side of the gear, but that of {', '.join(massless)} is 0; "
+                "pass rotor_inertia="
             )
         is_limited = np.isfinite(self.no_load_speed)
         no_load = np.where(is_limited, self.no_load_speed, 1.0)

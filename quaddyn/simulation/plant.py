@@ -318,7 +318,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if not duration > 0.0:
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
-            raise ArgumentError(f"push: {self.MAX_PUSHES} pushes are active already; use a shorter duration")
+            raise ArgumentError(
+                f"push: expected at most {self.MAX_PUSHES} pushes at a time, which are already active; use shorter "
+                "durations"
+            )
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
         self._pushes += (ActivePush(frame, self._make_wrench(frame, force), self._steps + steps),)
 

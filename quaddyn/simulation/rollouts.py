@@ -127,7 +127,9 @@ def _validate_plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulat
     if not simulations:
         raise ArgumentError("plants: expected at least one plant, got none")
     if any(simulation.held_bodies for simulation in simulations):
-        raise ArgumentError("plants: held_bodies= is not supported in rollouts; use `step`")
+        raise ArgumentError(
+            "plants: plants with held_bodies= are not supported in rollouts; call step of each plant instead"
+        )
     if len(set(map(id, simulations))) < len(simulations):
         raise ArgumentError(
             "plants: expected different plants, but one is given twice; make a separate plant for each rollout"

@@ -186,7 +186,7 @@ class _MjcfTextWriter:
         """Adds a document to `attached` and returns its name; relative paths in it are resolved from its own folder."""
         root, path = self._open_document(element)
         folder = str(path.parent)
-        for compiler in root.all("compiler"):
+        for compiler in root.children_with_tag("compiler"):
             for key in ("meshdir", "assetdir"):
                 if key in compiler.attrib:
                     compiler.attrib[key] = f"{folder}/{compiler.attrib[key]}"

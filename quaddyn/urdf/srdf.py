@@ -55,15 +55,15 @@ def disabled_collisions(
         if near or {"link1", "link2"} <= set(each.attrib):
             meant = near[0] if near else "disable_collisions"
             raise ModelError(f"{each.where}: the element is unknown in SRDF; did you mean <{meant}>?")
-    for each in root.all("disable_default_collisions"):
+    for each in root.children_with_tag("disable_default_collisions"):
         (link,) = _read_links(each)
         for other in links:
             if other != link:
                 out[frozenset((link, other))] = link, other, "by default"
-    for each in root.all("disable_collisions"):
+    for each in root.children_with_tag("disable_collisions"):
         one, two = _read_links(each)
         out[frozenset((one, two))] = one, two, each.attrib.get("reason", "")
-    for each in root.all("enable_collisions"):
+    for each in root.children_with_tag("enable_collisions"):
         out.pop(frozenset(_read_links(each)), None)
     return tuple(out.values())
 

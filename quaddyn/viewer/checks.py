@@ -53,7 +53,7 @@ def validate_footholds(footholds: Mapping[str, Foothold] | None) -> tuple[Footho
 def validate_names(names: Iterable[str]) -> Iterable[str]:
     """Returns the names unchanged; raises for a single string instead of several names."""
     if isinstance(names, str):  # a string is an iterable of strings, too
-        raise ArgumentTypeError("names: expected several names, got one string")
+        raise ArgumentTypeError("names: expected a sequence of names, got a single string")
     return names
 
 

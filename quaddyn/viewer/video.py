@@ -196,7 +196,7 @@ class _Tab:
         while True:
             text = await self._socket.read_message()
             if text is None:
-                raise QuaddynError("the browser ended while it was drawing")
+                raise QuaddynError("the browser process ended before the video was complete")
             response = json.loads(text)
             if response.get("id") == number:
                 if "error" in response:

@@ -119,10 +119,7 @@ def _sentence(largest: Loss, *others: Loss) -> str:
         return str(largest)
     names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
     listed = f" ({', '.join(names)})" if 0 < len(names) <= MAX_LISTED_NAMES else ""
-    return (
-        f"{largest}; {len(others)} more rows of {largest.element}{listed} have deficits of up to "
-        f"{abs(others[0].deficit):.3g}"
-    )
+    return f"{largest}; {len(others)} more of {largest.element}{listed}, up to {abs(others[0].deficit):.3g}"
 
 
 def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
