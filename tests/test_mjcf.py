@@ -179,7 +179,8 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'), r'"hip">: the model has 1 ball joints \(hip\)'),
+        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'),
+         r'"hip">: the model has 1 ball joints \(hip\)'),
         (
             scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
             '"t">: a tendon with a spring is not supported',
