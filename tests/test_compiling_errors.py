@@ -123,7 +123,8 @@ def test_arguments_of_wrong_type_are_rejected_by_name(entries, name, k, wrong, w
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_wrong_number_of_arguments_is_rejected(entries, count):
-    with pytest.raises(ArgumentTypeError, match=re.escape(f"wrap: expected the arguments a, b, c, got {count} arguments")):
+    words = f"wrap: expected the arguments a, b, c, got {count} arguments"
+    with pytest.raises(ArgumentTypeError, match=re.escape(words)):
         entries["wrap"](*range(count))
 
 
