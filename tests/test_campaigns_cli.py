@@ -218,7 +218,7 @@ def test_ctrl_c_stores_finished_cases_and_prints_how_to_continue(tmp_path: Path,
         [sys.executable, str(script), *words, "--workers", workers],
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        start_new_session=True,  # Ctrl-C goes to the whole group, the workers too
+        start_new_session=True,  # Ctrl-C is sent to the whole process group, with the workers
     )
     try:
         until = time.monotonic() + 60.0

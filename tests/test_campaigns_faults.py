@@ -248,7 +248,7 @@ def test_new_store_on_a_full_disk_raises_an_error(small_disk: Path) -> None:
         run(Throws(3), store=small_disk / "runs.db")
 
 
-def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
+def store_of_killed_client(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
     """Store and journal as a killed client leaves them."""
     store = Store.open(folder / "live.db", campaign)
     cases = list(campaign.cases())
@@ -264,7 +264,7 @@ def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
 @pytest.mark.parametrize("share", [0.999, 0.9, 0.61, 0.5, 0.3])
 def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, share: float) -> None:
     campaign = Throws(200)
-    store, journal = torn(tmp_path, campaign, 40)
+    store, journal = store_of_killed_client(tmp_path, campaign, 40)
     size = journal.stat().st_size
     os.truncate(journal, int(size * share))
     expected = records(campaign)

@@ -89,7 +89,9 @@ def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
     robot = qd.load(CASES / "wheels_of_dae" / "robot.urdf")
     (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
     assert "FL, FR, RL, RR" in warning.reason and "'wheel.dae' is not found" in warning.reason
-    for leg in robot.legs.values():  # around the centre of mass, which is on the axle, and of a disc of its inertia
+    for (
+        leg
+    ) in robot.legs.values():  # wheel about the center of mass on the axle, with the radius of a disc of its inertia
         assert np.abs(leg.foot.offset) == pytest.approx([0.0, 0.05, 0.0])
         assert leg.foot.radius == pytest.approx(np.sqrt(2.0 * 0.001 / 0.6))
     with pytest.raises(qd.ModelError, match="strict=True"):

@@ -221,7 +221,7 @@ def test_equation_of_motion_holds_at_any_state(data, key):
     close(dyn.aba(q, v, tau), a, 200 * EPS * np.linalg.cond(s.M) * max(1.0, np.abs(tau).max()))
 
 
-# -- centre of mass and momentum -----------------------------------------------------------------------------
+# -- center of mass and momentum -----------------------------------------------------------------------------
 
 
 def test_com_jacobian_is_the_derivative_of_the_center_of_mass(dyn):

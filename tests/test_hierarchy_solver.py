@@ -50,7 +50,7 @@ def test_solutions_are_lexicographic_optima(kind):
     for _ in range(24):
         levels = hp.problem(kind, rng)
         solution = solve(levels)
-        verdict = hp.judge(levels, solution.x)
+        verdict = hp.check_optimality(levels, solution.x)
         assert verdict.excess <= 1.0 and verdict.violation <= 1e-10, solution.status
         assert solution.verified and not verdict.doubtful
 
