@@ -103,7 +103,7 @@ def measure_load_times(indices: list[int], options: argparse.Namespace) -> list[
     """Measures the CPU times of loading mutants [s], which are not in the records, since they depend on the machine."""
     with tempfile.TemporaryDirectory() as folder, fuzzing.Child(options.loader) as child:
         cases = (drawn(i, options.seed, options.loader) for i in indices)
-        return [fuzzing.judge(case, child, Path(folder)).cpu for case in cases]
+        return [fuzzing.evaluate(case, child, Path(folder)).cpu for case in cases]
 
 
 def save(outcome: fuzzing.Outcome, folder: Path) -> None:

@@ -101,7 +101,7 @@ class Campaign:
             start = time.perf_counter()
             solution = self.pool.solve(levels)
             times.append(time.perf_counter() - start)
-            verdict = hp.judge(levels, solution.x if tick_solution is None else tick_solution)
+            verdict = hp.check_optimality(levels, solution.x if tick_solution is None else tick_solution)
             excess, violation = max(excess, verdict.excess), max(violation, verdict.violation)
             verified += solution.verified
             self.n_unconverged += verdict.doubtful > 0

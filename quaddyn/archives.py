@@ -30,7 +30,7 @@ def read_arrays(file: IO[bytes], max_bytes: int | None = None) -> dict[str, NDAr
     file.seek(0)
     with zipfile.ZipFile(file) as members:
         if sum(member.file_size for member in members.infolist()) > limit:
-            raise ArgumentError(f"larger than {limit} bytes when unpacked")
+            raise ArgumentError(f"the archive is larger than {limit} bytes when unpacked, which is not accepted")
     file.seek(0)
     with np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}

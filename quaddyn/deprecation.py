@@ -33,7 +33,11 @@ def _warn(old: str, new: str) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename in _OWN_FILES:
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"{old} is now {new}; the old name goes with the next version", DeprecationWarning, stacklevel=level)
+    warnings.warn(
+        f"{old} is now {new}; the old name will be removed in the next version",
+        DeprecationWarning,
+        stacklevel=level,
+    )
 
 
 def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -141,7 +145,10 @@ def renamed_parameters(**names: str) -> Callable[[Callable[P, T]], Callable[P, T
                 for old in old_names & kwargs.keys():
                     new = names[old]
                     if new in kwargs:
-                        raise TypeError(f"{shown}({old}=, {new}=): two names of one argument; pass {new}= alone")
+                        raise TypeError(
+                            f"{shown}({old}=, {new}=): these are the old and the new name of one argument; pass only "
+                            f"{new}="
+                        )
                     _warn(f"{shown}({old}=)", f"{shown}({new}=)")
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)

@@ -43,11 +43,15 @@ def open_regular_file(path: str | os.PathLike[str], max_size: int | None = None)
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise OSError(errno.EISDIR, "it is a folder; name a file in it", str(path))
+            raise OSError(errno.EISDIR, "the path is a folder; pass the path of a file", str(path))
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file; copy its content into one", str(path))
+            raise OSError(
+                errno.EINVAL, "the path is not a regular file; copy its content into a regular file", str(path)
+            )
         if max_size is not None and status.st_size > max_size:
-            raise OSError(errno.EFBIG, f"{status.st_size} bytes; at most {max_size} are read", str(path))
+            raise OSError(
+                errno.EFBIG, f"the file has {status.st_size} bytes, but at most {max_size} are accepted", str(path)
+            )
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -102,22 +106,26 @@ def open_private_file(path: str | os.PathLike[str], *, create: bool = False) -> 
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise FileAccessError(f"{path}: a symbolic link; give the path of the file itself") from None
+            raise FileAccessError(f"{path}: the path is a symbolic link; pass the path of the file itself") from None
         raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise FileAccessError(f"{path}: not a regular file; give the path of one")
+            raise FileAccessError(f"{path}: the path is not a regular file; pass the path of a regular file")
         if status.st_nlink > 1:
-            raise FileAccessError(f"{path}: a file with {status.st_nlink} names (hard links); give the path of another")
+            raise FileAccessError(
+                f"{path}: the file has {status.st_nlink} names (hard links), so that other users could access it; "
+                "pass the path of another file"
+            )
         if belongs_to_another_user(status):
             raise FileAccessError(
-                f"{path}: belongs to user {status.st_uid}, but this process is of user {os.geteuid()}; let both sides "
-                "be of the same user"
+                f"{path}: the file belongs to user {status.st_uid}, but this process runs as user {os.geteuid()}; "
+                "run both processes as the same user"
             )
         if is_writable_by_others(status):
             raise FileAccessError(
-                f"{path}: mode {stat.S_IMODE(status.st_mode):04o} lets other users write to it; chmod go-w {path}"
+                f"{path}: the mode {stat.S_IMODE(status.st_mode):04o} allows other users to write to the file; "
+                f"change it with: chmod go-w {path}"
             )
     except BaseException:
         os.close(descriptor)

@@ -86,7 +86,7 @@ def _check_assignment(owner: StrictAttributes, name: str, value: object) -> None
     current = next((each.__dict__[name] for each in owner_class.__mro__ if name in each.__dict__), _MISSING)
     attribute = f"{owner_class.__name__}.{name}"
     if isinstance(current, property) and current.fset is None:
-        raise AttributeError(f"{attribute} cannot be set: it is read-only")
+        raise AttributeError(f"{attribute} cannot be set, because it is read-only")
     if hasattr(current, "__set__"):
         owner_class._settable.add(name)
         return
@@ -95,7 +95,7 @@ def _check_assignment(owner: StrictAttributes, name: str, value: object) -> None
     if current is not _MISSING and (callable(current) or isinstance(current, classmethod | staticmethod)):
         if callable(value):
             return
-        raise AttributeError(f"{attribute} cannot be set: it is a method; call it")
+        raise AttributeError(f"{attribute} cannot be set, because it is a method; call it instead")
     if current is _MISSING and not hasattr(owner, name):
         annotated = {n for each in owner_class.__mro__ for n in inspect.get_annotations(each)}
         if name not in annotated:

@@ -121,7 +121,7 @@ def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float
 
 
 @functools.lru_cache(maxsize=4)
-def guarded(name: str) -> tuple[qd.Robot, CapsuleModel]:
+def robot_with_limits(name: str) -> tuple[qd.Robot, CapsuleModel]:
     """A robot with a fixed root, its limits replaced if the file has none, and its capsules."""
     found = load_cached_robot(name, root="fixed")
     if found.velocity_limits.max() >= 100.0:
@@ -178,7 +178,7 @@ class HostileReferences(Campaign[HostileCase]):
         return hash_texts(*(hash_robot(name, root="fixed") for name in sorted(self.robot)))
 
     def run(self, case: HostileCase) -> Record:
-        robot, model = guarded(case.robot)
+        robot, model = robot_with_limits(case.robot)
         dyn, limits = qd.Dynamics(robot), CollisionLimits(model, margin=MARGIN)
         links = [capsule.link for capsule in model.capsules]
         pairs = [f"{links[i]} - {links[j]}" for i, j in model.pairs.tolist()]

@@ -60,14 +60,14 @@ def undecorated(a: float) -> float:
 @compiled()
 def two_kinds(a: float) -> float:
     n = 0
-    n = a  #! 'n' is int and becomes float; begin with n = 0.0
+    n = a  #! 'n' has the kind int and would change to float; begin with n = 0.0
     return n
 
 
 @compiled()
 def array_and_number(x: Vector) -> float:
     n = 0
-    n = x  #! 'n' is int and becomes float array of rank 1; use two names
+    n = x  #! 'n' has the kind int and would change to float array of rank 1; use two names
     return 0.0
 
 
@@ -75,7 +75,7 @@ def array_and_number(x: Vector) -> float:
 def possibly_unassigned(a: float) -> float:
     if a > 0.0:
         b = 1.0
-    return b  #! 'b' may have no value here; assign it on every path that leads here
+    return b  #! 'b' may have no value here; assign a value on every path before this line
 
 
 @compiled()
@@ -116,18 +116,18 @@ def column(M: Matrix) -> float:
 
 @compiled()
 def power(a: float) -> float:
-    return a**2  #! the operator Pow is not part of what can be compiled; write the product out
+    return a**2  #! the operator Pow is not supported in compiled code; write the product out
 
 
 @compiled()
 def power_in_place(a: float) -> float:
-    a **= 2  #! the operator Pow is not part of what can be compiled
+    a **= 2  #! the operator Pow is not supported in compiled code
     return a
 
 
 @compiled()
 def float_condition(a: float) -> float:
-    if a:  #! a float is not a condition; compare it with something
+    if a:  #! a float is not accepted as a condition; write a comparison
         return 1.0
     return 0.0
 
@@ -141,17 +141,17 @@ def array_condition(x: Vector) -> float:
 
 @compiled()
 def one_of_two_ints(n: int) -> int:
-    return n or 3  #! expected a bool, got int; compare it with something
+    return n or 3  #! expected a bool, got int; write a comparison
 
 
 @compiled()
 def unknown_name(a: float) -> float:
-    return a + nowhere  #! 'nowhere' is not known  # noqa: F821
+    return a + nowhere  #! 'nowhere' is not defined  # noqa: F821
 
 
 @compiled()
 def unknown_function(a: float) -> float:
-    return nowhere(a)  #! nowhere is not known  # noqa: F821
+    return nowhere(a)  #! nowhere is not defined  # noqa: F821
 
 
 @compiled()
@@ -182,31 +182,31 @@ def starred(*a: float) -> float:  # likewise
 @compiled()
 def unreachable(a: float) -> float:
     return a
-    a = 1.0  #! this is never reached
+    a = 1.0  #! this statement is never reached
 
 
 @compiled()
 def unreachable_after_break(a: float) -> float:
     while True:
         break
-        a = 1.0  #! this is never reached
+        a = 1.0  #! this statement is never reached
     return a
 
 
 @compiled()
-def no_way_out(a: float) -> float:  #! it may end without a return; return a value on every path
+def no_way_out(a: float) -> float:  #! the function may end without a return; return a value on every path
     if a > 0.0:
         return a
 
 
 @compiled()
 def empty_return(a: float) -> float:
-    return  #! expected a result, float
+    return  #! expected a return value of kind float
 
 
 @compiled()
 def result_of_nothing(a: float) -> None:
-    return a  #! it is annotated to return None
+    return a  #! the function is annotated to return None, but returns a value
 
 
 @compiled()
@@ -216,12 +216,12 @@ def wrong_result(a: float) -> int:
 
 @compiled()
 def whole_array(x: Vector) -> None:
-    x[:] = 0.0  #! only single entries can be assigned to; write a loop
+    x[:] = 0.0  #! values can only be assigned to single entries; write a loop
 
 
 @compiled()
 def row_assigned(M: Matrix, x: Vector) -> None:
-    M[0] = x  #! only single entries can be assigned to
+    M[0] = x  #! values can only be assigned to single entries
 
 
 @compiled()
@@ -231,7 +231,7 @@ def field_assigned(r: Record) -> None:
 
 @compiled()
 def float_into_ints(x: IntVector, a: float) -> None:
-    x[0] = a  #! a float for an entry that is an int; write int(...)
+    x[0] = a  #! a float cannot be assigned to an int entry; write int(...)
 
 
 @compiled()
@@ -256,7 +256,7 @@ def calls_a_table(n: int) -> float:
 
 @compiled()
 def uses_a_table(n: int) -> float:
-    return TABLE[n]  #! a ndarray is not a value that can be compiled
+    return TABLE[n]  #! a constant of type ndarray is not supported in compiled code
 
 
 @compiled()
@@ -281,12 +281,12 @@ def wrong_argument(x: Vector) -> float:
 
 @compiled()
 def calls_out_of_order(x: Vector) -> float:
-    return helper(n=int(helper(x, 1)), x=x)  #! write the arguments of helper in the order of its parameters
+    return helper(n=int(helper(x, 1)), x=x)  #! pass the arguments of helper in the order of its parameters
 
 
 @compiled()
 def call_in_an_index_in_place(x: Vector) -> None:
-    x[int(helper(x, 1))] += 1.0  #! write the index to a variable first
+    x[int(helper(x, 1))] += 1.0  #! assign the index to a variable first
 
 
 @compiled()
@@ -311,7 +311,7 @@ def index_of_a_number(a: float) -> float:
 
 @compiled()
 def tuple_index(x: Vector, n: int) -> float:
-    return two(x)[n]  #! the index into a tuple must be a constant within it
+    return two(x)[n]  #! the index of a tuple must be a constant within its length
 
 
 @compiled()
@@ -322,54 +322,54 @@ def wrong_count(x: Vector) -> float:
 
 @compiled()
 def number_taken_apart(a: float) -> float:
-    b, c = a  #! float cannot be taken apart
+    b, c = a  #! float cannot be unpacked
     return b
 
 
 @compiled()
 def float_division_to_floor(a: float) -> float:
-    return a // 2  #! // is compiled for ints and a positive constant alone
+    return a // 2  #! // is only supported for an int and a positive constant
 
 
 @compiled()
 def division_by_a_variable(n: int, m: int) -> int:
-    return n % m  #! % is compiled for ints and a positive constant alone
+    return n % m  #! % is only supported for an int and a positive constant
 
 
 @compiled()
 def division_by_a_negative(n: int) -> int:
-    return n // -2  #! // is compiled for ints and a positive constant alone
+    return n // -2  #! // is only supported for an int and a positive constant
 
 
 @compiled()
 def shifted(n: int) -> int:
-    return n << 2  #! the operator LShift is not part of what can be compiled
+    return n << 2  #! the operator LShift is not supported in compiled code
 
 
 @compiled()
 def inverted(n: int) -> int:
-    return ~n  #! the operator Invert is not part of what can be compiled
+    return ~n  #! the operator Invert is not supported in compiled code
 
 
 @compiled()
 def identity(n: int) -> bool:
-    return n is COUNT  #! Is is not part of what can be compiled
+    return n is COUNT  #! the comparison Is is not supported in compiled code
 
 
 @compiled()
 def large(n: int) -> int:
-    return n + 9223372036854775808  #! 9223372036854775808 has more than 64 bits
+    return n + 9223372036854775808  #! the constant 9223372036854775808 has more than 64 bits
 
 
 @compiled()
 def text(n: int) -> int:
-    s = "a"  #! a str is not a value that can be compiled
+    s = "a"  #! a constant of type str is not supported in compiled code
     return n
 
 
 @compiled()
 def arrays_added(x: Vector) -> float:
-    y = x + x  #! + of float array of rank 1 and float array of rank 1
+    y = x + x  #! + is not defined for float array of rank 1 and float array of rank 1
     return y[0]
 
 
@@ -423,7 +423,7 @@ CONSTANTS = 1.0, 2.0
 def break_of_an_unrolled_loop(x: float) -> float:
     for a in CONSTANTS:
         if x > a:
-            break  #! there is no loop over a range and no 'while' here
+            break  #! break and continue are only allowed in a loop over a range or a while loop
     return x
 
 
@@ -445,7 +445,7 @@ def after_an_unrolled_loop(x: float) -> float:
 @compiled()
 def attribute_of_a_constant(x: float) -> float:
     for a in CONSTANTS:
-        x += a.gain  #! 'a.gain' is not known
+        x += a.gain  #! 'a.gain' is not defined
     return x
 
 
@@ -460,14 +460,14 @@ def variable_step(n: int) -> int:
 @compiled()
 def counter_of_floats(n: int) -> float:
     a = 0.0
-    for a in range(n):  #! 'a' is float and counts; use two names
+    for a in range(n):  #! 'a' is float and cannot be the variable of this loop; use another name
         pass
     return a
 
 
 @compiled()
 def loop_with_else(n: int) -> int:
-    while n > 0:  #! else after a loop is not part of what can be compiled
+    while n > 0:  #! else after a loop is not supported in compiled code
         n -= 1
     else:
         n = 5
@@ -477,19 +477,19 @@ def loop_with_else(n: int) -> int:
 @compiled()
 def raises(n: int) -> int:
     if n < 0:
-        raise ValueError  #! Raise is not part of what can be compiled
+        raise ValueError  #! Raise is not supported in compiled code
     return n
 
 
 @compiled()
 def comprehension(n: int) -> int:
-    x = [i for i in range(n)]  #! ListComp is not part of what can be compiled
+    x = [i for i in range(n)]  #! ListComp is not supported in compiled code
     return n
 
 
 @compiled()
 def does_nothing(n: int) -> int:
-    int(n)  #! this does nothing
+    int(n)  #! this statement has no effect
     return n
 
 
@@ -505,7 +505,7 @@ def logarithm_with_a_base(a: float) -> float:
 
 @compiled()
 def only_one(a: float) -> float:
-    return max(a)  #! max of fewer than two numbers
+    return max(a)  #! max requires at least two numbers
 
 
 @compiled()
@@ -538,12 +538,12 @@ def local_returned(n: int) -> Vector:
 
 @compiled()
 def size_left_open(x: Vector) -> float:
-    return x.reshape(-1, 2)[0, 0]  #! write the size out
+    return x.reshape(-1, 2)[0, 0]  #! a size of -1 is not supported; pass the size
 
 
 @compiled()
 def carved_from_a_matrix(M: Matrix) -> float:
-    return matrix(M, 0, 1, 1)[0, 0]  #! matrix cuts out of a vector, got float array of rank 2
+    return matrix(M, 0, 1, 1)[0, 0]  #! matrix requires a vector as its memory, got float array of rank 2
 
 
 @compiled()
@@ -598,13 +598,13 @@ class State(MutableRecord):
 
 @compiled()
 def makes_a_record() -> int:
-    s = State(1, 2, True, 3, 4)  #! make it in Python, by State.allocate
+    s = State(1, 2, True, 3, 4)  #! create it in Python by State.allocate
     return s.count
 
 
 @compiled()
 def replaces_an_array(s: State, x: Vector) -> None:
-    s.x = x  #! s.x cannot be assigned to: it is not a number of a mutable record
+    s.x = x  #! s.x cannot be assigned to, because it is not a number in a mutable record
 
 
 @compiled()
@@ -634,27 +634,28 @@ def field_of_a_plain_record(r: Record) -> None:
 
 @compiled()
 def copies_arrays(s: State, other: State) -> None:
-    s.copy_from(other)  #! copy_from copies no arrays: State.x
+    s.copy_from(other)  #! copy_from does not copy the array State.x
 
 
 @compiled()
 def copies_another_class(s: State, r: Record) -> None:
-    s.copy_from(r)  #! copy_from copies a mutable record to one of its class, got Record to State
+    s.copy_from(r)  #! copy_from requires two mutable records of the same class, got Record and State
 
 
 @compiled()
 def no_such_member(s: State) -> bool:
-    return s.side == Side.MIDDLE  #! 'Side.MIDDLE' is not known
+    return s.side == Side.MIDDLE  #! 'Side.MIDDLE' is not defined
 
 
 AT_THE_TOP = {
-    "calls_itself": "calls itself through compiling_refused.calls_itself; write a loop",
-    "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiler.kinds",
+    "calls_itself": "the function calls itself through compiling_refused.calls_itself; use a loop instead of",
+    "no_annotation": "parameter 'a': must be annotated with a kind of quaddyn.compiler.kinds",
     "no_result_annotation": "the return annotation must be a kind",
-    "strange_annotation": "parameter 'a': annotate it",
-    "strange_record": "parameter 'a': annotate it",
-    "starred": "parameter 'a': parameters must be plain, without *",
-    "returns_a_tuple": "an entry returns a float, an int, a bool or None, not tuple of float, float",
+    "strange_annotation": "parameter 'a': must be annotated",
+    "strange_record": "parameter 'a': must be annotated",
+    "starred": "parameter 'a': * and ** parameters are not supported",
+    "returns_a_tuple": "a function called from Python must return a float, an int, a bool or None, not tuple of "
+    "float, float",
     "takes_lanes": "parameter 'a': Python cannot pass lanes",
 }
 
@@ -671,18 +672,18 @@ def sum_of_vector_and_matrix(a: Vec3, A: Mat3) -> Vec3:
 
 @compiled()
 def product_of_arrays(A: Matrix, x: Vector) -> Vec3:
-    return A @ x  #! make small arrays of them, as by vec3(x)
+    return A @ x  #! convert them to small arrays, such as vec3(x)
 
 
 @compiled()
 def entry_of_a_small_array_changed(a: Vec3) -> Vec3:
-    a[0] = 1.0  #! only single entries can be assigned to
+    a[0] = 1.0  #! values can only be assigned to single entries
     return a
 
 
 @compiled()
 def row_beyond_a_matrix(A: Mat3) -> Vec3:
-    return A[3]  #! the index into a Mat3 must lie within it
+    return A[3]  #! the index into a Mat3 must be within its shape
 
 
 @compiled()

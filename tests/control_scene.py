@@ -19,13 +19,13 @@ Array = np.ndarray
 
 
 @cache
-def strong(name: str, root: str | None = None) -> qd.Robot:
+def unlimited_robot(name: str, root: str | None = None) -> qd.Robot:
     """A robot of the catalogue without torque limits."""
     robot = qd.load(name, root=root)
     return replace(robot, effort_limits=np.full(robot.nu, np.inf))
 
 
-def bent(robot: qd.Robot) -> Array:
+def bent_configuration(robot: qd.Robot) -> Array:
     """The home configuration, or a bent one if home is straight."""
     if robot.legs and all(leg.knee_direction != "straight" for leg in robot.legs.values()):
         return np.array(robot.q_home)
@@ -35,11 +35,11 @@ def bent(robot: qd.Robot) -> Array:
 
 def random_state(robot: qd.Robot, seed: int, speed: float = 1.0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
-    q = robot.algorithms.integrate(robot.model, bent(robot), 0.3 * rng.normal(size=robot.nv))
+    q = robot.algorithms.integrate(robot.model, bent_configuration(robot), 0.3 * rng.normal(size=robot.nv))
     return q, speed * rng.normal(size=robot.nv)
 
 
-def constrained(
+def constrained_dynamics(
     robot: qd.Robot, dyn: qd.Dynamics, q: Array, v: Array, tau: Array, feet: Sequence[str], fext: dict[str, Array]
 ) -> tuple[Array, Array]:
     """Acceleration with fixed `feet`, and their contact forces (k, 3), from the dense KKT system."""
@@ -56,7 +56,7 @@ def constrained(
     return x[: robot.nv], x[robot.nv :].reshape(-1, 3)
 
 
-def pressed(
+def plane_wrenches(
     robot: qd.Robot, data: pin.Data, q: Array, v: Array, planes: Sequence[CompliantPlane], touch: Sequence[str]
 ) -> dict[str, Array]:
     """The same wrenches as `foot_forces`, from Pinocchio's kinematics directly, fast enough for every inner step."""
@@ -105,11 +105,11 @@ def run(
             for name, f in external.items():
                 forces[name] = forces.get(name, np.zeros(6)) + np.pad(f, (0, 6 - len(f)))
             if held:
-                a = constrained(robot, plant, q, v, tau, held, forces)[0]
+                a = constrained_dynamics(robot, plant, q, v, tau, held, forces)[0]
             else:
                 a = plant.aba(q, v, whole, fext=forces)
             v = v + dt * a
             q = robot.algorithms.integrate(robot.model, q, dt * v)
             if planes and i < inner - 1:
-                touching = pressed(robot, data, q, v, planes, touch or robot.feet)
+                touching = plane_wrenches(robot, data, q, v, planes, touch or robot.feet)
     return q, v

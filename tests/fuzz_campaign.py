@@ -53,7 +53,7 @@ class Fuzz(Campaign[FuzzCase]):
 
     def run(self, case: FuzzCase) -> Record:
         mutant = drawn(case.index, case.seed, case.loader)
-        outcome = fuzzing.judge(mutant, _child(case.loader), _folder(), ask_mujoco=case.mujoco)
+        outcome = fuzzing.evaluate(mutant, _child(case.loader), _folder(), ask_mujoco=case.mujoco)
         return {
             "success": not outcome.failed,
             "reason": (outcome.misfits[0] if outcome.misfits else outcome.verdict) if outcome.failed else None,

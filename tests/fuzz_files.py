@@ -230,7 +230,7 @@ def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
     return {"kind": kind, "cases": cases, **tally, "grown [MB]": round(grown, 1), "errors": foreign[:10]}
 
 
-def judged(kind: str, cases: int, seed: int) -> dict[str, object]:
+def run_in_process(kind: str, cases: int, seed: int) -> dict[str, object]:
     """Runs the cases in a separate process; death by a signal is an error."""
     words = [sys.executable, __file__, "--kinds", kind, "--cases", str(cases), "--seed", str(seed), "--here"]
     done = subprocess.run(words, capture_output=True, encoding="utf-8")
@@ -254,7 +254,7 @@ def main() -> int:
     options = parser.parse_args()
     every = True
     for kind in options.kinds:
-        found = (campaign if options.here else judged)(kind, options.cases, options.seed)
+        found = (campaign if options.here else run_in_process)(kind, options.cases, options.seed)
         print(json.dumps(found), flush=True)
         every = every and sound(found)
     return 0 if every else 1

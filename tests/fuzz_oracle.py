@@ -8,7 +8,7 @@ Decisions where the specification is silent or real files disagree:
 
 * an `<inertial>` that is present must be complete: origin optional, mass and all six moments required;
 * physics is checked for composite bodies (links connected by fixed joints), not for single links;
-* the pseudo-inertia of a composite body, taken about its centre of mass, may miss semi-definiteness by
+* the pseudo-inertia of a composite body, taken about its center of mass, may miss semi-definiteness by
   `PSD_TOLERANCE` of its trace (files round their numbers) before the body counts as impossible;
 * a revolute or prismatic joint without `<limit>`, effort or velocity, a locked joint, whitespace around numbers,
   an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint

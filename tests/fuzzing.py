@@ -413,7 +413,7 @@ class Outcome:
         return self.verdict in ("crash", "hang", "error") or bool(self.misfits)
 
 
-def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -> Outcome:
+def evaluate(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -> Outcome:
     """Loads a case in the `child` and compares the answer with the independent reading of the file."""
     reading = fuzz_oracle.read(case.data, case.root)
     oracle = "bad" if reading.faults else "good" if reading.good(case.base.doubts) else "doubtful"

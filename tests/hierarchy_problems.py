@@ -1,10 +1,10 @@
 """Random strict hierarchies of many difficult kinds, and an independent check of their solutions.
 
-`judge` does not use active sets.  For each level it fixes the values of the rows above, computes their null space from
-singular values, solves the quadratic program of the level with an interior-point solver and compares objectives: if no
-level can be improved with the levels above fixed, the solution is the lexicographic optimum.  Whether that solver
-converges on a badly scaled level depends on its version and on the processor; if it does not, the whole hierarchy is
-compared with the optimum of `exact_optimum`, which uses 300 digits.
+`check_optimality` does not use active sets. For each level it fixes the values of the rows above, computes their null
+space from singular values, solves the quadratic program of the level with an interior-point solver and compares
+objectives: if no level can be improved with the levels above fixed, the solution is the lexicographic optimum. Whether
+that solver converges on a badly scaled level depends on its version and on the processor; if it does not, the whole
+hierarchy is compared with the optimum of `exact_optimum`, which uses 300 digits.
 """
 
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ def null_space(R):
     return Vt[np.count_nonzero(s > 1e-10) :].T
 
 
-def judge(levels, x):
+def check_optimality(levels, x):
     """Compares a solution with the interior-point optimum of every level."""
     import piqp
 

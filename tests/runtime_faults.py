@@ -134,10 +134,10 @@ FAULTS: dict[str, Injected] = {
         "unchanged bit for bit while other encoders change",
     ),
     "stuck position": Injected(
-        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position differs from integrated velocity"
+        stuck("position", at=CALF), "encoder inconsistent", 0.25, "position differs from integrated velocity"
     ),
     "stuck velocity": Injected(
-        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position differs from integrated velocity"
+        stuck("velocity", at=CALF), "encoder inconsistent", 0.2, "position differs from integrated velocity"
     ),
     "encoder counts backwards": Injected(
         reading(position=lambda m, k: FLIP * m.position, velocity=lambda m, k: FLIP * m.velocity),
@@ -147,13 +147,13 @@ FAULTS: dict[str, Injected] = {
     ),
     "velocity of opposite sign": Injected(
         reading(velocity=lambda m, k: FLIP * m.velocity),
-        "encoder contradicts itself",
+        "encoder inconsistent",
         0.1,
         "position differs from integrated velocity",
     ),
     "velocity doubled": Injected(
         reading(velocity=lambda m, k: 2.0 * m.velocity),
-        "encoder contradicts itself",
+        "encoder inconsistent",
         0.06,
         "position differs from integrated velocity",
     ),
@@ -190,13 +190,13 @@ FAULTS: dict[str, Injected] = {
     ),
     "gyroscope bias of 1.2 rad/s": Injected(
         reading(gyro=lambda m, k: m.gyro + np.array([0.0, 1.2, 0.0])),
-        "IMU contradicts itself",
+        "IMU inconsistent",
         0.7,
         "integrated gyroscope differs from gravity direction",
     ),
     "axes of the IMU permuted": Injected(
         reading(gyro=lambda m, k: IMU_AXES @ m.gyro, accelerometer=lambda m, k: IMU_AXES @ m.accelerometer),
-        "IMU contradicts itself",
+        "IMU inconsistent",
         0.1,
         "integrated gyroscope differs from gravity direction",
     ),

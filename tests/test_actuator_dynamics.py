@@ -33,11 +33,11 @@ def leg() -> qd.Robot:
     return qd.load("two_link_leg", root="fixed")
 
 
-def loose(robot: qd.Robot, **more: Any) -> Actuators:
+def with_backlash(robot: qd.Robot, **more: Any) -> Actuators:
     return Actuators(robot, rotor_inertia=ROTOR, backlash=GAP, **more)
 
 
-def rattle(plant: Plant, steps: int) -> bytes:
+def oscillate(plant: Plant, steps: int) -> bytes:
     """States and torques under an oscillating torque, as bytes."""
     seen = []
     for _ in range(steps):
@@ -67,7 +67,7 @@ def test_commanded_torques_are_delayed(kind: type[Any], wheel: qd.Robot) -> None
 @pytest.mark.parametrize("kind", PLANTS)
 def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], wheel: qd.Robot) -> None:
     torque = 4.0
-    plant = kind(wheel, dt=DT, actuators=loose(wheel))
+    plant = kind(wheel, dt=DT, actuators=with_backlash(wheel))
     crossing = np.sqrt(GAP * ROTOR / torque)  # half the gap, from its center
     for _ in range(int(crossing / DT) - 1):
         plant.step(np.array([torque]))
@@ -89,7 +89,7 @@ def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], whee
 def test_backlash_reduces_the_motion_of_the_joint(kind: type[Any]) -> None:
     """A position servo oscillates slowly; dry friction holds the wheel while the motor crosses the gap."""
     rough = qd.load(TEXT, root="fixed", friction=8.0)
-    plant = kind(rough, dt=DT, actuators=loose(rough, viscous=1.0))
+    plant = kind(rough, dt=DT, actuators=with_backlash(rough, viscous=1.0))
     motor, joint = [], []
     for k in range(4000):
         position, velocity = plant.q + plant.backlash_state[0], plant.v + plant.backlash_state[1]
@@ -106,14 +106,14 @@ def test_backlash_reduces_the_motion_of_the_joint(kind: type[Any]) -> None:
 def test_checkpoints_contain_the_motor_states(kind: type[Any], leg: qd.Robot) -> None:
     motors = Actuators(leg, rotor_inertia=0.01, backlash=[0.02, 0.0], delay=[0.0, 0.0033], coulomb=0.1)
     plant = kind(leg, dt=DT, actuators=motors)
-    rattle(plant, 100)
+    oscillate(plant, 100)
     saved = plant.checkpoint()
-    first = rattle(plant, 100)
+    first = oscillate(plant, 100)
     plant.restore(saved)
-    assert rattle(plant, 100) == first
+    assert oscillate(plant, 100) == first
     other = kind(leg, dt=DT, actuators=motors)
     other.restore(pickle.loads(pickle.dumps(saved)))
-    assert rattle(other, 100) == first
+    assert oscillate(other, 100) == first
     with pytest.raises(qd.ArgumentError, match="checkpoint"):
         kind(leg, dt=DT).restore(saved)
 
@@ -137,7 +137,7 @@ def test_tiny_backlash_equals_no_backlash_in_both_plants(kind: type[Any], leg: q
     states = []
     for gap in (0.0, 1e-6):
         plant = kind(leg, dt=DT, actuators=Actuators(leg, backlash=gap, **motors))
-        rattle(plant, 500)
+        oscillate(plant, 500)
         states.append(plant.q)
     np.testing.assert_allclose(states[1], states[0], atol=2e-3)
 
@@ -149,4 +149,4 @@ def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
         Actuators(leg, delay=5.0)
     for kind in PLANTS:
         with pytest.raises(qd.ArgumentError, match="backlash"):
-            kind(leg, actuators=loose(leg), integrator="rk4")
+            kind(leg, actuators=with_backlash(leg), integrator="rk4")

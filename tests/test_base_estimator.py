@@ -62,7 +62,7 @@ def trotting(robot: qd.Robot, ticks: int) -> Trot:
     return Trot(robot, *(np.array(x) for x in zip(*rows, strict=True)))
 
 
-def follow(
+def run_estimator(
     trot: Trot, encoders: Encoders, imu: Imu, *, delay: float = 0.0, estimator: BaseEstimator | None = None
 ) -> Iterator[tuple[int, BaseEstimator, np.ndarray, np.ndarray]]:
     """Yields tick, estimator, estimated q and v; a foot with over 1/20 of the weight is in contact."""
@@ -78,7 +78,7 @@ def follow(
 
 def states(trot: Trot, encoders: Encoders, imu: Imu) -> tuple[np.ndarray, np.ndarray]:
     """Estimated q and v at all ticks."""
-    rows = [(q, v) for _, _, q, v in follow(trot, encoders, imu)]
+    rows = [(q, v) for _, _, q, v in run_estimator(trot, encoders, imu)]
     return tuple(np.array(x) for x in zip(*rows, strict=True))  # type: ignore[return-value]
 
 
@@ -117,7 +117,7 @@ def test_velocity_error_with_noisy_sensors_is_below_1_cm_per_s_rms(trot: Trot) -
 def test_covariance_is_consistent_with_estimation_errors(trot: Trot) -> None:
     """Normalized squared errors of attitude, velocity and position follow a chi-square distribution (nine DOF)."""
     found = []
-    for k, estimator, _, _ in follow(trot, VENDOR, VENDOR_IMU):
+    for k, estimator, _, _ in run_estimator(trot, VENDOR, VENDOR_IMU):
         f, lever = estimator._state, np.array(estimator._model.lever)
         R = pin.Quaternion(trot.q[k, 3:7].copy()).toRotationMatrix()
         turned = np.array(f.R) @ R.T
@@ -138,7 +138,7 @@ def test_yaw_and_position_are_unobservable(trot: Trot) -> None:
     q[:3] = turn @ q[:3] + shift
     q[3:7] = pin.Quaternion(turn @ pin.Quaternion(q[3:7].copy()).toRotationMatrix()).coeffs()
     far.reset(q)
-    here, there = follow(trot, VENDOR, VENDOR_IMU), follow(trot, VENDOR, VENDOR_IMU, estimator=far)
+    here, there = run_estimator(trot, VENDOR, VENDOR_IMU), run_estimator(trot, VENDOR, VENDOR_IMU, estimator=far)
     for (k, made, q, v), (_, _, other, same) in zip(here, there, strict=True):
         near = made
         np.testing.assert_allclose(same, v, atol=1e-7)
@@ -154,7 +154,7 @@ def test_yaw_and_position_are_unobservable(trot: Trot) -> None:
 
 def test_prediction_with_the_model_compensates_delayed_readings(trot: Trot) -> None:
     late, ahead = [], []
-    for k, estimator, _, v in follow(trot, Encoders(), Imu(), delay=3 * DT):
+    for k, estimator, _, v in run_estimator(trot, Encoders(), Imu(), delay=3 * DT):
         if k >= 3:
             late.append(v - trot.v[k])
             ahead.append(estimator.predict(trot.accelerations[k - 3 : k])[1] - trot.v[k])
@@ -178,7 +178,7 @@ def test_odometry_is_continuous_under_attitude_corrections_far_from_the_start(tr
     f.P[:2, :2] = 0.01**2 * np.eye(2)
     f.P[9:15, 9:15] = np.diag([1e-3] * 3 + [0.02] * 3) ** 2
     heights = []
-    for k, _, found, _ in follow(trot, Encoders(), Imu(), estimator=estimator):
+    for k, _, found, _ in run_estimator(trot, Encoders(), Imu(), estimator=estimator):
         heights.append((found[2], estimator.odometry()[0][2], trot.q[k, 2]))
     state, odometry, true = np.array(heights).T
     assert np.ptp(state - true) > 0.1 and np.abs(np.diff(state - true)).max() > 0.01
@@ -230,7 +230,7 @@ def test_slipping_foot_is_excluded() -> None:
     robot = qd.load("go2")
     estimator = BaseEstimator(robot, dt=DT)
     resting(estimator, 300)
-    # FL slides: its hip and calf move on, at half a metre a second.
+    # FL slides at 0.5 m/s: its thigh and calf joints move.
     position, rates = np.array(robot.q_home[7:]), np.zeros(12)
     rates[:3] = 0.0, 1.5, -1.5
     for _ in range(100):
@@ -277,10 +277,10 @@ def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot() -> None:
 
 
 def test_compiled_estimator_agrees_with_python(trot: Trot) -> None:
-    fast = follow(trot, VENDOR, VENDOR_IMU)
+    fast = run_estimator(trot, VENDOR, VENDOR_IMU)
     kept = [next(fast) for _ in range(3)]
     with interpret():
-        slow = follow(trot, VENDOR, VENDOR_IMU)
+        slow = run_estimator(trot, VENDOR, VENDOR_IMU)
         for (_, _, q, v), (_, _, other, same) in zip(kept, slow, strict=False):
             np.testing.assert_allclose(other, q, atol=1e-12)
             np.testing.assert_allclose(same, v, atol=1e-12)

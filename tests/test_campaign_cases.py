@@ -386,7 +386,7 @@ def test_cause_of_a_fall_is_classified(
 
 def test_divergence_of_the_plant_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def burst(*_: object) -> Any:
-        raise qd.DivergenceError("state: not finite", 0.5, None, None)
+        raise qd.DivergenceError("state: expected finite", 0.5, None, None)
 
     monkeypatch.setattr(trial_runner, "_simulate", burst)
     record = run_trial(Trial(robot="go2"))
@@ -553,14 +553,14 @@ def test_data_sheet_facts_match_the_robot(go2: qd.Robot, p: Morphology) -> None:
 @pytest.mark.parametrize(
     ("error", "free", "said"),
     [
-        ("database is locked", 1 << 30, "another process writes to it"),
-        ("database table is busy", 1 << 30, "another process writes to it"),
+        ("database is locked", 1 << 30, "another process is writing to the store"),
+        ("database table is busy", 1 << 30, "another process is writing to the store"),
         (
             "database or disk is full",
             1 << 30,
-            "no space left on its disk; committed results are stored: free some space",
+            "no space is left on the disk; committed results are stored: free some space",
         ),
-        ("disk I/O error", (1 << 16) - 1, "no space left on its disk"),
+        ("disk I/O error", (1 << 16) - 1, "no space is left on the disk"),
         ("disk I/O error", 1 << 16, "damaged, or not a store of a campaign (disk I/O error)"),
         ("database disk image is malformed", 0, "damaged, or not a store of a campaign (database disk image"),
         ("file is not a database", 0, "damaged, or not a store of a campaign (file is not"),
@@ -588,9 +588,9 @@ def test_added_results_are_committed_after_0_2_seconds(tmp_path: Any, monkeypatc
     with Store.open(path, campaign) as kept:
         assert kept._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert kept._connection.execute("PRAGMA synchronous").fetchone() == (2,)
-        kept.add_killed_case("one", "its worker died", "SIGKILL")
+        kept.add_killed_case("one", "the worker process of this case died", "SIGKILL")
         clock.now += 0.1
-        kept.add_killed_case("two", "its worker died", "SIGKILL")
+        kept.add_killed_case("two", "the worker process of this case died", "SIGKILL")
         kept.commit(now=False)
         assert (safe(), len(kept), "one" in kept, "none" in kept) == (0, 2, True, False)
         clock.now += 0.09
@@ -599,10 +599,10 @@ def test_added_results_are_committed_after_0_2_seconds(tmp_path: Any, monkeypatc
         clock.now += 0.02
         kept.commit(now=False)
         assert safe() == 2
-        kept.add_killed_case("three", "its worker died", "SIGKILL")
+        kept.add_killed_case("three", "the worker process of this case died", "SIGKILL")
         kept.commit()
         assert safe() == 3
-        kept.add_killed_case("four", "its worker died", "SIGKILL")
+        kept.add_killed_case("four", "the worker process of this case died", "SIGKILL")
     assert safe() == 4
 
 
@@ -612,14 +612,16 @@ def test_store_of_another_format_is_rejected(tmp_path: Any) -> None:
     with Store.read(path, Throws) as there:
         (worker,) = {row.worker for row in there.rows()}
         assert worker.rpartition(":")[2].isdecimal() and all(row.seconds >= 0.0 for row in there.rows())
-        with pytest.raises(qd.QuaddynError, match=r"runs\.db#3: no such case; it holds 2, numbered from 1$"):
+        with pytest.raises(
+            qd.QuaddynError, match=r"runs\.db#3: the case does not exist; the store contains 2 cases, numbered from 1$"
+        ):
             there.row(3)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE about SET format = 2")
     for use in (lambda: Store.read(path, Throws), lambda: Store.open(path, Throws(2))):
         with pytest.raises(qd.QuaddynError) as caught:
             use()
-        assert str(caught.value) == f"{path} is written in format 2; this version reads format 1"
+        assert str(caught.value) == f"{path}: the store has format 2, but this version of quaddyn reads format 1"
 
 
 def test_outcome_counts_have_five_examples_each_and_are_sorted_by_frequency() -> None:
@@ -680,7 +682,7 @@ def test_cases_in_flight_scale_with_workers_and_executor_errors_are_described() 
     for error, words in (
         (
             campaign_runner.BrokenExecutor("x"),
-            "the workers of the executor died, and it cannot replace them; use quaddyn.campaigns.process_pool",
+            "the worker processes of the executor died and cannot be replaced; use quaddyn.campaigns.process_pool",
         ),
         (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
         (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
@@ -756,7 +758,9 @@ def test_scheduler_on_a_network_without_tls_raises_a_warning(address: str, open_
         _warn_if_exposed(address)
     assert [w.category for w in told] == [InsecureClusterWarning] * open_to_all
     if told:
-        assert str(told[0].message).startswith(f"{address} is neither on this machine's loopback nor protected by TLS")
+        assert str(told[0].message).startswith(
+            f"{address} is neither on the loopback interface of this machine nor protected by TLS"
+        )
 
 
 def test_dask_executor_counts_workers_every_two_seconds_and_replaces_local_ones(

@@ -164,7 +164,7 @@ def test_store_of_another_campaign_or_model_is_rejected_with_the_reason(tmp_path
     run(Throws(3), store=store)
     with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
         run(Other(3), store=store)
-    with pytest.raises(StoreError, match="another model"):
+    with pytest.raises(StoreError, match="another robot model"):
         run(Heavier(4), store=store)
     assert run(Heavier(4), store=store, ignore_mismatch=True).ran == 1
     with Store.read(store, Throws) as there:
@@ -187,9 +187,9 @@ def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
     text.write_text("no database\n" * 100, encoding="utf-8")
     with pytest.raises(StoreError, match="not a store of a campaign"):
         run(Throws(3), store=text)
-    with pytest.raises(StoreError, match="no such file"):
+    with pytest.raises(StoreError, match="the file does not exist"):
         Store.read(tmp_path / "none.db", Throws)
-    with pytest.raises(StoreError, match=r"no such folder|unable to open"):
+    with pytest.raises(StoreError, match=r"its folder does not exist|unable to open"):
         run(Throws(3), store=tmp_path / "nowhere" / "runs.db")
 
 

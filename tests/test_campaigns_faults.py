@@ -118,7 +118,7 @@ def test_case_that_kills_workers_is_recorded_and_the_others_continue(
     (row,) = [row for row in summary.rows if isinstance(row.result, Failure)]
     assert row.case.number == 9
     assert row.result.killed_workers
-    assert row.result.error == "its worker died 3 times"
+    assert row.result.error == "the worker process of this case died 3 times"
     there = contents(tmp_path / "runs.db")
     assert {k: v for k, v in there.items() if "died" not in v} == records(Throws(9))
     assert run(campaign, executor, tmp_path / "runs.db").ran == 0
@@ -127,7 +127,7 @@ def test_case_that_kills_workers_is_recorded_and_the_others_continue(
 def test_pool_that_cannot_replace_workers_ends_with_stored_results(tmp_path: Path) -> None:
     campaign = Throws(20, what="die", every=10)
     with (
-        pytest.raises(CampaignError, match=r"cannot replace them.*Finished results are stored"),
+        pytest.raises(CampaignError, match=r"cannot be replaced.*Finished results are stored"),
         ProcessPoolExecutor(1, get_context("spawn")) as pool,
     ):
         run(campaign, pool, tmp_path / "runs.db")
@@ -146,7 +146,7 @@ def test_script_without_main_guard_raises_an_explanatory_error(tmp_path: Path) -
     script.write_text(UNGUARDED, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=100)
     assert ended.returncode == 1
-    assert "worker process ended with exit code 1. A script that starts workers must do so under" in ended.stderr
+    assert "the worker process ended with exit code 1. A script that starts workers must do so inside" in ended.stderr
 
 
 CLIENT = """
@@ -226,13 +226,13 @@ def test_full_disk_ends_the_campaign_with_committed_results(
 ) -> None:
     monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # commit every result before the disk is full
     store, campaign = small_disk / "runs.db", Throws(1500)
-    with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; committed results are stored"):
+    with pytest.raises(StoreError, match=r"runs\.db: no space is left on its disk; committed results are stored"):
         run(campaign, store=store)
     there = contents(store)
     assert 0 < len(there) < 1500
     expected = records(campaign)
     assert there.items() <= expected.items()
-    with pytest.raises(StoreError, match="no space left"):  # still full
+    with pytest.raises(StoreError, match="no space is left"):  # still full
         run(campaign, store=store)
     assert contents(store) == there
     roomy = tmp_path / "runs.db"
@@ -244,11 +244,11 @@ def test_full_disk_ends_the_campaign_with_committed_results(
 
 def test_new_store_on_a_full_disk_raises_an_error(small_disk: Path) -> None:
     (small_disk / "other").write_bytes(bytes(256 * 1024 - 8192))
-    with pytest.raises(StoreError, match="no space left"):
+    with pytest.raises(StoreError, match="no space is left"):
         run(Throws(3), store=small_disk / "runs.db")
 
 
-def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
+def store_of_killed_client(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
     """Store and journal as a killed client leaves them."""
     store = Store.open(folder / "live.db", campaign)
     cases = list(campaign.cases())
@@ -264,7 +264,7 @@ def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
 @pytest.mark.parametrize("share", [0.999, 0.9, 0.61, 0.5, 0.3])
 def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, share: float) -> None:
     campaign = Throws(200)
-    store, journal = torn(tmp_path, campaign, 40)
+    store, journal = store_of_killed_client(tmp_path, campaign, 40)
     size = journal.stat().st_size
     os.truncate(journal, int(size * share))
     expected = records(campaign)
@@ -351,7 +351,7 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "a duration in words": ("UPDATE results SET seconds = 'long'", "#1: damaged, seconds is of type str"),
     "poison in words": ("UPDATE results SET poison = 'no'", "#1: damaged, poison is of type str"),
     "a worker of bytes": ("UPDATE workers SET name = x'00'", "#1: damaged, worker is of type bytes"),
-    "a processor of bytes": ("UPDATE workers SET processor = x'00'", "damaged, a processor"),
+    "a processor of bytes": ("UPDATE workers SET processor = x'00'", "damaged: the name of a processor"),
     "a model of bytes": ("UPDATE sessions SET model = x'00'", "#1: damaged, model is of type bytes"),
 }
 
@@ -404,7 +404,7 @@ def test_worker_with_another_model_is_rejected(tmp_path: Path, executor: Executo
     campaign = Throws(3)
     with Store.open(tmp_path / "runs.db", campaign) as store:
         store._model = "another"
-        with pytest.raises(CampaignError, match="has another model"):
+        with pytest.raises(CampaignError, match="has another robot model"):
             run(campaign, executor, store)
         assert len(store) == 0
 

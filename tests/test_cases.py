@@ -89,7 +89,9 @@ def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
     robot = qd.load(CASES / "wheels_of_dae" / "robot.urdf")
     (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
     assert "FL, FR, RL, RR" in warning.reason and "'wheel.dae' is not found" in warning.reason
-    for leg in robot.legs.values():  # around the centre of mass, which is on the axle, and of a disc of its inertia
+    for (
+        leg
+    ) in robot.legs.values():  # wheel about the center of mass on the axle, with the radius of a disc of its inertia
         assert np.abs(leg.foot.offset) == pytest.approx([0.0, 0.05, 0.0])
         assert leg.foot.radius == pytest.approx(np.sqrt(2.0 * 0.001 / 0.6))
     with pytest.raises(qd.ModelError, match="strict=True"):
@@ -99,7 +101,7 @@ def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
 def test_driven_wheels_are_rejected_by_locomotion() -> None:
     robot = qd.load(CASES / "wheels_trot" / "robot.urdf", strict=True)
     assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
-    with pytest.raises(qd.ArgumentError, match=r"does not drive wheels.*FL_wheel_joint.*type=\"fixed\""):
+    with pytest.raises(qd.ArgumentError, match=r"does not support wheels.*FL_wheel_joint.*type=\"fixed\""):
         LocomotionController(robot)
     text = (CASES / "wheels_trot" / "robot.urdf").read_text(encoding="utf-8")
     held = qd.load(text.replace('type="continuous"', 'type="fixed"'))

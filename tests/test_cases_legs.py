@@ -68,7 +68,7 @@ def test_humanoid_with_arms_in_front_is_a_biped() -> None:
     assert [leg.knee for leg in robot.legs.values()] == ["l_knee", "r_knee"]
     np.testing.assert_allclose(lowest_points(robot), 0.0, rtol=0, atol=1e-9)
     assert "arm 'l_shoulder_pitch' to 'l_wrist_roll'" in verdict(robot) and "margin" in verdict(robot)
-    with pytest.raises(qd.ArgumentError, match="takes a quadruped"):
+    with pytest.raises(qd.ArgumentError, match="requires a quadruped"):
         qd.LocomotionController(robot)
 
 
@@ -101,7 +101,7 @@ def test_quadruped_with_front_left_right_and_rear_leg_stands() -> None:
     angles = np.array([[robot.q_home[robot.configuration_index(j)] for j in x.joints] for x in robot.legs.values()])
     np.testing.assert_allclose(angles, angles[[0, 0, 0, 0]], rtol=0, atol=1e-9)  # all four legs stand alike
     assert [leg.side for leg in robot.legs.values()] == ["center", "left", "right", "center"]
-    with pytest.raises(qd.ArgumentError, match="takes a quadruped"):
+    with pytest.raises(qd.ArgumentError, match="requires a quadruped"):
         qd.LocomotionController(robot)
 
 
@@ -178,7 +178,7 @@ def test_tilted_base_frame_is_reported_with_the_correcting_rotation(axis: str, n
     lying = qd.load(str(urdf))
     assert lying.feet == ()
     found = next(f for f in lying.report.warnings if "the base frame is rotated" in f.reason)
-    assert f"upward axis is {axis}, not z" in found.reason
+    assert f"vertical axis is {axis}, not z" in found.reason
     base = np.array(eval(found.advice.split("base=")[1].split(", or")[0]))
     robot = qd.load(str(urdf), base=base)
     assert robot.feet == FEET and robot.root == "free" and not warned(robot, "is rotated")

@@ -254,7 +254,7 @@ def test_missing_extra_is_reported_before_anything_is_loaded(
 )
 def test_old_options_and_commands_work_with_a_warning(words: tuple[str, ...], warning: str) -> None:
     found = CliRunner().invoke(app, words)
-    assert f"warning: {warning}; the old name goes with the next version" in found.stderr
+    assert f"warning: {warning}; the old name will be removed in the next version" in found.stderr
     assert isinstance(found.exception, qd.QuaddynError | OSError), found.output
 
 

@@ -217,8 +217,8 @@ def test_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> 
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: expected swing for two_link_leg with root='fixed', got squat"
     together = (
-        "--velocity, --terrain, --push, --jump, --teleop, --plant: only accepted for locomotion of a quadruped; "
-        "remove them, or pass --gait"
+        "--velocity, --terrain, --push, --jump, --teleop, --plant: accepted only for locomotion of a quadruped; "
+        "remove these options, or pass --gait with a gait of locomotion"
     )
     for words in (
         ("--velocity", "0,0,0"),
@@ -229,7 +229,7 @@ def test_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> 
         ("--plant", "mujoco"),
     ):
         assert error_of("demo", "--robot", ROBOT, *words) == together
-    headless = "--teleop: needs the live page for its keys; remove --headless"
+    headless = "--teleop: requires the live viewer page, which receives the keys; remove --headless"
     assert error_of("demo", "--robot", "small_quadruped", "--headless", "--teleop") == headless
     for wrong in ("1,2", "1,2,3,4", "1,2,x", "1,2,inf", ""):
         expected = f"--velocity: expected 3 finite numbers, separated by commas; got {wrong!r}"
@@ -354,7 +354,7 @@ def test_recording_is_played_in_the_viewer(
         "show",
     ]
     log = recording(0)
-    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the recording has no ticks"
+    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the recording contains no ticks"
 
 
 def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_every_expected_message_belongs_to_a_function():
 
 
 def test_two_functions_of_one_name_are_rejected():
-    with pytest.raises(CompileError, match=r"there are two functions compiling_refused\.same_name"):
+    with pytest.raises(CompileError, match=r"two functions have the name compiling_refused\.same_name"):
         collect_functions([refused.calls_twins])
 
 
@@ -123,7 +123,8 @@ def test_arguments_of_wrong_type_are_rejected_by_name(entries, name, k, wrong, w
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_wrong_number_of_arguments_is_rejected(entries, count):
-    with pytest.raises(ArgumentTypeError, match=re.escape(f"wrap: takes a, b, c, got {count} arguments")):
+    words = f"wrap: expected the arguments a, b, c, got {count} arguments"
+    with pytest.raises(ArgumentTypeError, match=re.escape(words)):
         entries["wrap"](*range(count))
 
 

@@ -65,8 +65,8 @@ def test_errors_name_record_and_field(walk):
         (lambda: setattr(walk, "P", np.zeros((3, 4))), AttributeError, "Walk.P: an array or record"),
         (lambda: setattr(walk, "left", walk.right), AttributeError, "Walk.left: an array or record"),
         (lambda: setattr(walk, "R", np.zeros(9)), ArgumentError, r"Walk.R: expected shape \(3, 3\), got \(9,\)"),
-        (lambda: Walk.allocate(P=(3, 4)), ArgumentError, "Walk: no shape of order"),
-        (lambda: Walk.allocate(P=3, order=2), ArgumentError, "Walk.P: expected a shape of 2 sizes"),
+        (lambda: Walk.allocate(P=(3, 4)), ArgumentError, "Walk: no shape is given for order"),
+        (lambda: Walk.allocate(P=3, order=2), ArgumentError, "Walk.P: expected a shape with 2 sizes"),
         (lambda: Walk.allocate(P=(3, 4), order=2, ordre=2), ArgumentError, "Walk: no field ordre"),
         (lambda: Leg(np.zeros(())), ArgumentTypeError, "Leg: takes phase, foot, load, got 1 fields"),
         (lambda: Leg(1, np.zeros(3), np.zeros(())), ArgumentTypeError, "Leg.phase: expected int array"),
@@ -79,12 +79,12 @@ def test_errors_name_record_and_field(walk):
 
 
 def test_invalid_record_classes_are_rejected():
-    with pytest.raises(TypeError, match="belongs to Record"):
+    with pytest.raises(TypeError, match="is reserved by Record"):
         type("Bad", (Record,), {"__annotations__": {"copy": int}, "__module__": __name__})
-    with pytest.raises(TypeError, match="derive it from Record directly"):
+    with pytest.raises(TypeError, match="must be derived directly from Record"):
         type("Bad", (Walk,), {"__annotations__": {}, "__module__": __name__})
     bad = type("Bad", (Record,), {"__annotations__": {"text": str}, "__module__": __name__})
-    with pytest.raises(TypeError, match="Bad: annotate every field"):
+    with pytest.raises(TypeError, match="Bad: every field must be annotated"):
         bad.allocate()
 
 

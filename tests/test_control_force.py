@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from control_scene import bent, constrained, random_state, run, strong
+from control_scene import bent_configuration, constrained_dynamics, random_state, run, unlimited_robot
 from finite_differences import along
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ ROBOTS: dict[str, qd.Robot] = {}
 
 
 def fixed(name: str) -> qd.Robot:
-    return ROBOTS.setdefault(name, strong(name, "fixed"))
+    return ROBOTS.setdefault(name, unlimited_robot(name, "fixed"))
 
 
 def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: float) -> CompliantPlane:
@@ -50,7 +50,7 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
 )
 def test_foot_reaches_the_desired_force_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
     robot = fixed(name)
-    q = bent(robot)
+    q = bent_configuration(robot)
     # Without sensor there is no friction: the force rows cannot compensate it.
     wall = wall_at(robot, foot, q, gap=5e-4, friction=0.4 if sensor else 0.0)
     start = qd.Dynamics(robot).frame_placement(q, foot).translation
@@ -72,7 +72,7 @@ def test_foot_reaches_the_desired_force_on_a_stiff_wall(name: str, foot: str, se
 
 def test_integral_term_removes_the_steady_force_error() -> None:
     robot = fixed("go2")
-    q = bent(robot)
+    q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, friction=0.0)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
     wanted = np.array([-0.3 * robot.mass * G])
@@ -98,7 +98,7 @@ def test_integral_term_removes_the_steady_force_error() -> None:
 
 def test_pure_force_control_reaches_its_force_and_damps_tangential_motion() -> None:
     robot = fixed("four_link_leg")
-    q = bent(robot)
+    q = bent_configuration(robot)
     wall = wall_at(robot, "leg", q, friction=0.0)
     control = ForceControl(robot, "leg", rows=("x",), null_space=NullSpacePosture(robot, q))
     wanted = np.array([-0.3 * robot.mass * G])
@@ -120,7 +120,7 @@ def test_pure_force_control_reaches_its_force_and_damps_tangential_motion() -> N
 @pytest.mark.parametrize("stiffness", [1e3, 1e5])
 def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: float) -> None:
     robot = fixed("go2")
-    q = bent(robot)
+    q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, stiffness=stiffness, damping=0.0)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
     control, wanted, seen = HybridControl(robot, "FL", force=("x",)), np.array([-0.3 * robot.mass * G]), []
@@ -141,7 +141,7 @@ def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: fl
 # -- hybrid control ------------------------------------------------------------------------------------------------
 def test_foot_slides_along_a_tilted_wall_at_constant_normal_force() -> None:
     robot = fixed("go2")
-    q = bent(robot)
+    q = bent_configuration(robot)
     dyn = qd.Dynamics(robot)
     start = dyn.frame_placement(q, "FL").translation
     tilt = pin.exp3(np.array([0.0, 0.4, 0.2]))
@@ -193,7 +193,7 @@ def test_motion_rows_are_exact_without_contact(name: str, foot: str) -> None:
         w = 2.0 * np.pi * control.bandwidth
         expected = w * w * motion.error + 2.0 * w * motion.rate
         expected[0] = control.damping_rate * motion.rate[0]
-        a = constrained(robot, dyn, q, v, free.tau, (), {})[0]
+        a = constrained_dynamics(robot, dyn, q, v, free.tau, (), {})[0]
         np.testing.assert_allclose(motion.J @ a + motion.drift, expected, atol=1e-6 * (1.0 + np.abs(expected).max()))
 
 
@@ -228,7 +228,7 @@ def test_force_and_tangential_motion_are_exact_on_a_rigid_wall(seed: int) -> Non
 
 
 def test_standing_robot_presses_with_one_foot_while_three_support_it() -> None:
-    robot = strong("anymal_c")
+    robot = unlimited_robot("anymal_c")
     feet = ("FR", "RL", "RR")
     dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
     s = dyn.update(q, v)
@@ -238,7 +238,7 @@ def test_standing_robot_presses_with_one_foot_while_three_support_it() -> None:
     assert out.residual < 1e-6
     assert set(out.forces) == set(feet)
     push = np.array([f[0], 0.0, 0.0])
-    a, held = constrained(robot, dyn, q, v, out.tau, feet, {"FL": push})
+    a, held = constrained_dynamics(robot, dyn, q, v, out.tau, feet, {"FL": push})
     np.testing.assert_allclose(dyn.frame_jacobian(q, "FL")[:3] @ a, 0.0, atol=1e-6)
     np.testing.assert_allclose(held.sum(axis=0) + push, [0.0, 0.0, robot.mass * G], atol=1e-6 * robot.mass * G)
 
@@ -266,7 +266,7 @@ def test_integral_is_bounded_and_pauses_during_saturation() -> None:
 
 def test_integral_does_not_wind_up_before_contact() -> None:
     robot = fixed("go2")
-    q = bent(robot)
+    q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, gap=0.03)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
     wanted, seen = np.array([-10.0]), []
@@ -369,7 +369,7 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
 def test_orientation_is_held_during_force_control() -> None:
     robot = fixed("ur5")
     dyn = qd.Dynamics(robot)
-    q = bent(robot)
+    q = bent_configuration(robot)
     place = dyn.frame_placement(q, "tool0")
     tilted = Pose.of(pin.exp3(np.array([0.05, -0.03, 0.1])) @ place.rotation, place.translation)
     control = HybridControl(robot, "tool0", force=("z",), rows=("x", "y", "z", "rx", "ry", "rz"), damping_rate=0.0)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pinocchio as pin
 import pytest
-from control_scene import bent, constrained, random_state, run, strong
+from control_scene import bent_configuration, constrained_dynamics, random_state, run, unlimited_robot
 from finite_differences import along
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -68,7 +68,7 @@ def test_every_mode_has_the_requested_damping_ratio(seed: int, ratio: float) -> 
 def test_task_inertia_matches_the_formula_and_null_space_forces_do_not_accelerate_the_task(
     name: str, root: str, frame: str
 ) -> None:
-    robot = strong(name, root)
+    robot = unlimited_robot(name, root)
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
     for seed in range(5):
         q, v = random_state(robot, seed)
@@ -86,7 +86,7 @@ def test_task_inertia_matches_the_formula_and_null_space_forces_do_not_accelerat
 
 
 def test_task_inertia_in_stance_includes_the_contact_constraints() -> None:
-    robot = strong("go2")
+    robot = unlimited_robot("go2")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
     feet = ("FR", "RL", "RR")
     q, v = random_state(robot, 4)
@@ -97,8 +97,8 @@ def test_task_inertia_in_stance_includes_the_contact_constraints() -> None:
     F = rng.normal(size=3)
     # change of J a due to J^T F, with the stance feet held by a dense KKT system
     bare = dict(fext={})
-    still = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, **bare)[0]
-    pushed = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, {"FL": F})[0]
+    still = constrained_dynamics(robot, dyn, q, v, np.zeros(robot.nu), feet, **bare)[0]
+    pushed = constrained_dynamics(robot, dyn, q, v, np.zeros(robot.nu), feet, {"FL": F})[0]
     np.testing.assert_allclose(space.inertia @ (motion.J @ (pushed - still)), F, atol=1e-8)
     # a_0, the acceleration due to the stance constraints alone
     J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
@@ -121,7 +121,7 @@ def test_rotation_jacobian_agrees_with_pinocchio_and_its_rate_with_its_derivativ
 
 @pytest.mark.parametrize("seed", range(4))
 def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
-    robot = strong("panda")
+    robot = unlimited_robot("panda")
     rng = np.random.default_rng(seed)
     axes = pin.exp3(rng.normal(size=3))
     task = CartesianTask(robot, "panda_hand_tcp", ("x", "rz", "y", "ry", "z", "rx"), axes=axes)
@@ -140,7 +140,7 @@ def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
 
 
 def test_rate_and_acceleration_of_a_moving_target_are_in_row_coordinates() -> None:
-    robot = strong("ur5")
+    robot = unlimited_robot("ur5")
     dyn, rng = qd.Dynamics(robot), np.random.default_rng(5)
     q, v = random_state(robot, 5)
     p, w = rng.normal(size=(2, 3))
@@ -166,8 +166,8 @@ def test_rate_and_acceleration_of_a_moving_target_are_in_row_coordinates() -> No
 # -- statics -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "root", "frame"), others_slow(LIMBS, LIMBS[2:8:2]))
 def test_limb_under_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
-    robot = strong(name, root)
-    q = bent(robot)
+    robot = unlimited_robot(name, root)
+    q = bent_configuration(robot)
     rows = CartesianTask(robot, frame).rows
     k = 10.0**2 * float(np.linalg.eigvalsh(mass_at(robot, frame, q, rows))[-1])  # slowest mode at 10 rad/s
     rng = np.random.default_rng(0)
@@ -220,8 +220,8 @@ STEPS = [(*limb, ratio) for limb in LIMBS for ratio in RATIOS]
 
 @pytest.mark.parametrize(("name", "root", "frame", "ratio"), others_slow(STEPS, STEPS[1 :: len(RATIOS) + 1]))
 def test_step_response_has_the_requested_damping_ratio(name: str, root: str, frame: str, ratio: float) -> None:
-    robot = strong(name, root)
-    q = bent(robot)
+    robot = unlimited_robot(name, root)
+    q = bent_configuration(robot)
     rows = CartesianTask(robot, frame).rows
     inertia = mass_at(robot, frame, q, rows)
     least, most = np.linalg.eigvalsh(inertia)[[0, -1]]
@@ -281,7 +281,7 @@ QUICK = [CASES[0], CASES[3], *CASES[8:]]
 def test_storage_function_decreases_by_the_dissipated_power(
     name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...], seed: int
 ) -> None:
-    robot = ROBOTS.setdefault((name, root), strong(name, root))
+    robot = ROBOTS.setdefault((name, root), unlimited_robot(name, root))
     dyn = qd.Dynamics(robot)
     q, v = random_state(robot, seed)
     if feet:  # a velocity compatible with the stance feet
@@ -299,7 +299,7 @@ def test_storage_function_decreases_by_the_dissipated_power(
     def slope(controller: CartesianImpedance) -> tuple[float, float]:
         answer = controller.compute(dyn.update(q, v), target, stance=feet or None)
         assume(not feet or answer.residual < 1e-6)
-        a = constrained(robot, dyn, q, v, answer.tau, feet, {})[0]
+        a = constrained_dynamics(robot, dyn, q, v, answer.tau, feet, {})[0]
         storage = lambda q_, v_: controller.storage(dyn.update(q_, v_), target)  # noqa: E731
         dV = along(robot, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max()))
         scale = abs(float(answer.tau @ v[robot.actuated_index])) + controller.storage(dyn.update(q, v), target)
@@ -312,7 +312,7 @@ def test_storage_function_decreases_by_the_dissipated_power(
 
 
 def test_storage_function_with_shaped_inertia_is_spring_and_shaped_kinetic_energy() -> None:
-    robot = strong("two_link_leg", "fixed")
+    robot = unlimited_robot("two_link_leg", "fixed")
     q, v = random_state(robot, 3)
     s = qd.Dynamics(robot).update(q, v)
     K, inertia = np.diag((500.0, 300.0)), np.array([[3.0, 0.5], [0.5, 2.0]])
@@ -329,7 +329,7 @@ ROBOTS: dict[tuple[str, str], qd.Robot] = {}
 @pytest.mark.parametrize("seed", others_slow(range(2), [0]))
 @pytest.mark.parametrize("capacity", [0.0, 0.02, None])
 def test_storage_function_including_energy_tank_never_increases(seed: int, capacity: float | None) -> None:
-    robot = strong("four_link_leg")
+    robot = unlimited_robot("four_link_leg")
     q, v = random_state(robot, seed, 0.5)
     sought = robot.algorithms.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
     start = qd.Dynamics(robot).frame_placement(q, "leg").translation + np.array([0.02, 0.0, -0.03])
@@ -356,7 +356,7 @@ def test_storage_function_including_energy_tank_never_increases(seed: int, capac
 
 @pytest.mark.parametrize("capacity", [1e-4, 50.0])
 def test_energy_of_null_space_springs_is_taken_from_the_tank(capacity: float) -> None:
-    robot = strong("four_link_leg")
+    robot = unlimited_robot("four_link_leg")
     drained = 0
     for seed in range(20):
         q, v = random_state(robot, seed)
@@ -375,7 +375,7 @@ def test_energy_of_null_space_springs_is_taken_from_the_tank(capacity: float) ->
 
 
 def test_null_space_posture_does_not_move_the_hand() -> None:
-    robot = strong("panda")
+    robot = unlimited_robot("panda")
     q = np.array(robot.q_home)
     dyn = qd.Dynamics(robot)
     hand = dyn.frame_placement(q, "panda_hand_tcp").translation
@@ -409,7 +409,7 @@ def test_null_space_posture_does_not_move_the_hand() -> None:
 def test_shaped_inertia_is_exact_at_any_state(
     name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...]
 ) -> None:
-    robot = ROBOTS.setdefault((name, root), strong(name, root))
+    robot = ROBOTS.setdefault((name, root), unlimited_robot(name, root))
     dyn = qd.Dynamics(robot)
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -429,7 +429,7 @@ def test_shaped_inertia_is_exact_at_any_state(
         if answer.residual > 1e-6 or answer.is_singular:
             continue
         motion = task.compute_motion(s, target, velocity, acceleration)
-        a = constrained(robot, dyn, q, v, answer.tau, feet, {frame: external})[0]
+        a = constrained_dynamics(robot, dyn, q, v, answer.tau, feet, {frame: external})[0]
         e_second = motion.acceleration - motion.J @ a - motion.drift
         R = np.linalg.cholesky(Md)
         D = compute_modal_damping(R, np.linalg.inv(R), K, 0.5)[0]
@@ -440,7 +440,7 @@ def test_shaped_inertia_is_exact_at_any_state(
             pushed = np.linalg.solve(W @ motion.J.T, W @ (motion.twist_jacobian.T @ external))
             np.testing.assert_allclose(left, -pushed, atol=1e-5 * (1.0 + np.abs(left).max()))
         quiet = impedance.compute(s, target, stance=feet or None, **options)
-        a = constrained(robot, dyn, q, v, quiet.tau, feet, {})[0]
+        a = constrained_dynamics(robot, dyn, q, v, quiet.tau, feet, {})[0]
         e_second = motion.acceleration - motion.J @ a - motion.drift
         np.testing.assert_allclose(
             Md @ e_second + D @ motion.rate + K @ motion.error, 0.0, atol=1e-5 * (1.0 + np.abs(left).max())
@@ -456,7 +456,7 @@ def _mobility(robot: qd.Robot, dyn: qd.Dynamics, q: Array, feet: tuple[str, ...]
 
 
 def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
-    robot = strong("go2", "fixed")
+    robot = unlimited_robot("go2", "fixed")
     F = np.array([2.0, -1.0, 3.0])
     impedance = CartesianImpedance(robot, "FR", stiffness=(300.0, 400.0, 500.0), inertia=2.0)
     start = qd.Dynamics(robot).frame_placement(robot.q_home, "FR").translation
@@ -469,7 +469,7 @@ def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
 # -- a robot on its feet -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c"], ["go2"]))
 def test_swing_foot_has_the_impedance_while_the_others_stand(name: str) -> None:
-    robot = strong(name)
+    robot = unlimited_robot(name)
     feet = ("FR", "RL", "RR")
     q = np.array(robot.q_home)
     start = qd.Dynamics(robot).frame_placement(q, "FL").translation
@@ -573,7 +573,7 @@ def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None
     robot, other = qd.load("go2", root="fixed"), qd.load("solo12", root="fixed")
     with pytest.raises(qd.UnknownNameError, match="FL_foot"):
         CartesianImpedance(robot, "FL_foott", stiffness=1.0)
-    with pytest.raises(qd.ArgumentError, match="expected one that joints or the root can move"):
+    with pytest.raises(qd.ArgumentError, match="expected a frame that joints or the root can move"):
         CartesianImpedance(robot, robot.tree.root.name, stiffness=1.0)
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         CartesianImpedance("go2", "FL", stiffness=1.0)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from control_scene import constrained, run, strong
+from control_scene import constrained_dynamics, run, unlimited_robot
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -19,14 +19,14 @@ CASES = (("go2", "free"), ("anymal_c", "free"), ("solo8", "free"), ("small_quadr
 
 @pytest.mark.parametrize(("name", "root"), CASES)
 def test_contact_forces_balance_weight_and_spring_wrench(name: str, root: str) -> None:
-    robot = strong(name, root)
+    robot = unlimited_robot(name, root)
     model = VirtualModel(robot)
     dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
     s = dyn.update(q, v)
     place = s.placement(model.frame)
     still = model.compute(s, place)
     assert still.residual < 1e-7 * robot.mass * G
-    np.testing.assert_allclose(constrained(robot, dyn, q, v, still.tau, robot.feet, {})[0], 0.0, atol=1e-6)
+    np.testing.assert_allclose(constrained_dynamics(robot, dyn, q, v, still.tau, robot.feet, {})[0], 0.0, atol=1e-6)
     shift = 0.004 * np.array([1.0, 0.0, 0.5])
     out = model.compute(s, Pose.of(place.rotation, place.translation + shift))
     wrench = np.zeros(6)
@@ -43,7 +43,7 @@ def test_contact_forces_balance_weight_and_spring_wrench(name: str, root: str) -
 
 @pytest.mark.parametrize(("name", "root"), others_slow(CASES, CASES[2:4]))
 def test_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
-    robot = strong(name, root)
+    robot = unlimited_robot(name, root)
     model = VirtualModel(robot, bandwidth=5.0)
     dyn, q = qd.Dynamics(robot), np.array(robot.q_home)
     place = dyn.frame_placement(q, model.frame)
@@ -86,7 +86,7 @@ def test_trunk_reaches_its_target_on_the_plant_within_torque_limits(name: str) -
 
 
 def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> None:
-    robot = strong("go2")
+    robot = unlimited_robot("go2")
     model = VirtualModel(robot)
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -103,7 +103,7 @@ def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> 
 
 
 def test_storage_function_of_trunk_error_decreases() -> None:
-    robot = strong("solo12")
+    robot = unlimited_robot("solo12")
     model, dyn = VirtualModel(robot, damping_ratio=0.4), qd.Dynamics(robot)
     q = np.array(robot.q_home)
     place = dyn.frame_placement(q, model.frame)

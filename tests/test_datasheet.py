@@ -23,7 +23,7 @@ from quaddyn.campaigns.worker_memory import case_rng
 from quaddyn.cli import app
 
 
-def easy(case: Trial, watch: object = None) -> Record:
+def synthetic_record(case: Trial, watch: object = None) -> Record:
     """Record computed by a formula: success is less likely in harder cases, and every crawl fails."""
     speed = math.hypot(case.velocity[0], case.velocity[1])
     hard = max(
@@ -54,7 +54,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sheet(stores: Path) -> Sheet:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial_campaign, "run_trial", easy)
+        patch.setattr(trial_campaign, "run_trial", synthetic_record)
         quick = DataSheet(robot=("go2", "solo12"), probability=0.8, directions=2, pilot=6, checks=1)
         return measure(quick, None, str(stores / "two.db"))
 
@@ -190,7 +190,7 @@ def test_worker_process_gives_the_same_records() -> None:
 
 
 def test_datasheet_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_campaign, "run_trial", easy)
+    monkeypatch.setattr(trial_campaign, "run_trial", synthetic_record)
     out = stores / "small.html"
     words = ["datasheet", "go2", "--compare", "solo12", "--quick", "--workers", "0", "--only", "friction"]
     result = CliRunner().invoke(app, [*words, "--out", str(out)])

@@ -49,7 +49,7 @@ def test_old_keyword_arguments_are_passed_on_under_the_new_name():
     with pytest.warns(DeprecationWarning, match=r"Walker\(speed=\) is now Walker\(velocity=\)") as caught:
         assert Walker("a", speed=4.0).velocity == 4.0
     assert caught[0].filename == __file__
-    with pytest.raises(TypeError, match=r"pass velocity= alone"):
+    with pytest.raises(TypeError, match=r"pass only velocity="):
         Walker("a", speed=4.0, velocity=3.0)
 
 

@@ -87,7 +87,7 @@ def test_unusable_cache_is_a_problem_unless_disabled(cache: Path, monkeypatch: p
     assert doctor_report()["passed"]
     cache.rmdir()
     cache.touch()
-    assert "cannot be made" in doctor_report(code=1)["problems"][0]
+    assert "cannot be created" in doctor_report(code=1)["problems"][0]
     monkeypatch.setenv("QUADDYN_CACHE", "")
     assert "empty" in doctor_report()["cache"]["reason"]
     assert "empty" in doctor_report("--compile", code=1)["problems"][0]
@@ -114,7 +114,7 @@ def test_doctor_reports_that_nothing_can_be_compiled(cache: Path, monkeypatch: p
         assert {unit["state"] for unit in report["units"]} == {"not yet"}
 
     def refuse() -> str:
-        raise machine.UnsupportedMachineError("no machine code for pdp11")
+        raise machine.UnsupportedMachineError("machine code for the platform pdp11 is not supported")
 
     monkeypatch.setattr(machine, "portable_target", refuse)
     report = doctor_report(code=1)

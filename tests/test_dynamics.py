@@ -221,7 +221,7 @@ def test_equation_of_motion_holds_at_any_state(data, key):
     close(dyn.aba(q, v, tau), a, 200 * EPS * np.linalg.cond(s.M) * max(1.0, np.abs(tau).max()))
 
 
-# -- centre of mass and momentum -----------------------------------------------------------------------------
+# -- center of mass and momentum -----------------------------------------------------------------------------
 
 
 def test_com_jacobian_is_the_derivative_of_the_center_of_mass(dyn):
@@ -1030,7 +1030,7 @@ def test_copied_dynamics_has_its_own_state(go2):
 def test_state_cannot_be_pickled_or_copied(go2):
     s = go2.update(*sample(go2)[:2])
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="keep q and v"):
+        with pytest.raises(TypeError, match="copy its q and v"):
             attempt(s)
 
 

@@ -188,7 +188,7 @@ def test_ten_link_fall_is_chaotic(name: str, least: float, most: float) -> None:
     steps = 4 * STEPS if name == "ten links" else STEPS
     d = falls.divergence(fall(name), np.random.default_rng(0), steps=steps)
     assert least < d.rate < most  # [1/s]
-    # Exponential growth over five decades.
+    # Exponential growth over at least five decades.
     assert d.scatter < 1.0 and d.rate * (d.window[1] - d.window[0]) > np.log(1e5)
 
 

@@ -221,7 +221,7 @@ def steps() -> Terrain:
     return Terrain.from_surfaces([Plane.floor(), *stairs(3, rise=rise, tread=tread, distance=start), top])
 
 
-def climb(
+def climb_stairs(
     look: Callable[[LocomotionController, LocomotionCommand], object], ticks: int, *, told: bool = True
 ) -> np.ndarray:
     """Torques of a walk up stairs; `look` is called with every command."""
@@ -268,12 +268,12 @@ def test_reading_footholds_does_not_change_the_motion() -> None:
             seen.append(foothold.reason)
 
     many = 400 if NIGHT else 250
-    watched = climb(look, many)
+    watched = climb_stairs(look, many)
     assert {NOMINAL_ACCEPTABLE, LOWEST_COST} <= set(seen) and set(places) == set(FEET)
     kept: list[list[Foothold]] = []
     np.testing.assert_array_equal(
         watched,
-        climb(lambda _, command: kept.append(list(command.footholds.values())), many),
+        climb_stairs(lambda _, command: kept.append(list(command.footholds.values())), many),
         "reading footholds does not change torques",
     )
     assert sum(len(texts) for texts in said.values()) > 100
@@ -294,7 +294,7 @@ def test_blind_robot_reports_blind_footholds() -> None:
             assert math.isfinite(foothold.selected.reach_margin) and "blind" in str(foothold)
             said.add(foothold.reason)
 
-    climb(look, 300, told=False)
+    climb_stairs(look, 300, told=False)
     assert TERRAIN_UNKNOWN in said and said <= {TERRAIN_UNKNOWN, PLACED_BEFORE_OBSTACLE}
 
 

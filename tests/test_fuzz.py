@@ -53,7 +53,7 @@ def tally() -> fuzzing.OutcomeCounts:
     return out
 
 
-def explain(outcomes: list[fuzzing.Outcome]) -> str:
+def describe_outcomes(outcomes: list[fuzzing.Outcome]) -> str:
     return "\n".join(
         f"case {o.case.index} ({o.case.kind}; {o.case.base.name}; root={o.case.root}; {o.case.via}): "
         f"{o.oracle}, {o.verdict} {o.message[:200]} {o.misfits[:3]}"
@@ -66,18 +66,18 @@ def explain(outcomes: list[fuzzing.Outcome]) -> str:
 def test_load_of_a_mutant_returns_a_robot_or_raises_a_model_error(tally: fuzzing.OutcomeCounts, verdict: str) -> None:
     found = [o for o in tally.outcomes if o.verdict == verdict]
     assert len(tally.outcomes) == CASES
-    assert not found, explain(found)
+    assert not found, describe_outcomes(found)
 
 
 def test_physically_impossible_robots_are_rejected(tally: fuzzing.OutcomeCounts) -> None:
     found = [o for o in tally.outcomes if o.misfits]
-    assert not found, explain(found)
+    assert not found, describe_outcomes(found)
 
 
 def test_valid_mutants_load(tally: fuzzing.OutcomeCounts) -> None:
     refused = [o for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
     assert sum(o.oracle == "good" for o in tally.outcomes) >= CASES // 4
-    assert tally.share() >= 0.95, explain(refused)
+    assert tally.share() >= 0.95, describe_outcomes(refused)
 
 
 def test_valid_mutants_that_mujoco_accepts_load(tally: fuzzing.OutcomeCounts) -> None:
@@ -91,7 +91,7 @@ def test_every_rejection_states_a_reason(tally: fuzzing.OutcomeCounts) -> None:
     nameless = [
         o for o in tally.outcomes if o.verdict == "refused" and o.case.via == "path" and ".urdf" not in o.message
     ]
-    assert not mute and not nameless, explain(mute + nameless)
+    assert not mute and not nameless, describe_outcomes(mute + nameless)
 
 
 # -- the harness detects errors ---------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_harness_detects_invalid_robots_that_pinocchio_accepts(
     tmp_path: Path, change: dict[str, str], complaint: str
 ) -> None:
     with fuzzing.Child("pinocchio") as child:
-        outcome = fuzzing.judge(case(chain(**change)), child, tmp_path)
+        outcome = fuzzing.evaluate(case(chain(**change)), child, tmp_path)
     assert (outcome.oracle, outcome.verdict) == ("bad", "loaded")
     assert complaint in " ".join(outcome.misfits)
 
@@ -120,7 +120,7 @@ def test_harness_accepts_a_valid_chain(tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
     with fuzzing.Child("pinocchio") as child:
         for root in ("free", "fixed"):
-            outcome = fuzzing.judge(case(chain(), root), child, tmp_path, ask_mujoco=True)
+            outcome = fuzzing.evaluate(case(chain(), root), child, tmp_path, ask_mujoco=True)
             assert (outcome.oracle, outcome.verdict, outcome.misfits, outcome.mujoco) == ("good", "loaded", (), True)
 
 
@@ -141,8 +141,8 @@ def test_harness_detects_differences_between_robot_and_file(tmp_path: Path) -> N
 
 def test_harness_detects_a_crash_and_continues(tmp_path: Path) -> None:
     with fuzzing.Child("pinocchio") as child:
-        assert fuzzing.judge(case(deep_tree()), child, tmp_path).verdict == "crash"
-        assert fuzzing.judge(case(chain()), child, tmp_path).verdict == "loaded"
+        assert fuzzing.evaluate(case(deep_tree()), child, tmp_path).verdict == "crash"
+        assert fuzzing.evaluate(case(chain()), child, tmp_path).verdict == "loaded"
 
 
 def test_harness_detects_a_blocked_child_process(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def child() -> Iterator[fuzzing.Child]:
         yield out
 
 
-def judged(text: str, child: fuzzing.Child, folder: Path, root: str = "fixed") -> fuzzing.Outcome:
+def evaluate_text(text: str, child: fuzzing.Child, folder: Path, root: str = "fixed") -> fuzzing.Outcome:
     base = fuzzing.Base("by hand", text.encode(), root, frozenset())
-    return fuzzing.judge(fuzzing.Case(0, "by hand", base, root, "text", base.data), child, folder)
+    return fuzzing.evaluate(fuzzing.Case(0, "by hand", base, root, "text", base.data), child, folder)
 
 
 def test_load_of_a_mutant_returns_a_valid_robot_or_raises_a_model_error(
@@ -63,7 +63,7 @@ BASES = fuzz_bodies.body_bases()
     "base", others_slow(BASES, [b for b in BASES if "/" not in b.name]), ids=lambda base: Path(base.name).name
 )  # real files are mutated above
 def test_unmutated_files_are_valid(base: fuzzing.Base, child: fuzzing.Child, tmp_path: Path) -> None:
-    outcome = judged(base.data.decode(), child, tmp_path, base.root or "fixed")
+    outcome = evaluate_text(base.data.decode(), child, tmp_path, base.root or "fixed")
     assert (outcome.verdict, outcome.misfits) == ("loaded", ()), outcome.message
 
 

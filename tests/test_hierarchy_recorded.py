@@ -17,7 +17,7 @@ def test_recorded_ticks_are_lexicographic_optima(name: str, gait: str) -> None:
     judged = 0
     for regime in REGIMES:
         for command in recorded(robot, gait, regime, 6, seed=7):
-            verdict = hp.judge(levels_of(command), command.details.x)
+            verdict = hp.check_optimality(levels_of(command), command.details.x)
             assert verdict.excess <= 1.0 and verdict.violation <= 1e-7 and verdict.doubtful == 0
             assert command.status.outcome in ("solved", "infeasible") and command.status.kkt <= 1e-9
             judged += 1
@@ -29,5 +29,5 @@ def test_optimality_check_detects_a_perturbed_recorded_solution() -> None:
     for command in recorded(qd.load("go2"), "trot", "hard", 3, seed=7):
         x = command.details.x.copy()
         x[0] += 1e-2
-        verdict = hp.judge(levels_of(command), x)
+        verdict = hp.check_optimality(levels_of(command), x)
         assert verdict.excess > 1.0 or verdict.violation > 1e-7

@@ -50,7 +50,7 @@ def test_solutions_are_lexicographic_optima(kind):
     for _ in range(24):
         levels = hp.problem(kind, rng)
         solution = solve(levels)
-        verdict = hp.judge(levels, solution.x)
+        verdict = hp.check_optimality(levels, solution.x)
         assert verdict.excess <= 1.0 and verdict.violation <= 1e-10, solution.status
         assert solution.verified and not verdict.doubtful
 
@@ -208,7 +208,7 @@ def test_iteration_limit_is_flagged_and_keeps_higher_levels():
         ({"A": [[1.0]], "b": [1.0], "C": [[1.0, 2.0]]}, "C: expected 1 columns"),
         ({"C": [[1.0]], "lower": [np.nan]}, "lower"),
         ({"C": [[1.0]], "upper": [-np.inf]}, "upper"),
-        ({"A": [[1.0]], "b": [1.0], "upper": [1.0]}, "pass also C"),
+        ({"A": [[1.0]], "b": [1.0], "upper": [1.0]}, "C, whose rows they bound, is missing"),
         ({"A": [["x"]], "b": [1.0]}, "A: expected a matrix of numbers"),
     ],
 )

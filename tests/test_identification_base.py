@@ -182,7 +182,7 @@ def test_regressor_row_of_a_joint_depends_only_on_its_subtree(go2: qd.Robot) -> 
         (lambda q, v, a: (q, v[:2], a), "samples"),
         (lambda q, v, a: (q, v * np.nan, a), "finite"),
         (lambda q, v, a: (q.astype(np.float32), v, a), "float64"),
-        (lambda q, v, a: (q * 2.0, v, a), "unit norm"),
+        (lambda q, v, a: (q * 2.0, v, a), "does not have norm 1"),
         (lambda q, v, a: (q, v * 1e200, a), "overflows"),
     ],
 )

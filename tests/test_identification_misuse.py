@@ -160,7 +160,7 @@ def test_identify_command_validates_only_on_held_out_samples(tmp_path: Path, arm
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
     whole = json.loads(done.stdout)
     assert done.exit_code == 0 and "held_out" not in whole
-    assert any("held out" in doubt for doubt in whole["doubts"]) and whole["hidden"]
+    assert any("reserved for validation" in doubt for doubt in whole["doubts"]) and whole["hidden"]
 
 
 @pytest.mark.parametrize("more", [-1, 0, 2])

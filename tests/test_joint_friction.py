@@ -175,7 +175,10 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
     q, v = robot_with_friction.q_home, 0.4 * np.eye(robot_with_friction.nv)[8]
     first = wbc.compute(dyn.update(q, v))
     line = first.explain().splitlines()[-1]
-    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({robot_with_friction.actuated[2]})"
+    assert (
+        line == f"compensation of joint friction requires torques up to {0.12 + 0.03 * 0.4:.3g} N m "
+        f"({robot_with_friction.actuated[2]})"
+    )
     wbc.compute(dyn.update(q, v))
     third = wbc.compute(dyn.update(q, v))
     assert not np.array_equal(third.friction_torque, first.friction_torque)  # the measured velocity lags
@@ -190,7 +193,11 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
     wbc.tasks.joint_friction.compensation_fraction = 0.0
     ignored = wbc.compute(dyn.update(q, v))
     assert not ignored.friction_torque.any()
-    assert ignored.explain().splitlines()[-1].startswith("joint friction without compensation takes up to 0.132 N m")
+    assert (
+        ignored.explain()
+        .splitlines()[-1]
+        .startswith("joint friction that is not compensated causes torque errors up to 0.132 N m")
+    )
     assert "FL_" in ignored.explain() or robot_with_friction.actuated[2] in ignored.explain()
 
 

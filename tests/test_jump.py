@@ -123,7 +123,7 @@ def test_weak_motors_limit_jump_height_and_lower_ballistic_height(robot: qd.Robo
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"height": -1.0}, "height: expected a rise above 0 m"),
+        ({"height": -1.0}, "height: expected a height above 0 m"),
         ({"distance": (1.0,)}, "distance, turn: expected two finite lengths"),
         ({"turn": math.inf}, "finite angle"),
     ],
@@ -134,7 +134,7 @@ def test_invalid_jumps_are_rejected(controller: LocomotionController, asked: dic
 
 
 def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="has not begun; it jumps from where it stands"):
+    with pytest.raises(qd.ArgumentError, match="has not computed its first tick; it jumps from where it stands"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
     with pytest.raises(qd.ArgumentError, match="cannot: legs without lateral motion"):
@@ -165,7 +165,7 @@ def test_jump_onto_known_step_is_planned_or_rejected(robot: qd.Robot, controller
         with pytest.raises(qd.ArgumentError, match="landing area is not even"):
             controller.plan_jump(distance=(0.5 * far, 0.0))
         controller.terrain = step_ahead(robot, 2.0 * p.length)[0]
-        with pytest.raises(qd.ArgumentError, match="a shorter jump would not land where this one is to"):
+        with pytest.raises(qd.ArgumentError, match="a shorter jump would land on other terrain"):
             controller.plan_jump(distance=(far, 0.0))
     finally:
         controller.terrain = None

@@ -131,7 +131,10 @@ def test_the_keyframe_home_is_the_home_configuration() -> None:
 
 @pytest.mark.parametrize(
     ("joints", "words"),
-    [("0 .9 -3 " * 4, "joint 'FL_kn' is at -3 there, outside"), ("0 .9 -1.8 " * 3 + "0 0 -1.8", "heights that differ")],
+    [
+        ("0 .9 -3 " * 4, "in it joint 'FL_kn' is at -3, outside"),
+        ("0 .9 -1.8 " * 3 + "0 0 -1.8", "heights of the feet differ"),
+    ],
 )
 def test_home_keyframe_without_a_valid_stance_is_ignored(joints: str, words: str) -> None:
     robot = qd.load(QUADRUPED.replace("{}", HOME.format(joints)))
@@ -176,10 +179,11 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'), r'"hip">: 1 ball joints \(hip\)'),
+        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'),
+         r'"hip">: the model has 1 ball joints \(hip\)'),
         (
             scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
-            '"t">: a tendon with a spring, and tendons are not modelled',
+            '"t">: a tendon with a spring is not supported',
         ),
         (
             scene(
@@ -187,15 +191,15 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
                 '<tendon><fixed name="t"><joint joint="aj" coef="1"/><joint joint="bj" coef="1"/></fixed></tendon>'
                 '<actuator><motor name="m" tendon="t"/></actuator>',
             ),
-            r"actuator 'm', moves joints that are independent \(aj, bj\)",
+            r"actuator 'm', moves independent joints \(aj, bj\)",
         ),
         (
             scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab")),
-            r"2 bodies on the world may be the robot \('a', 'b'\), and 2 of them float",
+            r"2 bodies attached to the world may be the robot \('a', 'b'\), and 2 of them have a free joint",
         ),
-        (scene('<geom size="1"/>'), "no <body> in it"),
-        ("<mujoco><worldbod/></mujoco>", "MuJoCo refuses it: .*unrecognized element"),
-        (scene('<body><joint/></body>'), "MuJoCo refuses it: .*mass and inertia of moving bodies"),
+        (scene('<geom size="1"/>'), "has no <body>"),
+        ("<mujoco><worldbod/></mujoco>", "MuJoCo rejects the file: .*unrecognized element"),
+        (scene('<body><joint/></body>'), "MuJoCo rejects the file: .*mass and inertia of moving bodies"),
     ],
 )  # fmt: skip
 def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) -> None:
@@ -208,7 +212,7 @@ def test_without_mujoco_the_message_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "mujoco" else find(name, *rest)
     )
-    with pytest.raises(qd.ModelError, match=r"<text>: an MJCF is read by MuJoCo.*pip install 'quaddyn\[mujoco\]'"):
+    with pytest.raises(qd.ModelError, match=r"<text>: MuJoCo, which reads MJCF files.*pip install 'quaddyn\[mujoco\]'"):
         qd.load(ARM)
 
 
@@ -250,7 +254,9 @@ def test_connect_constraints_close_loops(constraint: str) -> None:
 
 def test_constraints_with_the_world_are_ignored_and_reported() -> None:
     text = scene(CHAIN, '<equality><weld name="hold" body1="c"/></equality>')
-    assert 'name="hold">: closes a loop with the world' in str(qd.load(text).report)
+    assert 'name="hold">: the constraint is left out, because it closes a loop with the world' in str(
+        qd.load(text).report
+    )
 
 
 TETRAHEDRON = "v 1 0 0\nv 2 0 0\nv 1 1 0\nv 1 0 3\nf 1 3 2\nf 1 4 3\nf 1 2 4\nf 2 3 4\n"
@@ -286,11 +292,13 @@ def test_visual_mesh_may_be_missing_but_not_a_mesh_with_mass(tmp_path: Path) -> 
     text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="m"', 1), '<asset><mesh name="m" file="m.stl"/></asset>')
     file = tmp_path / "scene.xml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(qd.ModelError, match=r'"m">: file=.m.stl.: .* no such file, and MuJoCo .* of body .a.'):
+    with pytest.raises(
+        qd.ModelError, match=r'"m">: file=.m.stl.: .* not in the package roots, and MuJoCo .* of body .a.'
+    ):
         qd.load(file)
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh"'
     file.write_text(text.replace('<geom type="mesh"', inertial), encoding="utf-8")
-    assert "no such file" in str(qd.load(file).report)
+    assert "not in the package roots" in str(qd.load(file).report)
 
 
 def test_files_are_opened_only_in_package_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,8 +334,10 @@ def test_images_are_not_needed_and_nothing_is_written(tmp_path: Path, monkeypatc
 def test_bodies_that_are_not_part_of_the_robot_are_reported() -> None:
     ball = '<body name="ball"><freejoint/><geom size=".1"/></body><body name="table"><geom size=".1"/></body>'
     robot = qd.load(scene(ball + CHAIN, '<actuator><motor joint="aj"/></actuator>'))
-    assert robot.nv == 3 and "2 bodies on the world are not part of the robot and left out: 'ball', 'table'" in str(
-        robot.report
+    assert (
+        robot.nv == 3
+        and "2 bodies attached to the world are not part of the robot and left out: 'ball', 'table'"
+        in str(robot.report)
     )
     sprung = qd.load(scene(CHAIN.replace('"bj"', '"bj" stiffness="3"'), '<option gravity="0 0 -1"/>'))
     assert "springs of 1 joints (bj)" in str(sprung.report) and "gravity=0.0 0.0 -1.0" in str(sprung.report)

@@ -92,7 +92,7 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
     np.testing.assert_array_equal(model.geom_solref[0], [-1e4, -200.0])
     with pytest.raises(qd.UnknownNameError, match="contact 'sift'"):
         qd.MujocoPlant(robot, contact="sift")
-    with pytest.raises(qd.QuaddynError, match="contact: expected a preset's name"):
+    with pytest.raises(qd.QuaddynError, match="contact: expected the name of a preset"):
         find_contact_parameters(3)  # type: ignore[arg-type]
     for name, value in {
         "cone": "round", "impratio": 0.0, "condim": 1, "torsional": -1.0, "rolling": np.nan, "solref": (0.02, -1.0),

@@ -68,7 +68,7 @@ def opened(new_page: Callable[[], Page], path: Path, flags: str = "t=1") -> Page
 def test_plots_and_time_slider_are_synchronized(new_page: Callable[[], Page], recorded: Path) -> None:
     page = opened(new_page, recorded)
     titles = page.evaluate("[...document.querySelectorAll('.plot h2')].map(h => h.textContent)")
-    assert titles == ["height [m]", "force [N]", "torque over limit [%]", "speed [m/s]"]
+    assert titles == ["height [m]", "force [N]", "torque / limit [%]", "speed [m/s]"]
     keys = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.keys').textContent)"
     assert "FL 60.0" in page.evaluate(keys)[1], "values are those of the frame that is shown"
     page.evaluate("(s => { s.value = 750; s.oninput(); })(document.getElementById('slider'))")

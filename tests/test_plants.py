@@ -318,7 +318,9 @@ def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
     sim = plate(MAX_CONTACTS + 1)
     start = sim.checkpoint()
     for _ in range(2):
-        with pytest.raises(qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, of at most"):
+        with pytest.raises(
+            qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, exceed the maximum of"
+        ):
             sim.step(np.zeros(0))
         assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
     sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
@@ -741,20 +743,20 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
     inner = saved.inner
     for changed, said in (
         ({"kind": "Other"}, f"plant 'Other', here {kind.__name__!r}"),
-        ({"robot": "spot"}, "robot 'spot', here 'small_quadruped'"),
+        ({"robot": "spot"}, "robot 'spot', in this plant 'small_quadruped'"),
         ({"dt": 0.5}, f"dt 0.5, here {plant.dt}"),
         ({"spheres": ("a", "b")}, r"spheres \('a', 'b'\), here \('FL'"),
         ({"q": np.zeros(3), "v": np.zeros(2)}, r"shape of q \(3,\), here \(19,\); shape of v \(2,\), here \(18,\)"),
-        ({"drives": (np.zeros(77),)}, r"shapes of the motors' memory \[\(77,\)\], here \["),
-        ({"held": ((np.zeros(3),),)}, "other held bodies"),
+        ({"drives": (np.zeros(77),)}, r"shapes of the motor states \[\(77,\)\], here \["),
+        ({"held": ((np.zeros(3),),)}, "held bodies differ"),
         ({"inner": ()}, "state"),
         ({"inner": (np.zeros(3), *inner[1:])}, r"\(3,\).*, here .*\("),
         ({"inner": inner[:-1]}, "state"),
     ):
         other = replace(saved, **changed)
-        with pytest.raises(qd.ArgumentError, match=f"^checkpoint: of another plant: .*{said}"):
+        with pytest.raises(qd.ArgumentError, match=f"^checkpoint: was taken from a different plant .*{said}"):
             plant.restore(other)
-        message = f"^log: its initial state is a checkpoint: of another plant: .*{said}"
+        message = f"^log: its initial state does not fit: checkpoint: was taken from a different plant .*{said}"
         with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
         assert plant.q is q and plant.time == time  # the state is unchanged
@@ -767,7 +769,7 @@ def test_a_state_of_another_mujoco_model_is_refused() -> None:
     robot = robot_of("small_quadruped")
     plant = MujocoPlant(robot)
     saved = plant.checkpoint()
-    with pytest.raises(qd.ArgumentError, match="state of MuJoCo has shape"):
+    with pytest.raises(qd.ArgumentError, match="MuJoCo state has shape"):
         plant.restore(replace(saved, inner=(np.append(saved.inner[0], 0.0), *saved.inner[1:])))
 
 

@@ -115,7 +115,7 @@ def test_reversed_encoder_is_detected(leg: qd.Robot) -> None:
         leg, (leg.actuated[2],), read=lambda m: replace(m, position=sign * m.position, velocity=sign * m.velocity)
     )
     assert f"order and sign of {leg.actuated[2]}" in failed_checks(checks)
-    assert "wrong way" in checks[f"order and sign of {leg.actuated[2]}"][1]
+    assert "is wrong" in checks[f"order and sign of {leg.actuated[2]}"][1]
 
 
 def test_disabled_motor_and_wrong_torque_constant_are_detected(leg: qd.Robot) -> None:
@@ -123,7 +123,7 @@ def test_disabled_motor_and_wrong_torque_constant_are_detected(leg: qd.Robot) ->
     checks = run_preflight(leg, (leg.actuated[1],), write=lambda c: replace(c, tau=on * c.tau))
     assert "did not move" in checks[f"order and sign of {leg.actuated[1]}"][1]
     checks = run_preflight(leg, read=lambda m: replace(m, torque=1.6 * m.torque))
-    assert failed_checks(checks) == {"gravity"} and "times the model" in checks["gravity"][1]
+    assert failed_checks(checks) == {"gravity"} and "times those of the model" in checks["gravity"][1]
 
 
 TURNED = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
@@ -135,9 +135,9 @@ def rotate_imu(R: np.ndarray) -> Callable[[Measurement], Measurement]:
 
 
 UNITS = (lambda m: replace(m, accelerometer=m.accelerometer / 9.81), "accelerometer at rest", "expected 9.81")
-AXES = (rotate_imu(TURNED), "IMU axes", "gravity went to")
+AXES = (rotate_imu(TURNED), "IMU axes", "gravity moved to")
 OTHER_WRONGS = [
-    (lambda m: replace(m, gyro=-m.gyro), "IMU axes", "the gyroscope turned the vertical"),
+    (lambda m: replace(m, gyro=-m.gyro), "IMU axes", "the vertical integrated from the gyroscope"),
     (rotate_imu(OVER), "IMU vertical", "-z axis points up"),
     (lambda m: replace(m, gyro=m.gyro + 0.2), "gyroscope at rest", "0.3"),
 ]
@@ -196,7 +196,7 @@ def test_robot_with_half_the_reading_rate_is_not_moved(leg: qd.Robot) -> None:
 
     checks = run_preflight(leg, read=every_other)
     passed, found, look = checks["readings"]
-    assert passed is False and found.startswith("50 %") and "send as often" in look
+    assert passed is False and found.startswith("50 %") and "send readings at this rate" in look
     assert checks["order and signs of joints"][0] is None
 
 

@@ -332,7 +332,7 @@ def test_poor_identification_data_gives_warnings() -> None:
     found = fit()
     assert identifying.fit_warnings(found, None, extent) == [
         "odd",
-        "the fit was not validated, since no sample was held out",
+        "the fit was not validated, because no samples were reserved for validation",
     ]
     assert identifying.fit_warnings(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
     one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
@@ -468,7 +468,7 @@ def test_check_writable_rejects_paths_that_cannot_be_written(tmp_path: Path, mon
     console.check_writable(None)
     console.check_writable(tmp_path / "new.html")
     monkeypatch.setattr(console.os, "access", lambda path, how: how != console.os.W_OK)
-    with pytest.raises(typer.BadParameter, match="no permission"):
+    with pytest.raises(typer.BadParameter, match="permission is missing"):
         console.check_writable(tmp_path / "new.html")
 
 

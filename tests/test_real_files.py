@@ -97,7 +97,7 @@ def test_nothing_outside_the_package_is_opened_and_the_advice_names_its_folder(
     path, root, reason = finder.find(uri)
     assert path is None and root is None and reason
     if reason.startswith("the file is outside"):
-        assert finder.advice(uri) == f"pass packages=[{str(workspace)!r}] to have it opened"
+        assert finder.advice(uri) == f"pass packages=[{str(workspace)!r}] to allow it to be opened"
         assert MeshFinder(workspace / folder / urdf, [workspace]).find(uri)[0] == workspace / "secret.stl"
     else:
         assert "packages=" in finder.advice(uri) and str(workspace / folder) in finder.advice(uri)
@@ -106,7 +106,7 @@ def test_nothing_outside_the_package_is_opened_and_the_advice_names_its_folder(
 def test_advice_names_the_package_and_the_searched_folders(workspace: Path) -> None:
     finder = MeshFinder(workspace / "dog" / "urdf", [])
     assert finder.advice("package://fish/meshes/a.stl") == (
-        "pass packages= with the folder 'fish' or the one that holds it (looked in: "
+        "pass packages= with the folder 'fish' or its parent folder (looked in: "
         f"{workspace / 'dog' / 'urdf'}, {workspace / 'dog'})"
     )
     assert finder.package("dog") == workspace / "dog" and finder.package("fish") is None
@@ -184,7 +184,7 @@ def test_xacro_leaves_no_package_stubs_in_sys_modules(tmp_path: Path, monkeypatc
     [
         ({"mass": 1}, qd.ArgumentError, "arguments: <text> is not a xacro file and has no arguments"),
         ("mass", qd.ArgumentTypeError, "arguments: expected a mapping"),
-        ({"mass": [1]}, qd.ArgumentTypeError, "arguments: expected texts or numbers by name, got 'mass': list"),
+        ({"mass": [1]}, qd.ArgumentTypeError, "arguments['mass']: expected a text or a number, got list"),
     ],
 )
 def test_invalid_xacro_arguments_are_rejected(arguments: object, error: type[Exception], says: str) -> None:
@@ -474,7 +474,7 @@ def test_foot_position_of_a_leg_without_readable_shape_is_assumed(drawn: str) ->
     text = re.sub(r'(<link name=".._calf">)', rf"\1{drawn}", text)
     robot = qd.load(text)
     (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
-    assert "FL, FR, RL, RR" in warning.reason and "twice as far as the center of mass" in warning.reason
+    assert "FL, FR, RL, RR" in warning.reason and "twice as far away as the center of mass" in warning.reason
     given = {name: qd.Foot(name, f"{name}_calf", 0.02, np.array([0.0, 0.0, -0.2])) for name in robot.feet}
     assert not [w for w in qd.load(text, feet=given).report.warnings if "is assumed, not read" in w.reason]
 

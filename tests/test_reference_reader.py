@@ -219,10 +219,10 @@ MASSLESS = "<inertial><mass value='1'/></inertial>"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("<robot", "no readable XML"),
-        ("<!DOCTYPE r [<!ENTITY a 'b'>]><robot name='&a;'/>", "no readable XML"),
+        ("<robot", "not readable XML"),
+        ("<!DOCTYPE r [<!ENTITY a 'b'>]><robot name='&a;'/>", "not readable XML"),
         ("<sdf/>", "not <robot>"),
-        ("<robot name='r'/>", "not a tree"),
+        ("<robot name='r'/>", "do not form a tree"),
         (robot_xml(joint_xml("ball")), "unknown type 'ball'"),
         (robot_xml(joint_xml("revolute", "<mimic joint='k'/>")), "mimics another"),
         (robot_xml(joint_xml("revolute", "<axis xyz='0 0 0'/>")), "axis of length 0"),
@@ -260,7 +260,7 @@ def test_mimic_joints_can_be_made_independent() -> None:
 
 
 def test_missing_file_raises_a_model_error() -> None:
-    with pytest.raises(ModelError, match="no readable XML"):
+    with pytest.raises(ModelError, match="not readable XML"):
         read_urdf("nowhere/robot.urdf")
 
 

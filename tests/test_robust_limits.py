@@ -109,7 +109,10 @@ def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the smaller one first"),
+        (
+            lambda r: PayloadSet((2.0, 1.0), np.zeros(3), np.zeros(3)),
+            "mass: expected the smallest and the largest mass",
+        ),
         (
             lambda r: PayloadSet((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)),
             "com_lower, com_upper: expected no entry of com_lower above",
@@ -118,7 +121,7 @@ def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
         (lambda r: PayloadSet((0.0, 1.0), np.zeros(2), np.zeros(3)), "com_lower"),
         (lambda r: PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), radius_of_gyration=-1.0), "gyration"),
         (lambda r: RobustLimits(r, friction_fraction=1.5), "friction_fraction: expected"),
-        (lambda r: RobustLimits(r, torque_margin=-1.0), "torque_margin: expected a number or 12"),
+        (lambda r: RobustLimits(r, torque_margin=-1.0), "torque_margin: expected a number >= 0 or 12"),
         (lambda r: RobustLimits(r, angular_acceleration=np.inf), "angular_acceleration"),
         (lambda r: RobustLimits(r, PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
     ],
@@ -181,7 +184,7 @@ def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robo
 
 
 def test_parameter_sets_of_wrong_size_are_rejected(robot: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="directions of 169 parameters, got 5"):
+    with pytest.raises(qd.ArgumentError, match="169 parameters of the robot, got directions with 5"):
         RobustLimits(robot, parameters=ParameterEllipsoid(np.eye(5)))
     with pytest.raises(qd.ArgumentError, match="finite matrix"):
         ParameterEllipsoid(np.full((2, 169), np.nan))

@@ -119,7 +119,7 @@ def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
     for call, words in (
         (lambda: rollout([], tau), "at least one"),
         (lambda: rollout([sim, sim], tau), "twice"),
-        (lambda: rollout([sim, other], tau), "different sizes"),
+        (lambda: rollout([sim, other], tau), "of the same sizes"),
         (lambda: rollout(sim, np.zeros((5, 11))), "torques"),
         (lambda: rollout(sim, np.zeros((2, 5, 12))), "torques"),
         (lambda: rollout(sim, np.zeros(12)), "torques"),
@@ -127,12 +127,12 @@ def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
         (lambda: rollout(sim, tau, q=q[:-1]), "q"),
         (lambda: rollout(sim, tau, q=2.0 * q), "q"),
         (lambda: rollout(sim, tau, q=[q, q], v=np.zeros((3, 18))), "v"),
-        (lambda: rollout(sim, tau, v=np.zeros(18)), "need initial configurations"),
+        (lambda: rollout(sim, tau, v=np.zeros(18)), "together with the initial configurations"),
         (lambda: rollout(sim, tau, threads=0), "threads"),
     ):
         with pytest.raises(ArgumentError, match=words):
             call()
-    with pytest.raises(ArgumentTypeError, match="Simulations"):
+    with pytest.raises(ArgumentTypeError, match="Simulation objects"):
         rollout([sim, "plant"], tau)  # type: ignore[list-item]
     none = rollout(sim, np.zeros((0, 12)))
     assert none.q.shape == (1, 0, solo.nq) and sim.time == 0.0

@@ -246,7 +246,7 @@ def test_an_aborted_controller_is_a_fault_with_its_reason(go2: qd.Robot) -> None
     scene.loop.run(0.05)
     scene.controller.why = "the robot has fallen"
     report = scene.loop.run(0.05)
-    assert str(report.fault) == "controller gave up: the robot has fallen" and scene.loop.stage is Stage.DAMP
+    assert str(report.fault) == "controller aborted: the robot has fallen" and scene.loop.stage is Stage.DAMP
     late = [tick for tick in scene.kept.ticks if tick.fault is not None]
     assert all(damping(tick.command) for tick in late) and late[0].number == 0  # at once
 

@@ -33,7 +33,9 @@ def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignore
     packets = Packets(leg.nu, len(leg.feet))
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
     home = ("127.0.0.1", side.port)
-    with pytest.raises(qd.QuaddynError, match=rf"no reading has come from .*; does .* to 127\.0\.0\.1:{side.port}\?$"):
+    with pytest.raises(
+        qd.QuaddynError, match=rf"no reading has arrived from .*; does .* to 127\.0\.0\.1:{side.port}\?$"
+    ):
         side.read()
     side._timeout = 30.0
 

@@ -102,7 +102,7 @@ def test_wrong_crc_and_wrong_motor_order_are_rejected(go2: qd.Robot) -> None:
     with pytest.raises(qd.QuaddynError, match="CRC"):
         side.read()
     state = low_state(standing_position(go2)[::-1])
-    with pytest.raises(qd.QuaddynError, match="order of motors"):
+    with pytest.raises(qd.QuaddynError, match="order of the motors"):
         side.read()
     with pytest.raises(qd.QuaddynError, match="no message has arrived"):
         UnitreeInterface(go2, lambda: None, print, low_cmd()).read()

@@ -229,7 +229,7 @@ def test_link_distances_agree_with_the_geometry_of_the_file() -> None:
     assert not model.colliding_pairs([0.0, 0.0]) and model.colliding_pairs([0.0, 0.0], margin=0.5)
     with pytest.raises(qd.UnknownNameError, match="'hand'"):
         CollisionModel(robot, links=("base", "hnd"))
-    with pytest.raises(qd.ArgumentError, match="links: expected two or more"):
+    with pytest.raises(qd.ArgumentError, match="links: expected at least two links"):
         CollisionModel(robot, links=("base",))
     with pytest.raises(qd.ArgumentError, match="q"):
         model.distance([np.nan, 0.0])

@@ -73,23 +73,23 @@ FINDINGS = [
      [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of size 0 is ignored; correct the size or remove the "
       "element"]),
     (shape('<sphere radius="0"/>', "collision"),
-     [f"{SOLID}<geometry><sphere>: radius='0': a sphere of radius 0 is treated as a point; give a radius for a "
-      "sphere"]),
+     [f"{SOLID}<geometry><sphere>: radius='0': the sphere of radius 0 is treated as a point; give a positive radius "
+     "for a sphere"]),
     (shape('<box size="1 0 1"/>', "collision"),
      [f"{SOLID}<geometry><box>: size='1 0 1': a box of size 0 is ignored; correct the size or remove the element"]),
     (shape('<cylinder radius="1" length="-1"/>'),
-     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; this visual is ignored; correct it"]),
+     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must not be negative; this visual is ignored; correct it"]),
     (tag('<material name="m"><color rgba="1, 0.5 0"/></material>'),
-     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks; it is "
-       "read as 1 0.5 0 1; write 4 numbers separated by blanks"]),
+     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks; the value is "
+     "read as 1 0.5 0 1; write 4 numbers separated by blanks"]),
     (tag('<material name="m"><color rgba="red"/></material>'),
      ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1; the color is gray; "
        "correct it"]),
     (shape('<mesh filename=" "/>'),
      [f"{VISUAL}<geometry><mesh>: filename is empty; this visual is ignored; name a mesh file or remove the element"]),
     (tag('<macro xmlns="http://ros.org/xacro"/>'),
-     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not "
-       "expanded; it is ignored; run xacro first"]),
+     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded; it is "
+     "ignored; expand the file with xacro first"]),
     (tag('<macro xmlns="http://elsewhere.org"/>'), []),
     (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> is repeated identically; the first one is "
                                          "used; remove the second one"]),
@@ -110,14 +110,15 @@ FINDINGS = [
     (shape('<sphere radius="1"/><sphere radius="1"/>'),
      [f"{VISUAL}<geometry><sphere>: <sphere> is repeated identically; the first one is used; remove the second one"]),
     (shape('<mesh filename="a.stl"/>'),
-     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the package roots contain no such file; pass packages= "
-       "with a folder that holds it; meshes are not needed for the dynamics; the viewer shows a substitute"]),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the file is not in the package roots; pass packages= with a "
+     "folder that contains the file; meshes are not needed for the dynamics; the viewer shows a substitute"]),
     (shape('<mesh filename="p/a.stl"/><odd/>'),
      [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored",
-      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the package roots contain no such file; pass packages= "
-       "with a folder that holds it; meshes are not needed for the dynamics; the viewer shows a substitute"]),
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the file is not in the package roots; pass packages= with a "
+      "folder that contains the file; meshes are not needed for the dynamics; the viewer shows a substitute"]),
     (pendulum('<dynamics damping="1"/>', kind="floating"),
-     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are ignored; remove them"]),
+     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are "
+     "ignored; remove them"]),
     (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
      [f"{HINGE}<dynamics>: damping and friction of a planar joint are not supported and are ignored; remove them"]),
     (pendulum('<dynamics damping="1"/>', kind="fixed"), []),
@@ -132,14 +133,15 @@ FINDINGS = [
      [f"{HINGE}: a prismatic joint has no <limit> and is assumed to be unlimited; add <limit>, or pass limits="]),
     (pendulum(AXIS, kind="continuous"), []),
     (limit('lower="-1" upper="2" effort="0" velocity="0"'),
-     [f"{HINGE}<limit>: effort and velocity are both 0, as exporters leave them; they are assumed to be "
-       "unlimited; give them, or pass limits="]),
+     [f"{HINGE}<limit>: effort and velocity are both 0, which some exporters write for unknown limits; both are "
+     "assumed to be unlimited; set them, or pass limits="]),
     (limit('lower="-1" upper="2" effort="3" velocity="0"'),
-     [f"{HINGE}<limit>: velocity=0 would forbid motion; it is assumed to be unlimited; give it, or pass limits="]),
+     [f"{HINGE}<limit>: velocity=0 would prevent any motion; the velocity is assumed to be unlimited; give it, or "
+     "pass limits="]),
     (limit('lower="-1" upper="2" effort="0" velocity="4"'), []),
     (limit('lower="-1" upper="2"'),
-     [f"{HINGE}<limit>: no velocity limit is given; it is assumed to be unlimited; give it, or pass limits=",
-      f"{HINGE}<limit>: no effort limit is given; it is assumed to be unlimited; give it, or pass limits="]),
+     [f"{HINGE}<limit>: no velocity limit is given; the velocity is assumed to be unlimited; give it, or pass limits=",
+      f"{HINGE}<limit>: no effort limit is given; the effort is assumed to be unlimited; give it, or pass limits="]),
     (limit('effort="3" velocity="4"'),
      [f"{HINGE}<limit>: lower and upper are not given: the default (0, 0) of the specification would lock the "
        "joint; they are assumed to be unlimited; give both, or pass limits="]),
@@ -151,11 +153,12 @@ FINDINGS = [
      [f"{HINGE}<limit>: lower and upper are both 1, so that the joint is locked; use a fixed joint, or pass limits="]),
     (tag('<transmission><joint name="hinge"/><actuator><mechanicalReduction>x</mechanicalReduction></actuator>'
          "</transmission>"),
-     ["<text>:1: <transmission><actuator><mechanicalReduction>: 'x' is not a reduction and is ignored; give a "
-       "number other than 0"]),
+     ["<text>:1: <transmission><actuator><mechanicalReduction>: the reduction 'x' is not a number other than 0 and is "
+     "ignored; correct it"]),
     (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
          "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
-     ["<text>:1: <transmission name=\"t\">: another transmission gives a reduction of joint 'hinge'; this one "
+     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'; "
+      "this one "
        "is ignored; remove one of them"]),
 ]  # fmt: skip
 
@@ -166,12 +169,12 @@ def test_finding_states_location_problem_and_advice(text: str, said: list[str]) 
 
 
 REFUSALS = [
-    ("<robot", "not well-formed XML: unclosed token: line 1, column 0; check it with an XML editor"),
-    ("", "not well-formed XML: no element found: line 1, column 0; check it with an XML editor"),
-    ("<a\0/>", "a NUL character at 2; XML text has none"),
-    ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at 13)"),
-    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are refused (DTDForbidden); remove "
-     "the <!DOCTYPE ...> part"),
+    ("<robot", "the file is not well-formed XML: unclosed token: line 1, column 0"),
+    ("", "the file is not well-formed XML: no element found: line 1, column 0"),
+    ("<a\0/>", "the text has a NUL character at index 2, which XML does not allow"),
+    ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at index 13)"),
+    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden); "
+                                 "remove the <!DOCTYPE ...> part"),
     ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>; is this a URDF?"),
     ("<robot/>", "the file has no <link>; is this a URDF (expand a .xacro first)?"),
     (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
@@ -189,20 +192,22 @@ REFUSALS = [
     (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000; check the unit"),
     (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000; correct it"),
     (pendulum().replace('name="arm"', 'name=""', 1),
-     "<text>:1: <link name=\"\">: name='' is empty, too long or has control characters; rename it"),
+     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters; rename "
+     "it"),
     (pendulum().replace('name="arm"', 'name="universe"', 1),
      "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model; rename it"),
     (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
-     f"{ARM}<inertial><mass>: value=-1: a negative mass; correct the sign"),
+     f"{ARM}<inertial><mass>: value=-1: a mass must not be negative; correct the sign"),
     (shape('<sphere radius="1"/><sphere radius="2"/>', "collision"),
-     f"{SOLID}<geometry><sphere>: a second shape in one <geometry> of <collision>; use one per element"),
+     f"{SOLID}<geometry><sphere>: <geometry> of <collision> has a second shape; use one shape per <visual> or "
+     "<collision>"),
     (shape("<cone/>", "collision"),
      f"{SOLID}<geometry>: <geometry> of <collision> has no supported shape; use box, cylinder, sphere, capsule "
      "or mesh"),
     (shape('<cylinder radius="1" length="-1"/>', "collision"),
-     f"{SOLID}<geometry><cylinder>: length=-1: a size must be positive; correct it"),
+     f"{SOLID}<geometry><cylinder>: length=-1: a size must not be negative; correct it"),
     (shape('<box size="1 -1 1"/>', "collision"),
-     f"{SOLID}<geometry><box>: size='1 -1 1': sizes must be positive; correct it"),
+     f"{SOLID}<geometry><box>: size='1 -1 1': sizes must not be negative; correct it"),
     (shape('<mesh filename=" "/>', "collision"),
      f"{SOLID}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
     (shape('<mesh filename="a.stl" scale="1 1"/>', "collision"),
@@ -210,44 +215,49 @@ REFUSALS = [
     (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is not a URDF joint type; use one of revolute, continuous, "
                              "prismatic, fixed, floating, planar"),
     (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
-     f"{HINGE}<dynamics>: friction=-0.5: a negative value would create energy; correct the sign"),
+     f"{HINGE}<dynamics>: friction=-0.5: the value must not be negative, which would create energy; correct the sign"),
     (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'),
      f"{HINGE}<axis>: xyz='0 0.00099 0': the axis has length 0.00099; give a unit vector"),
     (limit('lower="2" upper="1" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=2 is above upper=1; exchange them"),
+     f"{HINGE}<limit>: lower=2 is greater than upper=1; swap the two values"),
     (limit('lower="1e6" upper="1e7" effort="3" velocity="4"'),
      f"{HINGE}<limit>: lower=1e+06, upper=1e+07: the joint can never be in this range; correct it"),
     (limit('lower="-1e7" upper="-1e6" effort="3" velocity="4"'),
      f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: the joint can never be in this range; correct it"),
     (limit('lower="-1" upper="2" effort="-3" velocity="4"'),
-     f"{HINGE}<limit>: effort=-3: a limit is a magnitude; correct the sign"),
+     f"{HINGE}<limit>: effort=-3: a limit must not be negative; correct the sign"),
     (tag('<link name="arm"/>'),
-     f"{ARM}: another link has this name (on line 1); rename one of them"),
+     f"{ARM}: another link has the same name (line 1); rename one of them"),
     (pendulum().replace('child link="arm"', 'child link="ram"'),
      f"{HINGE}: its child link 'ram' does not exist; correct the name"),
     (pendulum().replace('parent link="base"', 'parent link="bas"'),
      f"{HINGE}: its parent link 'bas' does not exist; correct the name"),
     (tag('<joint name="again" type="fixed"><parent link="base"/><child link="arm"/></joint>'),
-     "<text>:1: <joint name=\"again\">: link 'arm' already hangs from joint 'hinge': a closed loop; a URDF is a tree: "
-     "cut the loop and close it by <loop_joint>"),
+     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints form a "
+     "closed loop; remove this "
+     "joint and close the loop by <loop_joint>, because a URDF is a tree"),
     (tag("".join(f'<link name="{n}"/>' for n in "cdefg")),
-     "6 root links (base, c, d, e, f); a URDF has exactly one link that is not the child of a joint"),
+     "the file has 6 root links (base, c, d, e, f); a URDF must have exactly one link that is not the child of a "
+     "joint"),
     (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
-     "no root link: the joints form a cycle; a URDF has exactly one link that is not the child of a joint"),
+     "the file has no root link, because the joints form a cycle; a URDF must have exactly one link that is not the "
+     "child of a joint"),
     (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
-     '<text>:1: <link name="c">: not connected to the root: its joints form a cycle; cut the cycle'),
-    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' closes no loop; use one of spherical, ball, "
+     "<text>:1: <link name=\"c\">: the link is not connected to the root, because its joints form a cycle; remove "
+     "one joint of the cycle"),
+    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint; use one of "
+                          "spherical, ball, "
      "revolute, continuous, fixed"),
     (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"),
-     '<text>:1: <loop_joint name="l">: an <axis> of length 0; give a unit vector'),
+     "<text>:1: <loop_joint name=\"l\">: the <axis> has length 0; give a unit vector"),
     (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing; add it, as the URDF '
                                    'specification requires'),
     (loop(ENDS.replace("arm", "ram")),
      "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist; correct the name"),
     (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
-     '<text>:1: <loop_joint name="l">: another loop has this name; rename one of them'),
-    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: no body_B or no p_BQ in it; "
-     "Drake's documentation requires both"),
+     "<text>:1: <loop_joint name=\"l\">: another loop has the same name; rename one of them"),
+    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: the constraint lacks body_B or "
+                                                        "p_BQ; add both, which Drake's documentation requires"),
 ]  # fmt: skip
 
 
@@ -395,12 +405,17 @@ def star(count: int) -> str:
 @pytest.mark.parametrize(
     ("make", "most", "said"),
     [
-        (chain, 128, '<text>:1: <joint name="j128">: deeper than 128 joints; shorten the chain'),
-        (star, 2000, "<text>: 2001 links; at most 2000 are read"),
+        (
+            chain,
+            128,
+            '<text>:1: <joint name="j128">: the chain of joints from the root to this joint has more than 128 '
+            "joints; shorten the chain",
+        ),
+        (star, 2000, "<text>: the file has 2001 links, but at most 2000 are accepted"),
         pytest.param(
             lambda n: pendulum(link=INERTIAL + '<visual><geometry><sphere radius="1"/></geometry></visual>' * n),
             20_000,
-            "<text>: 20001 <visual> and <collision> elements; at most 20000 are read",
+            "<text>: the file has 20001 <visual> and <collision> elements, but at most 20000 are accepted",
             marks=pytest.mark.slow,
         ),
     ],
@@ -416,11 +431,15 @@ def test_number_and_nesting_depth_of_elements_are_bounded(monkeypatch: pytest.Mo
     assert xml.MAX_ELEMENTS == 200_000
     most = 200_000 if NIGHT else 2_000
     monkeypatch.setattr(xml, "MAX_ELEMENTS", most)
-    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").all("a")) == 1
-    with pytest.raises(qd.ModelError, match=r"<b>: elements nested deeper than 64; flatten the file$"):
+    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").children_with_tag("a")) == 1
+    with pytest.raises(qd.ModelError, match=r"<b>: elements are nested more than 64 deep; reduce the nesting$"):
         read_xml("<a>" * 64 + "<b/>" + "</a>" * 64, "f")
     assert len(read_xml(f"<r>{'<a/>' * (most - 1)}</r>", "f").children) == most - 1
-    with pytest.raises(qd.ModelError, match=rf"f:1: <a>: more than {most} elements; split the file$"):
+    with pytest.raises(
+        qd.ModelError,
+        match=rf"f:1: <a>: the file has more than {most} elements, which is not accepted; remove elements "
+        "that are not needed$",
+    ):
         read_xml(f"<r>{'<a/>' * most}</r>", "f")
 
 
@@ -430,7 +449,9 @@ def test_documents_are_read_up_to_sixteen_megabytes() -> None:
     for text in (b"<r/>" + b" " * (most - 3), "<r/>" + " " * (most - 3)):
         with pytest.raises(qd.ModelError) as caught:
             read_xml(text, "f")
-        assert str(caught.value) == ("f: 16777217 bytes; at most 16777216 are read; move meshes into separate files")
+        assert str(caught.value) == (
+            "f: the file has 16777217 bytes, but at most 16777216 are accepted; move meshes into separate files"
+        )
 
 
 def test_long_texts_are_truncated_and_long_words_are_shortened() -> None:
@@ -449,7 +470,7 @@ def test_elements_are_equal_only_if_their_whole_content_is_equal() -> None:
         '<a x="1"><b/><c/></a><b x="1" y="2"><b/><c/></b></r>',
         "f",
     )
-    assert [one.same(other) for other in others] == [True, False, False, False, False]
+    assert [one.equals(other) for other in others] == [True, False, False, False, False]
 
 
 def test_findings_are_in_line_order() -> None:
@@ -519,7 +540,10 @@ def test_disabled_pairs_of_an_srdf_are_read_in_order(tmp_path: Path) -> None:
     assert disabled_collisions(pairs) == (("a", "b", "Never"), ("b", "c", ""))
     with pytest.raises(qd.ModelError) as caught:
         disabled_collisions(text.format('<disable_collisions link1="b"/>'))
-    assert str(caught.value) == "<text>:1: <disable_collisions>: expected link1 and link2, got {'link1': 'b'}"
+    assert (
+        str(caught.value)
+        == "<text>:1: <disable_collisions>: expected the attributes link1 and link2, got {'link1': 'b'}"
+    )
     for tag in ("group", "sdf"):
         file.write_text(f"<{tag}/>", encoding="utf-8")
         with pytest.raises(qd.ModelError) as caught:
@@ -536,8 +560,8 @@ def test_pairs_disabled_by_default_in_an_srdf_can_be_enabled() -> None:
     for odd, says in (
         ('<disable_colisions link1="a" link2="b"/>', "did you mean <disable_collisions>?"),
         ('<Enable_Collisions link1="a" link2="b"/>', "did you mean <enable_collisions>?"),
-        ('|disable_collisions link1="a" link2="b"/>', "text outside of all elements: '|disable_collisions"),
-        ("<disable_default_collisions/>", "expected link, got {}"),
+        ('|disable_collisions link1="a" link2="b"/>', "text was found outside of all elements: '|disable_collisions"),
+        ("<disable_default_collisions/>", "expected the attributes link, got {}"),
     ):
         with pytest.raises(qd.ModelError) as caught:
             disabled_collisions(text.format(odd))
@@ -549,10 +573,10 @@ def test_mesh_names_are_searched_up_to_their_length_limits(tmp_path: Path) -> No
     (tmp_path / "a.stl").touch()
     here = (tmp_path / "a.stl", tmp_path, "")
     no_file = (None, None, "this is not a file name")
-    none = (None, None, "the package roots contain no such file")
+    none = (None, None, "the file is not in the package roots")
     assert finder.find("a.stl") == finder.find("./" * 64 + "a.stl") == finder.find(str(here[0])) == here
     assert finder.find("./" * 65 + "a.stl") == finder.find("a.stl\0") == finder.find("x" * 4097) == no_file
-    assert finder.find("x" * 4096) == (None, None, "cannot be opened: File name too long") or (
+    assert finder.find("x" * 4096) == (None, None, "the file cannot be opened: File name too long") or (
         finder.find("x" * 4096) == none
     )
     assert (

@@ -149,7 +149,7 @@ def test_repaired_inertia_is_not_a_deviation() -> None:
     broken = text().replace('ixx="0.02448"', 'ixx="0.92448"')
     assert broken != text()
     robot = qd.load(broken, repair=["inertia"])
-    assert any("nearest physical inertia replaces it" in f.reason for f in robot.report.findings)
+    assert any("replaces it by the nearest possible inertia" in f.reason for f in robot.report.findings)
     agreement = check(robot, broken)
     assert agreement.passed, str(agreement)
 
@@ -214,7 +214,7 @@ FILE_MUTANTS = {
     "an inertia that is turned": (("FR_hip", "inertial/origin", "rpy", "0 0 0.1"), "FR_hip", "inertia"),
     "a wrong mass": (("RL_calf", "inertial/mass", "value", "0.16"), "RL_calf", "mass"),
     "a wrong mass of the base": (("base", "inertial/mass", "value", shifted(1e-6)), "base", "mass"),
-    "a wrong centre of mass": (("RR_thigh", "inertial/origin", "xyz", shifted(1e-7)), "RR_thigh", "center of mass"),
+    "a wrong center of mass": (("RR_thigh", "inertial/origin", "xyz", shifted(1e-7)), "RR_thigh", "center of mass"),
     "the mass of a welded link": (("RR_foot", "inertial/mass", "value", shifted(1e-6)), "RR_calf", "mass"),
     "an axis of the other sign": (("FL_calf_joint", "axis", "xyz", "0 -1 0"), "FL_calf", "axis"),
     "an axis of another direction": (("FL_hip_joint", "axis", "xyz", "0 0 1"), "FL_hip", "axis"),
@@ -263,15 +263,15 @@ def test_unchanged_file_has_no_deviation() -> None:
 
 
 # -- mutants of the model ---------------------------------------------------------------------------------------------
-def heavier(model: pin.Model) -> None:
+def larger_mass(model: pin.Model) -> None:
     model.inertias[5].mass *= 1.0 + 1e-6
 
 
-def off_centre(model: pin.Model) -> None:
+def shifted_center_of_mass(model: pin.Model) -> None:
     model.inertias[5].lever += np.array([0.0, 1e-6, 0.0])
 
 
-def rounder(model: pin.Model) -> None:
+def scaled_inertia(model: pin.Model) -> None:
     model.inertias[5].inertia = model.inertias[5].inertia * (1.0 + 1e-6)
 
 
@@ -291,21 +291,21 @@ def turned(model: pin.Model) -> None:
     model.jointPlacements[5].rotation = pin.exp3(np.array([0, 0, 1e-6])) @ model.jointPlacements[5].rotation
 
 
-def geared(model: pin.Model) -> None:
+def larger_armature(model: pin.Model) -> None:
     model.armature[9] += 1e-3
 
 
 MODEL_MUTANTS = {
     f.__name__: (f, name, quantity)
     for f, name, quantity in (
-        (heavier, 5, "mass"),
-        (off_centre, 5, "center of mass"),
-        (rounder, 5, "inertia"),
+        (larger_mass, 5, "mass"),
+        (shifted_center_of_mass, 5, "center of mass"),
+        (scaled_inertia, 5, "inertia"),
         (reversed_gravity, "world", "gravity"),
         (other_gravity_constant, "world", "gravity"),
         (moved, 5, "placement"),
         (turned, 5, "placement"),
-        (geared, 5, "armature"),
+        (larger_armature, 5, "armature"),
     )
 }
 
@@ -322,7 +322,7 @@ def test_modified_model_is_detected_and_named(mutant: str) -> None:
     name = body.joint.name if quantity == "armature" else body.name if where == 5 else where
     agreement = check(dataclasses.replace(go2(), model=model), text(), samples=1, n_derivative_samples=0)
     assert (name, quantity) in {(d.name, d.quantity) for d in agreement.deviations}
-    assert agreement.failed_algorithms  # and the algorithms differ, too
+    assert agreement.failed_algorithms  # the algorithms differ, too
 
 
 # -- mutants of the algorithms ----------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ REFERENCE_MUTANTS = {
     "no dual term in C": (coriolis, "dual_of_momentum", nothing, {"coriolis"}),
     "no cross products in C": (coriolis, "ad", nothing, {"coriolis"}),
     "no drift": (frames, "accelerations", still, {"frame_drift", "update (State)"}),
-    "no drift of the centre": (momentum, "accelerations", still, {"update (State)"}),
+    "no drift of the center of mass": (momentum, "accelerations", still, {"update (State)"}),
     "no acceleration in the regressor": (parameters, "accelerations", still, {"regressor"}),
     "joints turn backwards": (kinematics, "joint_motion", backwards, {"rnea", "crba", "frame_placement"}),
     "linear and angular swapped": (frames, "swap", lambda: np.eye(6), {"frame_jacobian", "frame_velocity"}),
@@ -365,7 +365,7 @@ REFERENCE_MUTANTS = {
     "an upper triangle alone": (boundary, "crba", lambda at: np.triu(aba.crba(at)), {"crba", "mass_inverse"}),
     "a light kinetic energy": (momentum, "kinetic_energy", one_percent(momentum.kinetic_energy), {"energy"}),
     "a wrong potential": (momentum, "potential_energy", one_percent(momentum.potential_energy), {"energy"}),
-    "a wrong centre of mass": (momentum, "center_of_mass", one_percent(momentum.center_of_mass), {"center_of_mass"}),
+    "a wrong center of mass": (momentum, "center_of_mass", one_percent(momentum.center_of_mass), {"center_of_mass"}),
     "momentum about another point": (
         momentum,
         "rigid_motion",
@@ -516,7 +516,7 @@ def test_progress_is_reported_and_invalid_options_are_rejected() -> None:
     assert shares == [0.25, 0.5, 0.75, 1.0]
     with pytest.raises(qd.ArgumentError, match="samples"):
         check(go2(), text(), samples=0)
-    with pytest.raises(qd.ModelError, match="no readable XML"):
+    with pytest.raises(qd.ModelError, match="not readable XML"):
         check(go2(), "<robot")
 
 

@@ -1146,7 +1146,7 @@ def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward"), [np.nan, 0.3, np.nan], atol=1e-5)
     np.testing.assert_allclose(take.signal("speed [m/s]", "left")[1], 0.1, atol=1e-5)
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward, desired")[1], 0.5, atol=1e-5)
-    np.testing.assert_allclose(take.signal("torque over limit [%]", "FL_calf_joint")[1], 25.0, atol=1e-4)
+    np.testing.assert_allclose(take.signal("torque / limit [%]", "FL_calf_joint")[1], 25.0, atol=1e-4)
     np.testing.assert_allclose(take.signal("force [N]", "FL"), [0.0, 5.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(take.signal("mine [V]", "a"), [np.nan, 7.0, np.nan])
     height = take.signal("height [m]", "center of mass")

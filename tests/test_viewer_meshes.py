@@ -184,7 +184,7 @@ def test_textures_are_read_only_from_the_neighborhood_of_the_mesh(tmp_path: Path
 
 def test_errors_of_invalid_mesh_files_state_the_reason(tmp_path: Path) -> None:
     cases = {
-        "absent.stl": (None, "no such file"),
+        "absent.stl": (None, "the file does not exist"),
         "short.stl": (binary_stl()[:-1], "STL file"),
         "empty.stl": (b"", "STL file"),
         "other.ply": (b"ply", "format"),
@@ -194,10 +194,10 @@ def test_errors_of_invalid_mesh_files_state_the_reason(tmp_path: Path) -> None:
         "nan.obj": (b"v 0 0 nan\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "finite"),
         "text.dae": (b"hello", "XML"),
         "entity.dae": (b'<!DOCTYPE x [<!ENTITY a "b">]><COLLADA>&a;</COLLADA>', "XML"),
-        "empty.dae": (b"<COLLADA/>", "no triangles"),
+        "empty.dae": (b"<COLLADA/>", "the file contains no triangles"),
         "loop.dae": (dae('<instance_node url="#loop"/>').replace(b"<node>", b'<node id="loop">', 1), "deep"),
         "huge.dae": (dae().replace(b"<vcount>4", b"<vcount>99999999999"), "corners"),
-        "lost.dae": (dae().replace(b'url="#g"', b'url="#h"'), "malformed"),
+        "lost.dae": (dae().replace(b'url="#g"', b'url="#h"'), "not valid COLLADA"),
         "infinite.dae": (re.sub(rb"(<float_array[^>]*>)\s*\S+", rb"\1 1e999", dae()), "finite"),
     }
     for name, (data, reason) in cases.items():

@@ -79,7 +79,7 @@ def test_nan_written_in_place_is_rejected_by_name(spoil: Callable[[WholeBodyCont
     wbc.compute(at_home(robot, dyn))
     good = wbc.parameter_vector.copy()
     spoil(wbc)
-    with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): expected gains, .* without NaN"):
+    with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): a gain, reference or limit is NaN"):
         wbc.compute(at_home(robot, dyn))
     wbc.parameter_vector[:] = good
     assert wbc.compute(at_home(robot, dyn)).status.ok
@@ -139,7 +139,7 @@ def test_elements_belong_to_their_last_controller() -> None:
     state = at_home(robot)
     told = one.compute(state)
     other = WholeBodyController(robot, tasks=[com])
-    with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
+    with pytest.raises(qd.ArgumentError, match="'com' was passed to another controller"):
         one.compute(state)
     assert other.compute(state).explain() == told.explain()  # a command keeps the inputs of its tick
 
@@ -149,7 +149,7 @@ def test_elements_of_another_robot_are_rejected() -> None:
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
         with pytest.raises(qd.ArgumentError, match=f"'{task.name}' belongs to the robot 'solo"):
             WholeBodyController(robot, tasks=[task])
-    with pytest.raises(qd.ArgumentError, match="'com' belongs to the robot 'solo"):
+    with pytest.raises(qd.ArgumentError, match="'com' was made for robot 'solo"):
         VelocityController(robot, tasks=[ComTask(solo)])
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
 
@@ -268,7 +268,7 @@ def test_arguments_of_a_velocity_controller_are_validated() -> None:
     with pytest.raises(qd.ArgumentTypeError, match="contacts: expected"):
         VelocityController(robot, contacts=["FL"])  # type: ignore[list-item]
     unchecked = qd.Dynamics(robot, validate=False)
-    with pytest.raises(qd.ArgumentError, match="state: not finite"):
+    with pytest.raises(qd.ArgumentError, match="state: expected finite"):
         ik.compute(unchecked.update(np.where(np.arange(robot.nq) == 9, np.nan, robot.q_home), np.zeros(robot.nv)))
     ik.tasks["com"].reference(np.array([0.1, 0.0, 0.3]))
     ik.tasks["com"].weight = 0.0

@@ -176,7 +176,7 @@ def campaign(runs: int, seed: int, judged: float) -> Counter[str]:
                     again.command.explain(include_last_level=True)
             except qd.ArgumentError as error:
                 said = str(error)
-                unnamed = "not a tick" in said and "meta" not in names
+                unnamed = "was not saved by" in said and "meta" not in names
                 if unnamed:
                     print(f"run {run}: {names}: {said}", file=sys.stderr)
                 tally["refused without a name" if unnamed else "refused"] += 1

@@ -89,7 +89,10 @@ class Campaign(ABC, Generic[C]):
         Raises:
             ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(f"campaign {self.name!r} cannot be shown in the viewer")
+        raise ArgumentError(
+            f"campaign {self.name!r}: its cases cannot be shown in the viewer, because the campaign does not support "
+            "replay"
+        )
 
     def replay(self, case: C, viewer: Viewer) -> Record:
         """Runs a case again and shows it in the viewer; returns the same record, equal to the bit.
@@ -97,7 +100,10 @@ class Campaign(ABC, Generic[C]):
         Raises:
             ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(f"campaign {self.name!r} cannot be shown in the viewer")
+        raise ArgumentError(
+            f"campaign {self.name!r}: its cases cannot be shown in the viewer, because the campaign does not support "
+            "replay"
+        )
 
 
 def hash_texts(*parts: str | bytes) -> str:

@@ -264,7 +264,9 @@ class _CampaignRun:
         if self._deaths[text] < MAX_WORKER_DEATHS:
             self._retry.append(task)
             return
-        self._store.add_killed_case(text, f"its worker died {self._deaths.pop(text)} times", str(error))
+        self._store.add_killed_case(
+            text, f"the worker process of this case died {self._deaths.pop(text)} times", str(error)
+        )
         self.ran += 1
         self.failures += 1
         self._pending_texts.discard(text)
@@ -305,7 +307,7 @@ def _executor_error(error: BaseException) -> CampaignError:
     if isinstance(error, CampaignError):
         return error
     if isinstance(error, BrokenExecutor):
-        reason = "the workers of the executor died, and it cannot replace them; use quaddyn.campaigns.process_pool"
+        reason = "the worker processes of the executor died and cannot be replaced; use quaddyn.campaigns.process_pool"
     elif isinstance(error, (CancelledError, OSError)):
         reason = f"the connection to the executor's workers is lost ({type(error).__name__})"
     else:

@@ -119,7 +119,7 @@ def dask_executor(address: str, *, security: Any = None, timeout: float = 30.0) 
         with interrupts_blocked():
             client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
     except Exception as error:  # such as an invalid reply, if the port is not that of a scheduler
-        raise CampaignError(f"no scheduler answers at {address}: {error}") from error
+        raise CampaignError(f"no Dask scheduler could be reached at {address}: {error}") from error
     return DaskExecutor(client)
 
 
@@ -141,7 +141,9 @@ def _import_distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise CampaignError('Dask is not installed, which clusters need: pip install "quaddyn[cluster]"') from error
+        raise CampaignError(
+            'Dask, which is required for clusters, is not installed; install it with: pip install "quaddyn[cluster]"'
+        ) from error
     return distributed
 
 
@@ -178,8 +180,9 @@ def _warn_if_exposed(address: str) -> None:
         loopback = host == "localhost"
     if not loopback:
         warnings.warn(
-            f"{address} is neither on this machine's loopback nor protected by TLS: anyone who can connect to it can "
-            "run programs on its workers and send wrong results; keep the port private or use tls://",
+            f"the scheduler {address} is neither on the loopback interface of this machine nor protected by TLS: "
+            "anyone who can connect to it can run programs on its workers and send wrong results; keep the port "
+            "private or use tls://",
             InsecureClusterWarning,
             stacklevel=3,
         )

@@ -60,7 +60,9 @@ class DataSheet(TrialCampaign):
 
     def __post_init__(self) -> None:
         if not self.robot or len(set(self.robot)) < len(self.robot):
-            raise ArgumentError(f"robot: expected different robots, got {', '.join(self.robot) or 'none'}")
+            raise ArgumentError(
+                f"robot: expected at least one robot, each only once, got {', '.join(self.robot) or 'none'}"
+            )
         if self.plant not in ALL_PLANTS:
             raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if self.directions < 1:

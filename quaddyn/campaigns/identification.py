@@ -59,7 +59,7 @@ class IdentificationCampaign(Campaign[LogCase]):
 
     def __post_init__(self) -> None:
         if not self.files:
-            raise ArgumentError("files: expected at least one")
+            raise ArgumentError("files: expected at least one file, got none")
 
     def count(self) -> int:
         """Returns the number of files."""
@@ -130,7 +130,7 @@ def merge_results(results: Iterable[tuple[LogCase, Record | Failure]]) -> Accumu
         leaf.load(base64.b64decode(str(record["factors"])))
         leaves.append(leaf)
     if not leaves:
-        raise ArgumentError("results: expected those of at least one file")
+        raise ArgumentError("results: expected the results of at least one file, got none")
     return merge_accumulators(leaves)
 
 

@@ -93,7 +93,7 @@ def decode_record(text: object) -> dict[str, PlainValue]:
     try:
         found = _decode_object(text)
         if wrong := [name for name, value in found.items() if not isinstance(value, PlainValue)]:
-            raise ArgumentTypeError(f"{wrong[0]!r}: expected a number, text, bool or None")
+            raise ArgumentTypeError(f"record[{wrong[0]!r}]: expected a number, text, bool or None")
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"{shorten(text)} is not a record: {shorten(error)}") from error
     return found
@@ -142,7 +142,7 @@ def _check_fields(kind: Any, values: Mapping[str, object]) -> None:
         hint, default = hints.get(name, (Any, None))
         if type(value) is not hint and not _has_type(value, hint) and value != default:
             expected = hint.__name__ if isinstance(hint, type) else hint
-            raise ArgumentTypeError(f"{name}: expected {expected}, got {shorten(value)}")
+            raise ArgumentTypeError(f"{name}: expected {expected}, got the value {shorten(value)}")
 
 
 def _has_type(value: object, hint: Any) -> bool:

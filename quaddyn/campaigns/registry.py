@@ -68,8 +68,8 @@ def import_campaign(path: str) -> type[Campaign[Any]]:
         found = _import_attribute(path)
     except (ImportError, AttributeError, ValueError) as error:
         raise CampaignError(
-            f"campaign {path!r}: expected module:class, and it cannot be imported here ({error}); if the module is a "
-            "file, put the file's folder on PYTHONPATH"
+            f"campaign {path!r}: expected the form module:class of a class that can be imported, but the import "
+            f"failed ({error}); if the module is a file, add its folder to PYTHONPATH"
         ) from error
     if not (isinstance(found, type) and issubclass(found, Campaign)):
         raise CampaignError(f"campaign {path!r}: expected a subclass of quaddyn.campaigns.Campaign, got {found!r}")

@@ -46,7 +46,8 @@ class RobustnessCampaign(TrialCampaign):
                     raise UnknownNameError(kind, name, known)
         if self.size is not None and len(self.disturbances) != 1:
             raise ArgumentError(
-                f"size: only accepted with one disturbance, got {len(self.disturbances)}; select one by `disturbances`"
+                f"size: accepted only if one disturbance is selected, but {len(self.disturbances)} are; select one "
+                "by disturbances"
             )
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")

@@ -163,7 +163,7 @@ class Store:
         """
         name = os.fspath(path)
         if not Path(name).is_file():
-            raise StoreError(f"{name}: no such file")
+            raise StoreError(f"{name}: the file does not exist")
         with _sqlite_errors(name):
             uri = f"{Path(name).absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -171,7 +171,7 @@ class Store:
                 found = _check_format(connection, name)
                 kind = campaign if campaign is not None else _find_registered(connection, name, found)
                 if kind.name != current_name(found):
-                    raise StoreError(f"{name} holds results of campaign {found!r}, not {kind.name!r}")
+                    raise StoreError(f"{name}: the store contains results of campaign {found!r}, not of {kind.name!r}")
                 options = _query_value(connection, name, "SELECT options FROM sessions ORDER BY id DESC LIMIT 1")
                 with _decoding_errors(f"{name}: options"):
                     return cls(connection, name, decode(kind, options))
@@ -204,9 +204,15 @@ class Store:
             CampaignError: version or model differ from those of the store.
         """
         if worker.package != __version__:
-            raise CampaignError(f"worker {worker.name} has quaddyn {worker.package}, this is {__version__}")
+            raise CampaignError(
+                f"worker {worker.name}: has quaddyn {worker.package}, but this process has {__version__}; install "
+                "the same version on all machines"
+            )
         if worker.model != self._model:
-            raise CampaignError(f"worker {worker.name} has another model: its robot file or options differ from here")
+            raise CampaignError(
+                f"worker {worker.name}: has another robot model than this process, because its robot file or options "
+                "differ"
+            )
 
     def add(self, texts: Sequence[str], outcomes: Sequence[Outcome], worker: Worker) -> None:
         """Adds outcomes of encoded cases; a case that is stored already is not changed."""
@@ -268,7 +274,9 @@ class Store:
         """
         for found in self._rows("WHERE number = ?", number):
             return found
-        raise StoreError(f"{self.path}#{number}: no such case; it holds {len(self)}, numbered from 1")
+        raise StoreError(
+            f"{self.path}#{number}: the case does not exist; the store contains {len(self)} cases, numbered from 1"
+        )
 
     def find(self, text: str) -> StoredCase | None:
         """Returns the stored case with this encoded text; None if there is none."""
@@ -279,7 +287,7 @@ class Store:
         with _sqlite_errors(self.path):
             found = [p for (p,) in self._connection.execute("SELECT DISTINCT processor FROM workers ORDER BY 1")]
         if not all(isinstance(p, str) for p in found):
-            raise StoreError(f"{self.path}: damaged, a processor is not text")
+            raise StoreError(f"{self.path}: the store is damaged: the name of a processor is not a text")
         return found
 
     def _rows(self, condition: str, *values: object) -> Iterator[StoredCase]:
@@ -297,7 +305,7 @@ class Store:
             for number, case, *rest in self._connection.execute(query, values):
                 where = f"{self.path}#{number}"
                 if number <= last:
-                    raise StoreError(f"{where}: damaged, this case comes after #{last}")
+                    raise StoreError(f"{where}: the store is damaged: the number of this case follows #{last}")
                 last = number
                 record, error, poison, trace, seconds, arrival_time, worker, package, model = _check_row_types(
                     where, rest
@@ -330,9 +338,9 @@ def _check_row_types(where: str, values: Sequence[Any]) -> Sequence[Any]:
     """
     for value, (name, kind) in zip(values, _COLUMN_TYPES.items(), strict=True):
         if not isinstance(value, kind):
-            raise StoreError(f"{where}: damaged, {name} is of type {type(value).__name__}")
+            raise StoreError(f"{where}: the store is damaged: {name} has the type {type(value).__name__}")
     if values[0] is None and values[1] is None:
-        raise StoreError(f"{where}: damaged, neither a record nor an error")
+        raise StoreError(f"{where}: the store is damaged: the case has neither a record nor an error")
     return values
 
 
@@ -353,7 +361,9 @@ def _query_value(connection: sqlite3.Connection, path: str, query: str, kind: ty
     """
     found = connection.execute(query).fetchone()
     if found is None or type(found[0]) is not kind:
-        raise StoreError(f"{path}: damaged, or not a store of a campaign ({query} finds no {kind.__name__})")
+        raise StoreError(
+            f"{path}: the file is damaged or not a store of a campaign ({query} returns no {kind.__name__})"
+        )
     return found[0]
 
 
@@ -361,7 +371,7 @@ def _check_integrity(connection: sqlite3.Connection, path: str) -> None:
     """Raises an error if the file is damaged, by the quick check of SQLite."""
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise StoreError(f"{path} is damaged: {found}")
+        raise StoreError(f"{path}: the store is damaged: {found}")
 
 
 def _check_format(connection: sqlite3.Connection, path: str) -> str:
@@ -379,17 +389,18 @@ def _check_format(connection: sqlite3.Connection, path: str) -> str:
         if table in _TABLES and text is not None:  # automatic indices of SQLite have no text
             found[kind, name] = _normalize_whitespace(text)
     if ("table", "about") not in found:
-        raise StoreError(f"{path} is not a store of a campaign")
+        raise StoreError(f"{path}: the file is not a store of a campaign")
     expected = {("table", name): text for name, text in _TABLES.items()}
     found.setdefault(("table", "origin"), _TABLES["origin"])  # the first version had no such table
     if found != expected:
         wrong = sorted({name for (_, name), _ in found.items() ^ expected.items()})
         raise StoreError(
-            f"{path} is not a store of a campaign: different definition of {', '.join(map(repr, wrong[:4]))}"
+            f"{path}: the file is not a store of a campaign, because these tables or indices have another "
+            f"definition: {', '.join(map(repr, wrong[:4]))}"
         )
     number = _query_value(connection, path, "SELECT format FROM about", int)
     if number != FORMAT:
-        raise StoreError(f"{path} is written in format {number}; this version reads format {FORMAT}")
+        raise StoreError(f"{path}: the store has format {number}, but this version of quaddyn reads format {FORMAT}")
     return str(_query_value(connection, path, "SELECT campaign FROM about"))
 
 
@@ -401,10 +412,10 @@ def _find_registered(connection: sqlite3.Connection, path: str, name: str) -> ty
         origin_note = ""
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone():
             origin = _query_value(connection, path, "SELECT kind FROM origin")
-            origin_note = f" (it was {origin})" if re.fullmatch(r"[\w.]{1,100}:[\w.]{1,100}", origin) else ""
+            origin_note = f" (its class was {origin})" if re.fullmatch(r"[\w.]{1,100}:[\w.]{1,100}", origin) else ""
         raise StoreError(
-            f"{path}: its campaign is not registered here{origin_note}: {error}; if you know its class, name it with "
-            "--campaign module:class, or in Python with Store.read(path, campaign)"
+            f"{path}: the campaign of the store is not registered{origin_note}: {error}; pass its class by "
+            "--campaign module:class, or in Python by Store.read(path, campaign)"
         ) from error
 
 
@@ -414,19 +425,20 @@ def _check_campaign_and_version(
     """Raises an error if the results of a store are of another campaign, version or model."""
     found = _query_value(connection, path, "SELECT campaign FROM about")
     if current_name(found) != campaign:
-        raise StoreError(f"{path} holds results of campaign {found!r}, not {campaign!r}")
+        raise StoreError(f"{path}: the store contains results of campaign {found!r}, not of {campaign!r}")
     if ignore_mismatch:
         return
     for was_package, was_model in connection.execute("SELECT DISTINCT package, model FROM sessions"):
         if was_package != __version__:
             raise StoreError(
-                f"{path} holds results of quaddyn {str(was_package)[:40]}, this is {__version__}; "
-                "use another store, or ignore the mismatch (--ignore-mismatch)"
+                f"{path}: the store contains results of quaddyn {str(was_package)[:40]}, but this is quaddyn "
+                f"{__version__}; use another store, or ignore the mismatch (--ignore-mismatch)"
             )
         if was_model != model:
             raise StoreError(
-                f"{path} holds results of another model or other options ({str(was_model)[:8]!r}, now {model[:8]!r}); "
-                "use another store, or ignore the mismatch (--ignore-mismatch)"
+                f"{path}: the store contains results of another robot model or other options (hash "
+                f"{str(was_model)[:8]!r}, now {model[:8]!r}); use another store, or ignore the mismatch "
+                "(--ignore-mismatch)"
             )
 
 
@@ -438,11 +450,11 @@ def _sqlite_errors(path: str) -> Iterator[None]:
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages quote names of a damaged file
         text = shorten(error)
         if "locked" in text or "busy" in text:
-            reason = "another process writes to it"
+            reason = "another process is writing to the store"
         elif "full" in text or ("I/O" in text and _no_space(path)):
-            reason = "no space left on its disk; committed results are stored: free some space and resume"
+            reason = "no space is left on the disk; committed results are stored: free some space and resume"
         elif "malformed" in text or "not a database" in text or "disk I/O" in text:
-            reason = f"damaged, or not a store of a campaign ({text})"
+            reason = f"the file is damaged or not a store of a campaign ({text})"
         else:
             reason = text
         raise StoreError(f"{path}: {reason}") from error

@@ -56,7 +56,10 @@ def write_parquet(store: Store, path: str | os.PathLike[str]) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise CampaignError('pyarrow is not installed, which Parquet needs: pip install "quaddyn[export]"') from error
+        raise CampaignError(
+            "pyarrow, which is required for Parquet files, is not installed; install it with: pip install "
+            '"quaddyn[export]"'
+        ) from error
     kinds = _column_types(store)
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
     schema = pyarrow.schema([(name, types[kinds[name]]) for name in column_names(store)])
@@ -79,7 +82,10 @@ def to_frame(store: Store) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError as error:
-        raise CampaignError('pandas is not installed, which frames need: pip install "quaddyn[export]"') from error
+        raise CampaignError(
+            "pandas, which is required for data frames, is not installed; install it with: pip install "
+            '"quaddyn[export]"'
+        ) from error
     return pandas.DataFrame.from_records(list(iterate_rows(store)), columns=column_names(store))
 
 

@@ -41,7 +41,9 @@ class SweepCampaign(TrialCampaign):
         if self.plant not in ALL_PLANTS:
             raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if not self.values or self.trials < 1:
-            raise ArgumentError("values, trials: expected at least one of each")
+            raise ArgumentError(
+                f"values, trials: expected at least one value and one trial, got {self.values}, {self.trials}"
+            )
         if self.option != "dt":
             check_options(Trial(robot=self.robot, plant=self.plant, options=((self.option, self.values[0]),)))
 

@@ -150,7 +150,9 @@ def _options_by_owner(case: Trial) -> dict[str, dict[str, Any]]:
     options: dict[str, dict[str, Any]] = {maker: {} for maker in OPTION_OWNERS}
     if contact:
         if any(option == "plant.contact" for option, _ in case.options):
-            raise ArgumentError(f"plant.contact: not accepted with the plant {case.plant!r}, which has a contact model")
+            raise ArgumentError(
+                f"plant.contact: not accepted with the plant {case.plant!r}, which has its own contact model"
+            )
         options[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
     for given_name, value in case.options:
         option = _present_name(given_name, kind)

@@ -92,7 +92,7 @@ class ProcessPool(Executor):
         for _ in range(_MAX_START_ATTEMPTS):
             with self._starting:
                 if self._ended:
-                    raise CampaignError("the executor was shut down")
+                    raise CampaignError("the executor was shut down; create a new one")
                 process = _Process()
                 self._processes.add(process)
             try:
@@ -103,8 +103,8 @@ class ProcessPool(Executor):
                 if not process.killed:
                     break
         raise CampaignError(
-            f"no worker process can start: {death}. A script that starts workers must do so under "
-            'if __name__ == "__main__":'
+            f"no worker process can be started: {death}. A script that starts workers must do so inside the block if "
+            '__name__ == "__main__":'
         )
 
 
@@ -140,7 +140,7 @@ class _Process:
             self._process.join()
             code = self._process.exitcode or 0
             ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            raise WorkerDied(f"worker process ended with {ending}") from error
+            raise WorkerDied(f"the worker process ended with {ending}") from error
 
     def kill(self) -> None:
         """Kills the process."""

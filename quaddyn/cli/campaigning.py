@@ -173,7 +173,7 @@ def export(
     from ..campaigns import store_export
 
     if csv is None and parquet is None:
-        raise ArgumentError("--csv, --parquet: expected at least one of them, with the file to write")
+        raise ArgumentError("--csv, --parquet: expected at least one of these options, with the file to write")
     with _open_store(store, campaign) as opened:
         for path, write in ((csv, store_export.write_csv), (parquet, store_export.write_parquet)):
             if path is not None:
@@ -250,7 +250,7 @@ def _run(
 ) -> None:
     """Runs a campaign with the common options of the command line and prints the counts of its outcomes."""
     if workers is not None and dask is not None:
-        raise ArgumentError("--workers, --dask: expected at most one of them; remove one")
+        raise ArgumentError("--workers, --dask: expected at most one of these options; remove one")
     security = tls(tls_ca, tls_cert, tls_key)
     done = 0
 
@@ -266,9 +266,9 @@ def _run(
             )
     except KeyboardInterrupt:
         consequence = (
-            f"stored; continue with: quaddyn campaign resume {shlex.quote(str(store))}"
+            f"which are stored; continue with: quaddyn campaign resume {shlex.quote(str(store))}"
             if store
-            else "lost without --store"
+            else "which are lost, because there was no --store"
         )
         err.print(f"interrupted: {done} cases done, {consequence}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None

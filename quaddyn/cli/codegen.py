@@ -75,7 +75,7 @@ def codegen(
         if frame or external_force or single_precision or runtime_parameters or friction:
             raise ArgumentError(
                 "--frame, --external-force, --single-precision, --runtime-parameters, --friction: not accepted with "
-                f"--target {target.strip()}; they belong to operations such as rnea"
+                f"--target {target.strip()}; accepted only with operations such as rnea"
             )
         if target.strip() == "interface" and dt is not None:
             raise ArgumentError("--dt: not accepted with --target interface, which is not periodic; remove the option")
@@ -83,7 +83,7 @@ def codegen(
         return
     if dt is not None:
         raise ArgumentError(
-            f"--dt: not accepted with --target {target}; it belongs to controller, safety, estimator and program"
+            f"--dt: not accepted with --target {target}; accepted only with controller, safety, estimator and program"
         )
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in target.split(",")):
@@ -97,7 +97,8 @@ def codegen(
         if OPERATIONS[name].needs_frame:
             if not frames:
                 raise ArgumentError(
-                    f"--frame: required for {name}, since {robot.name!r} has no feet; name a frame of the robot"
+                    f"--frame: required for {name}, because {robot.name!r} has no feet, which are the default; name "
+                    "a frame of the robot"
                 )
             jobs += [(name, f) for f in frames]
         else:

@@ -101,7 +101,9 @@ def check_writable(path: Path | None) -> None:
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
+        raise typer.BadParameter(
+            f"{path} cannot be written: its folder does not exist, permission is missing, or the path is a folder"
+        )
 
 
 def wait_for_interrupt(meanwhile: Callable[[], object] | None = None) -> NoReturn:

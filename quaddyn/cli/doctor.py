@@ -106,7 +106,7 @@ def examine_installation(*, make: bool, quiet: bool) -> Health:
         problems.append(f"machine code is not cached: {place.folder or 'no folder'}: {place.reason}")
     writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
     if not place.reason and not writable:
-        problems.append(f"machine code is not cached: {place.folder} cannot be written to")
+        problems.append(f"machine code is not cached, because the folder {place.folder} is not writable")
     units = prebuilt.all_units()
     states = [
         _unit_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)
@@ -139,12 +139,12 @@ def _check_processor(problems: list[str]) -> tuple[str, dict[str, str]]:
         machine.check_machine_code(target)
         processor["target"] = target
     except machine.UnsupportedMachineError as error:
-        problems.append(f"no machine code: {error}")
+        problems.append(f"machine code cannot be generated: {error}")
         return "", processor
     try:
         processor["kernels"] = f"vectors of {machine.kernel_machine().bits} bits"
     except machine.UnsupportedMachineError as error:
-        processor["kernels"] = f"through Pinocchio: {error}"
+        processor["kernels"] = f"not compiled, Pinocchio is used instead: {error}"
     return target, processor
 
 

@@ -168,7 +168,9 @@ def _load_matching_robot(data: Path, source: str, root: str | None, packages: Se
         candidate = load(source, root=other, packages=packages)
         if candidate.nq == size:
             if not quiet:
-                print_text(f"root: {other}, since the data have {size} coordinates; use --root for another one")
+                print_text(
+                    f"root={other} is used, because the data have {size} coordinates; pass --root for another root"
+                )
             return candidate
     return robot
 
@@ -185,11 +187,11 @@ def fit_warnings(result: Identification, validation: Validation | None, motion_r
     """Returns warnings about the data and the fit, one sentence each."""
     out = list(motion_range.warnings())
     if validation is None:
-        return [*out, "the fit was not validated, since no sample was held out"]
+        return [*out, "the fit was not validated, because no samples were reserved for validation"]
     names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}
     significant = validation.signal > NOISE_FRACTION * validation.signal.max()
     poorly_fitted = [
-        names.get(int(i), f"root {i}")
+        names.get(int(i), f"component {i} of the root")
         for i in np.flatnonzero(significant & (validation.error > MAX_UNEXPLAINED_FRACTION * validation.signal))
     ]
     if poorly_fitted:
@@ -262,7 +264,7 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
             else ""
         )
         listed = "; ".join(result.unidentifiable[:MAX_LISTED_NAMES])
-        print_text(f"taken from the file, since the data do not identify them: {listed}{more}")
+        print_text(f"parameters taken from the file, because the data do not identify them: {listed}{more}")
     if result.inconsistent_bodies:
         wrong = escape(", ".join(result.inconsistent_bodies))
         err.print(f"[yellow]not physically consistent:[/] {wrong}; try --method consistent", highlight=False)

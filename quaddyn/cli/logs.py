@@ -81,7 +81,7 @@ def view(
     check_writable(record)
     log = load_recording(file)
     if not len(log):
-        raise ArgumentError(f"{file}: the recording has no ticks")
+        raise ArgumentError(f"{file}: the recording contains no ticks")
     model = log.robot(robot, packages=package or ())
     records, start_time = log.records, float(log.records["begun"][0])
     frames = range(0, len(log), max(1, round(1.0 / (FPS * log.metadata["dt"]))))

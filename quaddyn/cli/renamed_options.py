@@ -14,7 +14,7 @@ from .console import err
 
 def warn_renamed(old: str, new: str) -> None:
     """Prints a warning that `old` is now called `new`."""
-    text = escape(f"{old} is now {new}; the old name goes with the next version")
+    text = escape(f"{old} is now {new}; the old name will be removed in the next version")
     err.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
 
 

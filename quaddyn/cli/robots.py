@@ -64,7 +64,7 @@ def check(
     the reference reads that robot instead: use it to find the links in which two versions of a file differ.
     """
     if everything == (source is not None):
-        raise typer.BadParameter("expected one NAME or FILE, or --all")
+        raise typer.BadParameter("expected either the NAME or FILE of a robot, or the option --all")
     names = list(CATALOGUE) if everything else [str(source)]
     other = load(against, root=root, packages=package or ()).source if against is not None else None
     verdicts, interrupted = list[Verdict](), False

@@ -151,11 +151,11 @@ def demo(
         velocity is not None or push or jump is not None or teleop or terrain is not None or plant != "embedded"
     ):
         raise ArgumentError(
-            "--velocity, --terrain, --push, --jump, --teleop, --plant: only accepted for locomotion of a quadruped; "
-            "remove them, or pass --gait"
+            "--velocity, --terrain, --push, --jump, --teleop, --plant: accepted only for locomotion of a quadruped; "
+            "remove these options, or pass --gait with a gait of locomotion"
         )
     if teleop and headless:
-        raise ArgumentError("--teleop: needs the live page for its keys; remove --headless")
+        raise ArgumentError("--teleop: requires the live viewer page, which receives the keys; remove --headless")
     if seconds is None:
         seconds = 3600.0 if teleop else 8.0
     requested_velocity = None if velocity is None else _parse_numbers("velocity", velocity, 3)

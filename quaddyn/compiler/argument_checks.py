@@ -35,7 +35,7 @@ def check_arguments(which: Any, arguments: tuple[object, ...], *, records: bool 
     parameters = [each for each in signature[0] if not records or isinstance(each[1], RecordKind)]
     if len(arguments) != len(parameters):
         names = ", ".join(name for name, _ in parameters)
-        raise ArgumentTypeError(f"{which.__name__}: takes {names}, got {len(arguments)} arguments")
+        raise ArgumentTypeError(f"{which.__name__}: expected the arguments {names}, got {len(arguments)} arguments")
     for x, (name, kind) in zip(arguments, parameters, strict=True):
         _check_value(f"{which.__name__}: {name}", x, kind)
 

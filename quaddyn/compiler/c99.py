@@ -48,7 +48,7 @@ def c_source(entries: Sequence[Entry | Callable[..., Any]], name: str) -> CFiles
     for f in functions:
         c = identifier(f.symbol)
         if c in symbols.values() or c in HELPERS:
-            raise CompileError(f"{f.symbol}: C has another function of this name; give it another one")
+            raise CompileError(f"{f.symbol}: C already has a function of this name; rename the function")
         symbols[f.symbol] = c
     public = {symbol_name(each) for each in entries}
     types, helpers = Types(), dict[str, str]()

@@ -24,11 +24,14 @@ def collect_functions(entries: Iterable[Any]) -> list[Function]:
         name = symbol_name(target)
         if name in path:
             raise_compile_error(
-                target, 0, f"calls itself through {' -> '.join(path[path.index(name) :])}; write a loop"
+                target,
+                0,
+                f"the function calls itself through {' -> '.join(path[path.index(name) :])}; use a loop instead of "
+                "recursion",
             )
         if name in done:
             if done[name].source is not inspect.unwrap(target):
-                raise_compile_error(target, 0, f"there are two functions {name}; give one of them another name")
+                raise_compile_error(target, 0, f"two functions have the name {name}; rename one of them")
             return
         path.append(name)
         function = translate_function(target, name)

@@ -304,7 +304,9 @@ class CompilationUnit:
         assert signature is not None
         parameters, returns = signature
         if returns not in (FLOAT, INT, BOOL, NOTHING):
-            raise_compile_error(which, 0, f"an entry returns a float, an int, a bool or None, not {returns}")
+            raise_compile_error(
+                which, 0, f"a function called from Python must return a float, an int, a bool or None, not {returns}"
+            )
         for name, kind in parameters:
             if not can_pass_from_python(kind):
                 raise_compile_error(

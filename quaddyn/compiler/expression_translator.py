@@ -64,7 +64,7 @@ class ExpressionTranslator(OperandTranslator):
         if isinstance(base.kind, TupleKind):
             which = self.read(node.slice)
             if which.kind != INT or not isinstance(which, Constant) or not 0 <= which.value < len(base.kind.items):
-                self.fail(node, "the index into a tuple must be a constant within it")
+                self.fail(node, "the index of a tuple must be a constant within its length")
             at = int(which.value)
             if isinstance(base, MakeTuple) and not base.contains_call:
                 return base.values[at]
@@ -78,7 +78,11 @@ class ExpressionTranslator(OperandTranslator):
         for k, part in enumerate(parts):
             if isinstance(part, ast.Slice):
                 if part.step is not None or k + 1 < len(parts):
-                    self.fail(node, "only the last index may be a slice, without a step: what follows it is contiguous")
+                    self.fail(
+                        node,
+                        "only the last index may be a slice, without a step, so that the selected entries are "
+                        "contiguous",
+                    )
                 rank = base.kind.rank - k
                 bounds = [self._slice_bound(each, base, k) for each in (part.lower, part.upper)]
                 return SlicedView(ArrayKind(base.kind.item, rank), base, tuple(index), bounds[0], bounds[1])
@@ -102,7 +106,7 @@ class ExpressionTranslator(OperandTranslator):
         at = [int(i.value) for i in index if isinstance(i, Constant)]
         at = [k + size if k < 0 else k for k, size in zip(at, shape, strict=False)]
         if not all(0 <= k < size for k, size in zip(at, shape, strict=False)):
-            self.fail(node, f"the index into a {base.kind} must lie within it")
+            self.fail(node, f"the index into a {base.kind} must be within its shape")
         if len(at) < len(shape):  # a row
             columns = shape[1]
             return MakeTuple(VEC3, self.entries(node, base)[at[0] * columns : (at[0] + 1) * columns])
@@ -137,7 +141,7 @@ class ExpressionTranslator(OperandTranslator):
         if signature is not None:
             return self._compiled_call(node, target, signature)
         if node.keywords:
-            self.fail(node, f"{ast.unparse(node.func)} takes no names of arguments")
+            self.fail(node, f"{ast.unparse(node.func)} does not accept keyword arguments")
         builtin = FLOAT_FUNCTIONS.get(target)
         if builtin is not None:
             self._require_argument_count(node, 2 if builtin == "atan2" else 1)
@@ -157,7 +161,7 @@ class ExpressionTranslator(OperandTranslator):
             self.fail(node, f"{ast.unparse(node)} is a variable, not a function")
         if isinstance(node, ast.Name) and hasattr(builtins, node.id):
             return getattr(builtins, node.id)
-        self.fail(node, f"{ast.unparse(node)} is not known")
+        self.fail(node, f"{ast.unparse(node)} is not defined")
 
     def _builtins(self) -> dict[Any, Callable[[ast.Call], Expression]]:
         return {
@@ -198,7 +202,11 @@ class ExpressionTranslator(OperandTranslator):
         kind = record_kind(cls)
         assert kind is not None
         if kind.values:
-            self.fail(node, f"{kind.name} is a mutable record; make it in Python, by {kind.name}.allocate, and pass it")
+            self.fail(
+                node,
+                f"{kind.name} is a mutable record, which compiled code cannot create; create it in Python by "
+                f"{kind.name}.allocate and pass it",
+            )
         return MakeTuple(kind, self._converted_arguments(node, kind.fields))
 
     def _converted_arguments(self, node: ast.Call, parameters: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
@@ -211,7 +219,9 @@ class ExpressionTranslator(OperandTranslator):
         )
         named = [keyword.value for keyword in node.keywords]
         if named != given[len(node.args) :] and any(each.contains_call for each in out):
-            self.fail(node, f"write the arguments of {what} in the order of its parameters: one of them is a call")
+            self.fail(
+                node, f"pass the arguments of {what} in the order of its parameters, because one of them is a call"
+            )
         return out
 
     def _arguments_in_order(self, node: ast.Call, names: list[str]) -> list[ast.expr]:
@@ -233,7 +243,7 @@ class ExpressionTranslator(OperandTranslator):
     def _min_or_max(self, node: ast.Call) -> Expression:
         given = [self.number(each) for each in node.args]
         if len(given) < 2:
-            self.fail(node, f"{ast.unparse(node.func)} of fewer than two numbers")
+            self.fail(node, f"{ast.unparse(node.func)} requires at least two numbers")
         kind = FLOAT if FLOAT in {each.kind for each in given} else INT
         name = "min" if self._callee(node.func) is min else "max"
         return Intrinsic(kind, name, tuple(self.convert(each, kind) for each in given))
@@ -273,19 +283,19 @@ class ExpressionTranslator(OperandTranslator):
         memory = self._require_array(node.args[0])
         assert isinstance(memory.kind, ArrayKind)
         if memory.kind.rank != 1:
-            self.fail(node, f"{ast.unparse(node.func)} cuts out of a vector, got {memory.kind}")
+            self.fail(node, f"{ast.unparse(node.func)} requires a vector as its memory, got {memory.kind}")
         at, *sizes = (self.integer(each) for each in node.args[1:])
         return ReshapedView(ArrayKind(memory.kind.item, rank), memory, at, tuple(sizes))
 
     def _reshape(self, node: ast.Call, base: Expression) -> Expression:
         given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
         if not isinstance(base.kind, ArrayKind):
-            self.fail(node, f"{base.kind} has no other shape")
+            self.fail(node, f"{base.kind} cannot be reshaped")
         sizes = tuple(self.integer(each) for each in given)
         if not 1 <= len(sizes) <= 3:
-            self.fail(node, f"an array of rank {len(sizes)}")
+            self.fail(node, f"an array of rank {len(sizes)} is not supported")
         if any(isinstance(each, Constant) and each.value < 0 for each in sizes):
-            self.fail(node, "write the size out")
+            self.fail(node, "a size of -1 is not supported; pass the size")
         return ReshapedView(ArrayKind(base.kind.item, len(sizes)), base, Constant(INT, 0), sizes)
 
     def _local_array(self, node: ast.Call) -> Expression:
@@ -296,7 +306,7 @@ class ExpressionTranslator(OperandTranslator):
                 self.fail(node, "the sizes of a local array must be constants from 1 to 4096")
             sizes.append(int(x.value))
         if not 1 <= len(sizes) <= 3:
-            self.fail(node, f"an array of rank {len(sizes)}")
+            self.fail(node, f"an array of rank {len(sizes)} is not supported")
         if math.prod(sizes) > 65536:
             self.fail(node, f"{math.prod(sizes)} numbers are too many for a local array")
         clear = self._callee(node.func) is language.zeros

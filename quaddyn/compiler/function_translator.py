@@ -111,7 +111,7 @@ class _FunctionTranslator:
         body = self.tree.body[1:] if doc else self.tree.body
         statements, ended = self.translate_block(body)
         if not ended and self.returns != NOTHING:
-            self.fail(self.tree, "it may end without a return; return a value on every path")
+            self.fail(self.tree, "the function may end without a return; return a value on every path")
         calls = tuple(dict.fromkeys(self.expressions.calls))
         names = frozenset(name for name, _ in self.parameters)
         out = Function(
@@ -128,7 +128,7 @@ class _FunctionTranslator:
         ended = False
         for node in body:
             if ended:
-                self.fail(node, "this is never reached")
+                self.fail(node, "this statement is never reached")
             found, ended = self.translate_statement(node)
             out += found
         return tuple(out), ended
@@ -150,13 +150,13 @@ class _FunctionTranslator:
                 return self.translate_assignment(node.target, e.read(node.value), line), False
             case ast.AugAssign():
                 if type(node.op) not in OPERATORS:
-                    self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
+                    self.fail(node, f"the operator {type(node.op).__name__} is not supported in compiled code")
                 before = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
                 for each in ast.walk(before):
                     ast.copy_location(each, node)
                 old = e.read(before)
                 if old.contains_call:
-                    self.fail(node, "write the index to a variable first: it is used twice")
+                    self.fail(node, "assign the index to a variable first, because it is used twice")
                 change = e.read(node.value)
                 if isinstance(old.kind, ArrayKind) and isinstance(change.kind, SmallArrayKind):
                     old = e.small_array(node, old, change.kind)
@@ -174,11 +174,11 @@ class _FunctionTranslator:
             case ast.Return():
                 returned = None if node.value is None else self.return_value(node, node.value)
                 if returned is None and self.returns != NOTHING:
-                    self.fail(node, f"expected a result, {self.returns}")
+                    self.fail(node, f"expected a return value of kind {self.returns}")
                 return [Return(line, returned)], True
             case ast.Break() | ast.Continue():
                 if not self.loop_depth:
-                    self.fail(node, "there is no loop over a range and no 'while' here")
+                    self.fail(node, "break and continue are only allowed in a loop over a range or a while loop")
                 if isinstance(node, ast.Continue):
                     return [Continue(line)], True
                 self.defined_at_breaks.append(set(e.defined))
@@ -190,17 +190,17 @@ class _FunctionTranslator:
             case ast.Expr(value=ast.Call()):
                 value = e.read(node.value)
                 if not isinstance(value, Call | Intrinsic):
-                    self.fail(node, "this does nothing")
+                    self.fail(node, "this statement has no effect")
                 return [Evaluate(line, value)], False
             case ast.Pass():
                 return [], False
-        self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
+        self.fail(node, f"{type(node).__name__} is not supported in compiled code")
 
     def return_value(self, node: ast.Return, returned: ast.expr) -> Expression:
         """Returns the value of a return statement, converted to the annotated kind."""
         value = self.expressions.read(returned)
         if self.returns == NOTHING:
-            self.fail(node, "it is annotated to return None")
+            self.fail(node, "the function is annotated to return None, but returns a value")
         if type(self.returns) is type(value.kind) is TupleKind and isinstance(value, MakeTuple):
             assert isinstance(self.returns, TupleKind)
             if len(value.values) != len(self.returns.items):
@@ -230,7 +230,7 @@ class _FunctionTranslator:
     def translate_while(self, node: ast.While) -> tuple[list[Statement], bool]:
         """Translates a ``while`` loop; ``while True`` ends only at a ``break``."""
         if node.orelse:
-            self.fail(node, "else after a loop is not part of what can be compiled")
+            self.fail(node, "else after a loop is not supported in compiled code")
         e = self.expressions
         endless = isinstance(node.test, ast.Constant) and node.test.value is True
         test, before, outer = e.test(node.test), set(e.defined), self.defined_at_breaks
@@ -264,7 +264,11 @@ class _FunctionTranslator:
             self.fail(node, "the step of a range must be a constant that is not 0")
         before, outer = set(e.defined), self.defined_at_breaks
         if self.declare_variable(node, node.target.id, INT) != INT:
-            self.fail(node, f"{node.target.id!r} is {self.kinds[node.target.id]} and counts; use two names")
+            self.fail(
+                node,
+                f"{node.target.id!r} is {self.kinds[node.target.id]} and cannot be the variable of this loop; use "
+                "another name",
+            )
         self.defined_at_breaks = []
         self.loop_depth += 1
         body, _ = self.translate_block(node.body)
@@ -301,11 +305,11 @@ class _FunctionTranslator:
         declared = self.kinds.get(name)
         if declared is None:
             if isinstance(kind, TupleKind) and not kind.items:
-                self.fail(node, f"{name!r} would be nothing")
+                self.fail(node, f"{name!r} would have no value, because the call returns None")
             self.kinds[name] = declared = kind
         elif not can_assign(declared, kind):
             hint = f"; begin with {name} = 0.0" if (declared, kind) == (INT, FLOAT) else "; use two names"
-            self.fail(node, f"{name!r} is {declared} and becomes {kind}{hint}")
+            self.fail(node, f"{name!r} has the kind {declared} and would change to {kind}{hint}")
         self.expressions.defined.add(name)
         self.assigned.add(name)
         return declared
@@ -316,7 +320,7 @@ class _FunctionTranslator:
             return self.assign_small_array(target, value, line)
         if isinstance(target, ast.Tuple):
             if not isinstance(value.kind, TupleKind | RecordKind):
-                self.fail(target, f"{value.kind} cannot be taken apart")
+                self.fail(target, f"{value.kind} cannot be unpacked")
             destination = self.tuple_targets(target, value.kind)
             if isinstance(value, MakeTuple) and isinstance(value.kind, TupleKind):
                 kinds = tuple(self._target_kind(p, k) for p, k in zip(destination.items, value.kind.items, strict=True))
@@ -336,9 +340,9 @@ class _FunctionTranslator:
         """Returns the statements of ``record.copy_from(other)`` of mutable records, one for each number."""
         kind = target.kind
         if not isinstance(kind, RecordKind) or not kind.values or source.kind != kind:
-            self.fail(node, f"copy_from copies a mutable record to one of its class, got {source.kind} to {kind}")
+            self.fail(node, f"copy_from requires two mutable records of the same class, got {source.kind} and {kind}")
         if target.contains_call or source.contains_call:
-            self.fail(node, "give the records names first: their fields are copied one by one")
+            self.fail(node, "assign the records to variables first, because their fields are copied one by one")
         out: list[Statement] = []
         for k, (name, stored) in enumerate(kind.fields):
             field, given = Field(stored, target, k), Field(stored, source, k)
@@ -353,7 +357,7 @@ class _FunctionTranslator:
                 number = Subscript(stored.element, given, ())
                 out.append(Assign(node.lineno, Subscript(stored.element, field, ()), number))
             else:
-                self.fail(node, f"copy_from copies no arrays: {kind.name}.{name}; copy its entries in a loop")
+                self.fail(node, f"copy_from does not copy the array {kind.name}.{name}; copy its entries in a loop")
         return out
 
     def assign_small_array(
@@ -377,7 +381,7 @@ class _FunctionTranslator:
         if destination.kind != ArrayKind("float", len(kind.shape)) or not isinstance(destination, SlicedView):
             self.fail(target, f"a {kind} can be assigned to a slice or row of a float array of rank {len(kind.shape)}")
         if destination.contains_call:
-            self.fail(target, "write the index to a variable first: it is used several times")
+            self.fail(target, "assign the index to a variable first, because it is used several times")
         out = self.translate_assignment(ast.Name(name, ast.Store(), lineno=line), value, line)
         entries = self.expressions.entries(target, Name(kind, name))
         entry_targets = self.expressions.entries_of_array(destination, kind)
@@ -398,9 +402,9 @@ class _FunctionTranslator:
                 array = base.array.kind
                 assert isinstance(array, ArrayKind)
                 if array.element == INT and kind == FLOAT:
-                    self.fail(target, "a float for an entry that is an int; write int(...)")
+                    self.fail(target, "a float cannot be assigned to an int entry; write int(...)")
                 return base, FLOAT if array.element == FLOAT else INT
-            self.fail(target, "only single entries can be assigned to; write a loop")
+            self.fail(target, "values can only be assigned to single entries; write a loop")
         if isinstance(target, ast.Attribute):
             stored = self.expressions.read(target)
             shown = stored.kind
@@ -408,7 +412,9 @@ class _FunctionTranslator:
                 stored = next(stored.operands_in_order())
             if isinstance(stored, Subscript) and not stored.index:
                 return stored, shown
-            self.fail(target, f"{ast.unparse(target)} cannot be assigned to: it is not a number of a mutable record")
+            self.fail(
+                target, f"{ast.unparse(target)} cannot be assigned to, because it is not a number in a mutable record"
+            )
         self.fail(target, f"{ast.unparse(target)} cannot be assigned to")
 
     def tuple_targets(self, target: ast.Tuple, kind: TupleKind | RecordKind) -> Targets:
@@ -422,7 +428,7 @@ class _FunctionTranslator:
                 out.append(None)
             elif isinstance(each, ast.Tuple):
                 if not isinstance(item, TupleKind | RecordKind):
-                    self.fail(each, f"{item} cannot be taken apart")
+                    self.fail(each, f"{item} cannot be unpacked")
                 out.append(self.tuple_targets(each, item))
             else:
                 found, target_kind = self.assignment_target(each, item)

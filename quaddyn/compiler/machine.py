@@ -158,7 +158,7 @@ def this_machine() -> Machine:
     have = {k for k, v in features.items() if v}
     triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
     if not triple.startswith(("aarch64", "arm64", "x86_64")):
-        raise UnsupportedMachineError(f"no machine code for {triple}")
+        raise UnsupportedMachineError(f"machine code for the platform {triple} is not supported")
     if {"avx512f", "avx512dq", "avx512vl"} <= have:
         bits = 512
     elif {"avx2", "fma"} <= have:
@@ -179,7 +179,9 @@ def portable_target() -> str:
     if chosen == "native":
         return best
     if chosen != best and (chosen, best) != ("x86-64", "x86-64-v3"):
-        raise UnsupportedMachineError(f"QUADDYN_TARGET: this processor runs {best}, not {chosen}")
+        raise UnsupportedMachineError(
+            f"QUADDYN_TARGET: this processor supports machine code for {best}, not for {chosen}"
+        )
     return chosen
 
 
@@ -192,7 +194,7 @@ def _best_portable() -> str:
     if triple.startswith("x86_64"):
         have = {k for k, v in binding.get_host_cpu_features().items() if v}
         return "x86-64-v3" if {"avx2", "fma", "bmi", "bmi2", "lzcnt", "movbe", "f16c"} <= have else "x86-64"
-    raise UnsupportedMachineError(f"no machine code for {triple}")
+    raise UnsupportedMachineError(f"machine code for the platform {triple} is not supported")
 
 
 def target_machine(machine: Machine, *, jit: bool) -> Any:
@@ -245,10 +247,10 @@ def check_machine_code(target: str) -> None:
         ir = "define i64 @answer(i64 %x) {\n  %y = add i64 %x, 2\n  ret i64 %y\n}"
         code = compile_ir(ir, PORTABLE[target], optimize=True)
     except RuntimeError as error:
-        raise UnsupportedMachineError(f"machine code cannot be made: {error}") from None
+        raise UnsupportedMachineError(f"machine code cannot be generated: {error}") from None
     engine = link_object(code, PORTABLE[target])
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(engine.get_function_address("answer"))(40) != 42:
-        raise UnsupportedMachineError("machine code computes a wrong result")
+        raise UnsupportedMachineError("the generated machine code computes a wrong result in a self-test")
 
 
 def link_object(code: bytes, machine: Machine) -> Any:

@@ -77,20 +77,26 @@ def find_cache_folder() -> CacheFolder:
     """
     given = os.environ.get("QUADDYN_CACHE")
     if given == "":
-        return CacheFolder(None, "QUADDYN_CACHE is empty: nothing is cached", is_enabled=False)
+        return CacheFolder(
+            None, "the environment variable QUADDYN_CACHE is empty, so that nothing is cached", is_enabled=False
+        )
     try:
         base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quaddyn"
     except RuntimeError as error:
-        return CacheFolder(None, f"{error}; name one with QUADDYN_CACHE")
+        return CacheFolder(None, f"{error}; set the environment variable QUADDYN_CACHE to a folder")
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = base.stat()
     except OSError as error:
-        return CacheFolder(base, f"cannot be made: {error}")
+        return CacheFolder(base, f"the folder cannot be created: {error}")
     if belongs_to_another_user(info):
-        return CacheFolder(base, "belongs to another user, and code found there would be run")
+        return CacheFolder(base, "the folder belongs to another user, whose code would be executed")
     if is_writable_by_others(info):
-        return CacheFolder(base, f"others may write to it, and code found there would be run: chmod go-w {base}")
+        return CacheFolder(
+            base,
+            "other users can write to the folder, and code in it would be executed; change this with: chmod go-w "
+            f"{base}",
+        )
     return CacheFolder(base, "")
 
 

@@ -62,7 +62,7 @@ class OperandTranslator:
         """Translates any expression."""
         reader = getattr(self, f"_{type(node).__name__.lower()}", None)
         if reader is None:
-            self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
+            self.fail(node, f"{type(node).__name__} is not supported in compiled code")
         out: Expression = reader(node)
         return out
 
@@ -103,7 +103,7 @@ class OperandTranslator:
             return self._logic(node, self.test)
         out = self.number(node)
         if out.kind == FLOAT:
-            self.fail(node, "a float is not a condition; compare it with something")
+            self.fail(node, "a float is not accepted as a condition; write a comparison")
         return self.convert(out, BOOL)
 
     def convert(self, x: Expression, kind: Kind) -> Expression:
@@ -134,11 +134,11 @@ class OperandTranslator:
             return Constant(BOOL, value)
         if isinstance(value, int):
             if not -(2**63) <= value < 2**63:
-                self.fail(node, f"{value} has more than 64 bits")
+                self.fail(node, f"the constant {value} has more than 64 bits")
             return Constant(INT, int(value))  # also of a member of an enumeration
         if isinstance(value, float):
             return Constant(FLOAT, float(value))
-        self.fail(node, f"a {type(value).__name__} is not a value that can be compiled")
+        self.fail(node, f"a constant of type {type(value).__name__} is not supported in compiled code")
 
     def _name(self, node: ast.Name) -> Expression:
         name = node.id
@@ -146,12 +146,12 @@ class OperandTranslator:
             return self._constant_value(node, self.loop_constants[name])
         if name in self.kinds:
             if name not in self.defined:
-                self.fail(node, f"{name!r} may have no value here; assign it on every path that leads here")
+                self.fail(node, f"{name!r} may have no value here; assign a value on every path before this line")
             return Name(self.kinds[name], name)
         if name in self.local_names:
             self.fail(node, f"{name!r} has no value yet")
         if name not in self.scope:
-            self.fail(node, f"{name!r} is not known")
+            self.fail(node, f"{name!r} is not defined")
         return self._constant_value(node, self.scope[name])
 
     def _attribute(self, node: ast.Attribute) -> Expression:
@@ -159,7 +159,7 @@ class OperandTranslator:
         if found:
             return self._constant_value(node, constant)
         if self.find_constant(node.value)[0]:
-            self.fail(node, f"{ast.unparse(node)!r} is not known")
+            self.fail(node, f"{ast.unparse(node)!r} is not defined")
         value = self.read(node.value)
         if isinstance(value.kind, SmallArrayKind) and node.attr == "T":
             return self._small_array_operation(node, "T", value)
@@ -195,21 +195,24 @@ class OperandTranslator:
         op = OPERATORS.get(type(operator))
         if op is None:
             remedy = "; write the product out" if isinstance(operator, ast.Pow) else ""
-            self.fail(node, f"the operator {type(operator).__name__} is not part of what can be compiled{remedy}")
+            self.fail(node, f"the operator {type(operator).__name__} is not supported in compiled code{remedy}")
         if isinstance(left.kind, SmallArrayKind) or isinstance(right.kind, SmallArrayKind):
             return self._small_array_operation(node, op, left, right)
         kinds = {left.kind, right.kind}
         if op == "@":
-            self.fail(node, f"@ of {left.kind} and {right.kind}; make small arrays of them, as by vec3(x)")
+            self.fail(
+                node,
+                f"@ is not defined for {left.kind} and {right.kind}; convert them to small arrays, such as vec3(x)",
+            )
         if not kinds <= {FLOAT, INT, BOOL, LANES}:
-            self.fail(node, f"{op} of {left.kind} and {right.kind}")
+            self.fail(node, f"{op} is not defined for {left.kind} and {right.kind}")
         if LANES in kinds:
             if op not in ("+", "-", "*", "/"):
                 self.fail(node, f"{op} is not defined on lanes")
             return Binary(LANES, op, self.convert_to(node, left, LANES, op), self.convert_to(node, right, LANES, op))
         if op in ("&", "|"):
             if FLOAT in kinds:
-                self.fail(node, f"{op} of a float")
+                self.fail(node, f"{op} is not defined for a float")
             kind = BOOL if kinds == {BOOL} else INT
         elif op == "/" or FLOAT in kinds:
             kind = FLOAT
@@ -217,7 +220,7 @@ class OperandTranslator:
             kind = INT
         if op in ("//", "%"):
             if kind != INT or not (isinstance(right, Constant) and right.value > 0):
-                self.fail(node, f"{op} is compiled for ints and a positive constant alone")
+                self.fail(node, f"{op} is only supported for an int and a positive constant")
         x, y = self.convert(left, kind), self.convert(right, kind)
         if kind == INT and isinstance(x, Constant) and isinstance(y, Constant):
             compute = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__}.get(op)
@@ -248,19 +251,19 @@ class OperandTranslator:
         if isinstance(x, MakeTuple):
             return x.values
         if x.contains_call:
-            self.fail(node, f"give the {x.kind} a name first: its entries are read one by one")
+            self.fail(node, f"assign the {x.kind} to a variable first, because its entries are read one by one")
         return tuple(Field(FLOAT, x, k) for k in range(len(x.kind.items)))
 
     def _unaryop(self, node: ast.UnaryOp) -> Expression:
         if isinstance(node.op, ast.Not):
             return Unary(BOOL, "not", self.test(node.operand))
         if not isinstance(node.op, ast.USub):
-            self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
+            self.fail(node, f"the operator {type(node.op).__name__} is not supported in compiled code")
         x = self.read(node.operand)
         if isinstance(x.kind, SmallArrayKind):
             return self._small_array_operation(node, "-", x)
         if x.kind not in (FLOAT, INT, BOOL, LANES):
-            self.fail(node, f"- of {x.kind}")
+            self.fail(node, f"- is not defined for {x.kind}")
         if x.kind == BOOL:
             x = self.convert(x, INT)
         if isinstance(x, Constant):
@@ -270,7 +273,7 @@ class OperandTranslator:
     def _compare(self, node: ast.Compare) -> Expression:
         for operator in node.ops:
             if type(operator) not in RELATIONS:
-                self.fail(node, f"{type(operator).__name__} is not part of what can be compiled")
+                self.fail(node, f"the comparison {type(operator).__name__} is not supported in compiled code")
         operands = [self.number(each) for each in (node.left, *node.comparators)]
         kind = FLOAT if any(each.kind == FLOAT for each in operands) else INT
         relations = tuple(RELATIONS[type(operator)] for operator in node.ops)
@@ -285,7 +288,7 @@ class OperandTranslator:
     def _require_bool(self, node: ast.expr) -> Expression:
         out = self.read(node)
         if out.kind != BOOL:  # Python gives one of the two, not whether they hold
-            self.fail(node, f"expected a bool, got {out.kind}; compare it with something")
+            self.fail(node, f"expected a bool, got {out.kind}; write a comparison")
         return out
 
     def _ifexp(self, node: ast.IfExp) -> Expression:
@@ -298,13 +301,13 @@ class OperandTranslator:
         values = tuple(self.read(each) for each in node.elts)
         for each, value in zip(node.elts, values, strict=True):
             if value.kind == NOTHING:
-                self.fail(each, f"{ast.unparse(each)} is nothing")
+                self.fail(each, f"{ast.unparse(each)} has no value, because the call returns None")
         return MakeTuple(TupleKind(tuple(each.kind for each in values)), values)
 
     def _reject_repeated_call(self, node: ast.AST, array: Expression) -> None:
         """Raises an error if an array that is read several times would call a function each time."""
         if array.contains_call:
-            self.fail(node, "give the array that is returned a name first")
+            self.fail(node, "assign the array that the call returns to a variable first")
 
 
 def can_assign(a: Kind, b: Kind) -> bool:

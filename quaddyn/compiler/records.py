@@ -57,19 +57,23 @@ class Record(tuple[Any, ...]):
     def __init_subclass__(cls) -> None:
         """Adds a property for each annotated field."""
         if cls.__mro__[1] is not Record:
-            raise TypeError(f"{cls.__name__}: derive it from Record directly; fields are not inherited")
+            raise TypeError(
+                f"{cls.__name__}: the class must be derived directly from Record, because fields are not inherited"
+            )
         cls._namespace = sys._getframe(1).f_globals  # also of programs that are not modules, such as notebooks
         cls._fields = tuple(name for name, note in cls.__annotations__.items() if not _is_class_variable(note))
         for index, name in enumerate(cls._fields):
             if name.startswith("_") or name in vars(Record):
-                raise TypeError(f"{cls.__name__}.{name}: choose another name; this one belongs to Record")
+                raise TypeError(f"{cls.__name__}.{name}: this name is reserved by Record; choose another name")
             setattr(cls, name, _FieldProperty(index, name))
 
     def __new__(cls, *arrays: Any) -> Self:
         """Makes a record of arrays that exist."""
         kind = cls._kind()
         if len(arrays) != len(kind.fields):
-            raise ArgumentTypeError(f"{cls.__name__}: takes {', '.join(cls._fields)}, got {len(arrays)} fields")
+            raise ArgumentTypeError(
+                f"{cls.__name__}: expected the fields {', '.join(cls._fields)}, got {len(arrays)} fields"
+            )
         for x, (name, stored), shown in zip(arrays, kind.fields, kind.values, strict=True):
             what = f"{cls.__name__}.{name}"
             if isinstance(stored, RecordKind):
@@ -147,7 +151,7 @@ class Record(tuple[Any, ...]):
     def _kind(cls) -> RecordKind:
         kind = record_kind(cls)
         if kind is None:
-            raise TypeError(f"{cls.__name__}: annotate every field with a kind of quaddyn.compiler.kinds")
+            raise TypeError(f"{cls.__name__}: every field must be annotated with a kind of quaddyn.compiler.kinds")
         return kind
 
     @property
@@ -161,7 +165,9 @@ class Record(tuple[Any, ...]):
         while isinstance(first, Record):
             first = first[0]
         if first.base is None or first.base.dtype != np.uint8:
-            raise ArgumentError(f"{type(self).__name__}: made of separate arrays, not by allocate")
+            raise ArgumentError(
+                f"{type(self).__name__}: the record must have been made by allocate, but it was made of separate arrays"
+            )
         return _aligned(first.base)
 
     def copy_from(self, other: Self) -> None:
@@ -252,7 +258,7 @@ class _FieldProperty:
         stored, shown = record[self._index], record._kind().values[self._index]
         if shown is None:
             what = f"{type(record).__name__}.{self._name}"
-            raise AttributeError(f"{what}: an array or record in a record cannot be replaced; write into it")
+            raise AttributeError(f"{what}: an array or record in a record cannot be replaced; write into it instead")
         if isinstance(shown, SmallArrayKind):
             given = np.asarray(value, dtype=np.float64)
             if given.shape != shown.shape:
@@ -273,8 +279,8 @@ def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, 
     missing = [name for name in needed if name not in shapes]
     unknown = [name for name in shapes if name not in [name for name, _ in kind.fields]]
     if missing or unknown:
-        found = f"no shape of {', '.join(missing)}" if missing else f"no field {', '.join(unknown)}"
-        raise ArgumentError(f"{kind.name}: {found}; shapes are needed of {', '.join(needed) or 'no field'}")
+        found = f"no shape is given for {', '.join(missing)}" if missing else f"it has no field {', '.join(unknown)}"
+        raise ArgumentError(f"{kind.name}: {found}; shapes are required for {', '.join(needed) or 'no field'}")
     places: list[tuple[int, tuple[int, ...]]] = []
     for (name, stored), shown in zip(kind.fields, kind.values, strict=True):
         if isinstance(stored, RecordKind):
@@ -287,7 +293,7 @@ def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, 
                 shape = shapes[name]
                 shape = (shape,) if isinstance(shape, int) else tuple(shape)
             if len(shape) != stored.rank or not all(n >= 0 for n in shape):
-                raise ArgumentError(f"{kind.name}.{name}: expected a shape of {stored.rank} sizes, got {shape}")
+                raise ArgumentError(f"{kind.name}.{name}: expected a shape with {stored.rank} sizes, got {shape}")
             size = stored.dtype.itemsize * math.prod(shape)
             at += -at % (_LINE if size >= _LINE else 8)
             places.append((at, shape))

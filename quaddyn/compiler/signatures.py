@@ -42,10 +42,14 @@ def _signature(function: Any) -> Signature:
     parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            raise_compile_error(function, 0, f"parameter {name!r}: parameters must be plain, without *")
+            raise_compile_error(
+                function, 0, f"parameter {name!r}: * and ** parameters are not supported in compiled code"
+            )
         kind = kind_of(annotations.get(name, "?"), scope)
         if kind is None or kind == NOTHING:
-            raise_compile_error(function, 0, f"parameter {name!r}: annotate it with a kind of quaddyn.compiler.kinds")
+            raise_compile_error(
+                function, 0, f"parameter {name!r}: must be annotated with a kind of quaddyn.compiler.kinds"
+            )
         parameters.append((name, kind))
     returns = kind_of(annotations.get("return", "?"), scope)
     if returns is None:

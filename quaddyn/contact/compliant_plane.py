@@ -80,7 +80,7 @@ class CompliantPlane(FrozenArrays):
             object.__setattr__(self, name, vector)
         length = float(np.hypot(np.hypot(*self.normal[:2]), self.normal[2]))
         if not 1e-100 < length < 1e100:
-            raise ArgumentError(f"normal: expected a direction, got {self.normal}")
+            raise ArgumentError(f"normal: expected a vector of nonzero length, got {self.normal}")
         object.__setattr__(self, "normal", frozen(self.normal / length))
         for name, low, high in (
             ("stiffness", 0.0, np.inf),

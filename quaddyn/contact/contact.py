@@ -75,7 +75,7 @@ class Contact(FrozenArrays):
     def __post_init__(self) -> None:
         for name in ("name", "frame"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise ArgumentTypeError(f"{name}: expected a name, got {getattr(self, name)!r}")
+                raise ArgumentTypeError(f"{name}: expected a name (str), got {getattr(self, name)!r}")
         if self.kind not in get_args(ContactKind):
             raise ArgumentError(f"kind: expected one of {get_args(ContactKind)}, got {self.kind!r}")
         if self.polygon is not None:
@@ -103,7 +103,7 @@ class Contact(FrozenArrays):
             object.__setattr__(self, "rotation", self._validate_rotation())
         length = float(np.linalg.norm(self.normal))
         if not 1e-100 < length < 1e100:
-            raise ArgumentError(f"normal: expected a direction, got {self.normal}")
+            raise ArgumentError(f"normal: expected a vector of nonzero length, got {self.normal}")
         object.__setattr__(self, "normal", frozen(self.normal / length))
         if self.half_size is not None and not (self.half_size >= MIN_HALF_SIZE).all():
             raise ArgumentError(f"half_size: expected lengths of at least {MIN_HALF_SIZE:g} m, got {self.half_size}")
@@ -239,7 +239,9 @@ def check_surfaces(argument: str, contacts: object) -> tuple[Contact, ...]:
         if not isinstance(contact, Contact):
             raise ArgumentTypeError(f"{argument}: expected contacts of kind 'surface', got {type(contact).__name__}")
         if contact.kind != "surface":
-            raise ArgumentError(f"{argument}: expected contacts of kind 'surface', got {contact.name!r}, a point")
+            raise ArgumentError(
+                f"{argument}: expected contacts of kind 'surface', got {contact.name!r}, which is a point contact"
+            )
     if len({contact.name for contact in surfaces}) < len(surfaces):
         raise ArgumentError(f"{argument}: expected every name once, got {[contact.name for contact in surfaces]}")
     return tuple(surfaces)

@@ -67,9 +67,11 @@ class ContactEvents:
         """
         time = check_number("time", time)
         if not isinstance(in_contact, Mapping):
-            raise ArgumentTypeError(f"in_contact: expected a mapping of names, got {type(in_contact).__name__}")
+            raise ArgumentTypeError(
+                f"in_contact: expected a mapping from contact names to bool, got {type(in_contact).__name__}"
+            )
         if not time >= self._time:
-            raise ArgumentError(f"time: expected no less than the last one, {self._time}, got {time}")
+            raise ArgumentError(f"time: expected at least the time of the previous call, {self._time}, got {time}")
         for name in in_contact:
             if name not in self._in_contact:
                 raise UnknownNameError("contact", name, self._in_contact)

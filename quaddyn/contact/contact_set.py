@@ -57,7 +57,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         members: dict[str, Contact] = {}
         for contact in check_sequence("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
-                raise ArgumentTypeError(f"contacts: expected Contact, got {type(contact).__name__}")
+                raise ArgumentTypeError(f"contacts: expected Contact objects, got {type(contact).__name__}")
             if contact.name in members:
                 raise ArgumentError(f"contacts: expected every name once, got {contact.name!r} twice")
             robot.frame_id(contact.frame)
@@ -261,7 +261,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         self._check(s)
         contact = self[name]
         if contact.kind != "surface":
-            raise ArgumentError(f"name: expected a surface, got {name!r}, a point")
+            raise ArgumentError(f"name: expected the name of a surface contact, got {name!r}, which is a point contact")
         wrench = check_vector("wrench", wrench, (6,), "force before moment")
         T = s.placement(contact.frame)
         return compute_center_of_pressure(
@@ -341,7 +341,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         for contact in self:
             if contact.stiffness is None:
                 raise ArgumentError(
-                    f"stiffness: expected a value for every active contact, got None for {contact.name!r}"
+                    f"stiffness: expected a stiffness for every active contact, but that of {contact.name!r} is None"
                 )
             n_corners = len(contact.corners)
             stiffnesses += n_corners * [contact.stiffness / n_corners]
@@ -356,7 +356,8 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
         if s.robot is not self.robot:
             raise ArgumentError(
-                f"s: expected a state of {self.robot.name!r}, got one of another robot, {s.robot.name!r}"
+                f"s: expected a state of robot {self.robot.name!r}, got a state of another Robot object, "
+                f"{s.robot.name!r}; load the robot once and use that object everywhere"
             )
 
     def __repr__(self) -> str:

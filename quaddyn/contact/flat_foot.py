@@ -44,7 +44,7 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
     """
     feet = check_surfaces("soles", soles)
     if not feet:
-        raise ArgumentError("soles: expected at least one, got none")
+        raise ArgumentError("soles: expected at least one sole, got none")
     if robot.root != "free":
         raise ArgumentError(f"robot: expected a free root, got {robot.root!r} of {robot.name!r}")
     start, rotations, positions, full_height = _initial_guess(robot, feet)
@@ -60,8 +60,8 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
         ):
             return q
     raise ArgumentError(
-        f"soles: no flat-foot stance of {robot.name!r} on {[c.name for c in feet]} at {max(heights):.3g} m"
-        + (f", nor down to {min(heights):.3g} m" if height is None else "")
+        f"soles: {robot.name!r} has no stance with flat feet within its joint limits on {[c.name for c in feet]} at "
+        f"{max(heights):.3g} m" + (f" or lower, down to {min(heights):.3g} m" if height is None else "")
     )
 
 

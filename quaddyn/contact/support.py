@@ -77,7 +77,7 @@ def _check_plane_points(name: str, value: object) -> Array:
     try:
         points = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name}: expected points of the plane, got {str(value)[:60]!r}") from None
+        raise ArgumentTypeError(f"{name}: expected an array (n, 2) of x and y, got {str(value)[:60]!r}") from None
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
         raise ArgumentError(f"{name}: expected finite x and y [m], got {str(value)[:60]!r} of shape {points.shape}")
     return points

@@ -35,7 +35,8 @@ def validate_polygon(value: object) -> Array:
     hull = support_polygon(corners)
     if len(hull) < len(corners):
         raise ArgumentError(
-            f"polygon: expected corners of a convex polygon, got {len(corners)} points of which {len(hull)} are corners"
+            f"polygon: expected the corners of a convex polygon, got {len(corners)} points, of which only "
+            f"{len(hull)} are corners of their convex hull"
         )
     return frozen(hull)
 

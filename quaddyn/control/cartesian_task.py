@@ -84,7 +84,9 @@ class CartesianTask:
         else:
             self.rows = check_sequence("rows", rows, "names of rows")
             if not self.rows or any(r not in FRAME_ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
-                raise ArgumentError(f"rows: expected each of {', '.join(FRAME_ROWS)} at most once, got {self.rows}")
+                raise ArgumentError(
+                    f"rows: expected names from {', '.join(FRAME_ROWS)}, each at most once, got {self.rows}"
+                )
         self.row_indices = np.array([FRAME_ROWS[row] for row in self.rows])
         self.is_angular = tuple(bool(i >= 3) for i in self.row_indices)
         self._twist_to_axes = np.zeros((6, 6))  # rotates linear and angular part of a twist from world axes to `axes`
@@ -230,7 +232,9 @@ def find_movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
         row for row, size in zip("xyz", largest, strict=True) if size > max(IMMOBILE_FRACTION * largest.max(), 1e-12)
     )
     if not rows:
-        raise ArgumentError(f"frame: expected one that joints or the root can move, got {frame!r}")
+        raise ArgumentError(
+            f"frame: expected a frame that joints or the root can move, got {frame!r}, which is fixed to the world"
+        )
     return rows
 
 

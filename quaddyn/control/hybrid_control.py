@@ -115,7 +115,7 @@ class HybridControl(
             or any(row not in task.rows for row in force_names)
             or len(set(force_names)) != len(force_names)
         ):
-            raise ArgumentError(f"force: expected some of the rows {task.rows}, each once, got {force_names}")
+            raise ArgumentError(f"force: expected one or more of the rows {task.rows}, each once, got {force_names}")
         self.robot, self.frame, self.rows = robot, frame, task.rows
         self.force_rows = tuple(row for row in task.rows if row in force_names)
         self._force = np.array([row in force_names for row in task.rows])

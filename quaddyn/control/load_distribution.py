@@ -77,7 +77,9 @@ def distribute_load(
     if not (np.isfinite(friction) and friction > 0.0):
         raise ArgumentError(f"friction: expected a positive coefficient, got {friction}")
     if not 0.0 <= rank_tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a fraction of the largest singular value, got {rank_tolerance}")
+        raise ArgumentError(
+            f"rank_tolerance: expected a fraction of the largest singular value in [0, 1), got {rank_tolerance}"
+        )
     generalized_force = check_vector("generalized_force", generalized_force, (robot.nv,), f"nv of {robot.name}")
     J = np.vstack([np.zeros((0, robot.nv)), *(s.jacobian(foot)[:3] for foot in feet)])
     T = np.diag((friction, friction, 1.0) * len(feet))
@@ -110,5 +112,5 @@ def check_stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, 
         if foot not in robot.feet:
             raise UnknownNameError("foot", foot, robot.feet)
     if len(set(feet)) != len(feet):
-        raise ArgumentError(f"stance: every foot once, got {feet}")
+        raise ArgumentError(f"stance: expected every foot at most once, got {feet}")
     return feet

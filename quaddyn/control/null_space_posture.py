@@ -66,7 +66,8 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         self.kp = default.kp if kp is None else kp
         if posture is None and kp is not None:
             raise ArgumentError(
-                "kp: accepted only with a posture, which the springs pull towards; pass posture= or remove kp"
+                "kp: accepted only together with posture=, the configuration to which the stiffness kp refers; pass "
+                "posture= or remove kp"
             )
         self.posture = posture
         capacity = (
@@ -130,6 +131,7 @@ def check_null_space(robot: Robot, given: NullSpacePosture | None) -> NullSpaceP
         raise ArgumentTypeError(f"null_space: expected a NullSpacePosture, got {type(given).__name__}")
     if given.robot is not robot:
         raise ArgumentError(
-            f"null_space: expected one of this controller's Robot object, {robot!r}, got one of {given.robot!r}"
+            f"null_space: expected a NullSpacePosture of this controller's Robot object, {robot!r}, got one of "
+            f"{given.robot!r}"
         )
     return given

@@ -150,5 +150,5 @@ def _find_independent_rows(robot: Robot, frame: str, tolerance: float) -> tuple[
         if not _operational_space_at_home(CartesianTask(robot, frame, (*rows, row)), tolerance).is_singular:
             rows = (*rows, row)
     if not rows:
-        raise ArgumentError(f"robot: the legs of {robot.name!r} cannot move its trunk at home")
+        raise ArgumentError(f"robot: at q_home the legs of {robot.name!r} cannot move its trunk in any direction")
     return tuple(row for row in FRAME_ROWS if row in rows)

@@ -45,8 +45,8 @@ class JumpRequest(NamedTuple):
             numbers = []
         if not (1 <= len(numbers) <= 3 and all(map(math.isfinite, numbers)) and numbers[0] >= 0.0):
             raise ArgumentError(
-                f"jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (height 0: chosen by the plan), "
-                f"got {text!r}"
+                "jump: expected HEIGHT[,FORWARD[,DEGREES]], such as 0.15 or 0,0.3,45 (height 0: the plan chooses the "
+                f"height), got {text!r}"
             )
         height, forward, degrees = (*numbers, 0.0, 0.0)[:3]
         return JumpRequest(height or None, forward, math.radians(degrees))

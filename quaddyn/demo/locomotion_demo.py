@@ -215,7 +215,7 @@ def run_locomotion_demo(
     if late_pushes:
         raise ArgumentError(f"pushes: expected times before the end at {duration:g} s, got {late_pushes[0].time:g} s")
     if teleop and viewer is None:
-        raise ArgumentError("teleop: needs a viewer, whose live page has the keys; pass viewer=")
+        raise ArgumentError("teleop: requires a viewer, whose live page receives the keys; pass viewer=")
     check_plot(plot)
     check_output("record", record)
     morphology = Morphology.from_robot(robot)
@@ -290,7 +290,9 @@ def run_locomotion_demo(
             raise
         interrupted = True
     if jump is not None and not interrupted:
-        raise ArgumentError(f"jump: {robot.name!r} did not jump within duration={duration:g} s; use a longer duration")
+        raise ArgumentError(
+            f"jump: {robot.name!r} did not start the jump within duration={duration:g} s; use a longer duration"
+        )
     if progress is not None:
         progress(1.0)
     if viewer is not None:

@@ -77,7 +77,7 @@ class SquatMotion(DemoMotion):
         weight = robot.mass * gravity_magnitude(robot)
         if support.residual > 1e-6 * weight or support.margin < 0.0:
             raise ArgumentError(
-                f"robot: the feet of {robot.name!r} on the ground cannot hold it up at q_home (unbalanced: "
+                f"robot: forces at the feet of {robot.name!r} cannot balance its weight at q_home (residual "
                 f'{support.residual:.3g} N or N m); load it with root="fixed"'
             )
         self.home_height = float(s.placement(self._base).translation[2])

@@ -53,7 +53,10 @@ def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
         return
     file = Path(path)
     if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
-        raise ArgumentError(f"{argument}: {file} cannot be written: no such folder, no permission, or a folder itself")
+        raise ArgumentError(
+            f"{argument}: {file} cannot be written: its folder does not exist, permission is missing, or the path is "
+            "a folder"
+        )
 
 
 def _figure_class() -> Any:

@@ -53,4 +53,6 @@ def check_unit_norms(robot: Robot, q: Array) -> None:
 def overflow_error(what: str, arguments: Mapping[str, Array]) -> ArgumentError:
     """Returns the error for finite `arguments` whose result `what` is not finite."""
     sizes = ", ".join(f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}" for name, x in arguments.items())
-    return ArgumentError(f"{what}: the arguments are finite but the result overflows ({sizes}); scale them down")
+    return ArgumentError(
+        f"{what}: the result overflows although the arguments are finite ({sizes}); pass smaller values"
+    )

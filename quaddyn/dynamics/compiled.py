@@ -67,7 +67,11 @@ def compile(
             raise
         if str(error) not in _warned_reasons:
             _warned_reasons.add(str(error))
-            warnings.warn(f"kernels run through Pinocchio: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"compiled kernels are not available ({error}); Pinocchio computes the same operations, more slowly",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return PinocchioKernels(robot, names, kind, chosen, tuple(forces))
 
 

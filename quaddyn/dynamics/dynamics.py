@@ -95,7 +95,7 @@ class Dynamics(StrictAttributes):
         """Returns kinematics and dynamics at (q, v); the State returned before becomes stale.
 
         Validates and copies q and v.  The quantities are computed when the State is first read:
-        joint placements and velocities, M, h, joint Jacobians and the centre of mass together; its Jacobian; drift
+        joint placements and velocities, M, h, joint Jacobians and the center of mass together; its Jacobian; drift
         accelerations; and together the rest (``pin.computeAllTerms``): gravity, centroidal momentum and energies.
         If arguments of wrong type, shape or value are rejected, the last State stays fresh.
 
@@ -407,7 +407,7 @@ class Dynamics(StrictAttributes):
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Numbers) -> Array:
-        """Returns the centre of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out.
+        """Returns the center of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out.
 
         Args:
             q: (nq,) configuration.
@@ -418,7 +418,7 @@ class Dynamics(StrictAttributes):
         )
 
     def com_jacobian(self, q: Numbers) -> Array:
-        """(3, nv) Jacobian of the centre of mass, world axes.
+        """(3, nv) Jacobian of the center of mass, world axes.
 
         Args:
             q: (nq,) configuration.
@@ -428,7 +428,7 @@ class Dynamics(StrictAttributes):
         return self._boundary.finite("com_jacobian", J.reshape(3, -1), q=q)
 
     def centroidal_momentum(self, q: Numbers, v: Numbers) -> Array:
-        """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
+        """(6,) linear [kg m/s] and, about the center of mass, angular momentum [kg m^2/s], world axes.
 
         Source: Orin, Goswami, Lee, *Centroidal dynamics of a humanoid robot*, 2013.
 

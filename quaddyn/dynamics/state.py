@@ -186,8 +186,8 @@ class State:
         live = self._live
         if live.tick != self._tick:
             raise StaleStateError(
-                "this State is stale: its Dynamics was updated again; "
-                "use the State that the last update returned, or a second Dynamics to hold two states"
+                "this State is no longer valid, because its Dynamics was updated again; use the State that the last "
+                "update returned, or a second Dynamics for a second state"
             )
         return live
 
@@ -268,7 +268,7 @@ class State:
     # -- center of mass --------------------------------------------------------------------------------------
     @property
     def com(self) -> Array:
-        """Centre of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out."""
+        """Center of mass (3,) of the moving bodies, world axes [m]; links fixed to the world are left out."""
         return self._memory_with_dynamics().com
 
     @property
@@ -308,7 +308,10 @@ class State:
         """
         live, q, v = self._fresh_memory(), self._q, self._v
         if not live.checked and not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
+            raise ArgumentError(
+                "state: expected finite q and v; the state was computed with validate=False from a q or v with NaN "
+                "or infinity"
+            )
         return q, v
 
     def kinematic_arrays(self) -> tuple[Array, Array]:
@@ -321,7 +324,10 @@ class State:
         live = self._fresh_memory()
         if live.robot.coupling is not None:
             names = ", ".join(live.robot.coupling.followers)
-            raise ArgumentError(f"state: one column a joint, but {names} move along with others")
+            raise ArgumentError(
+                "state: joint Jacobians are only available if all joints move independently, but these joints follow "
+                f"others: {names}; load the robot with mimic=False or loops=False"
+            )
         if live.dynamics_tick != live.tick:
             _jacobians(live.robot.model, live.data, self._q)
         if live.memory is not None:
@@ -395,7 +401,9 @@ class State:
         return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a State is a view of its Dynamics' memory and cannot be copied or pickled; keep q and v")
+        raise TypeError(
+            "a State is a view of its Dynamics' memory and cannot be copied or pickled; copy its q and v instead"
+        )
 
     def __repr__(self) -> str:
         return f"State({self.robot.name!r}, {'stale' if self.is_stale else 'fresh'})"

@@ -55,7 +55,7 @@ class StateTerms:
         """
         assert self.robot.coupling is not None
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise ArgumentError("q, v: not finite")
+            raise ArgumentError("q, v: expected finite numbers, got NaN or infinity")
         self.robot.coupling.check(q)
         if self._values is not out:
             self._values, self._views = out, self.layout.views(out)

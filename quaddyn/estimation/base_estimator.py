@@ -75,7 +75,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root != "free" or not robot.feet:
             found = f"root={robot.root!r}" if robot.root != "free" else "no feet"
-            raise ArgumentError(f'robot: expected root="free" and feet, got {robot.name!r} with {found}')
+            raise ArgumentError(f"robot: expected a robot with root='free' and feet, got {robot.name!r} with {found}")
         if not (np.isfinite(check_number("dt", dt)) and dt > 0.0):
             raise ArgumentError(f"dt: expected a positive number, got {dt}")
         noise = SensorNoise() if noise is None else noise

@@ -81,7 +81,8 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
             raise ArgumentError(f"size: expected positive lengths [m], got {size}")
         if not float(np.prod(lengths / self.resolution + 1.0)) <= MAX_CELLS:
             raise ArgumentError(
-                f"size, resolution: expected at most {MAX_CELLS:,} cells, got {size} m in cells of {resolution} m"
+                f"size, resolution: expected at most {MAX_CELLS:,} cells, got a map of {size} m with cells of "
+                f"{resolution} m"
             )
         n, m = (int(np.ceil(x / self.resolution - 1e-9)) + 1 for x in lengths)
         self.shape = (n, m)

@@ -66,7 +66,7 @@ class FootForces:
             self.has_force.fill(1)
             return
         if not isinstance(forces, Mapping):
-            raise ArgumentTypeError(f"forces: expected a mapping of feet, got {type(forces).__name__}")
+            raise ArgumentTypeError(f"forces: expected a mapping from feet to forces, got {type(forces).__name__}")
         for foot in forces:
             if foot not in feet:
                 raise UnknownNameError("foot", foot, feet)

@@ -70,7 +70,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         else:
             K = np.full(robot.nv, check_number("gain", gain))
         if K.shape != (robot.nv,) or not (K > 0.0).all():  # False of NaN
-            raise ArgumentError(f"gain: expected positive gains [1/s], one or {robot.nv}, got {gain}")
+            raise ArgumentError(f"gain: expected one positive number or {robot.nv} positive numbers [1/s], got {gain}")
         stiction = check_number("stiction_speed", stiction_speed)
         if not (np.isfinite(stiction) and stiction > 0.0):
             raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")

@@ -95,7 +95,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if not robot.feet:
-            raise ArgumentError(f"robot: expected one with feet, got {robot.name!r}")
+            raise ArgumentError(f"robot: expected a robot with feet, got {robot.name!r}, which has none")
         noise = SensorNoise() if noise is None else noise
         if not isinstance(noise, SensorNoise):
             raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")

@@ -57,7 +57,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if not robot.feet:
-            raise ArgumentError(f"robot: expected one with feet, got {robot.name!r}")
+            raise ArgumentError(f"robot: expected a robot with feet, got {robot.name!r}, which has none")
         weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear)) / len(robot.feet)
         self.touchdown_threshold = (
             0.2 * weight if touchdown_threshold is None else check_number("touchdown_threshold", touchdown_threshold)
@@ -125,7 +125,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         normals = foot_forces.set_normals(normal)
         time = check_number("time", time)
         if not time >= self._last:  # False of NaN
-            raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
+            raise ArgumentError(f"time: expected at least the time of the previous call, {self._last}, got {time}")
         foot_forces.set_forces(forces)
         self._last = time
         if not update_triggers(trigger, time, foot_forces.values, foot_forces.has_force, normals):

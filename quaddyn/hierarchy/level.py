@@ -60,7 +60,7 @@ class Level:
         if (self.A is None) != (self.b is None):
             raise ArgumentError("A, b: pass both or neither, got only one of them")
         if self.C is None and not (self.lower is None and self.upper is None):
-            raise ArgumentError("lower, upper: pass also C, whose rows they bound, or leave them out")
+            raise ArgumentError("lower, upper: C, whose rows they bound, is missing; pass C, or omit lower and upper")
         n = np.shape(self.C if self.A is None else self.A)[-1:]
         A = np.zeros((0, *n)) if self.A is None else _matrix("A", self.A)
         C = np.zeros((0, *n)) if self.C is None else _matrix("C", self.C)
@@ -78,7 +78,7 @@ class Level:
         upper = np.full(p, np.inf) if self.upper is None else _vector("upper", self.upper, p)
         for name, bound, invalid in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
             if np.isnan(bound).any() or (bound == invalid).any():
-                raise ArgumentError(f"{name}: expected numbers or {-invalid}, got {bound}")
+                raise ArgumentError(f"{name}: expected finite numbers or {-invalid}, got {bound}")
         for name, value in (("A", A), ("b", b), ("weights", weights), ("C", C), ("lower", lower), ("upper", upper)):
             object.__setattr__(self, name, value)
 
@@ -95,12 +95,15 @@ def check_levels(levels: Sequence[Level]) -> int:
         ArgumentError: no level, an entry that is not a `Level`, or different numbers of columns.
     """
     if not levels:
-        raise ArgumentError("levels: expected at least one Level")
+        raise ArgumentError("levels: expected at least one Level, got none")
     for k, level in enumerate(levels):
         if not isinstance(level, Level):
             raise ArgumentError(f"levels[{k}]: expected a Level, got {type(level).__name__}")
         if level.n != levels[0].n:
-            raise ArgumentError(f"levels[{k}]: has {level.n} columns, levels[0] has {levels[0].n}")
+            raise ArgumentError(
+                f"levels[{k}]: has {level.n} columns, but levels[0] has {levels[0].n}; all levels must have the same "
+                "number"
+            )
     return levels[0].n
 
 
@@ -113,7 +116,9 @@ def check_options(rank_tolerance: float, damping: float, max_iterations: int) ->
     if not (np.isfinite(damping) and damping >= 0.0):
         raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
     if not 0.0 <= rank_tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a relative number in [0, 1), got {rank_tolerance}")
+        raise ArgumentError(
+            f"rank_tolerance: expected a number in [0, 1), relative to the largest singular value, got {rank_tolerance}"
+        )
     if max_iterations < 1:
         raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
 

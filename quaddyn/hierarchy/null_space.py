@@ -125,7 +125,9 @@ def _solve_in_null_spaces(
     if not (np.isfinite(damping) and damping >= 0.0):
         raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
     if not 0.0 <= rank_tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a relative number in [0, 1), got {rank_tolerance}")
+        raise ArgumentError(
+            f"rank_tolerance: expected a number in [0, 1), relative to the largest singular value, got {rank_tolerance}"
+        )
     n = tasks[0][0].shape[1]
     x = np.zeros(n)
     # An orthonormal basis Z of the null space of all levels above replaces N = Z Z^T: N (J N)^+ = Z (J Z)^+.
@@ -151,7 +153,7 @@ def _check_tasks(tasks: Sequence[LinearTask]) -> list[LinearTask]:
         ArgumentError: wrong shapes, different numbers of columns, or an entry that is not finite.
     """
     if not tasks:
-        raise ArgumentError("tasks: expected at least one pair (J, w)")
+        raise ArgumentError("tasks: expected at least one pair (J, w), got none")
     checked: list[LinearTask] = []
     for k, task in enumerate(tasks):
         try:

@@ -47,7 +47,9 @@ def solve(
     if warm_start is not None and [s.shape for s in warm_start.working_sets] != [(sum(len(v.C) for v in levels),)] * (
         len(levels) + 1
     ):
-        raise ArgumentError("warm_start: expected the solution of a problem with as many levels and inequalities")
+        raise ArgumentError(
+            "warm_start: expected the solution of a problem with the same number of levels and inequality rows"
+        )
     pool = SolverPool(size=1)
     return pool.solve(
         levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, warm_start=warm_start

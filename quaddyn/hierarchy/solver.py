@@ -98,12 +98,12 @@ class HierarchySolver:
             ArgumentError: another number of levels, or a level of another shape.
         """
         if len(levels) != len(self.levels):
-            raise ArgumentError(f"levels: expected {len(self.levels)}, got {len(levels)}")
+            raise ArgumentError(f"levels: expected {len(self.levels)} levels, got {len(levels)}")
         for k, (level, buffers) in enumerate(zip(levels, self.levels, strict=True)):
             if level.A.shape != buffers.A.shape or level.C.shape != buffers.C.shape:
                 raise ArgumentError(
-                    f"levels[{k}]: expected A {buffers.A.shape} and C {buffers.C.shape}, "
-                    f"got {level.A.shape} and {level.C.shape}"
+                    f"levels[{k}]: expected A of shape {buffers.A.shape} and C of shape {buffers.C.shape}, got "
+                    f"{level.A.shape} and {level.C.shape}"
                 )
             for name in LevelBuffers._fields:
                 getattr(buffers, name)[...] = getattr(level, name)
@@ -122,7 +122,9 @@ class HierarchySolver:
             ArgumentError: it is of another shape.
         """
         if [sides.shape for sides in solution.working_sets] != [sides.shape for sides in self._solution.working_sets]:
-            raise ArgumentError("solution: expected that of a problem with as many levels and inequalities")
+            raise ArgumentError(
+                "solution: expected the solution of a problem with the same number of levels and inequality rows"
+            )
         self.working_sets = np.array(solution.working_sets, dtype=np.int8)
 
     @property

@@ -114,17 +114,19 @@ class Accumulator:
         self.samples = 0
         for name, value in (("force_noise", force_noise), ("root_noise", root_noise)):
             if value is not None and torque_noise is None:
-                raise ArgumentError(f"{name}: needs torque_noise, against which it is weighed")
+                raise ArgumentError(
+                    f"{name}: requires torque_noise, because measurements are weighted by both; pass torque_noise="
+                )
         self.noise: Array | None = None
         if torque_noise is not None:
             try:
                 motors = np.asarray(torque_noise, dtype=np.float64)
             except (TypeError, ValueError):
                 raise ArgumentTypeError(
-                    f"torque_noise: expected a number or {robot.nu} of them, got {type(torque_noise).__name__}"
+                    f"torque_noise: expected a number or {robot.nu} numbers, got {type(torque_noise).__name__}"
                 ) from None
             if motors.shape not in ((), (robot.nu,)):
-                raise ArgumentError(f"torque_noise: expected a number or {robot.nu} of them, got shape {motors.shape}")
+                raise ArgumentError(f"torque_noise: expected a number or {robot.nu} numbers, got shape {motors.shape}")
             rest = float(motors.mean()) if root_noise is None else check_number("root_noise", root_noise)
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
@@ -191,7 +193,7 @@ class Accumulator:
         same = mine.names == theirs.names and np.array_equal(mine.K, theirs.K) and self.force_noise == other.force_noise
         noises = [np.zeros(0) if x.noise is None else x.noise for x in (self, other)]
         if not same or not np.array_equal(noises[0], noises[1]):
-            raise ArgumentError("other: gathered for another robot, other base parameters or other noise")
+            raise ArgumentError("other: expected an Accumulator of the same robot, base parameters and noise")
         pairs = [*zip(self.rows, other.rows, strict=True), (self.whitened, other.whitened)]
         for to, of in pairs:
             to.add_rows(of.R, of.rows)
@@ -219,10 +221,12 @@ class Accumulator:
         except DAMAGED_ARCHIVE_ERRORS:
             sound = False
         if not sound:
-            raise ArgumentError("data: no dump of an Accumulator, or a damaged one") from None
+            raise ArgumentError(
+                "data: expected the bytes that Accumulator.dump returns, but they are of another kind or damaged"
+            ) from None
         own = (*self.rows, self.whitened)
         if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:
-            raise ArgumentError("data: gathered for another robot or other base parameters")
+            raise ArgumentError("data: expected the dump of an Accumulator of the same robot and base parameters")
         for to, R, count in zip(own, found, counts, strict=True):
             to.add_rows(R, count)
         self.samples += samples

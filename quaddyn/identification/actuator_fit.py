@@ -96,7 +96,10 @@ class ActuatorFit(FrozenArrays):
             ArgumentError: a robot with other joints, or backlash without rotor inertia.
         """
         if robot.actuated != self.names:
-            raise ArgumentError(f"robot: expected the joints {', '.join(self.names)}, {robot.name!r} has others")
+            raise ArgumentError(
+                f"robot: expected a robot with the actuated joints {', '.join(self.names)}; those of {robot.name!r} "
+                "differ"
+            )
         known = np.isfinite(self.no_load_speed)
         return Actuators(
             robot,
@@ -178,8 +181,8 @@ def fit_actuators(
         )
     if len(shape) != 2 or shape[1] != robot.nu or shape[0] < 100 or shape[0] * dt <= 4.0 * max_delay:
         raise ArgumentError(
-            f"commanded: expected shape (N, {robot.nu}) with 100 samples or more over more than four times max_delay, "
-            f"got {shape}"
+            f"commanded: expected shape (N, {robot.nu}) with N >= 100 samples that last longer than 4 max_delay, got "
+            f"shape {shape}"
         )
     given = {
         "commanded": commanded,

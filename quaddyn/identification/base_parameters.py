@@ -187,7 +187,10 @@ def base_parameters(
     n = len(names)
     count = max(60, -(-4 * n // max(robot.nv, 1))) if samples is None else samples
     if count * robot.nv < n:
-        raise ArgumentError(f"samples: {count} states give {count * robot.nv} rows, fewer than the {n} parameters")
+        raise ArgumentError(
+            f"samples: expected enough states for at least {n} rows, the number of parameters; {count} states give "
+            f"{count * robot.nv} rows"
+        )
     rng = np.random.default_rng(seed)
     R = np.zeros((0, n))
     for start in range(0, count, 64):

@@ -109,7 +109,10 @@ def exciting_trajectory(
             'root="fixed", as on a stand'
         )
     if machine.nu != machine.nv or any(j.nv != 1 for j in list(machine.model.joints)[1:]):
-        raise ArgumentError(f"robot: {machine.name} has joints without a motor")
+        raise ArgumentError(
+            f"robot: {machine.name} has joints without a motor, whose motion cannot be commanded; load it with "
+            'root="fixed" and motors at all joints'
+        )
     for name, count in (("harmonics", harmonics), ("samples", samples), ("iterations", iterations), ("seed", seed)):
         if isinstance(count, bool) or not isinstance(count, int | np.integer):
             raise ArgumentTypeError(f"{name}: expected an int, got {type(count).__name__}")
@@ -134,7 +137,7 @@ def exciting_trajectory(
     if not np.isfinite(costs[best]):
         raise ArgumentError(
             f"robot: within the limits of {machine.name}, with period={period} s and acceleration={acceleration}, no "
-            "motion tells all of its base parameters apart"
+            "motion was found that makes all of its base parameters identifiable"
         )
     x, cost, first = candidates[best], costs[best], costs[best]
     # Scaling to the limits makes the length of a joint's coefficients meaningless: it is kept at one.
@@ -185,7 +188,7 @@ class _TrajectorySearch:
             stuck = [
                 n for n, r, s in zip(robot.actuated, self._reach, self._speed, strict=True) if not (r > 0 and s > 0)
             ]
-            raise ArgumentError(f"robot: the limits of {', '.join(stuck)} leave no room to move")
+            raise ArgumentError(f"robot: the limits of {', '.join(stuck)} leave no range of motion")
         self._fine = np.linspace(0.0, period, SAMPLES_PER_HARMONIC * harmonics, endpoint=False)
         self._times = np.linspace(0.0, period, samples, endpoint=False)
         efforts = np.ones(robot.nv)

@@ -32,7 +32,7 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     Raises:
         ArgumentError: an argument of another shape, not finite, or out of range.
     """
-    _check(x, dt)
+    _check("x", x, dt)
     if not (0.0 < check_number("cutoff", cutoff) < 0.5 / dt):
         raise ArgumentError(f"cutoff: expected a frequency in (0, {0.5 / dt:g}) Hz, half of the rate, got {cutoff}")
     if not 1.0 <= check_number("order", order) <= 50.0:
@@ -63,19 +63,19 @@ def accelerations(v: Array, *, dt: float) -> Array:
     Raises:
         ArgumentError: an argument of another shape, not finite, or out of range.
     """
-    _check(v, dt)
+    _check("v", v, dt)
     a = np.gradient(v, dt, axis=0, edge_order=2)
     a[2:-2] = (8.0 * (v[3:-1] - v[1:-3]) - (v[4:] - v[:-4])) / (12.0 * dt)
     return np.asarray(a)
 
 
-def _check(x: Array, dt: float) -> None:
+def _check(name: str, x: Array, dt: float) -> None:
     """Raises an error unless x is a float64 array (N, n) of finite samples and dt is positive [s]."""
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
-        raise ArgumentTypeError(f"expected a float64 array of shape (N, n), got {type(x).__name__}")
+        raise ArgumentTypeError(f"{name}: expected a float64 array of shape (N, n), got {type(x).__name__}")
     if x.ndim != 2 or len(x) < 5:
-        raise ArgumentError(f"expected shape (N, n) with N of at least 5, got {x.shape}")
+        raise ArgumentError(f"{name}: expected shape (N, n) with at least 5 samples N, got {x.shape}")
     if not np.isfinite(x).all():
-        raise ArgumentError("expected finite entries only")
+        raise ArgumentError(f"{name}: every entry must be finite")
     if not 0.0 < check_number("dt", dt) < np.inf:
         raise ArgumentError(f"dt: expected a positive time [s], got {dt}")

@@ -104,7 +104,7 @@ def fit_accumulated(
     if method not in ("least_squares", "weighted", "consistent"):
         raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
     if accumulator.samples == 0:
-        raise ArgumentError("samples: there are none")
+        raise ArgumentError("samples: expected at least one sample, got none")
     if not 0.0 < check_number("prior_weight", prior_weight) < np.inf:
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
     before = (
@@ -183,7 +183,7 @@ def _check_masses(prior: Array, base: BaseParameters) -> None:
     for body, mass in zip(bodies, prior.reshape(len(bodies), -1)[:, N_INERTIAL_COLUMNS - 1], strict=True):
         moves = body.joint is not None or base.robot.root != "fixed"
         if moves and (mass < 0.0 or (mass == 0.0 and body.inertial.mass > 0.0)):
-            raise ArgumentError(f"prior: the mass of {body.name!r} is {mass:g} kg; expected a positive one")
+            raise ArgumentError(f"prior: expected positive masses, but that of {body.name!r} is {mass:g} kg")
 
 
 def _solve_least_squares(R: Array, start: Array, tolerance: float) -> tuple[Array, Array, int, float]:

@@ -171,7 +171,7 @@ class Identification(FrozenArrays):
             + (f", not physical: {_several(self.inconsistent_bodies)}" if self.inconsistent_bodies else ""),
             f"residual [N m, N]: {np.sqrt(np.mean(noise**2)):.3g} on average, {noise[worst]:.3g} of "
             f"{names.get(worst, 'the root')}",
-            f"{self.n_identifiable} of {self.base.size} base parameters shown, condition {self.condition:.3g}",
+            f"{self.n_identifiable} of {self.base.size} base parameters identifiable, condition {self.condition:.3g}",
             f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<26}"
             + ("" if self.base.inertial else f"{'viscous':>9}{'Coulomb':>9}{'rotor':>9}"),
         ]
@@ -188,7 +188,8 @@ class Identification(FrozenArrays):
             lines.append(f"and {len(moving) - MAX_PRINTED_BODIES} more bodies, see .inertials")
         if self.unidentifiable:
             lines.append(
-                f"kept from the file, not shown by the data: {len(self.unidentifiable)} parameters, see .unidentifiable"
+                f"{len(self.unidentifiable)} parameters are not identifiable from the data and kept from the file, "
+                "see .unidentifiable"
             )
         return "\n".join(line.rstrip() for line in lines)
 
@@ -271,7 +272,7 @@ class Identification(FrozenArrays):
                 signal += (y**2).sum(axis=0)
             count += len(part)
         if count == 0:
-            raise ArgumentError("samples: there are none")
+            raise ArgumentError("samples: expected at least one sample, got none")
         return Validation(np.sqrt(error / count), np.sqrt(signal / count), count)
 
     def to_json(self) -> dict[str, object]:

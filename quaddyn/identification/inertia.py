@@ -51,7 +51,7 @@ def upper_cholesky(J: Array) -> Array:
     except np.linalg.LinAlgError:
         least = np.linalg.eigvalsh(0.5 * (J + J.T))[0]
         raise ArgumentError(
-            f"the pseudo-inertia is not positive definite: its least eigenvalue is {least:.3g}"
+            f"the pseudo-inertia is not positive definite: its smallest eigenvalue is {least:.3g}"
         ) from None
 
 

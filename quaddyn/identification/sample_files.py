@@ -133,7 +133,7 @@ def stream_samples(
             progress(fraction)
         yield samples
     if not done:
-        raise ArgumentError(f"{source}: holds no samples")
+        raise ArgumentError(f"{source}: the file contains no samples")
 
 
 def configuration_size(path: str | os.PathLike[str]) -> int | None:
@@ -156,7 +156,7 @@ def configuration_size(path: str | os.PathLike[str]) -> int | None:
         try:
             archive = stack.enter_context(zipfile.ZipFile(raw))
         except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{source}: not an NPZ archive: {error}") from None
+            raise ArgumentError(f"{source}: the file is not an NPZ archive: {error}") from None
         if "q.npy" not in archive.namelist():
             return None
         shape = _open_array(f"{source}: array 'q'", archive, "q", stack)[1]
@@ -215,7 +215,7 @@ def _read_lines(path: Path, file: io.TextIOWrapper, count: int, max_characters: 
         while len(out) < count and (line := _read_line(path, file, max_characters)):
             out.append(line)
     except UnicodeDecodeError as error:
-        raise ArgumentError(f"{path}: not text: {error}") from None
+        raise ArgumentError(f"{path}: the file is not text: {error}") from None
     return out
 
 
@@ -251,7 +251,7 @@ def _assign_columns(
     missing = [name for names in expected.values() for name in names if name not in column_by_name]
     separator = next((c for c in ";\t" if len(header) == 1 and c in header[0]), None)
     if separator is not None:
-        raise ArgumentError(f"{path}: columns are separated by commas, this file seems to use {separator!r}")
+        raise ArgumentError(f"{path}: expected columns separated by commas, but this file seems to use {separator!r}")
     if missing:
         raise ArgumentError(f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all)")
     forces: dict[str, list[int]] = {}
@@ -263,11 +263,13 @@ def _assign_columns(
             prefixes.add(name[0])
             forces.setdefault(match[1], []).append(i)
             if len(forces[match[1]]) != int(match[2]) + 1:
-                raise ArgumentError(f"{path}: the columns of the force {match[1]!r} are not 0, 1, 2 in this order")
+                raise ArgumentError(f"{path}: expected the columns 0, 1, 2 of the force {match[1]!r} in this order")
         elif name not in known and name != "t":
             raise ArgumentError(f"{path}: column {name!r} is unknown for {robot.name}")
     if len(prefixes) > 1:
-        raise ArgumentError(f"{path}: forces at frames (f) and on the ground (g) are mixed")
+        raise ArgumentError(
+            f"{path}: the file mixes forces at frames (columns f) and on the ground (columns g); use only one kind"
+        )
     columns = {x: [column_by_name[name] for name in names] for x, names in expected.items()}
     return columns, forces, "ground" if prefixes == {"g"} else "frame"
 
@@ -280,20 +282,22 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
         try:
             archive = stack.enter_context(zipfile.ZipFile(file))
         except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{path}: not an NPZ archive: {error}") from None
+            raise ArgumentError(f"{path}: the file is not an NPZ archive: {error}") from None
         compressed_size, uncompressed_size = (
             os.fstat(file.fileno()).st_size,
             sum(m.file_size for m in archive.infolist()),
         )
         if uncompressed_size > _MAX_COMPRESSION_RATIO * compressed_size:
             raise ArgumentError(
-                f"{path}: {uncompressed_size} bytes are compressed to {compressed_size}; if this is intended, store "
-                "them uncompressed"
+                f"{path}: the archive expands from {compressed_size} to {uncompressed_size} bytes, which is rejected "
+                "as a possible attack; if this is intended, store the arrays uncompressed"
             )
         names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
         for name in ("q", "v", "a", "tau"):
             if name not in names:
-                raise ArgumentError(f"{path}: array {name!r} is missing; it holds {', '.join(map(repr, names[:12]))}")
+                raise ArgumentError(
+                    f"{path}: array {name!r} is missing; the file contains {', '.join(map(repr, names[:12]))}"
+                )
         for name in names:
             if name not in ("q", "v", "a", "tau", "t", "joints", "place") and not name.startswith("f "):
                 raise ArgumentError(f"{path}: array {name!r} is unknown; forces are named 'f FOOT'")
@@ -302,7 +306,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             joints = [str(x) for x in _read_names(path, archive, "joints").ravel()]
             if sorted(joints) != sorted(robot.actuated):
                 raise ArgumentError(
-                    f"{path}: its joints {joints} are not those of {robot.name}, {list(robot.actuated)}"
+                    f"{path}: the joints of the file, {joints}, are not those of {robot.name}, {list(robot.actuated)}"
                 )
             order = [joints.index(joint) for joint in robot.actuated]
         force_application = str(_read_names(path, archive, "place")) if "place" in names else "frame"
@@ -380,7 +384,9 @@ def _open_array(
         raise ArgumentError(f"{label}: {error}") from None
     expected_size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if expected_size != stored_size and not dtype.hasobject:
-        raise ArgumentError(f"{label}: {dtype} of shape {shape} are {expected_size} bytes, it holds {stored_size}")
+        raise ArgumentError(
+            f"{label}: damaged, {dtype} of shape {shape} requires {expected_size} bytes, but {stored_size} are stored"
+        )
     return file, shape, fortran, dtype
 
 
@@ -391,5 +397,5 @@ def _read_bytes(label: str, file: IO[bytes], count: int) -> bytes:
     except DAMAGED_ARCHIVE_ERRORS as error:
         raise ArgumentError(f"{label}: damaged: {error}") from None
     if len(data) != count:
-        raise ArgumentError(f"{label}: ends early")
+        raise ArgumentError(f"{label}: damaged, the data end too early")
     return data

@@ -90,7 +90,10 @@ class Samples(FrozenArrays):
             if type(f) is not np.ndarray or f.dtype != np.float64:
                 raise ArgumentTypeError(f"{what}: expected a float64 numpy array, got {type(f).__name__}")
             if self.force_application == "ground" and (name not in robot.legs or f.shape[-1:] != (3,)):
-                raise ArgumentError(f"{what}: on the ground only feet carry forces, (N, 3); feet are {robot.feet}")
+                raise ArgumentError(
+                    f'{what}: with force_application="ground", expected forces of shape (N, 3) at feet only; the '
+                    f"feet are {robot.feet}"
+                )
             if f.ndim != 2 or f.shape[0] != len(self) or f.shape[1] not in (3, 6):
                 raise ArgumentError(f"{what}: expected shape ({len(self)}, 3) or ({len(self)}, 6), got {f.shape}")
             if not np.isfinite(f).all():
@@ -107,8 +110,8 @@ def _check_size(name: str, x: Array) -> None:
     if np.abs(x).max(initial=0.0) > MAX_MAGNITUDE:
         row, column = np.argwhere(np.abs(x) > MAX_MAGNITUDE)[0]
         raise ArgumentError(
-            f"{name}: entries beyond {MAX_MAGNITUDE:g} are not measurements, got "
-            f"{name}[{row}, {column}] = {x[row, column]:g}"
+            f"{name}: expected entries of magnitude up to {MAX_MAGNITUDE:g}, got {name}[{row}, {column}] = "
+            f"{x[row, column]:g}"
         )
 
 
@@ -211,7 +214,7 @@ class MeasuredForces:
                 pin.updateFramePlacement(model, data, frame)
                 J = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
                 out[k, start : start + size] = J[:size]
-                if radius:  # the material point under the centre, see `contact_jacobian`
+                if radius:  # the material point under the center, see `contact_jacobian`
                     out[k, start] -= radius * J[4]
                     out[k, start + 1] += radius * J[3]
                 start += size

@@ -125,7 +125,7 @@ class StackedRegressor:
         for (at, axis), values in zip(self._joint_columns, (v, np.sign(v), a), strict=True):
             H[:, axis, at] = values[:, axis]
         if not np.isfinite(H).all():
-            raise ArgumentError("regressor: the samples are finite but the result overflows; scale them down")
+            raise ArgumentError("regressor: the result overflows although the samples are finite; pass smaller values")
         return H
 
     def _find_support(self, axes: NDArray[np.intp], parameter: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -183,7 +183,7 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
         if value.ndim != 2 or value.shape[1] != size:
             raise ArgumentError(f"{name}: expected {expected}, got shape {value.shape}")
         if count >= 0 and len(value) != count:
-            raise ArgumentError(f"{name}: expected {count} samples, as many as the arrays before it, got {len(value)}")
+            raise ArgumentError(f"{name}: expected {count} samples, as in the preceding arrays, got {len(value)}")
         count = len(value)
         if not np.isfinite(value).all():
             row, column = np.argwhere(~np.isfinite(value))[0]
@@ -202,7 +202,7 @@ def _check_unit(robot: Robot, q: Array) -> None:
         if error.size and error.max() > UNIT_NORM_TOLERANCE:
             what, row = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)", int(error.argmax())
             raise ArgumentError(
-                f"q: the {what} of joint {name!r} in sample {row}, {q[row, part]}, has no unit norm to within "
+                f"q: the {what} of joint {name!r} in sample {row}, {q[row, part]}, does not have norm 1 to within "
                 f"{UNIT_NORM_TOLERANCE:g}; divide it by its norm"
             )
 

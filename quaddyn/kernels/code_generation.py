@@ -123,7 +123,7 @@ def c_files(
     if needs_frame != (frame is not None):
         raise ArgumentError(
             f"frame={frame!r}: {name} "
-            + ("needs a frame; name one" if needs_frame else "does not use a frame; remove it")
+            + ("requires a frame; pass its name" if needs_frame else "does not use a frame; remove it")
         )
     return c_source(robot, trace_operation(name, robot, options, frame), "double" if kind == np.float64 else "float")
 
@@ -164,7 +164,7 @@ def check_options(
         if name not in OPERATIONS:
             raise UnknownNameError("operation", name, OPERATIONS)
     if not names:
-        raise ArgumentError(f"operations: no operation named; known: {', '.join(OPERATIONS)}")
+        raise ArgumentError(f"operations: expected at least one operation, got none; known: {', '.join(OPERATIONS)}")
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
     if parameters not in ("folded", "runtime"):
@@ -175,8 +175,11 @@ def check_options(
     for name in (*forces, *frames):
         robot.frame_id(name)  # raises for an unknown name
     if len(set(forces)) < len(forces):
-        raise ArgumentError(f"forces={forces!r}: name each frame once; add up forces at one frame")
+        raise ArgumentError(f"forces={forces!r}: expected each frame once; add up several forces at one frame")
     if not explicit_frames and any(OPERATIONS[name].needs_frame for name in names) and not (frames or robot.feet):
-        raise ArgumentError(f"frames: {robot.name!r} has no feet, so operations about a frame need names")
+        raise ArgumentError(
+            f"frames: required for operations about a frame, because {robot.name!r} has no feet, which are the "
+            "default; pass the names of frames"
+        )
     options = KernelOptions(parameters == "runtime", friction, forces)
     return robot, tuple(dict.fromkeys(names)), options, kind, tuple(dict.fromkeys(frames or robot.feet))

@@ -47,7 +47,7 @@ class Graph:
         """Returns a finite constant."""
         value = float(value)
         if not math.isfinite(value):
-            raise ValueError(f"a constant of a graph must be finite, got {value}")
+            raise ValueError(f"a constant of an expression graph must be finite, got {value}")
         size = abs(value)
         node = self._constants.get(size)
         if node is None:

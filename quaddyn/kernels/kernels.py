@@ -76,7 +76,9 @@ class Operation:
         given: dict[str, object] = dict(zip(names, arguments, strict=False))
         for key, value in named.items():
             if key not in names or key in given:
-                raise ArgumentTypeError(f"{self.name}: takes {', '.join(names)} once each, got {key!r}")
+                raise ArgumentTypeError(
+                    f"{self.name}: got an unknown or repeated argument {key!r}; it takes {', '.join(names)}, each once"
+                )
             given[key] = value
         arrays: list[Floats] = []
         rows, first = -1, ""
@@ -100,7 +102,8 @@ class Operation:
                 rows, first = mine, name
             elif mine != rows and not (name in BROADCAST_ARGUMENTS and mine == -1):
                 raise ArgumentError(
-                    f"{name}: has shape {x.shape} beside {first} of {arrays[0].shape}; all single or all of N rows"
+                    f"{name}: has shape {x.shape}, but {first} has shape {arrays[0].shape}; pass single states only, "
+                    "or batches with the same number of rows"
                 )
             if mine == -1 and rows != -1:
                 x = np.broadcast_to(x, (rows, size))
@@ -116,7 +119,9 @@ class Operation:
         for name, given in forces.items():
             f = spatial_vector(given)
             if name not in self.forces:
-                raise UnknownNameError("frame of forces= at compile", name, self.forces)
+                raise UnknownNameError(
+                    "frame in fext= (compile was called with other frames in forces=)", name, self.forces
+                )
             if (
                 not isinstance(f, np.ndarray)
                 or f.ndim not in (1, 2)
@@ -127,7 +132,7 @@ class Operation:
             parts[str(name)] = f
         batches = {f.shape[0] for f in parts.values() if f.ndim == 2}
         if len(batches) > 1:
-            raise ArgumentError(f"fext: forces have different numbers of rows, {sorted(batches)}")
+            raise ArgumentError(f"fext: expected the same number of rows for all forces, got {sorted(batches)}")
         out = np.zeros((*batches, 6 * len(self.forces)))
         for name, f in parts.items():
             start = 6 * self.forces.index(name)
@@ -200,8 +205,8 @@ class Operation:
                     for (name, _), x in zip(self.signature.inputs, arrays, strict=True)
                 )
                 raise ArgumentError(
-                    f"{self.name}: the arguments are finite but the result is not ({sizes}): it overflows; scale them "
-                    + ("down, or M(q) of these parameters is singular" if self.name == "aba" else "down")
+                    f"{self.name}: the result overflows although the arguments are finite ({sizes}); pass smaller "
+                    + ("values or parameters for which M(q) is not singular" if self.name == "aba" else "values")
                 )
 
     def _raise_if_invalid_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
@@ -225,8 +230,8 @@ class Operation:
             wrong = np.flatnonzero(~(np.abs(q[:, k]) <= largest))
             if wrong.size:
                 raise ArgumentError(
-                    f"{row(int(wrong[0]))}: angle {q[wrong[0], k]:.6g} rad in entry {k} is beyond {largest:g}; "
-                    "take it modulo 2 pi"
+                    f"{row(int(wrong[0]))}: the angle {q[wrong[0], k]:.6g} rad in entry {k} exceeds {largest:g} rad "
+                    "in magnitude; reduce it modulo 2 pi"
                 )
 
 
@@ -373,14 +378,14 @@ class FrameOperation:
         elif arguments:
             *arguments, frame = arguments  # type: ignore[assignment]
         else:
-            raise ArgumentTypeError(f"{self.name}: the name of a frame is missing")
+            raise ArgumentTypeError(f"{self.name}: expected the name of a frame as the last argument, got none")
         if not isinstance(frame, str):
             raise ArgumentTypeError(
                 f"{self.name}: the last argument is the name of a frame, got {type(frame).__name__}"
             )
         call = self.calls.get(frame)
         if call is None:
-            raise UnknownNameError(f"frame compiled for {self.name}", frame, self.calls)
+            raise UnknownNameError(f"frame among those compiled for {self.name}", frame, self.calls)
         return call(*arguments, **options)
 
 

@@ -65,7 +65,7 @@ def link_kernel(code: bytes, machine: Machine, arguments: int) -> NativeKernel:
     engine = link_object(code, machine)
     one, batch, call = map(engine.get_function_address, ("one", "batch", "call"))
     if not one:
-        raise UnsupportedMachineError("machine code lacks its entry")
+        raise UnsupportedMachineError("the compiled machine code does not contain the expected function")
     arrays = [ctypes.c_void_p] * arguments
     return NativeKernel(
         engine,

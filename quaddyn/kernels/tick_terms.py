@@ -266,7 +266,7 @@ def _validated_layout(robot: Robot, frames: Sequence[str], momentum: bool) -> Te
     chains = dict[str, list[int]]()
     for name in names:
         if name in chains:
-            raise ArgumentError(f"frames: {name!r} is named twice; each frame once")
+            raise ArgumentError(f"frames: expected each frame once, but {name!r} is named twice")
         chains[name] = moving_entries(
             robot, moving_velocity_indices(mechanism, frame_placement(robot, mechanism, name).link)
         )

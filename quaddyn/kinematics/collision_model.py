@@ -91,7 +91,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "exclud
         self.links = tuple(dict.fromkeys(owners))
         if len(self.links) < 2:
             raise ArgumentError(
-                f"links: expected two or more with collision geometry, got {selected} of {robot.name!r}"
+                f"links: expected at least two links with collision geometry, got {selected} of {robot.name!r}"
             )
         parents, objects = robot.model.parents, self._geometry.geometryObjects
         for i, first in enumerate(objects):

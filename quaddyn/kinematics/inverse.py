@@ -131,12 +131,14 @@ class _InverseProblem:
         respect_limits: bool,
     ) -> None:
         if not isinstance(targets, Mapping) or not targets:
-            raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
+            raise ArgumentError(
+                "targets: expected at least one target, in a mapping from frame name to position or placement"
+            )
         self.model, self.data = robot.model, robot.model.createData()
         self.algorithms, self.nv, self.coupling = robot.algorithms, robot.nv, robot.coupling
         self.targets = [(name, robot.frame_id(name), _check_target(name, value)) for name, value in targets.items()]
         if isinstance(joints, str):
-            raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
+            raise ArgumentTypeError(f"joints: expected a sequence of names, got the single string {joints!r}")
         moving = np.zeros(robot.nv, dtype=np.bool_)
         all_joints = [body.joint for body in robot.bodies[1:] if body.joint is not None]
         by_name = {joint.name: joint for joint in all_joints if joint.independent}

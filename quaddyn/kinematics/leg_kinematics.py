@@ -274,7 +274,7 @@ class LegKinematics:
         """
         target = _check_vectors("p", p, 3)
         if target.ndim != 1:
-            raise ArgumentError(f"p: expected shape (3,), one point, got {target.shape}")
+            raise ArgumentError(f"p: expected one point of shape (3,), got shape {target.shape}")
         solutions: list[Array] = []
         for solution in self._solve_branches(target, angle, redundancy, tolerance):
             is_new = all(np.abs(_wrap(solution.q - q, self._is_revolute)).max() > LIMIT_TOLERANCE for q in solutions)
@@ -372,7 +372,7 @@ class LegKinematics:
             return self._reduced[redundancy]
         if len(self._geometry.links) == 2:
             raise ArgumentError(
-                f"angle: not accepted for leg {self.name!r}, whose two links leave it no freedom; remove it"
+                f"angle: not accepted for leg {self.name!r}, whose two links have no redundancy; remove it"
             )
         try:
             value = np.asarray(angle, dtype=np.float64)

@@ -44,7 +44,7 @@ class Obstacle(FrozenArrays):
         n = check_vector("normal", normal, (3,), "a direction")
         length = float(np.linalg.norm(n))
         if length == 0.0:
-            raise ArgumentError(f"normal: expected a direction, got {normal!r}")
+            raise ArgumentError(f"normal: expected a vector of nonzero length, got {normal!r}")
         return Obstacle(frozen([[n / length, np.zeros(3)]]), frozen([0.0]), is_plane=True)
 
     @staticmethod

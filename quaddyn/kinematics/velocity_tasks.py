@@ -39,7 +39,7 @@ def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str]
     rows = check_sequence("rows", rows, "names of rows")
     unknown = [row for row in rows if row not in FRAME_ROWS]
     if unknown or len(set(rows)) != len(rows):
-        raise ArgumentError(f"rows: expected each of {', '.join(FRAME_ROWS)} at most once, got {rows}")
+        raise ArgumentError(f"rows: expected names from {', '.join(FRAME_ROWS)}, each at most once, got {rows}")
     w = _numbers("velocity", velocity)
     if w.shape != (len(rows),):
         raise ArgumentError(f"velocity: expected shape ({len(rows)},), one per row, got {w.shape}")
@@ -61,7 +61,7 @@ def joint_task(s: State, rates: Mapping[str, float]) -> LinearTask:
         UnknownNameError: no such joint, or one with more than one degree of freedom.
     """
     if not isinstance(rates, Mapping) or not rates:
-        raise ArgumentError(f"rates: expected a rate by joint name, at least one, got {rates!r}")
+        raise ArgumentError(f"rates: expected a mapping from at least one joint name to its rate, got {rates!r}")
     J = np.zeros((len(rates), s.robot.nv))
     for row, joint in enumerate(rates):
         J[row, s.robot.velocity_index(joint)] = 1.0

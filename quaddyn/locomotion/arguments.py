@@ -43,7 +43,7 @@ def validate_jump(
     if height is not None:
         height = check_number("height", height)
         if not (math.isfinite(height) and height > 0.0):
-            raise ArgumentError(f"height: expected a rise above 0 m, or None, got {height}")
+            raise ArgumentError(f"height: expected a height above 0 m, or None for the default, got {height}")
     displacement, turn = (
         [check_number("distance", x) for x in check_sequence("distance", distance, "numbers")],
         check_number("turn", turn),
@@ -71,17 +71,19 @@ def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:
     if not isinstance(wbc, WholeBodyController):
         raise ArgumentTypeError(f"wbc: expected a WholeBodyController, got {type(wbc).__name__}")
     if wbc.robot is not robot:
-        raise ArgumentError("wbc: it is of another robot; load the robot once and use that Robot for both")
+        raise ArgumentError(
+            "wbc: belongs to another Robot object; load the robot once and use that object for both controllers"
+        )
     if wbc.dt != dt:
         raise ArgumentError(f"wbc: expected the controller's period, dt={dt} s, got {wbc.dt} s")
     missing = [name for name in ("com", "base", "forces", *FEET) if name not in wbc.tasks]
     if missing:
         raise ArgumentError(
-            f"wbc: the tasks {', '.join(missing)} are missing, whose references locomotion sets; add them"
+            f"wbc: expected tasks that locomotion sets references of; missing tasks: {', '.join(missing)}"
         )
     missing = [name for name in FEET if name not in wbc.contacts]
     if missing:
-        raise ArgumentError(f"wbc: the contacts {', '.join(missing)} are missing, on which the robot stands; add them")
+        raise ArgumentError(f"wbc: expected a contact for every foot; missing contacts: {', '.join(missing)}")
 
 
 def is_estimated(option: str, value: object, other: str | None = None) -> bool:

@@ -131,7 +131,7 @@ class LocomotionCommand:
         """
         lines = [str(self), *([self.timing] if self.timing else []), *map(str, self.footholds.values())]
         if self.model_mismatch:
-            lines.append("the model does not explain the forces at feet in the air: see model_mismatch")
+            lines.append("the model does not explain the forces estimated at feet in the air; see model_mismatch")
         if self.wbc_command is not None:
             lines.append(
                 self.wbc_command.explain(

@@ -283,7 +283,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
-            raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
+            raise ArgumentError(
+                "state: belongs to another robot than the controller; load the robot once and use it for both"
+            )
         requested = as_velocity_command(velocity)
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
@@ -291,8 +293,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         period = self._period.update(motion)
         if period is not None and not self._timing:
             self._timing = (
-                f"dt: the controller was made for a tick every {self.dt:g} s, the robot moves as if one came every "
-                f"{period:.2g} s; call it at its period, or make it with another dt"
+                f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
+                f"a period of {period:.2g} s; call it every dt, or make it with the actual period"
             )
             warnings.warn(self._timing, RuntimeWarning, stacklevel=2)
         command = self._tick(state, motion, requested, contacts)
@@ -320,7 +322,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         return walking.compute(state, motion, requested, measured_contacts, flight.jump_plan)
 
     def __reduce__(self) -> NoReturn:
-        raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
+        raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; create another one")
 
     # -- limits --------------------------------------------------------------------------------------------------
     def clamp_velocity(self, velocity: Sequence[float] | Array) -> Array:

@@ -66,10 +66,12 @@ class FlightPhaseController:
         """Starts a jump; see `LocomotionController.jump`."""
         quad, name = self._quadruped, self._quadruped.robot.name
         if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or quad.ground is None:
-            state_text = "has not begun" if quad.ground is None else f"is {quad.mode.value}"
-            raise ArgumentError(f"jump: {name!r} {state_text}; it jumps from where it stands")
+            state_text = (
+                "has not computed its first tick" if quad.ground is None else f"is in the mode {quad.mode.value!r}"
+            )
+            raise ArgumentError(f"jump: {name!r} {state_text}, but a jump can only start while the robot stands")
         if math.hypot(*quad.ground.slope.tolist()) > MAX_JUMP_SLOPE:
-            raise ArgumentError(f"jump: {name!r} stands on a slope; it jumps from level ground")
+            raise ArgumentError(f"jump: {name!r} stands on a slope, but a jump can only start on level ground")
         plan = self.plan_jump(height, distance, turn)
         origin, yaw = quad.ground.points.mean(axis=0), quad.path_reference.yaw
         self._jump = jump = JumpExecution(

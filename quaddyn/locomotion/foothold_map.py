@@ -96,7 +96,7 @@ class FootholdMap:
         height_function = terrain if callable(terrain) else getattr(terrain, "height", None)
         if not callable(height_function):
             raise ArgumentTypeError(
-                f"terrain: expected a function of x and y, or something with `height(x, y)`, got "
+                "terrain: expected a function of x and y, or an object with a method height(x, y), got "
                 f"{type(terrain).__name__}"
             )
         self._height_function: Callable[[Array, Array], Any] = height_function

@@ -50,7 +50,9 @@ class Gait:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(check_number("period", self.period)) and self.period > 0.0):
-            raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
+            raise ArgumentError(
+                f"period: expected a positive number, in units of sqrt(l/g) with the leg length l, got {self.period}"
+            )
         if not MIN_DUTY_FACTOR <= check_number("duty_factor", self.duty_factor) <= 1.0:
             raise ArgumentError(
                 f"duty_factor: expected a fraction of the period in [{MIN_DUTY_FACTOR}, 1], got {self.duty_factor}"

@@ -105,8 +105,8 @@ class JumpDynamics:
         offsets = [self._find_base_offset(z) for z in heights.tolist()]
         if any(offset is None for offset in offsets):
             raise ArgumentError(
-                f"jump: {robot.name!r} cannot: its legs do not reach the ground between the heights "
-                f"{low:.3f} m and {high:.3f} m of the center of mass"
+                f"jump: {robot.name!r} cannot jump: its legs do not reach the ground at any height of the center of "
+                f"mass between {low:.3f} m and {high:.3f} m"
             )
         self._offsets = heights, np.array(offsets)
         self._ballistic: tuple[float, str] | None = None

@@ -31,7 +31,7 @@ FOOT_CLEARANCE, N_WAYPOINTS = 0.03, 24
 #: Maximum height difference of the terrain at the landing and of a level path, and radius around each foot [l].
 LEVEL_TOLERANCE, LANDING_PATCH_RADIUS = 0.05, 0.05
 #: Further reasons for which a jump is infeasible.
-CLEARANCE_MISSING, FALL_TOO_DEEP = "feet would not clear the terrain", "fall is too deep"
+CLEARANCE_MISSING, FALL_TOO_DEEP = "feet would not clear the terrain", "drop to the landing area is too high"
 LANDING_UNEVEN = "landing area is not even"
 
 #: Heights of the terrain [m] at (n,) x and y relative to the robot, heading axes, over its stance; NaN where unknown.
@@ -103,10 +103,11 @@ class JumpPlanner:
         if candidate is not None:
             return replace(candidate, requested=requested)
         if limit_reason in (NO_LATERAL_MOTION, LANDING_UNEVEN):
-            raise ArgumentError(f"jump: {self._name!r} cannot: {limit_reason}")
+            raise ArgumentError(f"jump: {self._name!r} cannot jump: {limit_reason}")
         if not self._is_path_level(distance, turn, ground):
             raise ArgumentError(
-                f"jump: {self._name!r} cannot: {limit_reason}; and a shorter jump would not land where this one is to"
+                f"jump: {self._name!r} cannot do this jump ({limit_reason}), and it is not scaled down, because a "
+                "shorter jump would land on other terrain"
             )
         low, high = 0.0, 1.0
         for _ in range(N_BISECTIONS):
@@ -117,7 +118,7 @@ class JumpPlanner:
             else:
                 low, candidate = fraction, smaller
         if candidate is None:
-            raise ArgumentError(f"jump: {self._name!r} cannot: {limit_reason}")
+            raise ArgumentError(f"jump: {self._name!r} cannot jump: {limit_reason}")
         return replace(candidate, requested=requested, limit_reason=limit_reason)
 
     def _find_best_plan(

@@ -171,7 +171,9 @@ class LocomotionLimits:
         if reason and not gait.vertical_force_profile.is_constant:
             description = f"which pushes off with {float(gait.vertical_force_profile.force.max()):.1f} times the weight"
         if reason:
-            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {description}: {reason}")
+            raise ArgumentError(
+                f"gait: {self._robot.name!r} cannot move with the gait {gait.name!r}, {description}: {reason}"
+            )
 
 
 def _make_statics(robot: Robot, morphology: Morphology) -> SlopeStatics | None:

@@ -82,13 +82,13 @@ class Morphology:
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root != "free" or set(robot.feet) != set(FEET):
             raise ArgumentError(
-                f'robot: locomotion takes a quadruped with root="free" and feet {FEET}; {robot.name!r} has '
+                f'robot: locomotion requires a quadruped with root="free" and feet {FEET}; {robot.name!r} has '
                 f"root={robot.root!r} and feet {robot.feet}, see robot.report, and root= and legs= of load"
             )
         if wheels := find_wheels(robot):
             raise ArgumentError(
-                f"robot: locomotion does not drive wheels, which the feet of {robot.name!r} are (joints "
-                f'{", ".join(wheels.values())}); make these joints type="fixed" in the file to have them held'
+                f"robot: locomotion does not support wheels, and the feet of {robot.name!r} are wheels (joints "
+                f'{", ".join(wheels.values())}); make these joints type="fixed" in the file'
             )
         gravity = float(np.linalg.norm(robot.model.gravity.linear))
         if not gravity > 0.0:
@@ -164,6 +164,7 @@ def _reject_locked_legs(robot: Robot) -> None:
         locked = [joint for joint in joints if not ranges.get(joint, 0.0) > FILE_ANGLE_TOLERANCE]
         if leg.n - len(locked) < 2:
             raise ArgumentError(
-                f"robot: leg {name} of {robot.name!r} is locked: {', '.join(map(repr, locked))} have no range or no "
-                "motor, so that its foot cannot step; correct the file, or pass limits= or actuated= to load"
+                f"robot: leg {name} of {robot.name!r} is locked: {', '.join(map(repr, locked))} have no range of "
+                "motion or no motor, so that its foot cannot step; correct the file, or pass limits= or actuated= to "
+                "load"
             )

@@ -173,7 +173,7 @@ class Quadruped:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in self.__slots__:
-            raise AttributeError(f"a LocomotionController has no {name} before the first tick")
+            raise AttributeError(f"a LocomotionController has no {name} before its first tick; call compute first")
         raise AttributeError(name)
 
     def request_restart(self) -> None:

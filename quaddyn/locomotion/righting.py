@@ -98,7 +98,7 @@ class RightingPlan:
         lines = [
             f"{side}: {self.motions[side].duration:.1f} s"
             if side in self.motions
-            else f"{side}: {self.infeasible.get(side, 'the robot does not rest on it')}"
+            else f"{side}: {self.infeasible.get(side, 'the robot does not rest on this side')}"
             for side in SIDES
         ]
         return "\n".join((f"righting of {self.robot!r}", *(f"  {line}" for line in lines)))
@@ -185,7 +185,7 @@ class RightingController:
         pose = folded_pose(robot)
         if pose is None or any(motion.poses.shape[1:] != (robot.nu,) for motion in plan.motions.values()):
             raise ArgumentError(
-                f"righting_plan: it is for {plan.robot!r}, whose joints are not those of {robot.name!r}"
+                f"righting_plan: the plan was made for {plan.robot!r}, whose joints are not those of {robot.name!r}"
             )
         self._morphology, self._plan, self._dt, self._pose = morphology, plan, dt, pose
         self._servo = JointServo(robot, limiter, dt)

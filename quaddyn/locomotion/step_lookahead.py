@@ -45,7 +45,7 @@ CELL_HALF_WIDTH, LIFT_POSITIONS, N_JOINT_ANGLES, N_LATERAL_ANGLES = 0.12, np.lin
 STEP_JOINT_SPEED, STEP_LEG_REACH, STEP_TOO_HIGH = (
     "terrain steps ahead: speed of the joints",
     "terrain steps ahead: reach of",
-    "terrain steps ahead: too high",
+    "terrain steps ahead: step too high",
 )
 
 

@@ -82,7 +82,7 @@ def plan_righting(
     for side in ("left", "right", "back"):
 
         def report_side(text: str, side: str = side) -> None:
-            report(f"righting {robot.name!r} from its {side}: {text}")
+            report(f"righting motion of {robot.name!r} from its {side}: {text}")
 
         first_parameters = search.mirror(results["left"].parameters) if side == "right" and "left" in results else None
         if search.rests_on(side):

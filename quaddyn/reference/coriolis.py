@@ -68,7 +68,10 @@ def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
     """
     for body in model.bodies:
         if body.kind in ("floating", "planar"):
-            raise ArgumentError(f"Christoffel's C needs coordinates; joint {body.joint!r} has quasi-velocities")
+            raise ArgumentError(
+                "robot: the Coriolis matrix from Christoffel symbols requires v = dq/dt, which does not hold for "
+                f"joint {body.joint!r}"
+            )
     dM = derivatives_by_configuration(model, lambda x: crba(place_bodies(model, x)), q)
     gamma = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 0, 1))
     return np.asarray(gamma @ v)

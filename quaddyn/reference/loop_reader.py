@@ -39,7 +39,7 @@ def read_loops(source: str | bytes | os.PathLike[str]) -> tuple[LoopDescription,
             kind = KINDS.get(required_attribute(element, "type"))
             ends = [element.find(tag) for tag in ("link1", "link2")]
             if kind is None or None in ends:
-                raise ModelError(f"reference reader: loop {element.get('name')!r} is not understood")
+                raise ModelError(f"reference reader: loop {element.get('name')!r} has an unsupported form")
             axis_rotation, axis = np.eye(3), element.find("axis")
             if kind == "revolute":
                 axis_rotation = _rotation_to(np.array([1.0, 0.0, 0.0]) if axis is None else numbers(axis, "xyz", 3))

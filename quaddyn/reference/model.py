@@ -268,5 +268,5 @@ def _without_world_link(
     if floats or (alone and world.name == "world" and first[0].type == "fixed"):
         return links[1:], joints[1:]
     if world.name == "world" and first:
-        raise ModelError(f"reference: a {root} root would carry link 'world' along; it needs root='fixed'")
+        raise ModelError(f"reference: the link 'world' would move with a {root} root; pass root='fixed'")
     return links, joints

@@ -103,7 +103,7 @@ def read_urdf(
     try:
         robot = defusedxml.ElementTree.fromstring(content(source))
     except (ParseError, DefusedXmlException, OSError, ValueError) as error:
-        raise ModelError(f"reference reader: no readable XML: {error}") from None
+        raise ModelError(f"reference reader: the file is not readable XML: {error}") from None
     if robot.tag != "robot":
         raise ModelError(f"reference reader: the root element is <{robot.tag}>, not <robot>")
     links = [_link(e) for e in robot.findall("link")]
@@ -137,7 +137,9 @@ def _order_tree(name: str, links: list[LinkDescription], joints: list[JointDescr
     carried = [j.child for j in joints]
     roots = [x for x in by_name if x not in set(carried)]
     if len(roots) != 1 or len(set(carried)) != len(carried):
-        raise ModelError(f"reference reader: not a tree: roots {roots}, or a link with two parents")
+        raise ModelError(
+            f"reference reader: the links do not form a tree: the roots are {roots}, or a link has two parents"
+        )
     ordered: list[JointDescription] = []
     waiting = sorted(children[roots[0]], key=lambda j: j.name.encode(), reverse=True)
     while waiting:
@@ -145,7 +147,7 @@ def _order_tree(name: str, links: list[LinkDescription], joints: list[JointDescr
         ordered.append(joint)
         waiting += sorted(children[joint.child], key=lambda j: j.name.encode(), reverse=True)
     if len(ordered) != len(joints):
-        raise ModelError("reference reader: not a tree: a cycle of joints")
+        raise ModelError("reference reader: the links do not form a tree: the joints have a cycle")
     return Description(name, (by_name[roots[0]], *(by_name[j.child] for j in ordered)), tuple(ordered))
 
 
@@ -157,7 +159,7 @@ def _resolve_mimic_chains(joints: list[JointDescription]) -> list[JointDescripti
         if joint.leader is None:
             return joint.name, 1.0, 0.0
         if joint.leader in seen or joint.leader not in by_name or not joint.gear:
-            raise ModelError(f"reference reader: joint {joint.name!r} cannot follow {joint.leader!r}")
+            raise ModelError(f"reference reader: joint {joint.name!r} cannot mimic {joint.leader!r}")
         name, gear, bias = end(by_name[joint.leader], (*seen, joint.leader))
         return name, joint.gear * gear, joint.gear * bias + joint.bias
 
@@ -165,7 +167,7 @@ def _resolve_mimic_chains(joints: list[JointDescription]) -> list[JointDescripti
     ranges = {j.name: (j.lower, j.upper) for j in joints}
     for follower, (leader, gear, bias) in ends.items():
         if not {by_name[leader].type, by_name[follower].type} <= {"revolute", "continuous", "prismatic"}:
-            raise ModelError(f"reference reader: joint {follower!r} cannot follow {leader!r}")
+            raise ModelError(f"reference reader: joint {follower!r} cannot mimic {leader!r}")
         low, high = sorted((x - bias) / gear for x in ranges[follower])
         lower, upper = ranges[leader]
         if max(lower, low) < min(upper, high) or lower == upper:
@@ -201,7 +203,7 @@ def _joint(element: Element, mimic: Mimic) -> JointDescription:
         raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
     mimic_element = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
     if mimic_element is not None and mimic == "refuse":
-        raise ModelError(f"reference reader: joint {name!r} mimics another, which is not modelled; see mimic=")
+        raise ModelError(f'reference reader: joint {name!r} mimics another joint, which mimic="refuse" rejects')
     parent, child = (
         required_attribute(_child(element, "parent"), "link"),
         required_attribute(_child(element, "child"), "link"),

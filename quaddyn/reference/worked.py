@@ -46,7 +46,9 @@ def two_body_torque(at: BodyPlacements, v: Array, a: Array, *, wrenches: tuple[A
     """
     bodies = at.model.bodies
     if [b.parent for b in bodies] != [-1, 0] or at.model.nv != 2:
-        raise ArgumentError("two_body_torque: expected a chain of two bodies with one degree of freedom each")
+        raise ArgumentError(
+            "two_body_torque: expected a robot that is a chain of two bodies, each with one degree of freedom"
+        )
     (S_1, S_2), (I_1, I_2) = (b.S[:, 0] for b in bodies), (b.G for b in bodies)
     X_10, X_20 = (Ad(inverse(T)) for T in at.T_world)
     X_21 = X_20 @ Ad(at.T_world[0])

@@ -216,4 +216,7 @@ class CoupledAlgorithms:
 
     def _refuse_loops(self, what: str) -> None:
         if isinstance(self._coupling, LoopCoupling):
-            raise ModelError(f"{what}: not known for closed loops; load the robot with loops=False to leave them open")
+            raise ModelError(
+                f"{what}: not available for a robot with closed loops; load the robot with loops=False, which leaves "
+                "its loops open"
+            )

@@ -87,7 +87,9 @@ def check_sequence(argument: str, value: Any, what: str) -> tuple[Any, ...]:
         ArgumentTypeError: a single string or path, or an object that cannot be iterated.
     """
     if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected several {what}, got {type(value).__name__} {str(value)[:40]!r}")
+        raise ArgumentTypeError(
+            f"{argument}: expected a sequence of {what}, got {type(value).__name__} {str(value)[:40]!r}"
+        )
     return tuple(value)
 
 
@@ -127,7 +129,7 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
         raise ArgumentTypeError(f"{name}: expected {expected}, got dtype {got}")
     array = np.asarray(given, dtype=FLOAT)
     if array.shape != shape:
-        advice = f"; use {name}.ravel()" if array.size == np.prod(shape) else ""
+        advice = f"; pass {name}.ravel()" if array.size == np.prod(shape) else ""
         raise ArgumentError(f"{name}: expected {expected}, got shape {array.shape}{advice}")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:

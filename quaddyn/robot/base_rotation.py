@@ -41,9 +41,7 @@ def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
     if given.shape == (3,):
         return np.asarray(pin.rpy.rpyToMatrix(*given.tolist()))
     if np.abs(given @ given.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or np.linalg.det(given) < 0.0:
-        raise ArgumentError(
-            f"base: {given.tolist()} is not a rotation matrix; its rows have to be orthonormal and right-handed"
-        )
+        raise ArgumentError(f"base: expected a rotation matrix (orthonormal rows, determinant 1), got {given.tolist()}")
     return given
 
 
@@ -58,7 +56,8 @@ def rotate_document(source: str | bytes, tree: Tree, rotation: Array) -> str | b
     """
     if BASE_LINK in tree.links_by_name or BASE_JOINT in tree.joints_by_name:
         raise ModelError(
-            f"{tree.file}: a link {BASE_LINK!r} or joint {BASE_JOINT!r} is there; rename it, or turn that one"
+            f"{tree.file}: base= adds a link {BASE_LINK!r} and a joint {BASE_JOINT!r}, but the file already has one "
+            "of this name; rename it, or rotate the base frame in the file and omit base="
         )
     carried = tree.root.name
     if is_held_by_world(tree):
@@ -85,5 +84,8 @@ def _attach_base_link(source: str | bytes, link: str, file: str) -> str | bytes:
     else:
         found, count = re.subn(pattern.encode(), replacement.encode(), source)
     if not count:
-        raise ModelError(f"{file}: base: the joint that carries {link!r} was not found; turn its <origin> instead")
+        raise ModelError(
+            f"{file}: base: the text of the joint that attaches link {link!r} to the world was not found; omit base= "
+            "and rotate the <origin> of this joint in the file"
+        )
     return found

@@ -99,11 +99,15 @@ def example_robot_folder() -> Path:
     try:
         distribution = importlib.metadata.distribution("example-robot-data")
     except importlib.metadata.PackageNotFoundError:
-        raise ModelError(f"example-robot-data is not installed; pip install '{REQUIREMENT}'") from None
+        raise ModelError(
+            "the package example-robot-data, which contains the robots of the catalog, is not installed; install it "
+            f"with: pip install '{REQUIREMENT}'"
+        ) from None
     folder = Path(str(distribution.locate_file("cmeel.prefix/share/example-robot-data/robots")))
     if not folder.is_dir():
         raise ModelError(
-            f"example-robot-data {distribution.version} has no folder {folder}; pip install '{REQUIREMENT}'"
+            f"the installed package example-robot-data {distribution.version} has no folder {folder}; install "
+            f"another version with: pip install '{REQUIREMENT}'"
         )
     return folder
 

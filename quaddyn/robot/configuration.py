@@ -58,7 +58,7 @@ class Configuration(FrozenArrays):
 
     def _rotation(self) -> Array:
         if self.orientation is None:
-            raise ArgumentError("orientation: a fixed base has no orientation")
+            raise ArgumentError("orientation: not accepted for a robot with a fixed base, whose q has no orientation")
         return self.orientation.copy()
 
 
@@ -92,7 +92,9 @@ def rotation_matrix(name: str, value: object) -> Array:
             return np.asarray(pin.exp3(numbers))
         length = math.hypot(*numbers)
         if not abs(length - 1.0) <= QUATERNION_TOLERANCE:
-            raise ArgumentError(f"{name}[{order!r}]: expected a quaternion of unit length, got {given} of {length:.6g}")
+            raise ArgumentError(
+                f"{name}[{order!r}]: expected a quaternion of unit length, got {given} of length {length:.6g}"
+            )
         x, y, z, w = (numbers / length).tolist() if order == "xyzw" else np.roll(numbers / length, -1).tolist()
         return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
     shape = np.shape(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else None
@@ -147,7 +149,10 @@ def set_base(q: Array, root: str, position: ArrayLike | None, orientation: objec
         )
         if flat and len(base_position) == 3:
             if base_position[1] != 0.0:
-                raise ArgumentError(f"position: a planar base moves along x and z, got y = {base_position[1]}")
+                raise ArgumentError(
+                    "position: expected y = 0, because a planar base moves only along x and z, got y = "
+                    f"{base_position[1]}"
+                )
             base_position = base_position[[0, 2]]
         q[: len(base_position)] = base_position
     if orientation is None:

@@ -216,7 +216,9 @@ def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
         mimic = at.mimic
         where = f"{at.where}: <mimic joint={mimic.joint!r}>"
         if mimic.multiplier == 0.0:
-            raise ModelError(f"{where}: multiplier=0 would lock joint {at.name!r}; make it a fixed joint")
+            raise ModelError(
+                f"{where}: multiplier=0 would lock joint {at.name!r}; change the type of this joint to fixed"
+            )
         # at = multiplier * (m next + o) + offset
         offset += multiplier * mimic.offset
         multiplier *= mimic.multiplier
@@ -228,18 +230,21 @@ def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
             raise ModelError(f"{where}: joint {at.name!r} mimics itself; remove <mimic>, or pass mimic=False")
         if mimic.joint in seen:
             circle = " -> ".join((*seen[seen.index(mimic.joint) :], mimic.joint))
-            raise ModelError(f"{where}: joints mimic each other in a circle ({circle}); leave one of them without")
+            raise ModelError(
+                f"{where}: joints mimic each other in a circle ({circle}); remove <mimic> from one of them"
+            )
         at = joints[mimic.joint]
         seen.append(at.name)
         if at.nv != 1:
             raise ModelError(
                 f"{where}: joint {seen[-2]!r} mimics {at.name!r}, a {at.type} joint, which has no single coordinate; "
-                "follow a joint that has one, or pass mimic=False"
+                "name a revolute, continuous or prismatic joint, or pass mimic=False"
             )
     if not 1.0 / MAX_MULTIPLIER <= abs(multiplier) <= MAX_MULTIPLIER:
         raise ModelError(
-            f"{where}: joint {joint.name!r} would be at {multiplier:g} * {at.name!r}; a multiplier is between "
-            f"{1.0 / MAX_MULTIPLIER:g} and {MAX_MULTIPLIER:g}: correct it, or pass mimic=False"
+            f"{where}: joint {joint.name!r} would follow {at.name!r} with the multiplier {multiplier:g}, but the "
+            f"magnitude of a multiplier must be between {1.0 / MAX_MULTIPLIER:g} and {MAX_MULTIPLIER:g}; correct it, "
+            "or pass mimic=False"
         )
     return Mimic(at.name, multiplier, offset)
 

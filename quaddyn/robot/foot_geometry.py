@@ -28,7 +28,7 @@ from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
 
 #: A fixed link counts as the foot when it lies at least this fraction of the body's extent away from the joint.
 MIN_FOOT_LINK_FRACTION = 0.5
-#: Square of a wheel's distance of the centre of mass from its axis, as a fraction of its inertia per mass.
+#: Square of a wheel's distance of the center of mass from its axis, as a fraction of its inertia per mass.
 WHEEL_BALANCE = 1e-4
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.
@@ -42,7 +42,7 @@ class FootSphere:
     Attributes:
         link: link that carries the sphere.
         offset: (3,) center in the link frame [m].
-        centre: (3,) center in the body frame [m].
+        center: (3,) center in the body frame [m].
         radius: radius [m].
         source: origin of center and radius, as text.
         guess: reason for which center or radius are assumed, as text; "" where they are read from the file.
@@ -50,7 +50,7 @@ class FootSphere:
 
     link: Link
     offset: Array
-    centre: Array
+    center: Array
     radius: float
     source: str
     guess: str = ""
@@ -117,9 +117,9 @@ def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:
                     found.append((span[2], 0.5 * (span[0] + span[1]), owner, pose))
         if found:
             radius, middle, owner, pose = found[first_largest([each[0] for each in found])]
-            centre, source = middle * axis, f"radius of the wheel's {kind} shape, {owner.where}"
-            return FootSphere(owner, frozen(pose.inverse().apply(centre)), frozen(centre), radius, source)
-    centre = float(axis @ body.inertial.com) * axis
+            center, source = middle * axis, f"radius of the wheel's {kind} shape, {owner.where}"
+            return FootSphere(owner, frozen(pose.inverse().apply(center)), frozen(center), radius, source)
+    center = float(axis @ body.inertial.com) * axis
     radius = float(np.sqrt(2.0 * (axis @ body.inertial.inertia @ axis) / body.inertial.mass))
     unread = _describe_unread_mesh([g for x, _ in body.links for g in (*x.collisions, *x.visuals)])
     guess = (
@@ -127,7 +127,7 @@ def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:
         "that of a disc with the inertia of the wheel, around its center of mass"
     )
     return FootSphere(
-        link, frozen(centre), frozen(centre), radius, f"a disc of the wheel's inertia, {link.where}", guess
+        link, frozen(center), frozen(center), radius, f"a disc of the wheel's inertia, {link.where}", guess
     )
 
 
@@ -175,7 +175,10 @@ def _describe_unread_mesh(geometries: Iterable[Geometry]) -> str:
         if isinstance(shape, MeshShape) and _mesh_vertices(shape) is None:
             if shape.path is None:
                 return f"mesh {shape.uri!r} is not found"
-            return f"mesh {shape.uri!r} is not read for it (of .stl and .obj, at most {MAX_FOOT_MESH_BYTES} bytes are)"
+            return (
+                f"mesh {shape.uri!r} is not read (only .stl and .obj files of up to {MAX_FOOT_MESH_BYTES} bytes "
+                "are read)"
+            )
     return ""
 
 
@@ -238,7 +241,14 @@ def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
     end = 2.0 * np.asarray(body.inertial.com)
     source = f"twice the distance to the last link's center of mass, {link.where}"
     why = _describe_unread_mesh([g for _, g in shapes]) or "no shape gives the end of the last link"
-    return FootSphere(link, end, end, 0.0, source, f"{why}, so that it is a point twice as far as the center of mass")
+    return FootSphere(
+        link,
+        end,
+        end,
+        0.0,
+        source,
+        f"{why}, so that the foot is assumed to be a point twice as far away as the center of mass",
+    )
 
 
 def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:
@@ -276,24 +286,24 @@ def _end_sign(axis: Array, away: Array) -> float:
     return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 
 
-def _reach_order(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
+def _reach_order(center: Array, radius: float, away: Array) -> tuple[float, ...]:
     """Returns the sorting key of spheres by reach along the leg, independent of their order in the file."""
-    place = np.round(centre, LENGTH_DECIMALS).tolist()
-    return (round(float(centre @ away) + radius, LENGTH_DECIMALS), radius, *place)
+    place = np.round(center, LENGTH_DECIMALS).tolist()
+    return (round(float(center @ away) + radius, LENGTH_DECIMALS), radius, *place)
 
 
 def _support_distance(geometry: Geometry, direction: Array) -> float:
     """Returns the extent of a shape along `direction` from the link's origin [m]; -inf if unknown."""
     shape, pose = geometry.shape, geometry.placement
-    centre, d = float(pose.translation @ direction), pose.rotation.T @ direction
+    center, d = float(pose.translation @ direction), pose.rotation.T @ direction
     if isinstance(shape, SphereShape):
-        return centre + shape.radius
+        return center + shape.radius
     if isinstance(shape, BoxShape):
-        return centre + 0.5 * float(np.abs(d) @ np.array(shape.size))
+        return center + 0.5 * float(np.abs(d) @ np.array(shape.size))
     if isinstance(shape, CylinderShape):
-        return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius * float(np.hypot(d[0], d[1]))
+        return center + 0.5 * shape.length * abs(float(d[2])) + shape.radius * float(np.hypot(d[0], d[1]))
     if isinstance(shape, CapsuleShape):
-        return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius
+        return center + 0.5 * shape.length * abs(float(d[2])) + shape.radius
     points = _mesh_vertices(shape)
     return -np.inf if points is None else float((points @ pose.rotation.T + pose.translation).dot(direction).max())
 

@@ -119,9 +119,9 @@ def validate_home(
     if not np.isfinite(q).all():
         raise ArgumentError(f"q_home: entry {int(np.argmin(np.isfinite(q)))} is not finite")
     if root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
-        raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
+        raise ArgumentError(f"q_home: the quaternion q_home[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
     if not pinocchio.isNormalized(model, q, 1e-6):
-        raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
+        raise ArgumentError("q_home: the pair (cos, sin) of a continuous joint must have norm 1; divide it by its norm")
     indices = joint_indices(bodies, root)
     for joint in independent_joints(bodies).values():
         if joint.nq == 1:
@@ -165,7 +165,7 @@ def home_from_keyframe(
         q[index] = np.clip(value, joint.limits.lower, joint.limits.upper)
         if abs(q[index] - value) > LIMIT_TOLERANCE:
             limits = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
-            problem = problem or f"joint {name!r} is at {value:.4g} there, outside {limits}"
+            problem = problem or f"in it joint {name!r} is at {value:.4g}, outside its limits {limits}"
     shift = 0.0
     if root == "free" and pose.orientation is not None:
         q[3:7] = pin.Quaternion(pose.orientation).coeffs()
@@ -175,7 +175,7 @@ def home_from_keyframe(
         frames = {name: data.oMf[model.getFrameId(name, pin.FrameType.OP_FRAME)] for name in feet}
         lowest = [float(frames[name].translation[2]) - foot.radius for name, foot in feet.items()]
         if max(lowest) - min(lowest) > LEVEL_TOLERANCE:
-            problem = problem or f"its feet are at heights that differ by {max(lowest) - min(lowest):.3g} m there"
+            problem = problem or f"in it the heights of the feet differ by {max(lowest) - min(lowest):.3g} m"
         height = 1 if root == "planar" else 2
         q[height] -= min(lowest)
         shift = 0.0 if pose.position is None else float(q[height] - pose.position[2])
@@ -183,8 +183,12 @@ def home_from_keyframe(
     if problem:
         findings.append(Finding("note", where, f"the keyframe 'home' is ignored: {problem}", "pass q_home="))
         return computed
-    moved = f"; its base is moved by {shift:.3g} m in z, onto the feet" if abs(shift) > LIMIT_TOLERANCE else ""
-    findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= to change it"))
+    moved = (
+        f"; the base is moved by {shift:.3g} m in z, so that the lowest foot is at z = 0"
+        if abs(shift) > LIMIT_TOLERANCE
+        else ""
+    )
+    findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= for another one"))
     return q
 
 
@@ -194,7 +198,8 @@ def requested_knee_directions(
     """Returns the knee direction that the caller requests for each leg, validated."""
     if knee_direction is not None and not isinstance(knee_direction, str | Mapping):
         raise ArgumentTypeError(
-            f"knee_direction: expected a word or a mapping from leg to word, got {type(knee_direction).__name__}"
+            "knee_direction: expected 'forward', 'backward' or a mapping from leg to one of them, got "
+            f"{type(knee_direction).__name__}"
         )
     requested_directions = (
         dict.fromkeys(limbs, knee_direction) if isinstance(knee_direction, str) else dict(knee_direction or {})

@@ -114,7 +114,7 @@ def recognize_legs(
     turned = _find_other_up_axis(bodies, candidates, best.score)
     if turned is not None:
         up, rotation, other = turned
-        found = f"by its limbs this robot is a {other.kind} whose upward axis is {up}, not z"
+        found = f"by its limbs this robot is a {other.kind} whose vertical axis is {up}, not z"
         reason = f"the base frame is rotated: {found}; no legs are assumed"
         findings.append(
             Finding("warning", where, reason, f"pass base={_format_rotation(rotation)}, or name the legs by legs=")
@@ -166,9 +166,9 @@ def _rank_hypotheses(
     bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], turn: Array | None = None
 ) -> list[Hypothesis]:
     """Returns all hypotheses by descending score; the base frame is rotated by `turn` (3, 3) before."""
-    masses, centres = _body_masses(bodies)
+    masses, centers = _body_masses(bodies)
     if turn is not None:
-        candidates, centres = [_with_geometry(each, turn) for each in candidates], centres @ turn.T
+        candidates, centers = [_with_geometry(each, turn) for each in candidates], centers @ turn.T
     found = [NO_LEGS]
     for kind, legs in _enumerate_arrangements(candidates):
         chosen = list(legs.values())
@@ -182,7 +182,7 @@ def _rank_hypotheses(
             factors += [1.0 if chosen[0].lone else MIN_SCORE / 2.0]
         else:
             names = math.prod((UNNAMED_FACTOR, 1.0, MISNAMED_FACTOR)[x.named] for x in chosen) ** (2.0 / len(chosen))
-            trunk_factor = _torso_factor(chosen, masses, centres) if kind == "biped" else _level_trunk_factor(chosen)
+            trunk_factor = _torso_factor(chosen, masses, centers) if kind == "biped" else _level_trunk_factor(chosen)
             factors += [_hanging_factor(chosen), names, trunk_factor]
         found.append(Hypothesis(kind, {name: x.limb for name, x in legs.items()}, math.prod(factors)))
     return sorted(found, key=lambda each: -round(each.score, 6))
@@ -370,7 +370,7 @@ def _level_trunk_factor(chosen: Sequence[_Candidate]) -> float:
     return 1.0 / (1.0 + slopes[len(slopes) // 2] ** 4)
 
 
-def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centres: Array) -> float:
+def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centers: Array) -> float:
     """Returns the factor for a center of mass of the other bodies above the hips; a torso hangs below its shoulders."""
     others = np.ones(len(masses), dtype=bool)
     for each in chosen:
@@ -378,7 +378,7 @@ def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centres: Array) -
     mass = float(masses[others].sum())
     if mass <= 0.0:
         return 1.0
-    height = float(masses[others] @ centres[others][:, 2]) / mass
+    height = float(masses[others] @ centers[others][:, 2]) / mass
     below = sum(x.hip[2] for x in chosen) / len(chosen) - height
     return math.exp(-max(below / max(x.reach for x in chosen) - 0.15, 0.0) / 0.15)
 
@@ -388,8 +388,8 @@ def _body_masses(bodies: Sequence[CompositeBody]) -> tuple[Array, Array]:
     poses = [trunk_placement(bodies).inverse()]
     for body in bodies_in_trunk_frame(bodies)[1:]:
         poses.append(body.placement if body.parent == 0 else poses[body.parent] @ body.placement)
-    centres = np.array([pose.apply(body.inertial.com) for pose, body in zip(poses, bodies, strict=True)])
-    return np.array([body.inertial.mass for body in bodies]), centres
+    centers = np.array([pose.apply(body.inertial.com) for pose, body in zip(poses, bodies, strict=True)])
+    return np.array([body.inertial.mass for body in bodies]), centers
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------
@@ -446,7 +446,9 @@ def _rename_by_file_names(
     is_reversed = all(named_positions[name] == (-x, -y) for name, (x, y) in positions.items())
     if not is_reversed:
         pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
-        reason = f"the names of the legs contradict their positions; legs are named by position: {pairs}"
+        reason = (
+            f"the names of the legs in the file contradict their positions, so that legs are named by position: {pairs}"
+        )
         return best, [Finding("warning", where, reason, "correct the names or the placements, or pass legs=")]
     legs = {name: best.legs[name_by_position[(-x, -y)]] for name, (x, y) in positions.items()}
     axis = "-x" if forward[0] > 0.5 else "-y"
@@ -481,7 +483,7 @@ def _report(
         reason += f"; second best: {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
     if others:
         reason += f"; other limbs: {', '.join(others)}"
-    advice = "pass legs= to change it"
+    advice = "pass legs= for other legs"
     if best.legs and rival is not None and rival.score > GUESS_RATIO * best.score:
         return [
             Finding(

@@ -45,9 +45,9 @@ def select_limbs(
         contact = foot_sphere_on_link(body, link)
         if isinstance(foot, Foot):
             if not (np.isfinite(foot.radius) and foot.radius >= 0.0):
-                raise ArgumentError(f"feet[{name!r}]: radius {foot.radius} must be finite and >= 0")
+                raise ArgumentError(f"feet[{name!r}]: expected a finite radius >= 0, got {foot.radius}")
             if np.shape(foot.offset) != (3,) or not np.isfinite(foot.offset).all():
-                raise ArgumentError(f"feet[{name!r}]: offset {foot.offset} must be (3,) finite numbers")
+                raise ArgumentError(f"feet[{name!r}]: expected an offset of three finite numbers, got {foot.offset}")
             contact = FootSphere(
                 link, frozen(foot.offset), pose.apply(frozen(foot.offset)), foot.radius, "argument feet"
             )
@@ -70,9 +70,11 @@ def _limbs_from_argument(
     owner: dict[str, str] = {}
     for name, joints in legs.items():
         if not isinstance(name, str) or not name or name in RESERVED_NAMES:
-            raise ArgumentError(f"legs: {name!r} is not a valid name of a leg; use another name")
+            raise ArgumentError(f"legs: {name!r} is not accepted as the name of a leg; use another name")
         if isinstance(joints, str):
-            raise ArgumentTypeError(f"legs[{name!r}]: expected joint names, hip first, got the one string {joints!r}")
+            raise ArgumentTypeError(
+                f"legs[{name!r}]: expected a sequence of joint names, hip first, got the single string {joints!r}"
+            )
         for joint in joints:
             if owner.setdefault(joint, name) != name:
                 raise ArgumentError(
@@ -91,8 +93,7 @@ def _limbs_from_argument(
         if beyond and run[-1] not in detected and name not in feet:
             raise ArgumentError(
                 f"legs[{name!r}]: {list(joints)} ends before the end of the leg; the next joint is {beyond[0]!r}: "
-                "name all "
-                "joints down to the foot, or pass the link that is the foot as feet="
+                "name all joints from the hip to the foot, or pass the link of the foot as feet="
             )
         out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_foot_sphere(bodies[run[-1]]))
     return out

@@ -97,7 +97,7 @@ def _remove_drive_bodies(
     for i, pose in found:
         point = pose.apply(placement.translation)
         while i in children[bodies[i].parent] and not children[i]:  # another loop may have left it out
-            beyond = float(np.linalg.norm(find_foot_sphere(bodies[i]).centre - point))
+            beyond = float(np.linalg.norm(find_foot_sphere(bodies[i]).center - point))
             if beyond > MIN_FREE_END_FRACTION * float(np.linalg.norm(point)):
                 break
             point = bodies[i].placement.translation
@@ -107,7 +107,7 @@ def _remove_drive_bodies(
 
 def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact: FootSphere) -> Limb:
     """Returns the limb of these bodies that ends in `contact`."""
-    chain = Chain(bodies_in_trunk_frame(bodies), indices, contact.centre)
+    chain = Chain(bodies_in_trunk_frame(bodies), indices, contact.center)
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
     hip, knee = _find_hip_and_knee(origins, axes, tip, revolute)
@@ -147,7 +147,7 @@ def _ends_in_wheel(body: CompositeBody, contact: FootSphere) -> bool:
     joint = body.joint
     if joint is None or joint.type == "prismatic":
         return False
-    return float(np.linalg.norm(np.cross(joint.axis, contact.centre))) <= 0.1 * contact.radius
+    return float(np.linalg.norm(np.cross(joint.axis, contact.center))) <= 0.1 * contact.radius
 
 
 def is_balanced_rotor(body: CompositeBody) -> bool:

@@ -118,7 +118,7 @@ def load(
     if root is not None and root not in ROOTS:
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
     if unknown := [r for r in check_sequence("repair", repair, "names") if r not in REPAIRS]:
-        raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
+        raise ArgumentError(f"repair: unknown names {unknown}; known names: {', '.join(REPAIRS)}")
     document = read_source(source, check_sequence("packages", packages, "folders"), arguments)
     meshes = MeshFinder(document.folder, document.packages)
     tree = parse(document.data, file=document.name, meshes=meshes)
@@ -215,7 +215,7 @@ def load(
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-        raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
+        raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; strict=True rejects a robot with warnings{more}")
     return robot
 
 

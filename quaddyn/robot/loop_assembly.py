@@ -225,10 +225,10 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
     ranks = [int((values > MIN_NONZERO_SINGULAR_VALUE).sum()) for values in near]
     rank = int((here > MIN_NONZERO_SINGULAR_VALUE).sum())
     if not near or max(ranks) == n:
-        raise ModelError(f"{loop.where}: loop {loop.name!r} leaves none of its joints free to move; make them fixed")
+        raise ModelError(f"{loop.where}: loop {loop.name!r} locks all of its joints; change them to fixed joints")
     if rank < max(ranks):
         raise ModelError(
-            f"{loop.where}: loop {loop.name!r} is singular at home: its constraints have rank {rank} there and "
+            f"{loop.where}: loop {loop.name!r} is singular at home: its constraints have rank {rank} at home and "
             f"{max(ranks)} at neighboring configurations, so that its motion from home is ambiguous; pass another "
             "q_home="
         )
@@ -273,14 +273,14 @@ def _choose_dependent_joints(
         given = list(dict.fromkeys((*mimics, *given)))
         if strange := [name for name in given if name not in names]:
             raise ModelError(
-                f"{loop.where}: dependent={strange[0]!r} is no joint of loop {loop.name!r}; its joints: "
+                f"{loop.where}: dependent: {strange[0]!r} is not a joint of loop {loop.name!r}; its joints: "
                 f"{', '.join(names)}"
             )
         found = _independent_columns(K, [[names.index(name) for name in given]], rank)
         if len(given) != rank or len(found) != rank:
             raise ModelError(
-                f"{loop.where}: dependent: loop {loop.name!r} moves {rank} of its joints, which {', '.join(given)} "
-                f"cannot be; its joints: {', '.join(names)}"
+                f"{loop.where}: dependent: expected {rank} joints of loop {loop.name!r} whose motion follows from "
+                f"its other joints; {', '.join(given)} cannot be these; joints of the loop: {', '.join(names)}"
             )
         return [name for name in names if name in given]
     order = [

@@ -58,7 +58,9 @@ def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: Arra
         if name in verdict.followers:
             loop = verdict.followers[name]
             if joint.damping or joint.friction:
-                reason = f"damping and friction of {name!r}, which loop {loop!r} moves, are ignored"
+                reason = (
+                    f"damping and friction of joint {name!r} are ignored, because the joint is moved by loop {loop!r}"
+                )
                 findings.append(Finding("warning", joint.where, reason, "assign them to the independent joints"))
             at = float(verdict.q_all[model.joints[model.getJointId(name)].idx_q])
             joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)
@@ -86,13 +88,16 @@ def close_frames(
     if kind not in JOINT_TAGS:
         raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(JOINT_TAGS)}")
     if (axis is None) is (kind == "revolute"):
-        raise ArgumentError(f"axis: {'needed' if axis is None else 'of no meaning'} for kind={kind!r}")
+        raise ArgumentError(f"axis: {'required' if axis is None else 'not accepted'} with kind={kind!r}")
     taken = {loop.name for loop in robot.tree.loops}
     if left := [loop.name for loop in parse(robot.source).loops if loop.name not in taken]:
-        raise ArgumentError(f"close: loops=False left {left[0]!r} of the file open; load it with its loops closed")
+        raise ArgumentError(
+            f"close_loop: the robot was loaded with loops=False, which left loop {left[0]!r} of its file open; load "
+            "it without loops=False first"
+        )
     name = f"loop_{len(taken) + 1}" if name is None else name
     if name in taken:
-        raise ArgumentError(f"name: {name!r} is a loop of this robot already")
+        raise ArgumentError(f"name: this robot already has a loop {name!r}; pass another name")
     names = check_sequence("dependent", dependent, "joint names")
     for joint in names:
         if joint not in robot.tree.joints_by_name:
@@ -107,9 +112,9 @@ def close_frames(
         SubElement(tag, f"link{number}", {"link": link, "xyz": _format_numbers(at), "rpy": "0 0 0"})
     turn = np.eye(3)
     if axis is not None:
-        along = check_vector("axis", axis, (3,), "in both frames alike")
+        along = check_vector("axis", axis, (3,), "the same in both frames")
         if not np.linalg.norm(along) > 0.0:
-            raise ArgumentError("axis: its length is 0")
+            raise ArgumentError("axis: expected a vector of nonzero length, got zeros")
         SubElement(tag, "axis", {"xyz": _format_numbers(along)})
         turn = rotation_of_z_to(along / np.linalg.norm(along))
     (link_a, at_a), (link_b, at_b) = ends
@@ -226,8 +231,8 @@ def _reject_unsupported_shape(model: pin.Model, cut: LoopCut, tree: Tree) -> Non
     a, b, _ = loop_branches(model, cut)
     if not a and not b:
         raise ModelError(
-            f"{loop.where}: loop {loop.name!r} joins {loop.link_a!r} and {loop.link_b!r}, between which nothing moves; "
-            "remove it"
+            f"{loop.where}: loop {loop.name!r} connects links {loop.link_a!r} and {loop.link_b!r}, between which no "
+            "joint moves; remove the loop"
         )
     for joint in (*a, *b):
         name = model.names[joint]
@@ -235,11 +240,11 @@ def _reject_unsupported_shape(model: pin.Model, cut: LoopCut, tree: Tree) -> Non
             what = (
                 "the root"
                 if name not in tree.joints_by_name
-                else f"{name!r}, a {tree.joints_by_name[name].type} joint,"
+                else f"the {tree.joints_by_name[name].type} joint {name!r}"
             )
             raise ModelError(
-                f"{loop.where}: loop {loop.name!r} runs through {what} which is none of one degree of freedom; "
-                "cut it there, or leave the loop open by loops=False"
+                f"{loop.where}: loop {loop.name!r} contains {what}, but every joint of a loop must have one degree "
+                "of freedom; define the loop so that it is cut at this joint, or leave the loop open by loops=False"
             )
 
 

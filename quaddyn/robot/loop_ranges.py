@@ -58,25 +58,25 @@ def limit_to_closed_range(
         if bounds.jams and not fractions.any():
             loop = coupling.loops[c.loops[g]]
             raise ModelError(
-                f"{loop.where}: loop {loop.name!r} closes at home alone: as soon as "
-                f"{' or '.join(repr(joint.name) for _, joint in leaders)} moves it jams; correct the frames and axes "
-                "of its joints, or leave it open by loops=False"
+                f"{loop.where}: loop {loop.name!r} closes only at home and not after any motion of "
+                f"{' or '.join((repr(joint.name) for _, joint in leaders))}; correct the frames and axes of its "
+                "joints, or leave it open by loops=False"
             )
         for (at, joint), (below, above), (left, right) in zip(leaders, reach, fractions, strict=True):
             range_text = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
             if not joint.limits.lower - LIMIT_TOLERANCE <= q[at] <= joint.limits.upper + LIMIT_TOLERANCE:
                 raise ModelError(
-                    f"{joint.where}: joint {joint.name!r} has to be at {q[at]:.4g} for its loops to close, outside of "
-                    f"its range {range_text}; correct the range or the frames of the loops, or leave them open by "
-                    "loops=False"
+                    f"{joint.where}: joint {joint.name!r} must be at {q[at]:.4g} for its loops to close, which is "
+                    f"outside its range {range_text}; correct the range or the frames of the loops, or leave them "
+                    "open by loops=False"
                 )
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
             if max(left * below, right * above) < MIN_RANGE * (1.0 if joint.type != "prismatic" else c.size[g]):
                 lower = upper = float(q[at])
                 reason = (
-                    f"the range {range_text} of {joint.name!r} is reduced to its home position: its loops close "
-                    "nowhere else near home within the limits of all joints"
+                    f"the range {range_text} of {joint.name!r} is reduced to its home position, because near home "
+                    "its loops do not close elsewhere within the limits of all joints"
                 )
                 fix = "correct the frames of the loops, or the ranges of the joints that follow"
                 findings.append(Finding("warning", joint.where, reason, fix))

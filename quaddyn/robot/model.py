@@ -157,8 +157,8 @@ def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
     for foot in feet:
         parent = model.getFrameId(foot.frame, pin.FrameType.BODY)
         carrier = model.frames[parent]
-        centre = carrier.placement * pin.SE3(np.eye(3), foot.offset.copy())
-        model.addFrame(pin.Frame(foot.name, carrier.parentJoint, parent, centre, pin.FrameType.OP_FRAME))
+        center = carrier.placement * pin.SE3(np.eye(3), foot.offset.copy())
+        model.addFrame(pin.Frame(foot.name, carrier.parentJoint, parent, center, pin.FrameType.OP_FRAME))
 
 
 def body_joint(model: pin.Model, body: CompositeBody) -> int:

@@ -87,7 +87,10 @@ class Motors:
         except np.linalg.LinAlgError:
             solution = np.full(len(tau), np.nan)
         if not np.isfinite(solution).all():
-            raise ArgumentError("q: a linkage is at a dead point there, where its motor gives its joint no torque")
+            raise ArgumentError(
+                "q: at this configuration a linkage is at a dead point, where its motor cannot produce torque at its "
+                "joint; pass another q"
+            )
         return np.asarray(solution)
 
     def to_joints(self, q: Array, tau: Array) -> Array:
@@ -129,7 +132,8 @@ def _set_coupled_ratios(ratios: Array, joints: Sequence[str], pair: Transmission
     if len(actuated_joints) < len(pair.joints):
         passive_joint = next(joint for joint in pair.joints if joint not in joints)
         raise ModelError(
-            f"motors: the motors of joint {actuated_joints[0]!r} also move {passive_joint!r}, which has none"
+            f"motors: the transmission of joint {actuated_joints[0]!r} also moves joint {passive_joint!r}, which is "
+            "not actuated; name both or neither in actuated="
         )
     indices = [joints.index(joint) for joint in pair.joints]
     ratios[np.ix_(indices, indices)] = pair.ratios
@@ -155,7 +159,8 @@ def _assign_to_followers(
             if unactuated := set(movers) - set(actuated_indices):
                 unactuated_joint = joint_by_index[int(coupling.v_index[min(unactuated)])]
                 raise ModelError(
-                    f"motors: the motor of joint {follower!r} also moves {unactuated_joint!r}, which has none"
+                    f"motors: the motor of joint {follower!r} also moves joint {unactuated_joint!r}, which is not "
+                    "actuated; add it to actuated="
                 )
             joints[candidates[0]] = follower
             used.add(candidates[0])

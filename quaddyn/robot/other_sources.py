@@ -59,8 +59,12 @@ def expand_xacro(
     if path is None or importlib.util.find_spec("xacro") is None:
         command = f"xacro {name} > robot.urdf" if path is not None else "xacro on the file"
         raise ModelError(
-            f"{name}: has macros or ${{...}} that were not expanded: run {command} and load the result"
-            + ("" if path is None else "; where the package xacro is installed (pip install xacro), load does it")
+            f"{name}: the file has xacro macros or ${{...}} that were not expanded; run {command} and load the result"
+            + (
+                ""
+                if path is None
+                else ", or install the package xacro (pip install xacro), with which load expands them"
+            )
         )
     xacro = importlib.import_module("xacro")
     index = _PackageIndex(finder)
@@ -74,11 +78,11 @@ def expand_xacro(
             package = index.missing[0]
             tried = f" (looked in: {', '.join(map(str, finder.roots))})" if finder.roots else ""
             words = f"$(find {package}) names a package that is not found{tried}; pass packages= with the folder " + (
-                f"{package!r} or the one that holds it, or run xacro where ROS is installed"
+                f"{package!r} or its parent folder, or run xacro where ROS is installed"
             )
         elif missing := NO_ARGUMENT.search(words):
             words += f"; pass arguments={{{missing.group(1)!r}: ...}}"
-        raise ModelError(f"{name}: xacro refuses it: {words}") from None
+        raise ModelError(f"{name}: xacro rejects the file: {words}") from None
     return text.encode(), tuple(index.found)
 
 
@@ -104,7 +108,7 @@ class _PackageIndex:
             return str(folder)
         try:
             if self._ros is None:
-                raise LookupError(f"no package {package!r}")
+                raise LookupError(f"the package {package!r} does not exist")
             share = str(self._ros.get_package_share_directory(package))
         except LookupError:
             self.missing.append(package)
@@ -151,10 +155,12 @@ def find_robot_description(name: str) -> PackageDescription | None:
     try:
         module = importlib.import_module(f"robot_descriptions.{name}")
     except Exception as error:  # whatever a download may come to
-        raise ModelError(f"{name}: robot_descriptions cannot provide it: {_one_line(error)}") from None
+        raise ModelError(
+            f"{name}: the package robot_descriptions cannot provide this robot: {_one_line(error)}"
+        ) from None
     file = getattr(module, "URDF_PATH", None) or getattr(module, "MJCF_PATH", None)
     if file is None:
-        raise ModelError(f"{name}: robot_descriptions has it, but neither as a URDF nor as an MJCF")
+        raise ModelError(f"{name}: the package robot_descriptions has this robot neither as a URDF nor as an MJCF")
     folders = (getattr(module, what, None) for what in ("PACKAGE_PATH", "REPOSITORY_PATH"))
     found = [Path(folder) for folder in folders if folder is not None]
     return PackageDescription(Path(file), tuple(dict.fromkeys([*(f.parent for f in found[:1]), *found])))

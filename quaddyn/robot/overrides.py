@@ -66,11 +66,15 @@ def _override_joint(
             {k: getattr(given, k) for k in LIMITS if k in given.given} if isinstance(given, Limits) else dict(given)
         )
         if unknown := set(values) - set(LIMITS):
-            raise ArgumentError(f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: {', '.join(LIMITS)}")
+            raise ArgumentError(
+                f"limits[{joint.name!r}]: unknown names {sorted(unknown)}; known names: {', '.join(LIMITS)}"
+            )
         values = {k: check_number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()}
         new = Limits(**({k: getattr(joint.limits, k) for k in LIMITS} | values))
         if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
-            raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
+            raise ArgumentError(
+                f"limits[{joint.name!r}]: expected lower <= upper, velocity > 0 and effort >= 0, got {new}"
+            )
         changes["limits"] = new
         provenance.update({f"{joint.name}.{k}": "argument limits" for k in values})
     for quantity, option in losses.items():
@@ -80,7 +84,7 @@ def _override_joint(
         if chosen is not None:
             chosen = check_number(quantity, chosen)
             if not 0.0 <= chosen < NO_LIMIT:
-                raise ArgumentError(f"{quantity}: {chosen} for joint {joint.name!r} must be finite and not negative")
+                raise ArgumentError(f"{quantity}: expected a finite number >= 0 for joint {joint.name!r}, got {chosen}")
             changes[quantity] = chosen
             provenance[f"{joint.name}.{quantity}"] = f"argument {quantity}"
     return replace(joint, **changes) if changes else joint  # type: ignore[arg-type]
@@ -98,12 +102,13 @@ def select_actuated_joints(
         for name in chosen:
             if (mimic := mimics.get(name)) is not None:
                 raise ArgumentError(
-                    f"actuated: joint {name!r} mimics {mimic.joint!r}; name {mimic.joint!r}, which drives both"
+                    f"actuated: joint {name!r} mimics joint {mimic.joint!r} and has no motor; name joint "
+                    f"{mimic.joint!r}, which moves both"
                 )
             if name not in names:
                 raise UnknownNameError("joint in actuated=", name, names)
         if len(set(chosen)) != len(tuple(chosen)):
-            raise ArgumentError("actuated: a joint is named twice")
+            raise ArgumentError("actuated: expected each joint once, but a joint is named twice")
         return tuple(chosen)
     for joint in joints:
         if joint.limits.effort == 0.0:

@@ -59,7 +59,10 @@ def with_payload(
         return robot
     own = body.inertial.mass
     if own + mass <= 0.0:
-        raise ModelError(f"mass: {mass:g} kg leaves no mass: link {name!r} and the links fixed to it have {own:.4g} kg")
+        raise ModelError(
+            f"mass: {mass:g} kg would make the total mass zero or negative: link {name!r} and the links fixed to it "
+            f"have {own:.4g} kg"
+        )
     ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * diameter**2 * np.eye(3)))
     whole = combine_inertials(((body.inertial, Pose.identity()), (ball, Pose.identity())))
     try:
@@ -69,5 +72,5 @@ def with_payload(
             f"mass: with {mass:g} kg at {at.tolist()} m, link {name!r} has an impossible inertia; choose another "
             f"mass, position or diameter ({error})"
         ) from None
-    provenance = {**loaded.report.provenance, f"{name}.payload": f"argument: {mass:g} kg"}
+    provenance = {**loaded.report.provenance, f"{name}.payload": f"argument mass: {mass:g} kg"}
     return replace(loaded, report=replace(loaded.report, provenance=provenance))

@@ -67,8 +67,9 @@ def check_joint_order(given: pin.Model, made: pin.Model, file: str) -> None:
     for ours, theirs in zip(list(made.names)[first:], list(given.names)[first:], strict=False):
         if ours != theirs:
             raise ModelError(
-                f"{file}: its joints are not in the order of a URDF importer (expected {ours!r}, got {theirs!r}); add "
-                "the children of each joint in the order of their names"
+                f"{file}: the joints are not in the order in which Pinocchio imports a URDF (expected {ours!r}, got "
+                f"{theirs!r}); build the model so that the children of each joint are added in the order of their "
+                "names"
             )
 
 
@@ -113,8 +114,8 @@ def _moving_joint_element(robot: Element, model: pin.Model, j: int, parent: str,
     motion = _joint_axis(model, j)
     if motion is None:
         raise ModelError(
-            f"joint {name!r} of the model: {joint.shortname()} is not supported; expected joints that turn about or "
-            "slide along one axis, after a free flyer or a fixed base"
+            f"joint {name!r} of the pinocchio.Model: a {joint.shortname()} is not supported; expected revolute and "
+            "prismatic joints, after a free flyer or a fixed base"
         )
     kind, axis = motion
     q, v = joint.idx_q, joint.idx_v

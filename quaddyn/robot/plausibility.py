@@ -75,7 +75,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
             words += f", and its links are {ratio:.3g} times as long as their radii of gyration"
         findings.append(Finding("warning", where, words, f"lengths seem to be in {unit}; convert them to meters"))
     elif mass > MAX_MASS or dense:
-        words = f"{mass:.4g} kg in all, and {words}"
+        words = f"the robot has a mass of {mass:.4g} kg, and {words}"
         findings.append(Finding("warning", where, words, "masses seem to be in grams; convert them to kilograms"))
     elif excess < MIN_EXCESS:
         unit = _likely_units(INERTIAS, excess**2, USUAL_VALUE_UNCERTAINTY**2)
@@ -112,9 +112,8 @@ def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     low, high = math.radians(limits.lower), math.radians(limits.upper)
     more = ", ..." if len(found) > MAX_LISTED_JOINTS else ""
     reason = (
-        f"position limits of many turns: {limits.lower:g} .. {limits.upper:g} rad; they seem to be in degrees, as "
-        "are those "
-        f"of {len(found)} joints in all ({names}{more})"
+        f"the position limits {limits.lower:g} .. {limits.upper:g} rad span many turns and seem to be in degrees, as "
+        f"do those of {len(found)} joints in all ({names}{more})"
     )
     advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]

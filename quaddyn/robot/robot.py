@@ -490,8 +490,8 @@ class Robot:
             )
         if isinstance(self.coupling, LoopCoupling) and (loop := self.coupling.spatial) is not None:
             raise ModelError(
-                f"{what}: loop {loop.name!r} of {self.name!r} is not planar with three dependent pivots; only such "
-                "loops have a closed-form solution: load the robot with loops=False, so that every joint moves "
+                f"{what}: loop {loop.name!r} of {self.name!r} is not planar with three dependent joints, and other "
+                "loops have no closed-form solution; load the robot with loops=False, so that every joint moves "
                 "independently"
             )
 
@@ -555,7 +555,7 @@ class Robot:
         missing = [n for n in self.actuated if n not in names]
         twice = sorted({n for n in names if names.count(n) > 1})
         if missing or twice:
-            raise ArgumentError(f"names: every actuated joint once; missing {missing}, twice {twice}")
+            raise ArgumentError(f"names: expected every actuated joint once; missing: {missing}, named twice: {twice}")
         return np.array([index_by_name[n] for n in names], dtype=np.intp)
 
     # -- construction and pickling ---------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     else:
         root, why = "fixed", "the robot does not stand on several legs"
     findings.append(
-        Finding("note", tree.root.where, f"root={root!r} is assumed, because {why}", "pass root= to change it")
+        Finding("note", tree.root.where, f"root={root!r} is assumed, because {why}", "pass root= for another root")
     )
     return root
 
@@ -56,8 +56,8 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     if not is_world:
         if root != "fixed" and above.name == WORLD and first:
             raise ModelError(
-                f"{above.where}: the world link carries {len(first)} joints or shapes, so a moving root "
-                "would carry the world along; pass root='fixed' or remove them"
+                f"{above.where}: {len(first)} joints or shapes are attached to the world link, which would move "
+                "together with a moving root; pass root='fixed', or remove them"
             )
         return tree
     joint = first[0]
@@ -78,7 +78,10 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
         return tree
     reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root"
     if shapes:
-        lost = f"{shapes} shapes of link {above.name!r}, above a floating joint, belong to the world and are ignored"
+        lost = (
+            f"{shapes} shapes of link {above.name!r}, the parent of a floating joint, belong to the world and "
+            "are ignored"
+        )
         findings.append(Finding("warning", above.where, lost, "add them to a terrain instead"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])

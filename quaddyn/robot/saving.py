@@ -77,7 +77,10 @@ def from_record(
     """
     try:
         if record["format"] != RECORD_FORMAT:
-            raise ArgumentError(f"robot: a record of format {record['format']}, this version reads {RECORD_FORMAT}")
+            raise ArgumentError(
+                f"robot: the record has format {record['format']}, but this version of quaddyn reads format "
+                f"{RECORD_FORMAT}"
+            )
         feet = {
             name: Foot(name, str(foot["frame"]), float(foot["radius"]), np.array(foot["offset"], dtype=np.float64))
             for name, foot in record["feet"].items()
@@ -102,11 +105,11 @@ def from_record(
         }
         urdf = str(record["urdf"])
         if not is_text(urdf):  # else a record could name any file
-            raise ArgumentError(f"robot: its urdf must be a document, got {urdf[:40]!r}")
+            raise ArgumentError(f"robot: expected the text of a URDF as record['urdf'], got {urdf[:40]!r}")
     except QuaddynError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ArgumentError(f"robot: not a record of a robot ({type(error).__name__}: {error})") from None
+        raise ArgumentError(f"robot: not a record that to_record returns ({type(error).__name__}: {error})") from None
     found = _find_in_catalogue(urdf) if source is None else source
     if source is not None:
         options["base"] = record.get("base")  # the text of the record is turned already

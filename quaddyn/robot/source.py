@@ -90,9 +90,7 @@ def _xacro_arguments(arguments: Mapping[str, str | float] | None) -> dict[str, s
     out = {}
     for name, value in arguments.items():
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
-            raise ArgumentTypeError(
-                f"arguments: expected texts or numbers by name, got {name!r}: {type(value).__name__}"
-            )
+            raise ArgumentTypeError(f"arguments[{name!r}]: expected a text or a number, got {type(value).__name__}")
         out[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return out
 
@@ -157,7 +155,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return read_regular_file(path, MAX_BYTES)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ModelError(f"{path}: the file cannot be read: {error.strerror}") from None
 
 
 def insert_element(source: str | bytes, tag: str) -> str | bytes:

@@ -230,7 +230,7 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
         if isinstance(height, bool) or not isinstance(height, int | float | np.integer | np.floating):
             raise ArgumentTypeError(f"height: expected a number [m], got {type(height).__name__}")
         if not abs(height) < MAX_HEIGHT:
-            raise ArgumentError(f"height: {height} m is not a height below {MAX_HEIGHT:g} m")
+            raise ArgumentError(f"height: expected a finite height of magnitude below {MAX_HEIGHT:g} m, got {height}")
     check_knee_directions(knee_direction or {}, robot.legs)
     for leg in robot.legs.values():
         for joint in leg.joints:
@@ -240,7 +240,8 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
     q, residual, _ = problem.solve(height=height, knee_direction=knee_directions)
     if residual > 1e-6:
         raise ArgumentError(
-            f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)"
+            f"height: the robot cannot stand level at {height} m within its joint limits (position error of a foot: "
+            f"{residual:.3g} m)"
         )
     return q
 

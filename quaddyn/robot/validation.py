@@ -77,8 +77,8 @@ def validate_inertias(
             raise ModelError(f"{body_text} has no mass; {advice}")
         if np.trace(inertial.inertia) > 2.0 * inertial.mass * MAX_GYRATION**2:
             raise ModelError(
-                f"{body_text} has mass {inertial.mass:.3g} kg but the inertia of a body with a radius of gyration "
-                f"above {MAX_GYRATION:g} m; correct <mass> or <inertia>"
+                f"{body_text} has mass {inertial.mass:.3g} kg and an inertia too large for it (radius of gyration "
+                f"above {MAX_GYRATION:g} m); correct <mass> or <inertia>"
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
         largest = max(abs(float(moments[0])), abs(float(moments[-1])))
@@ -111,7 +111,7 @@ def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody
             body = replace(body, inertial=Inertial(body.inertial.mass, body.inertial.com, frozen(inertia)))
             reason = (
                 f"the inertia of the body moved by {_describe_joint(body)} is physically impossible (second moment "
-                f"{values[0]:.3g} < 0); the nearest physical inertia replaces it, because of repair=('inertia',)"
+                f"{values[0]:.3g} < 0); repair=('inertia',) replaces it by the nearest possible inertia"
             )
             findings.append(Finding("warning", body.links[0][0].where, reason))
         out.append(body)
@@ -139,12 +139,13 @@ def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
         void = []
         if enough < joint.limits.effort < np.inf:
             void.append(
-                f"effort={joint.limits.effort:g}, over {MAX_EFFORT_RATIO:g} times the torque that lifts the whole robot"
+                f"effort={joint.limits.effort:g} (more than {MAX_EFFORT_RATIO:g} times the torque that lifts the "
+                "whole robot)"
             )
         if MAX_VELOCITY_LIMIT < joint.limits.velocity < np.inf:
             void.append(f"velocity={joint.limits.velocity:g}")
         if void:
-            reason = f"the limits {' and '.join(void)} are too large to limit anything"
+            reason = f"the limits {' and '.join(void)} are too large to have an effect"
             findings.append(Finding("warning", joint.where, reason, "pass the limits of the motors as limits="))
     for kind, joints in unlimited.items():
         if joints:
@@ -164,7 +165,8 @@ def validate_dof_count(nv: int, file: str) -> None:
     """
     if nv > MAX_NV:
         raise ModelError(
-            f"{file}: {nv} degrees of freedom; at most {MAX_NV} are supported; make joints that you do not need fixed"
+            f"{file}: the robot has {nv} degrees of freedom, but at most {MAX_NV} are supported; change joints that "
+            "you do not need to fixed joints"
         )
     if nv == 0:
         raise ModelError(f"{file}: the robot has a fixed root and no moving joint; pass root='free' or add a joint")
@@ -205,7 +207,8 @@ def validate_model(
             j = int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))
             raise ModelError(
                 f"{file}: {_joint_of_velocity(model, int(index[j]))} has the diagonal entry {diagonal[j]:.3g} in the "
-                "mass matrix, which must be positive; check the masses, lengths and axis of what this joint moves"
+                "mass matrix, which must be positive; check the axis of the joint and the masses and lengths of the "
+                "links that it moves"
             )
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(M * np.outer(scale, scale))
@@ -215,8 +218,8 @@ def validate_model(
             j = int(np.argmax(np.abs(vectors[:, 0])))
             raise ModelError(
                 f"{file}: the mass matrix is not positive definite (smallest eigenvalue {values[0]:.2g} at unit "
-                f"diagonal, mostly {_joint_of_velocity(model, int(index[j]))}), because a motion moves no mass; check "
-                "the masses of what this joint moves"
+                f"diagonal, mostly {_joint_of_velocity(model, int(index[j]))}), because some motion of the joints "
+                "moves no mass; check the masses of the links that this joint moves"
             )
         # Torques of the size that gravity and unit accelerations need, so that the robot's size has no effect.
         tau = pinocchio.rnea(model, data, q, v, rng.standard_normal(nv))

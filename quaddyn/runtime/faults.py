@@ -15,19 +15,19 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     FaultCode.CONTROLLER_OVERRUN: ("controller late", "the controller missed its deadline too often: {what}"),
     FaultCode.LINK_LOSS: ("link lost", "commands do not reach the robot: {what}"),
     FaultCode.OPERATOR_STOP: ("stopped", "stopped by the operator{what}"),
-    FaultCode.STALE_READING: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
-    FaultCode.NON_FINITE_READING: ("reading not a number", "{sensor} reads NaN or infinity"),
+    FaultCode.STALE_READING: ("stale reading", "no new reading for {value:.4g} s (limit {allowed:.4g} s)"),
+    FaultCode.NON_FINITE_READING: ("reading not a number", "the reading of {sensor} is NaN or infinite"),
     FaultCode.ENCODER_JUMP: (
         "encoder jumps",
-        "joint {joint}: the position jumped by {value:+.3g} rad beside its velocity",
+        "joint {joint}: the position jumped by {value:+.3g} rad more than the velocity explains",
     ),
     FaultCode.FROZEN_ENCODER: (
         "encoder frozen",
-        "joint {joint}: {value:.0f} readings in a row are equal while others move",
+        "joint {joint}: {value:.0f} consecutive readings are equal while other joints move",
     ),
     FaultCode.ENCODER_INCONSISTENCY: (
-        "encoder contradicts itself",
-        "joint {joint}: position and velocity have drifted {value:+.3g} rad apart, allowed are {allowed:.3g} rad",
+        "encoder inconsistent",
+        "joint {joint}: position and integrated velocity differ by {value:+.3g} rad (limit {allowed:.3g} rad)",
     ),
     FaultCode.FROZEN_GYROSCOPE: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
     FaultCode.FROZEN_ACCELEROMETER: (
@@ -35,10 +35,14 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
         "the accelerometer gave {value:.0f} equal readings while joints move",
     ),
     FaultCode.IMU_INCONSISTENCY: (
-        "IMU contradicts itself",
-        "gyroscope and accelerometer disagree about the vertical by {value:.3g} rad/s, allowed are {allowed:.3g} rad/s",
+        "IMU inconsistent",
+        "the rates of the vertical from gyroscope and accelerometer differ by {value:.3g} rad/s (limit "
+        "{allowed:.3g} rad/s)",
     ),
-    FaultCode.EXCESSIVE_TILT: ("tilted", "the trunk leans by {angle:.0f} degrees, allowed are {angle_allowed:.0f}"),
+    FaultCode.EXCESSIVE_TILT: (
+        "tilted",
+        "the trunk is tilted by {angle:.0f} degrees (limit {angle_allowed:.0f} degrees)",
+    ),
     FaultCode.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
     FaultCode.VELOCITY_LIMIT: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
     FaultCode.TORQUE_LIMIT: (
@@ -47,23 +51,26 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     ),
     FaultCode.TORQUE_TRACKING_ERROR: (
         "motor does not follow",
-        "joint {joint}: the measured torque is {value:+.3g} N m off the command, allowed are {allowed:.3g} N m",
+        "joint {joint}: the measured torque differs from the command by {value:+.3g} N m (limit {allowed:.3g} N m)",
     ),
     FaultCode.TEMPERATURE_LIMIT: (
         "temperature limit",
         "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}",
     ),
-    FaultCode.POWER_LIMIT: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
+    FaultCode.POWER_LIMIT: (
+        "power limit",
+        "the total power of the motors is {value:.0f} W, the limit is {allowed:.0f} W",
+    ),
     FaultCode.INVALID_COMMAND: (
         "command not a number",
         "joint {joint}: the command is NaN, infinite, or has a negative gain",
     ),
     FaultCode.ROBOT_STOP: (
         "robot stopped",
-        "the robot has damped its motors and waits for a command of damping: {what}",
+        "the robot has damped its motors and accepts commands again after a damping command: {what}",
     ),
-    FaultCode.CONTROLLER_ABORT: ("controller gave up", "{what}"),
-    FaultCode.MISSING_SENSOR: ("sensor missing", "the readings have no {kind} any more"),
+    FaultCode.CONTROLLER_ABORT: ("controller aborted", "{what}"),
+    FaultCode.MISSING_SENSOR: ("sensor missing", "the readings no longer contain {kind}"),
 }
 #: Name of each optional sensor by its index.
 SENSOR_NAMES: dict[int, str] = {

@@ -57,7 +57,7 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
         super().__init__(deadman_timeout=deadman_timeout)
         for what, given, known in (("buttons", buttons, BUTTONS), ("axes", axes, AXES)):
             if unknown := sorted(set(given or {}) - set(known)):
-                raise ArgumentError(f"{what}: expected names among {', '.join(known)}, got {unknown}")
+                raise ArgumentError(f"{what}: expected names from {', '.join(known)}, got {unknown}")
         if len(max_velocity) != 3 or not all(check_number("max_velocity", x) > 0.0 for x in max_velocity):
             raise ArgumentError(f"max_velocity: expected three positive numbers, got {max_velocity}")
         self.max_velocity, self.buttons, self.axes = max_velocity, BUTTONS | (buttons or {}), AXES | (axes or {})

@@ -149,7 +149,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         for name, component in (("controller", controller), ("safety", self.safety)):
             if component.robot is not interface.robot:
                 raise ArgumentError(
-                    f"{name}: belongs to another robot than the interface; load the robot once and pass the same Robot"
+                    f"{name}: belongs to another robot than the interface; load the robot once and use that Robot "
+                    "object for both"
                 )
         if self.safety.dt != self.dt:
             raise ArgumentError(

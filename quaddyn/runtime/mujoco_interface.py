@@ -75,7 +75,9 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             if not isinstance(value, kind):
                 raise ArgumentTypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
         if (data.qpos.size, data.qvel.size) != (model.nq, model.nv):
-            raise ArgumentError(f"data: expected data of the model with nq = {model.nq}, got nq = {data.qpos.size}")
+            raise ArgumentError(
+                f"data: expected MjData of the given model, with nq = {model.nq}, got nq = {data.qpos.size}"
+            )
         super().__init__(robot, sensors)
         self.model, self.data, self.prefix = model, data, prefix
         body, root = self._find_root(base)

@@ -140,9 +140,9 @@ class Packets:
                 f"{packet_kind} of {nu} joints and {nf} feet in {len(data)} bytes"
             )
         if zlib.crc32(data[16:]) != crc:
-            raise PacketError("packet: damaged, its CRC does not match")
+            raise PacketError("packet: the packet is damaged, because its CRC does not match")
         if not is_stamp(time):
-            raise PacketError(f"packet: its time stamp is {time}, expected a finite time, 0 or more [s]")
+            raise PacketError(f"packet: expected a finite time stamp, 0 or more [s], got {time}")
         numbers = np.frombuffer(bytes(data), dtype="<f8", offset=HEADER.size).astype(np.float64, copy=False)
         numbers.flags.writeable = False
         return sequence, time, state, numbers

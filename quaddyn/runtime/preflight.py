@@ -119,23 +119,28 @@ class _Preflight(Controller):
         readings_ok = self._check_readings(readings)
         imu_ok = self._check_imu_at_rest(readings) if self.robot.root == "free" else True
         if not readings_ok:
-            self._add_check("order and signs of joints", None, "not tried: readings are not sound")
+            self._add_check("order and signs of joints", None, "not tried, because a check of the readings failed")
             return
         joints_ok = True
         for i in self._tested_joints:
             joint_ok = yield from self._excite_joint(i)
             joints_ok = joints_ok and joint_ok
         if len(self._tested_joints) < self.robot.nu:
-            self._add_check("gravity", None, "not tried: not all joints were moved before")
+            self._add_check("gravity", None, "not tried, because not all joints were moved before")
         elif joints_ok:
             yield from self._check_gravity(readings)
         else:
-            self._add_check("gravity", None, "not tried: a joint does not move as it must")
+            self._add_check("gravity", None, "not tried, because a joint failed the check of its order and sign")
         if self.robot.root == "free":
             if not imu_ok:
-                self._add_check("IMU axes", None, "not tried: at rest it is not level already")
+                self._add_check("IMU axes", None, "not tried, because the IMU failed a check at rest")
             elif self._prompt is None:
-                self._add_check("IMU axes", None, "not tried: nobody leans the trunk", OperatorPrompt.NOSE_DOWN.value)
+                self._add_check(
+                    "IMU axes",
+                    None,
+                    "not tried, because there is no operator who leans the trunk",
+                    OperatorPrompt.NOSE_DOWN.value,
+                )
             else:
                 yield from self._check_imu_axes(self._prompt)
 
@@ -149,13 +154,13 @@ class _Preflight(Controller):
             self._add_check(
                 f"{name} limits",
                 not missing,
-                f"none for {', '.join(missing)}; give them to quaddyn.load" if missing else range_text,
+                f"missing for {', '.join(missing)}; pass limits= to quaddyn.load" if missing else range_text,
                 "are they those of your motors at your battery's voltage?",
             )
         overtravel = np.maximum(robot.lower_position_limits - m.position, m.position - robot.upper_position_limits)
         worst = int(np.argmax(overtravel))
         within_limits = bool(overtravel[worst] < 0.1)
-        text = f"{robot.actuated[worst]} reads {m.position[worst]:+.2f}, {overtravel[worst]:.2f} beyond its limit"
+        text = f"{robot.actuated[worst]} measures {m.position[worst]:+.2f}, {overtravel[worst]:.2f} beyond its limit"
         self._add_check(
             "positions", within_limits, "all within limits" if within_limits else text, "order and zero of the encoders"
         )
@@ -165,8 +170,8 @@ class _Preflight(Controller):
         times = np.array([m.time for m in readings])
         new_fraction = float(np.mean(np.diff(times) > 0.0))
         is_fresh = new_fraction >= MIN_NEW_FRACTION
-        text = f"{100.0 * new_fraction:.0f} % of {len(times)} ticks of {1e3 * self.dt:g} ms brought a new one"
-        hint = "does the robot send as often as that? is this machine, or the link, busy with something else?"
+        text = f"{100.0 * new_fraction:.0f} % of {len(times)} ticks of {1000.0 * self.dt:g} ms had a new reading"
+        hint = "does the robot send readings at this rate? is the computer or the link overloaded?"
         readings_ok = self._add_check("readings", is_fresh, text, "" if is_fresh else hint)
         speed = np.abs(np.mean([m.velocity for m in readings], axis=0))
         fastest = int(np.argmax(speed))
@@ -188,7 +193,10 @@ class _Preflight(Controller):
             )
             unloaded = max_force < max(0.05 * weight, MAX_UNLOADED_FORCE)
             self._add_check(
-                "foot sensors in the air", unloaded, f"at most {max_force:.1f} N", "press each foot: does it rise?"
+                "foot sensors in the air",
+                unloaded,
+                f"at most {max_force:.1f} N",
+                "press each foot: does its reading rise?",
             )
         return readings_ok and at_rest
 
@@ -201,14 +209,14 @@ class _Preflight(Controller):
             "gyroscope at rest",
             rate < REST_RATE,
             f"{rate:.4f} rad/s",
-            "" if rate < REST_RATE else "does it hang still?",
+            "" if rate < REST_RATE else "does the robot hang still?",
         )
         is_one_g = abs(magnitude - 9.81) < GRAVITY_TOLERANCE
         self._add_check(
             "accelerometer at rest",
             is_one_g,
             f"{magnitude:.2f} m/s^2, expected 9.81",
-            "" if is_one_g else "are units m/s^2?",
+            "" if is_one_g else "are the readings in m/s^2?",
         )
         if not is_one_g:
             return False
@@ -219,7 +227,8 @@ class _Preflight(Controller):
             "IMU vertical",
             angle < MAX_REST_TILT,
             f"{np.rad2deg(angle):.0f} degrees off the trunk's +z; its {axis_text} axis points up",
-            "is the trunk level? is the IMU turned in its mount? Safety(imu_rotation=), BaseEstimator(imu=)",
+            "is the trunk level? is the IMU rotated in its mount? pass its rotation as Safety(imu_rotation=) and "
+            "BaseEstimator(imu=)",
         )
 
     # -- joints --------------------------------------------------------------------------------------------------
@@ -245,17 +254,18 @@ class _Preflight(Controller):
         label = f"order and sign of {name}"
         if np.abs(displacement).max() < 0.5 * TEST_DISPLACEMENT:
             text = (
-                f"did not move under {abs(tau[i]):.1f} N m; is the motor on, does it rest on a stop, is it too little?"
+                f"the joint did not move under {abs(tau[i]):.1f} N m; is the motor on? is the joint at a mechanical "
+                "stop? is the torque too small?"
             )
             passed = self._add_check(label, False, text, hint)
         elif moved_joint != i:
             other = robot.actuated[moved_joint]
             moved_by = displacement[moved_joint]
-            text = f"a torque on it moved {other} by {moved_by:+.2f} rad: motors or encoders are in another order"
+            text = f"a torque on it moved {other} by {moved_by:+.2f} rad; motors or encoders are in a different order"
             passed = self._add_check(label, False, text, hint)
         else:
             text = f"{tau[i]:+.1f} N m moved it by {displacement[i]:+.2f} rad" + (
-                "" if direction == sign else ": torque or encoder counts the wrong way"
+                "" if direction == sign else "; the sign of the torque or of the encoder is wrong"
             )
             passed = self._add_check(label, direction == sign, text, hint)
         return passed
@@ -338,10 +348,15 @@ class _Preflight(Controller):
         worst = int(np.argmax(error / tolerance))
         scale = float(torque @ gravity_torque / max(float(gravity_torque @ gravity_torque), 1e-9))
         passed = bool((error <= tolerance).all())
-        text = f"torques that hold it are {scale:.2f} times the model's"
+        text = f"the measured holding torques are {scale:.2f} times those of the model"
         if not passed:
-            text += f"; {robot.actuated[worst]} gives {torque[worst]:+.2f} N m, the model {gravity_torque[worst]:+.2f}"
-        self._add_check("gravity", passed, text, "torque constants, gears, masses of what is mounted on the legs")
+            text += (
+                f"; {robot.actuated[worst]} measures {torque[worst]:+.2f} N m, the model predicts "
+                f"{gravity_torque[worst]:+.2f} N m"
+            )
+        self._add_check(
+            "gravity", passed, text, "check torque constants, gear ratios and the masses of parts mounted on the legs"
+        )
         yield from self._wait_for_rest()
 
     # -- the IMU's axes ------------------------------------------------------------------------------------------
@@ -379,12 +394,15 @@ class _Preflight(Controller):
                 self._add_check(
                     label,
                     False,
-                    f"gravity went to {direction_text}, expected -{'xyz'[axis]}",
-                    "turned or mirrored mount",
+                    f"the measured gravity moved to {direction_text}, expected -{'xyz'[axis]}",
+                    "check whether the IMU is mounted rotated or its axes are mirrored",
                 )
             elif angle > 0.1:
-                text = f"the gyroscope turned the vertical {np.rad2deg(angle):.0f} degrees elsewhere than gravity went"
-                self._add_check(label, False, text, "order, signs and units of its axes")
+                text = (
+                    f"the vertical integrated from the gyroscope differs by {np.rad2deg(angle):.0f} degrees from "
+                    "the measured gravity"
+                )
+                self._add_check(label, False, text, "check the order, signs and units of the gyroscope axes")
             else:
                 self._add_check(label, True, f"gyroscope and gravity agree to {np.rad2deg(angle):.1f} degrees")
             prompt(OperatorPrompt.LEVEL)
@@ -464,7 +482,9 @@ def preflight(
         )
     robot = interface.robot
     if robot.root == "planar" or not robot.nu:
-        raise ArgumentError(f"interface: {robot.name!r} cannot be checked: it needs a free or fixed root and motors")
+        raise ArgumentError(
+            f"interface: expected a robot with a free or fixed root and with motors, got {robot.name!r}"
+        )
     joints = robot.actuated if joints is None else check_sequence("joints", joints, "joint names")
     for name in joints:
         if name not in robot.actuated:
@@ -485,5 +505,7 @@ def preflight(
     report = loop.run()
     checks = list(steps.checks)
     if report.fault is not None:
-        checks.append(PreflightCheck("safety layer", False, str(report.fault), "the robot was damped at once"))
+        checks.append(
+            PreflightCheck("safety layer", False, str(report.fault), "the robot was damped and the preflight ended")
+        )
     return PreflightReport(tuple(checks))

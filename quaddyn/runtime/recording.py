@@ -97,7 +97,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         seconds: float = 10.0,
     ) -> None:
         if dt is None and controller is None:
-            raise ArgumentError("dt: give the loop's period [s], or the controller")
+            raise ArgumentError("dt: required without controller=; pass the period of the loop [s]")
         dt = check_number("dt", dt if dt is not None else controller.dt if controller is not None else 0.0)
         for name, value in (("dt", dt), ("seconds", check_number("seconds", seconds))):
             if not 0.0 < value < np.inf:

@@ -121,7 +121,8 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         line = self._process.stdout.readline()
         if line.strip() != "ready":
             raise QuaddynError(
-                f"robot process: ended before it was ready, exit code {self._process.wait(STARTUP_TIMEOUT)}"
+                "robot process: the process ended before it was ready, with exit code "
+                f"{self._process.wait(STARTUP_TIMEOUT)}"
             )
 
     def interface(self) -> SharedMemoryInterface:

@@ -142,14 +142,17 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         if names != self._joint_indices[0]:
             missing = [joint for joint in self.robot.actuated if joint not in names]
             if missing:
-                self._error = f"JointState: without {', '.join(missing)}; its joints are {', '.join(names)}"
+                self._error = (
+                    f"JointState: the message lacks the joints {', '.join(missing)}; its joints are {', '.join(names)}"
+                )
                 return
             self._joint_indices = names, [names.index(joint) for joint in self.robot.actuated]
         self._error = ""
         stamp, count = message.header.stamp, len(names)
         if len(message.position) != count or len(message.velocity) != count:
             self._error = (
-                f"JointState: {count} names, {len(message.position)} positions, {len(message.velocity)} velocities"
+                f"JointState: expected as many positions and velocities as names, got {count} names, "
+                f"{len(message.position)} positions and {len(message.velocity)} velocities"
             )
             return
         at = self._joint_indices[1]

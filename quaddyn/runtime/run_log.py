@@ -124,10 +124,12 @@ class RunLog:
         try:
             robot = from_record(self.metadata["robot"], source=source, packages=packages)
         except (QuaddynError, TypeError, ValueError) as error:
-            raise ArgumentError(f"{self.path}: its description of the robot is damaged: {error}") from error
+            raise ArgumentError(f"{self.path}: the description of the robot in the log is damaged: {error}") from error
         sizes = {"nu": robot.nu, "nf": len(robot.feet), "nq": robot.nq, "nv": robot.nv}
         if (list(robot.actuated), sizes) != (self.metadata["joints"], self.metadata["sizes"]):
-            raise ArgumentError(f"{self.path}: damaged, joints and sizes of its ticks are not those of its robot")
+            raise ArgumentError(
+                f"{self.path}: the log is damaged: the joints and sizes of its ticks are not those of its robot"
+            )
         return robot
 
     def measurement(self, i: int) -> Measurement:
@@ -152,7 +154,7 @@ class RunLog:
             q = np.array(r["q"])
             lengths = [np.linalg.norm(q[first : first + size]) for _, first, size in robot.unit_norm_slices]
             if any(abs(length - 1.0) > QUATERNION_TOLERANCE for length in lengths):
-                raise ArgumentError(f"{self.path}: tick {i} is damaged, its q is not a configuration of {robot.name}")
+                raise ArgumentError(f"{self.path}: tick {i} is damaged: its q is not a configuration of {robot.name}")
             return q, np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
         return robot.configuration(joints=position), None
@@ -178,7 +180,10 @@ class RunLog:
         """
         r = self._columns
         if np.isnan(r["torque"]).any():
-            raise ArgumentError(f"{self.path}: without torques of the motors, from which alone the actuators show")
+            raise ArgumentError(
+                f"{self.path}: the log has no measured torques of the motors, which the identification of actuators "
+                "requires"
+            )
         controlled = np.array([stage.is_controlled for stage in STAGES])[r["stage"]]
         counted = controlled & (np.diff(r["time"], prepend=-np.inf) > 0.0)
         return fit_actuators(
@@ -199,11 +204,11 @@ class RunLog:
         statuses = ", ".join(f"{name} {count}" for name, count in self.statuses.items()) or "none"
         lines = [
             f"{self.name}, {len(r)} ticks of {1e3 * about['dt']:g} ms",
-            f"begun {about['began']} with quaddyn {about['quaddyn']}",
+            f"recorded from {about['began']} with quaddyn {about['quaddyn']}",
             f"stages: {stages}",
             f"controller: {statuses}",
-            f"begun after the deadline: median {np.median(late):.0f} us, at most {late.max():.0f} us; "
-            f"{int((np.diff(r['tick']) > 1).sum())} gaps",
+            f"start of ticks after their scheduled time: median {np.median(late):.0f} us, at most {late.max():.0f} "
+            f"us; {int((np.diff(r['tick']) > 1).sum())} gaps between recorded ticks",
             f"largest torque: {np.abs(r['command_tau']).max(initial=0.0):.3g} N m",
             *(f"fault: {fault}" for fault in self.faults or ("none",)),
         ]
@@ -225,16 +230,22 @@ class RunLog:
         if controller is None:
             configuration = self.metadata["controller"]
             if configuration is None or configuration.get("kind") not in ("WalkingController", "Walker"):
-                raise ArgumentError(f"controller: give one, the log's is {configuration}")
+                raise ArgumentError(
+                    "controller: required, because the log does not describe a WalkingController (its controller: "
+                    f"{configuration}); pass controller="
+                )
             robot = self.robot()
             try:
                 controller = make_walking_controller(robot, configuration)
             except Exception as error:  # the options may have any name and type
-                raise ArgumentError(f"{self.path}: its controller is damaged: {error}") from error
+                raise ArgumentError(
+                    f"{self.path}: the description of the controller in the log is damaged: {error}"
+                ) from error
         begins = np.flatnonzero(r["reset"])
         if not len(begins):
             raise ArgumentError(
-                f"{self.path}: does not go back to where the controller began; record with longer seconds"
+                f"{self.path}: the log does not contain the start of the controller, from which a replay begins; "
+                "record with a larger seconds="
             )
         controller.warmup()
         ticks = n_different = 0
@@ -250,7 +261,7 @@ class RunLog:
                 try:
                     controller.reset(measurement)
                 except QuaddynError as error:
-                    raise ArgumentError(f"{self.path}: the controller cannot begin at tick {i}: {error}") from error
+                    raise ArgumentError(f"{self.path}: the controller cannot be reset at tick {i}: {error}") from error
             x, y, turn = r["velocity_wanted"][i].tolist()
             try:
                 command = controller.compute(measurement, stage, (x, y, turn))
@@ -270,10 +281,12 @@ class RunLog:
             ArgumentError: logs of robots with other joints, or without a common tick.
         """
         if self.metadata["joints"] != other.metadata["joints"] or self.metadata["sizes"] != other.metadata["sizes"]:
-            raise ArgumentError(f"other: of {other.name!r}, with other joints than {self.name!r}")
+            raise ArgumentError(
+                f"other: expected a log of a robot with the joints of {self.name!r}, got one of {other.name!r}"
+            )
         _, mine, theirs = np.intersect1d(self.records["last"], other.records["last"], return_indices=True)
         if not len(mine):
-            raise ArgumentError("other: no tick is in both logs")
+            raise ArgumentError("other: expected a log of the same run, but no tick is in both logs")
         out = {}
         for name in self.records.dtype.names or ():
             a, b = self.records[name][mine], other.records[name][theirs]
@@ -341,18 +354,22 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         total = os.fstat(file.fileno()).st_size
         data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""
     if len(data) < HEAD.size or data[:6] != MAGIC:
-        raise ArgumentError(f"{path}: not a recording of a loop")
+        raise ArgumentError(f"{path}: the file is not a recording of a control loop")
     _, version, length, begin, size, capacity = HEAD.unpack_from(data)
     if version != VERSION:
-        raise ArgumentError(f"{path}: of version {version}, this is version {VERSION}")
+        raise ArgumentError(
+            f"{path}: the recording has format version {version}, but this version of quaddyn reads version {VERSION}"
+        )
     try:
         about = json.loads(data[HEAD.size : HEAD.size + length])
         _validate_metadata(about)
         kind = record_type(about["sizes"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
-        raise ArgumentError(f"{path}: its description is damaged ({type(error).__name__}: {error})") from None
+        raise ArgumentError(
+            f"{path}: the description of the run is damaged ({type(error).__name__}: {error})"
+        ) from None
     if kind.itemsize != size or len(data) < begin + capacity * size:
-        raise ArgumentError(f"{path}: cut short, or of another layout")
+        raise ArgumentError(f"{path}: the recording is truncated, or its layout is different")
     records = np.frombuffer(data, dtype=kind, count=capacity, offset=begin)
     numbers = np.array(records["number"])
     whole = np.flatnonzero((numbers > 0) & (numbers == records["last"]))
@@ -363,7 +380,7 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
     for name, wrong in _find_damage(complete):
         if wrong.any():
             tick = int(np.flatnonzero(wrong)[0])
-            raise ArgumentError(f"{path}: tick {tick} is damaged, its {name} is {complete[name][tick]!r}")
+            raise ArgumentError(f"{path}: tick {tick} is damaged: its {name} is {complete[name][tick]!r}")
     return RunLog(about, complete, str(path))
 
 
@@ -376,21 +393,21 @@ def _validate_metadata(about: Any) -> None:
     """
     sizes = {name: about["sizes"][name] for name in ("nu", "nf", "nq", "nv")}
     if not all(type(size) is int and 0 <= size <= MAX_SIZE for size in sizes.values()):
-        raise ValueError(f"sizes: {sizes}")
+        raise ValueError(f"sizes: expected integers of at least 0, got {sizes}")
     for name, count in (("joints", sizes["nu"]), ("feet", sizes["nf"])):
         if type(about[name]) is not list or not all(type(each) is str for each in about[name]):
             raise ValueError(f"{name}: expected a list of names")
         if len(about[name]) != count or len(set(about[name])) != count:
             raise ValueError(f"{name}: expected {count} names, each once, got {len(about[name])}")
     if type(about["dt"]) not in (int, float) or not 0.0 < about["dt"] < math.inf:
-        raise ValueError(f"dt: {about['dt']!r}")
+        raise ValueError(f"dt: expected a positive number, got {about['dt']!r}")
     kinds: dict[str, tuple[type, ...]] = {"began": (str,), "quaddyn": (str,), "controller": (dict, type(None))}
     for name, types in {**kinds, "robot": (dict,)}.items():
         if type(about[name]) not in types:
-            raise ValueError(f"{name}: of type {type(about[name]).__name__}")
+            raise ValueError(f"{name}: unexpected type {type(about[name]).__name__}")
     for name in ("name", "urdf", "root"):
         if type(about["robot"][name]) is not str:
-            raise ValueError(f"robot: {name} is of type {type(about['robot'][name]).__name__}")
+            raise ValueError(f"robot: expected {name} to be a str, got {type(about['robot'][name]).__name__}")
 
 
 def _find_damage(records: np.ndarray[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -147,5 +147,5 @@ def _validated_rotation(imu_rotation: Numbers | None) -> Array:
     """Returns the rotation matrix (3, 3) after validating it; None: identity."""
     R = np.eye(3) if imu_rotation is None else check_array("imu_rotation", imu_rotation).astype(np.float64)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0.0:
-        raise ArgumentError("imu_rotation: expected a rotation matrix (3, 3)")
+        raise ArgumentError("imu_rotation: expected a rotation matrix (3, 3), orthonormal with determinant 1")
     return np.ascontiguousarray(R)

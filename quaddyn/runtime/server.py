@@ -73,7 +73,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         if not check_number("dt", dt) > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         if not watchdog >= 1:
-            raise ArgumentError(f"watchdog: expected 1 period or more, got {watchdog}")
+            raise ArgumentError(f"watchdog: expected a number of periods of at least 1, got {watchdog}")
         if not 0.0 <= check_number("resume_timeout", resume_timeout) < float("inf"):
             raise ArgumentError(f"resume_timeout: expected a time, 0 or more [s], got {resume_timeout}")
         self.interface, self.memory, self.dt = interface, memory, float(dt)

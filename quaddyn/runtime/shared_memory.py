@@ -64,10 +64,16 @@ class SharedMemory:
             self._file, found = os.fstat(file), os.pread(file, HEAD.size, 0)
             if create:
                 if found.strip(b"\0") and not found.startswith(MAGIC):
-                    raise QuaddynError(f"{self.path}: not shared memory, and would be overwritten; give another path")
+                    raise QuaddynError(
+                        f"{self.path}: the file exists and is not shared memory of quaddyn, so that it is not "
+                        "overwritten; pass another path"
+                    )
                 os.ftruncate(file, size)  # without truncating to zero first: the other side may have mapped the file
             elif found != head or self._file.st_size != size:
-                raise QuaddynError(f"{self.path}: not shared memory of {nu} joints and {nf} feet, version {VERSION}")
+                raise QuaddynError(
+                    f"{self.path}: the file is not shared memory of version {VERSION} for a robot with {nu} joints "
+                    f"and {nf} feet; use the same robot and the same version of quaddyn in both processes"
+                )
             self._map = mmap.mmap(file, size)
         finally:
             os.close(file)
@@ -165,7 +171,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
             if self._stamps.accept(measurement.time, time.monotonic()):
                 self._newest = measurement
         if self._newest is None:
-            raise QuaddynError(f"{self.memory.path}: no reading has come yet; is the robot's process running?")
+            raise QuaddynError(f"{self.memory.path}: no reading has arrived yet; is the robot's process running?")
         return self._newest
 
     @property

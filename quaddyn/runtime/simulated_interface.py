@@ -55,7 +55,9 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
         elif not isinstance(sensors, Sensors):
             raise ArgumentTypeError(f"sensors: expected Sensors, got {type(sensors).__name__}")
         elif sensors.robot is not robot:
-            raise ArgumentError(f"sensors: of another robot, {sensors.robot.name!r}")
+            raise ArgumentError(
+                f"sensors: expected Sensors of the plant's robot, got Sensors of another robot, {sensors.robot.name!r}"
+            )
         self.robot, self.sensors = robot, sensors
         self._command = MotorCommand.zero(robot.nu)
         self._joints = JointPositions.actuated(robot)
@@ -115,7 +117,7 @@ class PlantInterface(SimulatedInterface, fixed=("plant",)):
 
     def __init__(self, plant: Plant, *, sensors: Sensors | None = None) -> None:
         if not isinstance(plant, Plant):
-            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
+            raise ArgumentTypeError(f"plant: expected a Simulation or MujocoPlant, got {type(plant).__name__}")
         super().__init__(plant.robot, sensors)
         self.plant = plant
 

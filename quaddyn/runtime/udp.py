@@ -93,12 +93,12 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         if self._newest is None:
             (peer, peer_port), (local_address, port) = self.peer, self._socket.getsockname()
             rejected_note = (
-                f"; {self.rejected_datagrams} datagrams were rejected: they are not packets of this robot"
+                f" {self.rejected_datagrams} datagrams were rejected, because they are not packets of this robot"
                 if self.rejected_datagrams
                 else ""
             )
             raise QuaddynError(
-                f"UDP: no reading has come from {peer}:{peer_port} yet; does {self.robot.name} send them to "
+                f"UDP: no reading has arrived from {peer}:{peer_port} yet; does {self.robot.name} send readings to "
                 f"{local_address}:{port}?{rejected_note}"
             )
         return self._newest

@@ -124,7 +124,9 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         if self._last_reading is not None and self._last_reading[0] is state:
             return self._last_reading[1]
         if (computed_crc := state_crc(state)) != state.crc:
-            raise QuaddynError(f"LowState: its CRC is {state.crc:#010x}, expected {computed_crc:#010x}")
+            raise QuaddynError(
+                f"LowState: the message is damaged: its CRC is {state.crc:#010x}, expected {computed_crc:#010x}"
+            )
         motors, imu = [state.motor_state[i] for i in self.motors.tolist()], state.imu_state
         measurement = Measurement(
             1e-3 * float(state.tick),
@@ -162,6 +164,7 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         worst = int(np.argmax(beyond))
         if beyond[worst] > MAX_INITIAL_OVERTRAVEL:
             raise QuaddynError(
-                f"LowState: joint {robot.actuated[worst]} reads {m.position[worst]:+.2f} rad, {beyond[worst]:.2f} rad "
-                "beyond its limits; is the order of motors FR, FL, RR, RL, each hip, thigh, calf?"
+                f"LowState: joint {robot.actuated[worst]} measures {m.position[worst]:+.2f} rad, which is "
+                f"{beyond[worst]:.2f} rad beyond its limits; is the order of the motors FR, FL, RR, RL, each with "
+                "hip, thigh, calf?"
             )

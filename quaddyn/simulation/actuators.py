@@ -144,10 +144,12 @@ class Actuators(
         if corner_speed is not None:
             self.corner_speed = _expand_parameter("corner_speed", corner_speed, nu, finite=False)
             if (self.corner_speed > self.no_load_speed).any():
-                raise ArgumentError(f"corner_speed: {corner_speed} is beyond the no-load speed {no_load_speed}")
+                raise ArgumentError(
+                    f"corner_speed: expected at most the no-load speed {no_load_speed}, got {corner_speed}"
+                )
         self.delay = _expand_parameter("delay", delay, nu, finite=True)
         if (self.delay > MAX_DELAY).any():
-            raise ArgumentError(f"delay: expected {MAX_DELAY:g} s at most, got {delay}; is it in seconds?")
+            raise ArgumentError(f"delay: expected at most {MAX_DELAY:g} s, got {delay}; is the value in seconds?")
         index, joint_totals, motor_values = robot.actuated_index, [], []
         for name, value, joint_value in (
             ("viscous", viscous, robot.damping),
@@ -169,8 +171,8 @@ class Actuators(
         massless = [name for name, lacking in zip(robot.actuated, lacks_inertia, strict=True) if lacking]
         if massless:
             raise ArgumentError(
-                f"backlash: needs inertia on the motor's side, of which {', '.join(massless)} "
-                f"{'has' if len(massless) == 1 else 'have'} none; give rotor_inertia"
+                f"backlash: requires inertia on the motor side of the gear, but that of {', '.join(massless)} is 0; "
+                "pass rotor_inertia="
             )
         is_limited = np.isfinite(self.no_load_speed)
         no_load = np.where(is_limited, self.no_load_speed, 1.0)
@@ -215,8 +217,8 @@ def _expand_parameter(name: str, value: Any, size: int, *, finite: bool) -> Arra
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name}: expected a number or {size} of them, got {str(value)[:60]!r}") from None
+        raise ArgumentTypeError(f"{name}: expected a number or {size} numbers, got {str(value)[:60]!r}") from None
     if array.shape not in ((), (size,)) or not (array >= 0.0).all() or (finite and not np.isfinite(array).all()):
         requirement = "finite and not negative" if finite else "not negative"
-        raise ArgumentError(f"{name}: expected a number or {size} of them, {requirement}, got {value}")
+        raise ArgumentError(f"{name}: expected a number or {size} numbers, {requirement}, got {value}")
     return frozen(np.broadcast_to(array, (size,)))

@@ -52,13 +52,15 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
         OSError: the file cannot be opened.
     """
     record_class, classes = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
-    message = f"{path}: not a {record_class.__name__.lower()} that was saved by this package"
+    message = f"{path}: the file is not a {record_class.__name__.lower()} saved by quaddyn, or it is damaged"
     with open_regular_file(path) as file:
         try:
             arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
             if meta["format"] not in READABLE_FORMATS:
-                raise ArgumentError(f"format {meta['format']}, this version reads up to format {FORMAT}")
+                raise ArgumentError(
+                    f"the file has format {meta['format']}, but this version of quaddyn reads formats up to {FORMAT}"
+                )
             record = _from_json(meta["record"], arrays, classes)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None

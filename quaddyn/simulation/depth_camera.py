@@ -106,7 +106,9 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         if not isinstance(plant, Plant):
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
-            raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the camera's {self.robot.name!r}")
+            raise ArgumentError(
+                f"plant: expected a plant of the camera's robot {self.robot.name!r}, got one of {plant.robot.name!r}"
+            )
         mujoco = import_mujoco()
         if self._terrain is not plant.terrain:
             spec = mujoco.MjSpec()

@@ -65,9 +65,11 @@ class HeldBody(FrozenArrays):
         contacts = check_sequence("contacts", self.contacts, "contacts")
         for contact in contacts:
             if not isinstance(contact, Contact):
-                raise ArgumentTypeError(f"contacts: expected contacts, got {type(contact).__name__}")
+                raise ArgumentTypeError(f"contacts: expected Contact objects, got {type(contact).__name__}")
         if not contacts or len({contact.name for contact in contacts}) < len(contacts):
-            raise ArgumentError(f"contacts: expected one at least, every name once, got {[c.name for c in contacts]}")
+            raise ArgumentError(
+                f"contacts: expected at least one contact, every name once, got {[c.name for c in contacts]}"
+            )
         object.__setattr__(self, "contacts", tuple(contacts))
         object.__setattr__(self, "mass", check_positive("mass", self.mass))
         object.__setattr__(self, "com", frozen(check_vector("com", self.com, (3,), "in the frame")))
@@ -76,7 +78,7 @@ class HeldBody(FrozenArrays):
             raise ArgumentError(f"inertia: expected a symmetric matrix (3, 3), got {self.inertia!r}")
         moments = np.linalg.eigvalsh(inertia)
         if not moments[0] > 0.0 or moments[0] + moments[1] < moments[2] * (1.0 - 1e-9):
-            raise ArgumentError(f"inertia: no body has the principal moments {moments}")
+            raise ArgumentError(f"inertia: expected principal moments that a rigid body can have, got {moments}")
         object.__setattr__(self, "inertia", frozen(inertia))
 
 
@@ -115,11 +117,11 @@ class HeldBodySystem:
         self.bodies = check_sequence("held_bodies", bodies, "held bodies")
         for body in self.bodies:
             if not isinstance(body, HeldBody):
-                raise ArgumentTypeError(f"held_bodies: expected HeldBody, got {type(body).__name__}")
+                raise ArgumentTypeError(f"held_bodies: expected HeldBody objects, got {type(body).__name__}")
             for name in (body.frame, *(contact.frame for contact in body.contacts)):
                 robot.frame_id(name)
         if len({body.name for body in self.bodies}) < len(self.bodies):
-            raise ArgumentError(f"held_bodies: every name once, got {[body.name for body in self.bodies]}")
+            raise ArgumentError(f"held_bodies: expected every name once, got {[body.name for body in self.bodies]}")
         self._robot, self._dt, self._effort = robot, dt, effort
         self._dynamics = Dynamics(robot, validate=False) if self.bodies else None
         self._gravity = np.array(robot.model.gravity.linear)

@@ -212,7 +212,7 @@ def _find_joint_kind(name: str) -> int:
     for start, kind in KINDS.items():
         if name.startswith(start):
             return kind
-    raise QuaddynError(f"joints of Pinocchio's kind {name} cannot be simulated")
+    raise QuaddynError(f"robot: joints of the Pinocchio type {name} are not supported in simulations")
 
 
 def _find_joint_axis(model: pin.Model, i: int, *, angular: bool) -> Array:

@@ -125,7 +125,7 @@ def write_ticks(
     try:
         from mcap.writer import Writer
     except ImportError:
-        raise QuaddynError("mcap is not installed; pip install 'quaddyn[mcap]' brings it") from None
+        raise QuaddynError("mcap is not installed; install it with: pip install 'quaddyn[mcap]'") from None
     with Path(path).open("wb") as file:
         writer = Writer(file)
         writer.start(profile="", library="quaddyn")

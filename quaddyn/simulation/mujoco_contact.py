@@ -114,7 +114,9 @@ def find_contact_parameters(contact: str | MujocoContact) -> MujocoContact:
     if isinstance(contact, MujocoContact):
         return contact
     if not isinstance(contact, str):
-        raise ArgumentTypeError(f"contact: expected a preset's name or a MujocoContact, got {type(contact).__name__}")
+        raise ArgumentTypeError(
+            f"contact: expected the name of a preset or a MujocoContact, got {type(contact).__name__}"
+        )
     if contact not in PRESETS:
         raise UnknownNameError("contact", contact, PRESETS)
     return PRESETS[contact]

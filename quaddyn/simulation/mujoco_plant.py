@@ -223,7 +223,10 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         size = self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION)
         if len(inner) != 3 or np.shape(inner[0]) != (size,):
             shape = np.shape(inner[0]) if inner else "none"
-            return f"state of MuJoCo has shape {shape}, here ({size},): its model was made with other arguments"
+            return (
+                f"its MuJoCo state has shape {shape}, that of this plant ({size},), because the models were made "
+                "with other arguments"
+            )
         return ""
 
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:

@@ -109,7 +109,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             raise ArgumentTypeError(f"actuators: expected Actuators, got {type(actuators).__name__}")
         elif actuators.robot is not robot:
             raise ArgumentError(
-                f"actuators: made for the robot {actuators.robot.name!r}, not for this one; make others with this robot"
+                f"actuators: expected Actuators of this Robot object, {self.robot.name!r}, got Actuators of "
+                f"{actuators.robot.name!r}"
             )
         self.actuators = actuators
         self._spheres = place_spheres(robot, spheres, soles)
@@ -275,7 +276,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         ):
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
-            raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
+            raise ArgumentTypeError(
+                f"external: expected a mapping from frame names to forces, got {type(external).__name__}"
+            )
         with self._exclusive_step.acquire("step"):
             self._step(tau, external)
 
@@ -315,7 +318,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if not duration > 0.0:
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
-            raise ArgumentError(f"push: {self.MAX_PUSHES} pushes are active already; use a shorter duration")
+            raise ArgumentError(
+                f"push: expected at most {self.MAX_PUSHES} pushes at a time, which are already active; use shorter "
+                "durations"
+            )
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
         self._pushes += (ActivePush(frame, self._make_wrench(frame, force), self._steps + steps),)
 
@@ -387,12 +393,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             raise ArgumentTypeError(f"log: expected the Log of a run, got {type(log).__name__}")
         if np.ndim(log.tau) != 2 or np.shape(log.tau)[1] != self.robot.nu:
             raise ArgumentError(
-                f"log: torques of shape {np.shape(log.tau)}, expected (n, {self.robot.nu}) for {self.robot.name}"
+                f"log: expected torques of shape (n, {self.robot.nu}) for {self.robot.name}, got {np.shape(log.tau)}"
             )
         try:
             self.restore(log.initial_checkpoint)
         except ArgumentError as error:
-            raise ArgumentError(f"log: its initial state is a {error}") from error
+            raise ArgumentError(f"log: its initial state does not fit: {error}") from error
         for tau in log.tau:
             for _ in range(log.steps_per_tick):
                 self.step(tau)
@@ -429,8 +435,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         state = checkpoint
         if differences := self._describe_differences(state):
             raise ArgumentError(
-                f"checkpoint: of another plant: {'; '.join(differences)}; restore it in a plant made with the same "
-                "arguments"
+                f"checkpoint: was taken from a different plant ({'; '.join(differences)}); restore it in a plant "
+                "made with the same arguments"
             )
         motors = persistent_arrays(self._drives)
         self._q, self._v, self._tau, self._steps, self._pushes = state.q, state.v, state.tau, state.steps, state.pushes
@@ -444,7 +450,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         spheres = tuple(sphere.name for sphere in self._spheres)
         motors = [np.shape(array) for array in persistent_arrays(self._drives)]
         differences = [
-            f"{name} {theirs!r}, here {own!r}"
+            f"{name} {theirs!r}, in this plant {own!r}"
             for name, theirs, own in (
                 ("plant", checkpoint.kind, type(self).__name__),
                 ("robot", checkpoint.robot, self.robot.name),
@@ -453,20 +459,20 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 ("shape of q", np.shape(checkpoint.q), self._q.shape),
                 ("shape of v", np.shape(checkpoint.v), self._v.shape),
                 ("shape of tau", np.shape(checkpoint.tau), self._tau.shape),
-                ("shapes of the motors' memory", [np.shape(array) for array in checkpoint.drives], motors),
+                ("shapes of the motor states", [np.shape(array) for array in checkpoint.drives], motors),
             )
             if theirs != own
         ]
         if not self._held_system.accepts(checkpoint.held):
-            differences.append("other held bodies than here")
+            differences.append("its held bodies differ from those of this plant")
         if not differences and (inner := self._describe_state_difference(checkpoint.inner)):
             differences.append(inner)
         return differences
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(
-            f"a {type(self).__name__} cannot be copied or pickled; make another with the same arguments "
-            "and restore the checkpoint() of this one, which can be"
+            f"a {type(self).__name__} cannot be copied or pickled; make another one with the same arguments and "
+            "restore the checkpoint() of this one, which can be pickled"
         )
 
     # -- implementation by the simulator -----------------------------------------------------------------------
@@ -554,8 +560,8 @@ def _check_period(controller: object, command: object, period: float) -> None:
         dt = getattr(source, "dt", None)
         if isinstance(dt, float) and abs(dt - period) > 1e-6 * period:
             raise ArgumentError(
-                f"controller: made for a tick every {dt:g} s (its dt), but it is called every {period:g} s; make it "
-                f"with dt={period:g}, or run it with control_dt={dt:g} on a plant whose step divides that"
+                f"controller: was made for a period dt = {dt:g} s, but it is called every {period:g} s; make it with "
+                f"dt={period:g}, or run it with control_dt={dt:g} on a plant whose time step divides this period"
             )
 
 
@@ -563,5 +569,5 @@ def _count_periods(name: str, value: float, unit: float, unit_name: str) -> int:
     """Returns how many times `unit` fits into `value`, or raises if that is not a whole number."""
     count = round(value / unit) if np.isfinite(value / unit) else 0
     if count < 1 or abs(count * unit - value) > 1e-6 * unit:
-        raise ArgumentError(f"{name}: expected a whole number of times {unit_name} = {unit:g} s, got {value:g} s")
+        raise ArgumentError(f"{name}: expected an integer multiple of {unit_name} = {unit:g} s, got {value:g} s")
     return count

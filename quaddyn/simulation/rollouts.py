@@ -84,7 +84,7 @@ def rollout(
             velocities = np.tile(velocities, (count, 1))
         initial_states = configurations, check_vector("v", velocities, (count, robot.nv), f"n, nv of {robot.name}")
     elif v is not None:
-        raise ArgumentError("v: initial velocities need initial configurations q")
+        raise ArgumentError("v: accepted only together with the initial configurations q; pass q")
     torque_array = check_array("torques", torques)
     if torque_array.ndim not in (2, 3):
         expected = f"(steps, {robot.nu}) or ({count}, steps, {robot.nu})"
@@ -123,16 +123,20 @@ def _validate_plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulat
     simulations = (plants,) if isinstance(plants, Simulation) else check_sequence("plants", plants, "Simulations")
     for simulation in simulations:
         if not isinstance(simulation, Simulation):
-            raise ArgumentTypeError(f"plants: expected Simulations, got {type(simulation).__name__}")
+            raise ArgumentTypeError(f"plants: expected Simulation objects, got {type(simulation).__name__}")
     if not simulations:
-        raise ArgumentError("plants: expected at least one")
+        raise ArgumentError("plants: expected at least one plant, got none")
     if any(simulation.held_bodies for simulation in simulations):
-        raise ArgumentError("plants: held_bodies= is not supported in rollouts; use `step`")
+        raise ArgumentError(
+            "plants: plants with held_bodies= are not supported in rollouts; call step of each plant instead"
+        )
     if len(set(map(id, simulations))) < len(simulations):
-        raise ArgumentError("plants: a plant is given twice; a plant has one state, make others")
+        raise ArgumentError(
+            "plants: expected different plants, but one is given twice; make a separate plant for each rollout"
+        )
     sizes = {(simulation.robot.nq, simulation.robot.nv, simulation.robot.nu) for simulation in simulations}
     if len(sizes) > 1:
-        raise ArgumentError(f"plants: their robots have different sizes (nq, nv, nu): {sorted(sizes)}")
+        raise ArgumentError(f"plants: expected robots of the same sizes (nq, nv, nu), got {sorted(sizes)}")
     return simulations
 
 

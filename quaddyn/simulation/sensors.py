@@ -251,9 +251,14 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         if not isinstance(plant, Observable):
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
-            raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
+            raise ArgumentError(
+                f"plant: expected a plant of the sensors' robot {self.robot.name!r}, got one of {plant.robot.name!r}"
+            )
         if self._last_reading is not None and plant.time < self._last_reading[0]:
-            raise ArgumentError(f"plant: its time decreased to {plant.time:g} s; call `reset` of the sensors")
+            raise ArgumentError(
+                f"plant: the time of the plant decreased to {plant.time:g} s; call reset of the sensors after "
+                "resetting the plant"
+            )
         self._delayed_readings.append(self._measure(plant))
         latest_time = plant.time - self.delay + 1e-9
         while len(self._delayed_readings) > 1 and self._delayed_readings[1].time <= latest_time:

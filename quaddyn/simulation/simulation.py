@@ -278,7 +278,7 @@ class Simulation(Plant):
             ),
         ):
             if given_shape != own_shape:
-                return f"{name} {given_shape!r}, here {own_shape!r}"
+                return f"{name} {given_shape!r}, in this plant {own_shape!r}"
         return ""
 
     def _restore_internal_state(self, inner: tuple[Any, ...]) -> None:
@@ -440,7 +440,8 @@ class Simulation(Plant):
         if n > MAX_CONTACTS and n != len(old_accumulated.keys):  # the latter is the capacity over all substeps
             self._reset_internal_state()
             raise ArgumentError(
-                f"spheres: {n} contacts at t = {self.time:.6g} s, of at most {MAX_CONTACTS} at once; pass fewer spheres"
+                f"spheres: {n} contacts at t = {self.time:.6g} s exceed the maximum of {MAX_CONTACTS} at a time; "
+                "pass fewer spheres"
             )
         self._contacts, self._accumulated = new_contacts, new_accumulated = self._make_buffers(
             max(2 * n, len(old_accumulated.keys))

@@ -61,7 +61,7 @@ class ContactSphere(FrozenArrays):
 
     def __post_init__(self) -> None:
         if not isinstance(self.frame, str):
-            raise ArgumentTypeError(f"frame: expected a name, got {self.frame!r}")
+            raise ArgumentTypeError(f"frame: expected the name of a frame, got {self.frame!r}")
         radius = check_number("radius", self.radius)
         if not 0.0 <= radius < np.inf:
             raise ArgumentError(f"radius: expected a finite length, 0 or more, got {radius}")
@@ -118,7 +118,9 @@ def place_spheres(
     ]
     bodies_with_sole = {location[0] for _, _, location in corners}
     if spheres is not None and not isinstance(spheres, Mapping):
-        raise ArgumentTypeError(f"spheres: expected a mapping of names, got {type(spheres).__name__}")
+        raise ArgumentTypeError(
+            f"spheres: expected a mapping from names to ContactSphere objects, got {type(spheres).__name__}"
+        )
     named = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
     named = {
         foot: foot_sphere
@@ -132,7 +134,7 @@ def place_spheres(
         if not (isinstance(name, str) and name):
             raise ArgumentTypeError(f"spheres: expected a str as the name of each sphere, got {name!r}")
         if name in used_names:
-            raise ArgumentError(f"spheres: {name!r} is the name of a foot")
+            raise ArgumentError(f"spheres: {name!r} is already the name of a foot; use another name")
         named[name] = sphere
     default_spheres = body_spheres(robot) if spheres is None else {}
     links = {name: sphere.frame for name, sphere in default_spheres.items()}
@@ -225,7 +227,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
         foot_centers = [
             body_placement.actInv(model.frames[robot.frame_id(foot)].placement.translation) for foot in feet
         ]
-        candidates: list[tuple[str, Array, Array, float]] = []  # link, centre in it and in the body, radius
+        candidates: list[tuple[str, Array, Array, float]] = []  # link, center in it and in the body, radius
         has_unread_shape = False
         for link, placement in body.links:
             for geometry in link.collisions:

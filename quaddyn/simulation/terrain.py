@@ -48,7 +48,7 @@ class Plane(FrozenArrays):
         normal = _validate_vector("normal", self.normal, 3)
         length = float(np.linalg.norm(normal))
         if not 1e-100 < length < 1e100:
-            raise ArgumentError(f"normal: expected a direction, got {normal}")
+            raise ArgumentError(f"normal: expected a vector of nonzero length, got {normal}")
         _set_field(self, "normal", frozen(normal / length))
         _set_field(self, "friction", _validate_friction(self.friction))
 
@@ -94,7 +94,7 @@ class Plane(FrozenArrays):
         """
         angle, heading = check_number("angle", angle), check_number("heading", heading)
         if not (abs(angle) < 0.5 * np.pi and np.isfinite(heading)):
-            raise ArgumentError(f"angle: expected less than a right angle [rad], got {angle}")
+            raise ArgumentError(f"angle: expected an angle of magnitude below pi/2 [rad], got {angle}")
         s = np.sin(angle)
         return cls(np.zeros(3), np.array([-s * np.cos(heading), -s * np.sin(heading), np.cos(angle)]), friction)
 
@@ -200,7 +200,9 @@ class HeightField(FrozenArrays):
         _set_field(self, "spacing", _validate_vector("spacing", self.spacing, 2))
         heights = _validate_numbers("heights", self.heights)
         if heights.ndim != 2 or min(heights.shape) < 2 or heights.size > MAX_SAMPLES:
-            raise ArgumentError(f"heights: expected (nx, ny), 2 to {MAX_SAMPLES} in all, got shape {heights.shape}")
+            raise ArgumentError(
+                f"heights: expected an array (nx, ny) with 2 to {MAX_SAMPLES} entries, got shape {heights.shape}"
+            )
         if not self.spacing.min() > 0.0:
             raise ArgumentError(f"spacing: expected positive lengths, got {self.spacing}")
         _set_field(self, "heights", heights)
@@ -241,7 +243,10 @@ class HeightField(FrozenArrays):
                 raise ArgumentError(f"{name}: expected (minimum, maximum), got {interval}")
             count = int(np.ceil((high - low) / spacing - 1e-9)) + 1
             if count * count > 100 * MAX_SAMPLES:
-                raise ArgumentError(f"spacing: {spacing} makes {count} samples along {name}")
+                raise ArgumentError(
+                    f"spacing: {spacing} results in {count} samples along {name}; pass a value for which both "
+                    "directions have an acceptable number"
+                )
             axes.append(np.linspace(low, high, max(count, 2)))
         X, Y = np.meshgrid(*axes, indexing="ij")
         samples = _validate_numbers("heights", function(X, Y))

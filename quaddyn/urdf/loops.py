@@ -40,28 +40,30 @@ def read_loops(reader: ElementReader, root: XmlElement, rotation: Callable[..., 
         elif element.tag.rsplit("}")[-1] in ("ball_constraint", DRAKE_TAG):
             out.append(_read_ball_constraint(reader, element, f"ball_constraint_{len(out) + 1}"))
         if out and any(out[-1].name == other.name for other in out[:-1]):
-            raise reader.refuse(element, "another loop has this name", "rename one of them")
+            raise reader.make_error(element, "another loop has the same name", "rename one of them")
     return out
 
 
 def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Callable[..., Array]) -> KinematicLoop:
     reader.report_unknown(element)
-    name, loop_type = reader.name(element), reader.text(element, "type")
+    name, loop_type = reader.read_name(element), reader.read_text(element, "type")
     if loop_type not in KINDS:
-        raise reader.refuse(element, f"type={loop_type!r} closes no loop", f"use one of {', '.join(KINDS)}")
+        raise reader.make_error(
+            element, f"type={loop_type!r} is not a type of loop joint", f"use one of {', '.join(KINDS)}"
+        )
     turn = np.eye(3)
     axis = reader.find_unique(element, "axis")
     if KINDS[loop_type] == "revolute":
-        xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.vector(axis, "xyz", 3, bound=1e3))
+        xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.read_vector(axis, "xyz", 3, bound=1e3))
         if not np.linalg.norm(xyz) > 1e-3:
-            raise reader.refuse(element, "an <axis> of length 0", "give a unit vector")
+            raise reader.make_error(element, "the <axis> has length 0", "give a unit vector")
         turn = rotation_of_z_to(xyz / np.linalg.norm(xyz))
     ends = []
     for tag in ("link1", "link2"):
-        end = reader.required(element, tag)
-        xyz_here = reader.vector(end, "xyz", 3, default=(0.0, 0.0, 0.0))
-        rpy = reader.vector(end, "rpy", 3, default=(0.0, 0.0, 0.0), bound=1e4)
-        ends.append((reader.text(end, "link"), Pose.of(rotation(*rpy) @ turn, xyz_here)))
+        end = reader.find_required(element, tag)
+        xyz_here = reader.read_vector(end, "xyz", 3, default=(0.0, 0.0, 0.0))
+        rpy = reader.read_vector(end, "rpy", 3, default=(0.0, 0.0, 0.0), bound=1e4)
+        ends.append((reader.read_text(end, "link"), Pose.of(rotation(*rpy) @ turn, xyz_here)))
     (link_a, at_a), (link_b, at_b) = ends
     dependent = tuple(element.attrib.get("dependent", "").split())
     return KinematicLoop(name, KINDS[loop_type], link_a, link_b, at_a, at_b, dependent, element.where)
@@ -72,9 +74,11 @@ def _read_ball_constraint(reader: ElementReader, element: XmlElement, name: str)
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
         found = {child.tag.rsplit("_constraint_")[-1]: child for child in element}
         if body not in found or point not in found:
-            raise reader.refuse(element, f"no {body} or no {point} in it", "Drake's documentation requires both")
-        links.append(reader.text(found[body], "name"))
-        places.append(Pose.of(np.eye(3), reader.vector(found[point], "value", 3)))
+            raise reader.make_error(
+                element, f"the constraint lacks {body} or {point}", "add both, which Drake's documentation requires"
+            )
+        links.append(reader.read_text(found[body], "name"))
+        places.append(Pose.of(np.eye(3), reader.read_vector(found[point], "value", 3)))
     return KinematicLoop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
 
 

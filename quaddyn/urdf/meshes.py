@@ -53,7 +53,7 @@ class MeshFinder:
             try:
                 self._cache[uri] = self._find(uri)
             except OSError as error:  # a name too long for the file system, a folder that may not be read
-                self._cache[uri] = None, None, f"cannot be opened: {error.strerror}"
+                self._cache[uri] = None, None, f"the file cannot be opened: {error.strerror}"
         return self._cache[uri]
 
     def advice(self, uri: str) -> str:
@@ -64,15 +64,15 @@ class MeshFinder:
         for candidate, _ in self._candidates(uri):
             try:
                 if Path(candidate).is_file():
-                    return f"pass packages=[{str(Path(os.path.realpath(candidate)).parent)!r}] to have it opened"
+                    return f"pass packages=[{str(Path(os.path.realpath(candidate)).parent)!r}] to allow it to be opened"
             except OSError:
                 break
         scheme, inside = _split_scheme(uri)
         package, _, inner = inside.partition("/")
         if scheme in ("package", "model") and package and inner:
-            advice = f"pass packages= with the folder {package!r} or the one that holds it"
+            advice = f"pass packages= with the folder {package!r} or its parent folder"
         else:
-            advice = "pass packages= with a folder that holds it"
+            advice = "pass packages= with a folder that contains the file"
         if not self.roots:
             return advice
         searched_folders = ", ".join(str(root) for root in self.roots[:MAX_LISTED_FOLDERS])
@@ -120,7 +120,7 @@ class MeshFinder:
             None,
             "the file is outside the package roots and is not opened"
             if outside
-            else "the package roots contain no such file",
+            else "the file is not in the package roots",
         )
 
     def _real(self, name: str) -> str:

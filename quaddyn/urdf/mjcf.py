@@ -41,7 +41,7 @@ def import_mujoco() -> Any:
     try:
         import mujoco
     except ImportError:
-        raise QuaddynError("MuJoCo is not installed; pip install 'quaddyn[mujoco]' brings it") from None
+        raise QuaddynError("MuJoCo is not installed; install it with: pip install 'quaddyn[mujoco]'") from None
     return mujoco
 
 
@@ -87,8 +87,8 @@ def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any,
     """
     if importlib.util.find_spec("mujoco") is None:
         raise ModelError(
-            f"{name}: an MJCF is read by MuJoCo, which is not installed; pip install 'quaddyn[mujoco]' brings it, or "
-            "load a URDF of the robot"
+            f"{name}: MuJoCo, which reads MJCF files, is not installed; install it with pip install "
+            "'quaddyn[mujoco]', or load a URDF of the robot"
         )
     mujoco = import_mujoco()
     root = read_xml(data, name)
@@ -102,7 +102,7 @@ def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any,
     except ModelError:
         raise
     except Exception as error:  # ValueError of the parser and compiler, or an error of another type from a damaged file
-        raise ModelError(f"{name}: MuJoCo refuses it: {shorten(' '.join(str(error).split()))}") from None
+        raise ModelError(f"{name}: MuJoCo rejects the file: {shorten(' '.join(str(error).split()))}") from None
     return model, meshes
 
 
@@ -170,20 +170,23 @@ class _MjcfTextWriter:
         if element.tag == "include" and path in self.opened:
             raise ModelError(f"{element.where}: file={uri!r} is included a second time; include it once")
         if len(self.opened) >= MAX_FILES:
-            raise ModelError(f"{element.where}: file={uri!r}: more than {MAX_FILES} files, or one that names itself")
+            raise ModelError(
+                f"{element.where}: file={uri!r}: more than {MAX_FILES} files are included or attached; check whether "
+                "a file includes itself"
+            )
         self.opened.append(path)
         try:
             return read_xml(
                 read_regular_file(path, MAX_BYTES), path.name if path.name != self.file else str(path)
             ), path
         except OSError as error:
-            raise ModelError(f"{element.where}: file={uri!r}: cannot be read: {error.strerror}") from None
+            raise ModelError(f"{element.where}: file={uri!r}: the file cannot be read: {error.strerror}") from None
 
     def _attach(self, element: XmlElement) -> str:
         """Adds a document to `attached` and returns its name; relative paths in it are resolved from its own folder."""
         root, path = self._open_document(element)
         folder = str(path.parent)
-        for compiler in root.all("compiler"):
+        for compiler in root.children_with_tag("compiler"):
             for key in ("meshdir", "assetdir"):
                 if key in compiler.attrib:
                     compiler.attrib[key] = f"{folder}/{compiler.attrib[key]}"

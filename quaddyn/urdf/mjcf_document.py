@@ -172,7 +172,7 @@ class _UrdfWriter:
         m = self.model
         root_bodies = [b for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
         if not root_bodies:
-            raise ModelError(f"{self.file}: no <body> in it; is this a scene without a robot?")
+            raise ModelError(f"{self.file}: the file has no <body>; is this a scene without a robot?")
         joints = {b: [j for j in range(m.njnt) if int(m.body_rootid[m.jnt_bodyid[j]]) == b] for b in root_bodies}
         moving = [b for b in root_bodies if joints[b]] or root_bodies
         driven_joints = {int(j) for i in range(m.nu) for j in self.actuated_joints(i)}
@@ -183,14 +183,16 @@ class _UrdfWriter:
         if floating and len(chosen) > 1:
             names = ", ".join(repr(m.body(b).name) for b in chosen[:MAX_LISTED_NAMES])
             raise ModelError(
-                f"{self.file}: {len(chosen)} bodies on the world may be the robot ({names}), and {len(floating)} of "
-                "them float; keep one robot in the file"
+                f"{self.file}: {len(chosen)} bodies attached to the world may be the robot ({names}), and "
+                f"{len(floating)} of them have a free joint; leave only one robot in the file"
             )
         if left := [b for b in root_bodies if b not in chosen]:
             names = ", ".join(repr(m.body(b).name) for b in left[:MAX_LISTED_NAMES]) + (
                 ", ..." if len(left) > MAX_LISTED_NAMES else ""
             )
-            count = f"{len(left)} bodies on the world are" if len(left) > 1 else "a body on the world is"
+            count = (
+                f"{len(left)} bodies attached to the world are" if len(left) > 1 else "a body attached to the world is"
+            )
             level = "warning" if any(joints[b] for b in left) else "note"
             self.report(level, "<worldbody>", f"{count} not part of the robot and left out: {names}")
         return set(chosen)
@@ -218,13 +220,15 @@ class _UrdfWriter:
         if balls:
             raise self.make_error(
                 f'<joint name="{self.joints[balls[0]].name}">',
-                f"{len(balls)} ball joints ({self.list_joints(balls)}), which are not modelled",
+                f"the model has {len(balls)} ball joints ({self.list_joints(balls)}), which are not supported",
                 "replace each by three hinges",
             )
         stiffness_coefficients = getattr(m, "jnt_stiffnesspoly", np.zeros(m.njnt))
         springs = [j for j in self.joints if m.jnt_stiffness[j] or np.any(stiffness_coefficients[j])]
         if springs:
-            reason = f"springs of {len(springs)} joints ({self.list_joints(springs)}) are not modelled; left out"
+            reason = (
+                f"the springs of {len(springs)} joints ({self.list_joints(springs)}) are not supported and are left out"
+            )
             self.report("warning", f'<joint name="{self.joints[springs[0]].name}">', reason)
         for j in self.joints:
             dof = int(m.jnt_dofadr[j])
@@ -233,11 +237,15 @@ class _UrdfWriter:
             dynamics = {k: float(getattr(m, f"dof_{k}")[dof]) for k in ("armature", "damping", "frictionloss")}
             if any(dynamics.values()):
                 given = ", ".join(f"{k}={value:g}" for k, value in dynamics.items() if value)
-                self.report("warning", f'<joint name="{self.joints[j].name}">', f"{given} of a free joint; left out")
+                self.report(
+                    "warning",
+                    f'<joint name="{self.joints[j].name}">',
+                    f"{given} of a free joint: not supported and left out",
+                )
         damping_coefficients = getattr(m, "dof_dampingpoly", np.zeros(m.nv))
         nonlinear_joints = [j for j in self.joints if np.any(damping_coefficients[m.jnt_dofadr[j]])]
         if nonlinear_joints:
-            reason = f"damping that is not linear, of {self.list_joints(nonlinear_joints)}; its linear part counts"
+            reason = f"the damping of {self.list_joints(nonlinear_joints)} is not linear; only its linear part is used"
             self.report("warning", f'<joint name="{self.joints[nonlinear_joints[0]].name}">', reason)
 
     def read_couplings(self) -> None:
@@ -250,9 +258,17 @@ class _UrdfWriter:
             data = [float(x) for x in m.eq_data[e][:5]]
             element = f'<equality><joint joint1="{self.joints[follower].name}">'
             if leader < 0:
-                self.report("warning", element, "holds the joint where it is; left out", "remove the joint")
+                self.report(
+                    "warning",
+                    element,
+                    "the constraint locks a joint at a fixed position; it is left out",
+                    "change the joint to a fixed connection by removing <joint>",
+                )
             elif any(data[2:]) or self.joints[follower].mimic is not None or leader not in self.joints:
-                reason = "a coupling that is not linear, a second one of this joint, or to another robot's; left out"
+                reason = (
+                    "the coupling is left out, because it is not linear, is a second one of this joint, or "
+                    "refers to a joint outside the robot"
+                )
                 self.report("warning", element, reason)
             elif data[1] != 0.0:
                 zero = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (follower, leader)]
@@ -304,7 +320,11 @@ class _UrdfWriter:
         sizes = sorted((abs(low), abs(high)))
         if sizes[1] - sizes[0] > 1e-9 * sizes[0] and not math.isinf(sizes[0]):
             chosen = sizes[0] or sizes[1]
-            self.report("warning", element, f"forces from {low:g} to {high:g}; {chosen:g} is taken for both directions")
+            self.report(
+                "warning",
+                element,
+                f"the force limits {low:g} and {high:g} differ in magnitude; {chosen:g} is used in both directions",
+            )
             return chosen
         return sizes[0]
 
@@ -333,9 +353,9 @@ class _UrdfWriter:
                 if {term[0] for term in terms} != {target}:
                     raise self.make_error(
                         f'<fixed name="{m.tendon(tendon).name}">',
-                        f"a tendon, pulled by actuator {name!r}, moves joints that are independent "
-                        f"({self.list_joints(driven)}), and tendons are not modelled",
-                        "drive the joints themselves, or couple them by <equality>",
+                        f"a tendon, driven by actuator {name!r}, moves independent joints "
+                        f"({self.list_joints(driven)}), which is not supported",
+                        "attach actuators to the joints, or couple the joints by <equality>",
                     )
                 rate = sum(one_rate * coefficient for _, one_rate, coefficient in terms)
             data = self.joints[target]
@@ -347,7 +367,9 @@ class _UrdfWriter:
             names = ", ".join(omitted[:MAX_LISTED_NAMES]) + (
                 f" and {len(omitted) - MAX_LISTED_NAMES} more" if len(omitted) > MAX_LISTED_NAMES else ""
             )
-            self.report("warning", "<actuator>", f"{names}: actuators that drive no joint of the robot; left out")
+            self.report(
+                "warning", "<actuator>", f"the actuators {names} are left out, because they drive no joint of the robot"
+            )
         for j, data in self.joints.items():
             if not count:
                 data.effort = math.inf
@@ -384,7 +406,7 @@ class _UrdfWriter:
             if effects:
                 raise self.make_error(
                     f'<tendon name="{m.tendon(t).name}">',
-                    f"a tendon with {', '.join(effects)}, and tendons are not modelled",
+                    f"a tendon with {', '.join(effects)} is not supported",
                     "remove it, or replace it by actuators of joints and by <equality><joint .../>",
                 )
 
@@ -531,7 +553,9 @@ class _UrdfWriter:
         """Reports that geom g is left out; `shape` describes it."""
         name = self.model.geom(g).name or self.links[int(self.model.geom_bodyid[g])]
         where = Where(self.file, 0, f'<geom name="{name}">')
-        self.findings.append(Finding("warning", where, f"{tag}: {shape}; left out", cosmetic=tag == "visual"))
+        self.findings.append(
+            Finding("warning", where, f"{tag}: {shape} is not supported and is left out", cosmetic=tag == "visual")
+        )
 
     def convert_mesh(self, number: int) -> tuple[tuple[str, dict[str, str]], Pose] | None:
         """Returns tag and attributes of a mesh, and the pose of its file's frame in the geom frame of MuJoCo.
@@ -573,7 +597,10 @@ class _UrdfWriter:
             if not m.eq_active0[e] or not bodies & robot_bodies:
                 continue
             if not bodies <= robot_bodies:
-                reason = "closes a loop with the world or with a body that is not part of the robot; left out"
+                reason = (
+                    "the constraint is left out, because it closes a loop with the world or with a body that is "
+                    "not part of the robot"
+                )
                 self.report("warning", element, reason)
                 continue
             loop = SubElement(root, "loop_joint", name=names.make_unique(name, f"loop_{e}"), type=kind)
@@ -588,7 +615,9 @@ class _UrdfWriter:
         gravity = np.zeros(3) if disabled else np.array(m.opt.gravity)
         if np.abs(gravity - GRAVITY).max() > GRAVITY_TOLERANCE:
             self.report(
-                "warning", "<option>", f"gravity={_format_numbers(gravity)} is not used; here it is 9.81 downwards"
+                "warning",
+                "<option>",
+                f"gravity={_format_numbers(gravity)} is not used; quaddyn uses 9.81 m/s^2 along -z",
             )
         if compensated := [b for b in self.bodies if m.body_gravcomp[b]]:
             reason = (

@@ -44,7 +44,9 @@ def disabled_collisions(
     if root.tag != "robot":
         raise ModelError(f"{file}: expected <robot>, got <{root.tag}>; is this an SRDF?")
     if root.text.strip():
-        raise ModelError(f"{file}: text outside of all elements: {root.text.strip()[:40]!r}; is a '<' missing?")
+        raise ModelError(
+            f"{file}: text was found outside of all elements: {root.text.strip()[:40]!r}; is a '<' missing?"
+        )
     out: dict[frozenset[str], tuple[str, str, str]] = {}
     for each in root:
         if each.tag in PAIRS:
@@ -52,16 +54,16 @@ def disabled_collisions(
         near = difflib.get_close_matches(each.tag.lower(), PAIRS, 1, 0.8)
         if near or {"link1", "link2"} <= set(each.attrib):
             meant = near[0] if near else "disable_collisions"
-            raise ModelError(f"{each.where}: no element of SRDF; did you mean <{meant}>?")
-    for each in root.all("disable_default_collisions"):
+            raise ModelError(f"{each.where}: the element is unknown in SRDF; did you mean <{meant}>?")
+    for each in root.children_with_tag("disable_default_collisions"):
         (link,) = _read_links(each)
         for other in links:
             if other != link:
                 out[frozenset((link, other))] = link, other, "by default"
-    for each in root.all("disable_collisions"):
+    for each in root.children_with_tag("disable_collisions"):
         one, two = _read_links(each)
         out[frozenset((one, two))] = one, two, each.attrib.get("reason", "")
-    for each in root.all("enable_collisions"):
+    for each in root.children_with_tag("enable_collisions"):
         out.pop(frozenset(_read_links(each)), None)
     return tuple(out.values())
 
@@ -70,5 +72,5 @@ def _read_links(element: XmlElement) -> tuple[str, ...]:
     keys = PAIRS[element.tag]
     found = tuple(element.attrib.get(key, "") for key in keys)
     if not all(found):
-        raise ModelError(f"{element.where}: expected {' and '.join(keys)}, got {element.attrib}")
+        raise ModelError(f"{element.where}: expected the attributes {' and '.join(keys)}, got {element.attrib}")
     return found

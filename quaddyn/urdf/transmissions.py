@@ -29,8 +29,8 @@ DIFFERENTIAL, FOUR_BAR = "DifferentialTransmission", "FourBarLinkageTransmission
 def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmission, ...]:
     """Returns the transmissions of a document, in its order."""
     out: dict[str, Transmission] = {}
-    for element in root.all("transmission"):
-        kind = next((each.text for each in element.all("type")), "").strip().rpartition("/")[2]
+    for element in root.children_with_tag("transmission"):
+        kind = next((each.text for each in element.children_with_tag("type")), "").strip().rpartition("/")[2]
         found = _read_pair(reader, element, kind) if kind in (DIFFERENTIAL, FOUR_BAR) else _read_single(reader, element)
         if found is None:
             continue
@@ -41,7 +41,7 @@ def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmi
             joint = next(joint for joint in found.joints if joint in out)
             reader.warn(
                 element,
-                f"another transmission gives a reduction of joint {joint!r}; this one is ignored",
+                f"another transmission already defines the reduction of joint {joint!r}; this one is ignored",
                 "remove one of them",
             )
     return tuple(dict.fromkeys(out.values()))
@@ -49,7 +49,7 @@ def read_transmissions(reader: ElementReader, root: XmlElement) -> tuple[Transmi
 
 def _read_single(reader: ElementReader, element: XmlElement) -> Transmission | None:
     """Returns the transmission of one joint and at most one actuator; None if the element is not one."""
-    joints, actuators = element.all("joint"), element.all("actuator")
+    joints, actuators = element.children_with_tag("joint"), element.children_with_tag("actuator")
     if len(joints) != 1 or len(actuators) > 1 or "name" not in joints[0].attrib:
         return None
     reduction = _read_reduction(reader, (*actuators, *joints, element))
@@ -62,7 +62,9 @@ def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmi
     if joints is None or actuators is None or any("name" not in joint.attrib for joint in joints):
         roles = "joint1, joint2, actuator1 and actuator2"
         reader.warn(
-            element, f"{kind} has no {roles}, by role, and is ignored", "give each joint and actuator its <role>"
+            element,
+            f"{kind} is ignored, because its joints and actuators do not have the roles {roles}",
+            "give each joint and actuator its <role>",
         )
         return None
     (n1, n2), (m1, m2) = ([_read_reduction(reader, (part,)) for part in parts] for parts in (joints, actuators))
@@ -75,17 +77,22 @@ def _read_pair(reader: ElementReader, element: XmlElement, kind: str) -> Transmi
 
 def _parts_by_role(element: XmlElement, part: str) -> tuple[XmlElement, XmlElement] | None:
     """Returns the two joints or actuators of an element in the order of their roles; None without two roles."""
-    roles = {next((each.text.strip() for each in own.all("role")), ""): own for own in element.all(part)}
+    roles = {
+        next((each.text.strip() for each in own.children_with_tag("role")), ""): own
+        for own in element.children_with_tag(part)
+    }
     first, second = roles.get(f"{part}1"), roles.get(f"{part}2")
-    return None if first is None or second is None or len(element.all(part)) != 2 else (first, second)
+    return None if first is None or second is None or len(element.children_with_tag(part)) != 2 else (first, second)
 
 
 def _read_reduction(reader: ElementReader, parents: Sequence[XmlElement]) -> float | None:
     """Returns the first reduction in `parents`, 1 if there is none; None if it is not a number other than 0."""
-    found = [each for parent in parents for each in parent.all(TAG)]
+    found = [each for parent in parents for each in parent.children_with_tag(TAG)]
     reduction = _nonzero_number(found[0].text) if found else 1.0
     if reduction is None:
-        reader.warn(found[0], f"{found[0].text!r} is not a reduction and is ignored", "give a number other than 0")
+        reader.warn(
+            found[0], f"the reduction {found[0].text!r} is not a number other than 0 and is ignored", "correct it"
+        )
     return reduction
 
 

@@ -176,7 +176,7 @@ class BoxShape:
 
 @dataclass(frozen=True, slots=True)
 class CylinderShape:
-    """A cylinder along z, centred: `radius`, `length` [m]."""
+    """A cylinder along z, centered: `radius`, `length` [m]."""
 
     radius: float
     length: float
@@ -184,7 +184,7 @@ class CylinderShape:
 
 @dataclass(frozen=True, slots=True)
 class CapsuleShape:
-    """A capsule along z, centred: `radius`, `length` of its cylindrical part [m]."""
+    """A capsule along z, centered: `radius`, `length` of its cylindrical part [m]."""
 
     radius: float
     length: float

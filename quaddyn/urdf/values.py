@@ -87,7 +87,7 @@ class ElementReader:
         self.findings.append(Finding("warning", element.where, shorten(reason), advice, self.cosmetic))
 
     @staticmethod
-    def refuse(element: XmlElement, reason: str, advice: str) -> ModelError:
+    def make_error(element: XmlElement, reason: str, advice: str) -> ModelError:
         """Returns the error for `element`; the caller raises it."""
         return RejectedElementError(Finding("warning", element.where, shorten(reason), advice))
 
@@ -113,9 +113,13 @@ class ElementReader:
         children = _KNOWN_CHILDREN.get(element.tag)
         for child in element if children is not None else ():
             if "xacro" in child.tag:
-                self.warn(child, f"<{child.tag}> is a macro that was not expanded; it is ignored", "run xacro first")
+                self.warn(
+                    child,
+                    f"<{child.tag}> is a macro that was not expanded; it is ignored",
+                    "expand the file with xacro first",
+                )
             elif child.tag not in children and not child.tag.startswith("{"):  # type: ignore[operator]
-                self._unknown_child(child, element, children or ())
+                self._report_unknown_child(child, element, children or ())
         attributes = _KNOWN_ATTRIBUTES.get(element.tag)
         for name in element.attrib if attributes is not None else ():
             if name in FOREIGN_ATTRIBUTES.get(element.tag, ()):
@@ -124,7 +128,7 @@ class ElementReader:
                 reason = f"unknown attribute {name}={element.attrib[name]!r} is ignored"
                 self.warn(element, reason, _spelling_advice(name, attributes or ()))
 
-    def _unknown_child(self, child: XmlElement, element: XmlElement, known: Iterable[str]) -> None:
+    def _report_unknown_child(self, child: XmlElement, element: XmlElement, known: Iterable[str]) -> None:
         """Reports an unknown child: one of other tools, misspelled, or in the wrong element."""
         tag = child.tag
         if tag in FOREIGN_ELEMENTS or (tag == "material" and element.tag != "robot"):  # a color, in any element
@@ -152,52 +156,56 @@ class ElementReader:
         if self.foreign:
             names, where = list(self.foreign), next(iter(self.foreign.values()))
             more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-            reason = f"ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
+            reason = (
+                f"these are ignored, because only other tools use them: {', '.join(names[:MAX_LISTED_NAMES])}{more}"
+            )
             self.findings.append(Finding("note", where, shorten(reason)))
 
     def find_unique(self, element: XmlElement, tag: str) -> XmlElement | None:
         """Returns the child with this tag, or None; a second one is reported if it is equal, rejected if it differs."""
-        found = element.all(tag)
+        found = element.children_with_tag(tag)
         for other in found[1:]:
-            if not found[0].same(other):
-                raise self.refuse(other, f"<{element.tag}> has a second, different <{tag}>", "remove one of them")
+            if not found[0].equals(other):
+                raise self.make_error(other, f"<{element.tag}> has a second, different <{tag}>", "remove one of them")
             self.warn(other, f"<{tag}> is repeated identically; the first one is used", "remove the second one")
         if found:
             self.report_unknown(found[0])
             return found[0]
         return None
 
-    def required(self, element: XmlElement, tag: str) -> XmlElement:
+    def find_required(self, element: XmlElement, tag: str) -> XmlElement:
         """Returns the child with this tag; raises a `ModelError` if it is missing."""
         child = self.find_unique(element, tag)
         if child is None:
-            raise self.refuse(element, f"<{tag}> is missing", "add it, as the URDF specification requires")
+            raise self.make_error(element, f"<{tag}> is missing", "add it, as the URDF specification requires")
         return child
 
     # -- values ----------------------------------------------------------------------------------------------
-    def text(self, element: XmlElement, attribute: str) -> str:
+    def read_text(self, element: XmlElement, attribute: str) -> str:
         """Returns a required attribute."""
         value = element.attrib.get(attribute)
         if value is None:
-            raise self.refuse(
+            raise self.make_error(
                 element, f"attribute {attribute!r} is missing", "add it, as the URDF specification requires"
             )
         return value
 
-    def number(self, element: XmlElement, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
+    def read_number(
+        self, element: XmlElement, attribute: str, *, default: float | None = None, bound: float = 1e6
+    ) -> float:
         """Returns a finite number of magnitude up to `bound`; `default` if the attribute is missing."""
         value = element.attrib.get(attribute)
         if value is None and default is not None:
             return default
-        return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
+        return self._parse_numbers(element, attribute, self.read_text(element, attribute), 1, bound)[0]
 
-    def magnitude(self, element: XmlElement, attribute: str, value: float, reason: str) -> float:
+    def check_nonnegative(self, element: XmlElement, attribute: str, value: float, reason: str) -> float:
         """Returns `value`, which must not be negative; rounding errors below 0 become 0."""
         if value < -ROUNDING_TOLERANCE:
-            raise self.refuse(element, f"{attribute}={value:g}: {reason}", "correct the sign")
+            raise self.make_error(element, f"{attribute}={value:g}: {reason}", "correct the sign")
         return max(value, 0.0)
 
-    def vector(
+    def read_vector(
         self,
         element: XmlElement,
         attribute: str,
@@ -210,12 +218,14 @@ class ElementReader:
         value = element.attrib.get(attribute)
         if value is None and default is not None:
             return default
-        return self._numbers(element, attribute, self.text(element, attribute), n, bound)
+        return self._parse_numbers(element, attribute, self.read_text(element, attribute), n, bound)
 
-    def _numbers(self, element: XmlElement, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
+    def _parse_numbers(
+        self, element: XmlElement, attribute: str, value: str, n: int, bound: float
+    ) -> tuple[float, ...]:
         words = _SPACE.split(value.strip(" \t\r\n"))
         if len(words) != n or not words[0]:
-            raise self.refuse(
+            raise self.make_error(
                 element,
                 f"{attribute}={value!r}: expected {n} number(s), got {len(list(filter(None, words)))}",
                 "correct it",
@@ -223,23 +233,27 @@ class ElementReader:
         out = []
         for word in words:
             if not _NUMBER.fullmatch(word):
-                raise self.refuse(
+                raise self.make_error(
                     element, f"{attribute}={value!r}: {word!r} is not a finite decimal number", "correct it"
                 )
             number = float(word)
             if not abs(number) <= bound:
                 advice = "check the unit" if math.isfinite(number) else "correct it"
-                raise self.refuse(element, f"{attribute}={value!r}: the magnitude exceeds {bound:g}", advice)
+                raise self.make_error(element, f"{attribute}={value!r}: the magnitude exceeds {bound:g}", advice)
             out.append(number)
         return tuple(out)
 
-    def name(self, element: XmlElement) -> str:
+    def read_name(self, element: XmlElement) -> str:
         """Returns the attribute "name", which must be printable, not empty and not reserved."""
-        name = self.text(element, "name")
+        name = self.read_text(element, "name")
         if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
-            raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
+            raise self.make_error(
+                element,
+                f"name={name[:40]!r} is empty, is longer than {MAX_NAME} characters or has control characters",
+                "rename it",
+            )
         if name == UNIVERSE:
-            raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
+            raise self.make_error(element, f"the name {name!r} is reserved for the root of the model", "rename it")
         return name
 
 

@@ -20,14 +20,14 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_NESTING = 64  # a URDF needs 7; extensions such as <gazebo> nest deeper
 MAX_ELEMENTS = 200_000
 MAX_TEXT = 64  # characters of an element's text that are kept: a number
-#: What the name of a prefix's namespace begins with where the document declares none.
+#: Start of the namespace names of prefixes that the document does not declare.
 UNDECLARED = "undeclared:"
-MAX_MESSAGE_LENGTH = 400  # characters of a file's own words that a message repeats
+MAX_MESSAGE_LENGTH = 400  # largest number of characters of a file that a message repeats
 
 
-def shorten(words: str, most: int = MAX_MESSAGE_LENGTH) -> str:
-    """Words for a message, without their middle where they are long."""
-    return words if len(words) <= most else f"{words[: most // 2]} ... {words[-most // 4 :]}"
+def shorten(text: str, max_length: int = MAX_MESSAGE_LENGTH) -> str:
+    """Returns a text for a message; the middle of a longer text is left out."""
+    return text if len(text) <= max_length else f"{text[: max_length // 2]} ... {text[-max_length // 4 :]}"
 
 
 class XmlElement:
@@ -43,7 +43,7 @@ class XmlElement:
     def __iter__(self) -> Iterator[XmlElement]:
         return iter(self.children)
 
-    def all(self, tag: str) -> list[XmlElement]:
+    def children_with_tag(self, tag: str) -> list[XmlElement]:
         """Returns the direct children with this tag."""
         return [c for c in self.children if c.tag == tag]
 
@@ -62,13 +62,13 @@ class XmlElement:
             node = node.parent
         return Where(self.file, self.line, "".join(reversed(parts)) or f"<{shorten(self.tag)}>")
 
-    def same(self, other: XmlElement) -> bool:
+    def equals(self, other: XmlElement) -> bool:
         """Returns whether tags, attributes and children are equal; text is not compared."""
         return (
             self.tag == other.tag
             and self.attrib == other.attrib
             and len(self.children) == len(other.children)
-            and all(a.same(b) for a, b in zip(self.children, other.children, strict=True))
+            and all(a.equals(b) for a, b in zip(self.children, other.children, strict=True))
         )
 
 
@@ -78,30 +78,33 @@ class _Builder:
     def __init__(self, file: str) -> None:
         self.file, self.expat = file, None
         self.root: XmlElement | None = None
-        self.open: list[XmlElement] = []
-        self.count = 0
+        self.open_elements: list[XmlElement] = []
+        self.n_elements = 0
 
     def start(self, tag: str, attrib: dict[str, str]) -> None:
-        self.count += 1
+        self.n_elements += 1
         line = self.expat.CurrentLineNumber if self.expat is not None else 0
-        parent = self.open[-1] if self.open else None
+        parent = self.open_elements[-1] if self.open_elements else None
         element = XmlElement(tag, attrib, line, parent, self.file)
-        if len(self.open) >= MAX_NESTING:
-            raise ModelError(f"{element.where}: elements nested deeper than {MAX_NESTING}; flatten the file")
-        if self.count > MAX_ELEMENTS:
-            raise ModelError(f"{element.where}: more than {MAX_ELEMENTS} elements; split the file")
+        if len(self.open_elements) >= MAX_NESTING:
+            raise ModelError(f"{element.where}: elements are nested more than {MAX_NESTING} deep; reduce the nesting")
+        if self.n_elements > MAX_ELEMENTS:
+            raise ModelError(
+                f"{element.where}: the file has more than {MAX_ELEMENTS} elements, which is not accepted; remove "
+                "elements that are not needed"
+            )
         if parent is None:
             self.root = element
         else:
             parent.children.append(element)
-        self.open.append(element)
+        self.open_elements.append(element)
 
     def data(self, text: str) -> None:
-        if len(self.open[-1].text) < MAX_TEXT:
-            self.open[-1].text += text[:MAX_TEXT]
+        if len(self.open_elements[-1].text) < MAX_TEXT:
+            self.open_elements[-1].text += text[:MAX_TEXT]
 
     def end(self, tag: str) -> None:
-        self.open.pop()
+        self.open_elements.pop()
 
     def close(self) -> XmlElement | None:
         return self.root
@@ -118,16 +121,20 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
         ModelError: not well-formed, a document type or an entity, too large, too deep.
     """
     if isinstance(data, str):
-        if "\0" in data:  # expat would take every other one for UTF-16
-            raise ModelError(f"{file}: a NUL character at {data.index(chr(0))}; XML text has none")
+        if "\0" in data:  # expat would read a text with NUL characters as UTF-16
+            raise ModelError(
+                f"{file}: the text has a NUL character at index {data.index(chr(0))}, which XML does not allow"
+            )
         try:
             size = len(data.encode())
         except UnicodeEncodeError as error:
-            raise ModelError(f"{file}: the text is not valid Unicode ({error.reason} at {error.start})") from None
+            raise ModelError(f"{file}: the text is not valid Unicode ({error.reason} at index {error.start})") from None
     else:
         size = len(data)
     if size > MAX_BYTES:
-        raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; move meshes into separate files")
+        raise ModelError(
+            f"{file}: the file has {size} bytes, but at most {MAX_BYTES} are accepted; move meshes into separate files"
+        )
     try:
         try:
             root = _parse_document(data, file)
@@ -139,13 +146,13 @@ def read_xml(data: bytes | str, file: str) -> XmlElement:
         raise
     except defusedxml.DefusedXmlException as error:
         raise ModelError(
-            f"{file}: document types, entities and external references are refused ({type(error).__name__}); "
+            f"{file}: document types, entities and external references are not accepted ({type(error).__name__}); "
             "remove the <!DOCTYPE ...> part"
         ) from None
     except (SyntaxError, ValueError, LookupError, OverflowError) as error:  # ParseError is a SyntaxError
-        raise ModelError(f"{file}: not well-formed XML: {error}; check it with an XML editor") from None
+        raise ModelError(f"{file}: the file is not well-formed XML: {error}") from None
     if root is None:
-        raise ModelError(f"{file}: no XML element in it; expected <robot>")
+        raise ModelError(f"{file}: the file has no XML element; expected <robot>")
     assert isinstance(root, XmlElement)
     return root
 
@@ -160,7 +167,7 @@ def _parse_document(data: bytes | str, file: str) -> XmlElement | None:
     return root
 
 
-#: A prefix where it is used and where it is declared; a tag as it begins; what may stand before the first one.
+#: Use of a prefix, declaration of a prefix, start of a tag, and characters allowed before the first tag.
 _USED_PREFIX = re.compile(r"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
 _DECLARED_PREFIX = re.compile(r"\sxmlns:([A-Za-z_][\w.-]*)\s*=")
 _TAG_START = re.compile(r"<[A-Za-z_][\w:.-]*")
@@ -173,20 +180,20 @@ def _declare_prefixes(data: bytes | str) -> bytes | str:
     A document whose encoding does not contain ASCII stays as it is.
     """
     text = data if isinstance(data, str) else data.decode("latin-1")  # byte by byte
-    at = 0
+    position = 0
     while True:
-        blank = _BLANK.match(text, at)
-        at = blank.end() if blank else at
-        closing = "-->" if text.startswith("<!--", at) else "?>" if text.startswith("<?", at) else ""
-        end = text.find(closing, at) if closing else -1
+        blank = _BLANK.match(text, position)
+        position = blank.end() if blank else position
+        closing = "-->" if text.startswith("<!--", position) else "?>" if text.startswith("<?", position) else ""
+        end = text.find(closing, position) if closing else -1
         if end < 0:
             break
-        at = end + len(closing)
-    first = _TAG_START.match(text, at)
-    if first is None:
+        position = end + len(closing)
+    first_tag = _TAG_START.match(text, position)
+    if first_tag is None:
         return data
-    here = set(_DECLARED_PREFIX.findall(text[first.end() - 1 : text.find(">", at)]))
-    wanting = sorted(set(_USED_PREFIX.findall(text)) - here - {"xml", "xmlns"})
-    words = "".join(f' xmlns:{prefix}="{UNDECLARED}{prefix}"' for prefix in wanting)
-    text = text[: first.end()] + words + text[first.end() :]
+    declared = set(_DECLARED_PREFIX.findall(text[first_tag.end() - 1 : text.find(">", position)]))
+    undeclared = sorted(set(_USED_PREFIX.findall(text)) - declared - {"xml", "xmlns"})
+    declarations = "".join(f' xmlns:{prefix}="{UNDECLARED}{prefix}"' for prefix in undeclared)
+    text = text[: first_tag.end()] + declarations + text[first_tag.end() :]
     return text if isinstance(data, str) else text.encode("latin-1")

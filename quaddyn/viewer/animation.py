@@ -111,7 +111,10 @@ class Animation:
             QuaddynError: there are no frames.
         """
         if not self._frames:
-            raise QuaddynError("nothing to record: show() has not been called since the viewer was made or cleared")
+            raise QuaddynError(
+                "the viewer has nothing to record, because show() was not called since it was made or cleared; call "
+                "show() first"
+            )
         data = b"".join(len(p).to_bytes(8, "little") + p for p in (*packets, self.make_packet()))
         return make_recorded_page(title, base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
 

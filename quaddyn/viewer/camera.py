@@ -26,7 +26,10 @@ def camera_parameters(
         ArgumentError: a number is out of range.
     """
     if not (np.isfinite(azimuth) and -90 <= elevation <= 90 and 0 < fov < 180):
-        raise ArgumentError("azimuth, elevation in [-90, 90], fov in (0, 180): expected degrees in range")
+        raise ArgumentError(
+            "azimuth, elevation, fov: expected a finite azimuth, an elevation in [-90, 90] and an fov in (0, 180) "
+            "degrees"
+        )
     camera_distance = check_positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
     a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
     position = target + camera_distance * np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])

@@ -20,7 +20,8 @@ def validate_configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
     q = validate_vector(name, value, (robot.nq,))
     if not robot.algorithms.isNormalized(robot.model, q, 1e-3):
         raise ArgumentError(
-            f"{name}: a quaternion (or the cosine and sine of a continuous joint) is not of unit length"
+            f"{name}: a quaternion, or the cosine and sine of a continuous joint, does not have norm 1; divide it by "
+            "its norm"
         )
     return q
 
@@ -30,25 +31,29 @@ def validate_contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPo
     points = tuple(contacts)
     for contact in points:
         if not isinstance(contact, ContactPoint):
-            raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
+            raise ArgumentTypeError(f"contacts: expected ContactPoint objects of a plant, got {type(contact).__name__}")
     return points
 
 
 def validate_footholds(footholds: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
     """Returns the footholds of a `LocomotionCommand`, or raises."""
     if footholds is not None and not isinstance(footholds, Mapping):
-        raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(footholds).__name__}")
+        raise ArgumentTypeError(
+            f"footholds: expected the footholds of a LocomotionCommand, got {type(footholds).__name__}"
+        )
     selected = tuple((footholds or {}).values())
     for foothold in selected:
         if not isinstance(foothold, Foothold):
-            raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(foothold).__name__}")
+            raise ArgumentTypeError(
+                f"footholds: expected the footholds of a LocomotionCommand, got {type(foothold).__name__}"
+            )
     return selected
 
 
 def validate_names(names: Iterable[str]) -> Iterable[str]:
     """Returns the names unchanged; raises for a single string instead of several names."""
     if isinstance(names, str):  # a string is an iterable of strings, too
-        raise ArgumentTypeError("names: expected several names, got one string")
+        raise ArgumentTypeError("names: expected a sequence of names, got a single string")
     return names
 
 
@@ -70,7 +75,7 @@ def validate_direction(name: str, value: ArrayLike) -> Array:
     vector = validate_vector(name, value, (3,))
     length = float(np.linalg.norm(vector))
     if not length > 0.0:
-        raise ArgumentError(f"{name}: expected a direction, got {vector}")
+        raise ArgumentError(f"{name}: expected a vector of nonzero length, got {vector}")
     return vector / length
 
 
@@ -84,5 +89,5 @@ def find_friction(friction: float | Mapping[str, float], name: str) -> float:
     """Returns the friction coefficient of one contact, or raises."""
     value = friction.get(name) if isinstance(friction, Mapping) else friction
     if value is None:
-        raise ArgumentError(f"friction: no coefficient for {name!r}")
+        raise ArgumentError(f"friction: expected a coefficient for every contact, but that of {name!r} is missing")
     return check_positive("friction", value)

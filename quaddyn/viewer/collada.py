@@ -47,16 +47,18 @@ def read_collada(text: bytes, adjacent_files: AdjacentFiles) -> tuple[Part, ...]
         ValueError,
         LookupError,
     ) as error:  # ValueError, LookupError: unknown encodings
-        raise MeshError(f"not safe XML: {error}") from None
+        raise MeshError(f"the file is not valid or not safe XML: {error}") from None
     for element in root.iter():  # removes the namespace, which differs between schema versions
         element.tag = str(element.tag).rpartition("}")[2]
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that are not finite are rejected by `Part`
             parts = tuple(_Document(root, adjacent_files).read_parts())
     except (ValueError, KeyError, IndexError, OverflowError, ArithmeticError) as error:
-        raise error if isinstance(error, MeshError) else MeshError(f"malformed COLLADA: {error!r}") from None
+        raise (
+            error if isinstance(error, MeshError) else MeshError(f"the file is not valid COLLADA: {error!r}")
+        ) from None
     if not parts:
-        raise MeshError("no triangles")
+        raise MeshError("the file contains no triangles")
     return parts
 
 
@@ -79,14 +81,14 @@ class _Document:
         """Counts an element and its children towards the limit of visits, and returns the element."""
         self.n_visits += 1 + len(element)
         if self.n_visits > _MAX_VISITS:
-            raise MeshError(f"more than {_MAX_VISITS} elements to visit")
+            raise MeshError(f"the scene has more than {_MAX_VISITS} elements, which is not accepted")
         return element
 
     def count_numbers(self, numbers: int) -> None:
         """Counts processed numbers towards the limit."""
         self.n_numbers += numbers
         if self.n_numbers > _MAX_NUMBERS:
-            raise MeshError(f"more than {_MAX_NUMBERS} numbers")
+            raise MeshError(f"the file has more than {_MAX_NUMBERS} numbers, which is not accepted")
 
     def read_parts(self) -> Iterator[Part]:
         """Yields the parts of the scene, or of all geometries of a file without a scene."""
@@ -102,7 +104,7 @@ class _Document:
     def read_node(self, node: ET.Element, parent: Array, depth: int) -> Iterator[Part]:
         """Yields the parts of a scene node and its children; `parent` (4, 4) is the placement of its parent."""
         if depth > _MAX_DEPTH:
-            raise MeshError(f"scene nodes deeper than {_MAX_DEPTH}")
+            raise MeshError(f"scene nodes are nested more than {_MAX_DEPTH} deep")
         placement = parent @ self._read_once("transform", self.count_visit(node), _read_transform)
         for child in node:
             if child.tag == "node":
@@ -129,7 +131,7 @@ class _Document:
                 if len(part.triangles):
                     self.n_parts += 1
                     if self.n_parts > MAX_PARTS:
-                        raise MeshError(f"more than {MAX_PARTS} parts")
+                        raise MeshError(f"the file has more than {MAX_PARTS} parts, which is not accepted")
                     yield part
 
     def read_polygons(self, polygons: ET.Element, placement: Array, material: Material | None) -> Part:
@@ -137,7 +139,7 @@ class _Document:
         inputs = polygons.findall("input")
         columns = [int(entry_input.get("offset", "0")) for entry_input in inputs]
         if min(columns) < 0:
-            raise MeshError(f"offset {min(columns)} of an <input>")
+            raise MeshError(f"an <input> has the negative offset {min(columns)}")
         stride = 1 + max(columns)
         index_lists = [self.read_integers(p) for p in polygons.iterfind("p")]
         index = np.concatenate(index_lists or [np.zeros(0, np.int64)])
@@ -168,11 +170,11 @@ class _Document:
                     sources[semantic] = self.read_source(self.find_target(entry, "source")), column
         values, corners = sources["POSITION"]
         if values.shape[1] < 3:
-            raise MeshError(f"positions of {values.shape[1]} numbers")
+            raise MeshError(f"positions must have 3 numbers, got {values.shape[1]}")
         triangles = corners.reshape(-1, 3)
         self.n_triangles += len(triangles)
         if self.n_triangles > _MAX_TRIANGLES:
-            raise MeshError(f"more than {_MAX_TRIANGLES} triangles")
+            raise MeshError(f"the file has more than {_MAX_TRIANGLES} triangles, which is not accepted")
         uvs = None
         if material is not None and material.texture is not None and "TEXCOORD" in sources:
             texture, column = sources["TEXCOORD"]
@@ -186,11 +188,11 @@ class _Document:
         """Returns the rows (n, stride) of numbers of a <source>."""
         array = source.find("float_array")
         if array is None:
-            raise MeshError(f"source {source.get('id')!r} has no float_array")
+            raise MeshError(f"the source {source.get('id')!r} has no <float_array>")
         accessor = source.find("technique_common/accessor")
         stride = int(accessor.get("stride", "1")) if accessor is not None else 3
         if stride < 1:
-            raise MeshError(f"stride {stride} of source {source.get('id')!r}")
+            raise MeshError(f"the source {source.get('id')!r} has the stride {stride}, which must be positive")
         values = self.read_floats(array)
         return values[: len(values) // stride * stride].reshape(-1, stride)
 
@@ -232,7 +234,7 @@ class _Document:
                 [1.0, 1.0, 1.0] if diffuse is None else color,
             )
         if not np.isfinite(color).all():
-            raise MeshError("a color that is not finite")
+            raise MeshError("a color is not finite")
         return Material((color[0], color[1], color[2], _read_opacity(shader)), texture)
 
     def _find_image(self, effect: ET.Element, name: str) -> Path | None:

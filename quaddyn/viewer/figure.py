@@ -177,7 +177,7 @@ class Figure:
                 return (shapes.make_capsule(radius, length),)
             case MeshShape(uri, path, _, root):
                 if path is None:
-                    raise MeshError("no such file in the package roots")
+                    raise MeshError("the file is not in the package roots")
                 if uri not in self._parts:
                     try:
                         self._parts[uri] = read_mesh(path, root)

@@ -29,9 +29,9 @@ def read_mesh(path: Path, root: Path | None = None) -> tuple[Part, ...]:
     try:
         data = read_regular_file(path, MAX_BYTES)
     except FileNotFoundError:
-        raise MeshError("no such file") from None
+        raise MeshError("the file does not exist") from None
     except OSError as error:
-        raise MeshError(f"cannot be read: {error.strerror}") from None
+        raise MeshError(f"the file cannot be read: {error.strerror}") from None
     match path.suffix.lower():
         case ".stl":
             return read_stl(data)
@@ -40,4 +40,4 @@ def read_mesh(path: Path, root: Path | None = None) -> tuple[Part, ...]:
         case ".dae":
             return read_collada(data, AdjacentFiles(path, root))
         case other:
-            raise MeshError(f"format {other!r} is none of .stl, .obj, .dae")
+            raise MeshError(f"the format {other!r} is not supported; use .stl, .obj or .dae")

@@ -51,7 +51,7 @@ def read_obj(text: str, adjacent_files: AdjacentFiles) -> tuple[Part, ...]:
             elif word == "f":
                 group = faces.setdefault(current, _Faces())
                 if len(faces) > MAX_PARTS:
-                    raise MeshError(f"more than {MAX_PARTS} materials")
+                    raise MeshError(f"the file has more than {MAX_PARTS} materials, which is not accepted")
                 n_before = len(group.corners)
                 for corner in rest.split():
                     group.corners.extend(_parse_corner(corner, len(vertices) // 3, len(coordinates) // 2))
@@ -61,12 +61,14 @@ def read_obj(text: str, adjacent_files: AdjacentFiles) -> tuple[Part, ...]:
             elif word == "mtllib" and rest.strip() not in libraries:
                 libraries.add(rest.strip())
                 if len(libraries) > MAX_LIBRARIES:
-                    raise MeshError(f"more than {MAX_LIBRARIES} material files")
+                    raise MeshError(
+                        f"the file refers to more than {MAX_LIBRARIES} material files, which is not accepted"
+                    )
                 materials |= _read_mtl(rest, adjacent_files)
         except (ValueError, OverflowError) as error:
             raise error if isinstance(error, MeshError) else MeshError(f"line {number}: {error}") from None
     if not faces:
-        raise MeshError("no faces")
+        raise MeshError("the file contains no faces")
     positions = np.array(vertices, dtype=np.float64).reshape(-1, 3)
     uvs = np.array(coordinates, dtype=np.float64).reshape(-1, 2)
     return tuple(_make_part(group_faces, positions, uvs, materials.get(name)) for name, group_faces in faces.items())
@@ -89,7 +91,7 @@ def _make_part(faces: _Faces, positions: Array, coordinates: Array, material: Ma
     uvs = None
     if material is not None and material.texture is not None and (corners[:, 1] >= 0).all():
         if corners[:, 1].max(initial=-1) >= len(coordinates):
-            raise MeshError("texture coordinate index out of range")
+            raise MeshError("the index of a texture coordinate is out of range")
         uvs = coordinates[corners[:, 1]]
     return Part.from_positions(positions, corners[:, 0].reshape(-1, 3), uvs, material)
 
@@ -125,6 +127,6 @@ def _read_mtl(reference: str, adjacent_files: AdjacentFiles) -> dict[str, Materi
         except ValueError as error:
             raise MeshError(f"{path.name}:{number}: {error}") from None
         if not np.isfinite(color).all():
-            raise MeshError(f"{path.name}:{number}: a color that is not finite")
+            raise MeshError(f"{path.name}:{number}: the color is not finite")
         materials[name] = Material(color, texture)
     return materials

@@ -51,7 +51,9 @@ def read_meshcat_script() -> str:
         license_file = folder / "main.min.js.LICENSE.txt"
         license_text = license_file.read_text(encoding="utf-8") if license_file.is_file() else ""
     except OSError as error:
-        raise QuaddynError(f"the viewer needs meshcat's main.min.js: {error}; reinstall meshcat") from None
+        raise QuaddynError(
+            f"the file main.min.js of meshcat, which the viewer requires, cannot be read: {error}; reinstall meshcat"
+        ) from None
     return license_text + "\n" + script
 
 

@@ -76,14 +76,14 @@ class Part:
         """
         points = np.asarray(positions, dtype=np.float64).reshape(-1, 3)
         if len(triangles) and not 0 <= triangles.min() <= triangles.max() < len(points):
-            raise MeshError(f"vertex index out of range (there are {len(points)} vertices)")
+            raise MeshError(f"the index of a vertex is out of range (the file has {len(points)} vertices)")
         vertices, corner = np.unique(triangles.reshape(-1), return_inverse=True)
         used = points[vertices]
         if placement is not None:
             used = used @ placement[:3, :3].T + placement[:3, 3]
         coordinates = None if uvs is None else np.asarray(uvs, dtype=np.float32).reshape(-1, 2)
         if not np.isfinite(used).all() or (coordinates is not None and not np.isfinite(coordinates).all()):
-            raise MeshError("a vertex is not finite")
+            raise MeshError("a vertex or texture coordinate is not finite")
         origin = used.min(axis=0, initial=np.inf) if len(used) else np.zeros(3)
         step = float((used - origin).max(initial=0.0) / GRID) or 1.0
         grid = np.round((used - origin) / step).astype(np.int64)
@@ -113,7 +113,7 @@ def triangulate_fans(counts: Indices, corners: int) -> Indices:
         MeshError: the polygons need more than the given number of `corners`, or one has a negative count.
     """
     if counts.min(initial=0) < 0 or sum(counts.tolist()) > corners:  # unbounded integers: no overflow
-        raise MeshError(f"polygons with {sum(counts.tolist())} corners, but the file has {corners}")
+        raise MeshError(f"the polygons require {sum(counts.tolist())} corners, but the file has {corners}")
     starts = np.cumsum(counts) - counts
     triangles = np.maximum(counts - 2, 0)
     first = np.repeat(starts, triangles)

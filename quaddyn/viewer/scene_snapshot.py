@@ -84,7 +84,9 @@ class SceneSnapshot:
                 for name in value:
                     robot.frame_id(name)
             elif argument != "friction" and value is not None:
-                raise ArgumentTypeError(f"{argument}: expected a mapping of frame names, got {type(value).__name__}")
+                raise ArgumentTypeError(
+                    f"{argument}: expected a mapping from frame names to vectors, got {type(value).__name__}"
+                )
         wrenches = {name: validate_vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         contact_points = checks.validate_contact_points(contacts or ())
         frames_with_cone = tuple(wrenches or robot.feet) if show_friction_cones and contacts is None else ()

@@ -100,7 +100,7 @@ class Server:
             self._socket = socket.create_server((ADDRESS, port))
         except (OSError, OverflowError) as error:
             raise ServerError(
-                f"the viewer cannot listen on {ADDRESS}:{port}: {error}; port=0 takes a free one"
+                f"port: the viewer cannot listen on {ADDRESS}:{port}: {error}; pass port=0 for any free port"
             ) from None
         self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])

@@ -19,7 +19,7 @@ Panels = Mapping[str, Mapping[str, float]]
 
 #: Maximum number of lines of all panels together.
 MAX_LINES = 256
-SPEED, HEIGHT, LOAD, TORQUE, FORCE = "speed [m/s]", "height [m]", "torque over limit [%]", "torque [N m]", "force [N]"
+SPEED, HEIGHT, LOAD, TORQUE, FORCE = "speed [m/s]", "height [m]", "torque / limit [%]", "torque [N m]", "force [N]"
 
 
 class Signals:
@@ -45,7 +45,8 @@ class Signals:
                 if key not in self._numbers:
                     if len(self._numbers) >= MAX_LINES:
                         raise ArgumentError(
-                            f"signals: more than {MAX_LINES} lines; {panel!r}, {name!r} is one too many"
+                            f"signals: expected at most {MAX_LINES} lines in all panels together; line {name!r} of "
+                            f"panel {panel!r} exceeds this number"
                         )
                     self._numbers[key] = len(self._numbers)
                     self._new.append({"panel": panel, "name": name})
@@ -70,11 +71,11 @@ def validate_signals(signals: object) -> dict[str, dict[str, float]]:
     if signals is None:
         return {}
     if not isinstance(signals, Mapping):
-        raise ArgumentTypeError(f"signals: expected {{panel: {{line: value}}}}, got {type(signals).__name__}")
+        raise ArgumentTypeError(f"signals: expected a mapping {{panel: {{line: value}}}}, got {type(signals).__name__}")
     panels: dict[str, dict[str, float]] = {}
     for panel, lines in signals.items():
         if not (isinstance(panel, str) and isinstance(lines, Mapping) and all(isinstance(n, str) for n in lines)):
-            raise ArgumentTypeError(f"signals[{panel!r}]: expected a mapping of lines by name")
+            raise ArgumentTypeError(f"signals[{panel!r}]: expected a mapping from line names to values")
         panels[panel] = {name: check_number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
     return panels
 

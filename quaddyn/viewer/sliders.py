@@ -32,7 +32,7 @@ class Slider:
         """
         for argument, text in (("name", name), ("unit", unit), ("group", group)):
             if not isinstance(text, str):
-                raise ArgumentTypeError(f"{argument}: expected a text, got {type(text).__name__}")
+                raise ArgumentTypeError(f"{argument}: expected a str, got {type(text).__name__}")
         low, high, value = check_number("low", low), check_number("high", high), check_number("value", value)
         if not (np.isfinite([low, high, value]).all() and low < high and low <= value <= high):
             raise ArgumentError(f"slider {name!r}: expected low <= value <= high, got {low:g}, {value:g}, {high:g}")

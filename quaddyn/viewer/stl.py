@@ -28,7 +28,9 @@ def read_stl(data: bytes) -> tuple[Part, ...]:
         with np.errstate(over="ignore"):  # numbers that are not finite are rejected by `Part`
             corners = np.fromiter(words, dtype=np.float64).astype(np.float32).reshape(-1, 3)
     else:
-        raise MeshError(f"not an STL file: {len(data)} bytes, a header for {84 + 50 * count}")
+        raise MeshError(
+            f"the file is not an STL file: it has {len(data)} bytes, but its header specifies {84 + 50 * count}"
+        )
     if len(corners) == 0 or len(corners) % 3:
-        raise MeshError(f"an STL file with {len(corners)} vertices")
+        raise MeshError(f"the STL file has {len(corners)} vertices, which is not a positive multiple of 3")
     return (Part.from_positions(corners, np.arange(len(corners)).reshape(-1, 3), None, None),)

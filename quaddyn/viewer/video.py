@@ -104,7 +104,9 @@ def _find_browser() -> str:
     for name in BROWSERS:
         if (program := shutil.which(name)) is not None:
             return program
-    raise QuaddynError(f"a video needs a browser to draw it; none of {', '.join(BROWSERS)} is installed")
+    raise QuaddynError(
+        f"a video is drawn by a browser, but none of {', '.join(BROWSERS)} is installed; install one of them"
+    )
 
 
 def _find_ffmpeg() -> str | None:
@@ -138,7 +140,7 @@ def _run_browser(program: str, size: tuple[int, int]) -> Iterator[str]:
             file, deadline = Path(profile) / "DevToolsActivePort", time.monotonic() + BROWSER_TIMEOUT
             while not (file.exists() and len(lines := file.read_text(encoding="utf-8").split()) == 2):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise QuaddynError(f"{program} did not start")
+                    raise QuaddynError(f"the browser {program} did not start")
                 time.sleep(0.05)
             yield f"ws://127.0.0.1:{lines[0]}{lines[1]}"
         finally:
@@ -194,11 +196,11 @@ class _Tab:
         while True:
             text = await self._socket.read_message()
             if text is None:
-                raise QuaddynError("the browser ended while it was drawing")
+                raise QuaddynError("the browser process ended before the video was complete")
             response = json.loads(text)
             if response.get("id") == number:
                 if "error" in response:
-                    raise QuaddynError(f"the browser cannot {method}: {response['error'].get('message')}")
+                    raise QuaddynError(f"the browser failed to execute {method}: {response['error'].get('message')}")
                 return dict(response["result"])
 
     async def evaluate(self, expression: str) -> Any:
@@ -207,7 +209,7 @@ class _Tab:
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
         if "exceptionDetails" in result:
-            raise QuaddynError(f"the page failed: {result['exceptionDetails'].get('text')}")
+            raise QuaddynError(f"a script of the viewer page failed: {result['exceptionDetails'].get('text')}")
         return result["result"].get("value")
 
 
@@ -251,5 +253,6 @@ async def _record_by_browser(address: str, page: Path, path: Path, fps: float, s
                     path.write_bytes(video)
                     return
     raise QuaddynError(
-        f"this browser cannot record {path.suffix}, and ffmpeg is not installed; pip install 'quaddyn[video]'"
+        f"{path.suffix} videos cannot be recorded by this browser, and ffmpeg is not installed; install it with: pip "
+        "install 'quaddyn[video]'"
     )

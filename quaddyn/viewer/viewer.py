@@ -170,7 +170,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     def _live_server(self) -> Server:
         """Server of the live page; raises if there is none."""
         if self._server is None or self._finalizer is None or not self._finalizer.alive:
-            raise QuaddynError("this viewer serves no page: it was closed or made with serve=False")
+            raise QuaddynError("the viewer has no page, because it was closed or made with serve=False")
         return self._server
 
     # -- drawing -------------------------------------------------------------------------------------------------
@@ -549,7 +549,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise ArgumentTypeError("a Viewer cannot be copied or pickled; make another")
+        raise ArgumentTypeError("a Viewer cannot be copied or pickled; create another one")
 
     def __repr__(self) -> str:
         address = self.url if self._finalizer is not None and self._finalizer.alive else "no server"

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from ..compiler import Matrix, Vector, compiled, zeros
 from .tick_data import (
-    BILATERAL,
-    COMPLIANT,
-    FORCE,
-    MOTION,
-    NOTHING,
     ContactPointData,
+    ContactRole,
     ContactStateData,
     ControllerModel,
     FrameKinematics,
     RigidBodyTerms,
+    StrictQuantity,
     TickInputData,
     TickScratch,
     frame_kinematics,
@@ -107,7 +104,7 @@ def locate_contact(
     if has_arm:  # the arm rotates with the body, the radius of the sphere does not
         add_centripetal(omega, arm, drift)
     role = contacts.role[c]
-    if role == COMPLIANT:
+    if role == ContactRole.COMPLIANT:
         depth, closing_speed = contacts.surface_height[c], 0.0
         for i in range(3):
             depth -= contacts.normal[c, i] * (frame.origin[i] + lever[i])
@@ -117,11 +114,15 @@ def locate_contact(
             spring_force = max(0.0, contacts.stiffness[c] * depth - contacts.damping[c] * closing_speed)
         for i in range(size):
             points.target[c, i] = spring_force * contacts.normal[c, i] if i < 3 else 0.0
-        points.strict_kind[c] = FORCE
+        points.strict_kind[c] = StrictQuantity.FORCE
     else:
         for i in range(size):
             points.target[c, i] = -damping * point_velocity[i]
-        points.strict_kind[c] = MOTION if role <= BILATERAL and contacts.activation[c] >= 1.0 else NOTHING
+        points.strict_kind[c] = (
+            StrictQuantity.MOTION
+            if role <= ContactRole.BILATERAL and contacts.activation[c] >= 1.0
+            else StrictQuantity.NOTHING
+        )
 
 
 @compiled()
@@ -142,11 +143,11 @@ def locate_contacts(
     n_forces = 0
     for c in range(len(contacts.size)):
         points.first_force[c] = -1
-        points.strict_kind[c] = NOTHING
+        points.strict_kind[c] = StrictQuantity.NOTHING
         if contacts.activation[c] > 0.0:
             points.first_force[c] = n_forces
             n_forces += contacts.size[c]
             locate_contact(contacts, points, frame_kinematics(terms, model, contacts.frame[c]), work, c, damping)
             if model.contact_motion_start < 0:
-                points.strict_kind[c] = NOTHING
+                points.strict_kind[c] = StrictQuantity.NOTHING
     return n_forces

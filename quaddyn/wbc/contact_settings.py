@@ -174,7 +174,10 @@ class ContactSettings(StrictAttributes):
         """
         low, high = check_number("minimum", minimum), check_number("maximum", maximum)
         if not 0.0 <= low <= high or low == np.inf:
-            raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
+            raise ArgumentError(
+                f"minimum, maximum: expected normal forces with 0 <= minimum <= maximum [N], got {minimum} and "
+                f"{maximum}"
+            )
         self._minimum, self._maximum = low, high
         self._changes.count_settings_change()
 

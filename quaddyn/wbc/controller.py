@@ -38,8 +38,7 @@ from .contact_settings import ContactSettings, check_friction
 from .controller_structure import ControllerStructure
 from .element import Element
 from .elements import Elements
-from .tick_core import OVERFLOW
-from .tick_data import WorkingSetMemory
+from .tick_data import TickOutcome, WorkingSetMemory
 from .tick_file import save
 
 
@@ -328,7 +327,7 @@ class WholeBodyController(StrictAttributes):
             self._advance_contacts(contacts)
         previous_torque = last.tau
         outcome, values = solver.solve(state, q, v, previous_torque)
-        if outcome >= OVERFLOW:
+        if outcome >= TickOutcome.OVERFLOW:
             solver.raise_input_error(outcome)
         command = TickCommand(values, outcome, (q, v, previous_torque, solver.slow_inputs), solver)
         last.tau, last.command, last.memory = command.tau, command, solver.data.memory
@@ -365,6 +364,4 @@ class WholeBodyController(StrictAttributes):
         return "\n".join([repr(self), *levels, f"contacts: {', '.join(self.contacts)}"])
 
     def __reduce__(self) -> NoReturn:
-        raise ArgumentTypeError(
-            "a WholeBodyController cannot be copied or pickled; create another one with copies of its tasks"
-        )
+        raise ArgumentTypeError("a WholeBodyController cannot be copied or pickled; create another one with new tasks")

@@ -181,7 +181,9 @@ def _get_layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
     if (layout.rows, layout.parameter_count) != (rows, parameters):
         problem = f"expected {layout.rows} rows and {layout.parameter_count} parameters, got {rows} and {parameters}"
     if problem:
-        raise ArgumentError(f"{e.name}: {type(e).__name__}.declare_layout does not fit the element: {problem}")
+        raise ArgumentError(
+            f"{e.name}: the layout that {type(e).__name__}.declare_layout returns does not fit the element: {problem}"
+        )
     return layout
 
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
+from ..compiler import IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
 from .contact_ramps import ContactRamps, advance_contacts, set_ramp
 from .element_registry import ELEMENT_KINDS
 from .row_writing import get_item
 from .tasks.motion_parameters import motion_parameters
-from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, clear_working_sets, tick
-from .tick_data import BILATERAL, TickData, TickResult, result_views
-
-#: Outcome after those of `tick`: q is not a configuration, or q or v is out of bounds.
-INVALID_STATE = 6
+from .tick_core import clear_working_sets, tick
+from .tick_data import ContactRole, TickData, TickOutcome, TickResult, result_views
 
 #: Largest friction coefficient, as for `WholeBodyController.friction`.
 MAX_FRICTION = 10.0
+
+
+class ControllerProgress(Record):
+    """What a controller stores from tick to tick, besides the data of the tick."""
+
+    has_request: bool  # whether contacts were requested before
+    ticks: int  # number of ticks so far
 
 
 class EmbeddedController(NamedTuple):
@@ -33,8 +37,7 @@ class EmbeddedController(NamedTuple):
     values: Vector  # the result of the tick that is being computed; see `result_views`
     last: Vector  # the last valid result
     requested: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
-    has_request: IntVector  # (1,) whether contacts were requested before
-    ticks: IntVector  # (1,) number of ticks so far
+    progress: ControllerProgress
     home: Vector  # (nq,) home configuration, the default reference of postures
     unit_norm_parts: IntMatrix  # first index and size of each part of q that has unit norm, such as a quaternion
     frictionless_pyramids: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
@@ -51,29 +54,29 @@ def embedded_result(e: EmbeddedController, values: Vector) -> TickResult:
 
 
 @compiled(inline=False)
-def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> int:
+def validate_state(e: EmbeddedController, q: Vector, v: Vector) -> TickOutcome:
     """Returns whether (q, v) is a valid state, with the checks of `Dynamics.update`.
 
     Returns:
-        SOLVED, NOT_A_NUMBER or INVALID_STATE.
+        `TickOutcome.SOLVED`, `NOT_A_NUMBER` or `INVALID_STATE`.
     """
     norm_squared_q = 0.0
     for i in range(len(v)):
         if not math.isfinite(v[i]):
-            return NOT_A_NUMBER
+            return TickOutcome.NOT_A_NUMBER
     for i in range(len(q)):
         if not math.isfinite(q[i]):
-            return NOT_A_NUMBER
+            return TickOutcome.NOT_A_NUMBER
         norm_squared_q += q[i] * q[i]
     if not math.sqrt(norm_squared_q) < MAX_CONFIGURATION_NORM:
-        return INVALID_STATE
+        return TickOutcome.INVALID_STATE
     for i in range(e.unit_norm_parts.shape[0]):
         norm_squared = 0.0
         for k in range(e.unit_norm_parts[i, 1]):
             norm_squared += q[e.unit_norm_parts[i, 0] + k] * q[e.unit_norm_parts[i, 0] + k]
         if not abs(math.sqrt(norm_squared) - 1.0) <= UNIT_NORM_TOLERANCE:
-            return INVALID_STATE
-    return SOLVED
+            return TickOutcome.INVALID_STATE
+    return TickOutcome.SOLVED
 
 
 @compiled()
@@ -94,7 +97,7 @@ def advance_embedded_contacts(e: EmbeddedController) -> None:
 
     A contact that is made clears the references of its foot task.
     """
-    contacts, has_request = e.data.contacts, e.has_request[0] != 0
+    contacts, has_request = e.data.contacts, e.progress.has_request
     advance_contacts(
         e.ramps,
         contacts,
@@ -108,14 +111,14 @@ def advance_embedded_contacts(e: EmbeddedController) -> None:
             has_request
             and e.ramps.was_completed[c] != 0
             and contacts.foot_task[c] >= 0
-            and contacts.role[c] <= BILATERAL
+            and contacts.role[c] <= ContactRole.BILATERAL
         ):
             clear_reference(e, contacts.foot_task[c])
-    e.has_request[0] = 1
+    e.progress.has_request = True
 
 
 @compiled(inline=False)
-def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector) -> int:
+def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector) -> TickOutcome:
     """Computes one tick from terms that belong to (q, v), and returns its outcome.
 
     Torques are always finite: those of the last tick if there are no new ones, and zero before the first.
@@ -126,7 +129,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         v: (nv,) velocity.
         torque: (nu,) takes the torques [N m].
     """
-    last, outcome = embedded_result(e, e.last), INVALID_STATE
+    last, outcome = embedded_result(e, e.last), TickOutcome.INVALID_STATE
     if kinetic_energy(e.data.terms.M, v) < MAX_KINETIC_ENERGY:
         advance_embedded_contacts(e)
         for i in range(len(e.values)):
@@ -135,13 +138,13 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         torque_sum, result = 0.0, embedded_result(e, e.values)
         for i in range(len(result.torque)):
             torque_sum += abs(result.torque[i])
-        if outcome < OVERFLOW:
-            e.ticks[0] += 1
+        if outcome < TickOutcome.OVERFLOW:
+            e.progress.ticks += 1
             if math.isfinite(torque_sum):
                 for i in range(len(e.last)):
                     e.last[i] = e.values[i]
             else:
-                outcome = FALLBACK
+                outcome = TickOutcome.FALLBACK
                 last.violation[0] = math.inf
             e.data.inputs.has_previous_tick[0] = 1
             for i in range(len(torque)):
@@ -172,8 +175,8 @@ def reset(e: EmbeddedController) -> None:
         set_ramp(e.ramps, c, False)
     for i in range(len(e.last)):
         e.last[i] = 0.0
-    e.has_request[0] = 0
-    e.ticks[0] = 0
+    e.progress.has_request = False
+    e.progress.ticks = 0
     e.data.inputs.has_previous_tick[0] = 0
     clear_working_sets(e.data.memory)
 

@@ -65,13 +65,16 @@ class Loss:
 
     def __str__(self) -> str:
         if not self.cause:
-            return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost; no single limit or task is the cause"
+            return (
+                f"{self.row}: {abs(self.deficit):.3g} {self.unit} less than required; no single limit or task is "
+                "the cause"
+            )
         rest = (
-            f"; {abs(self.deficit_without_cause):.2g} would be lost without it"
+            f"; {abs(self.deficit_without_cause):.2g} would be missing without it"
             if abs(self.deficit_without_cause) > 0.01 * abs(self.deficit)
             else ""
         )
-        return f"{self.row}: {abs(self.deficit):.3g} {self.unit} lost to {self.cause}{rest}"
+        return f"{self.row}: {abs(self.deficit):.3g} {self.unit} less than required because of {self.cause}{rest}"
 
 
 def explain(
@@ -116,7 +119,7 @@ def _sentence(largest: Loss, *others: Loss) -> str:
         return str(largest)
     names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
     listed = f" ({', '.join(names)})" if 0 < len(names) <= MAX_LISTED_NAMES else ""
-    return f"{largest}; {len(others)} more of {largest.element}{listed} lose up to {abs(others[0].deficit):.3g}"
+    return f"{largest}; {len(others)} more of {largest.element}{listed}, up to {abs(others[0].deficit):.3g}"
 
 
 def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
@@ -243,6 +246,6 @@ def _contact_cause_text(groups: Sequence[RowGroup], x: Array) -> str:
             if group.names[i].endswith(NORMAL_FORCE_SUFFIX) and value - group.lower[i] < group.upper[i] - value:
                 min_force = float(group.lower[i] + group.offset[i])
                 return f"{contact}, which " + (
-                    f"pushes with {min_force:.3g} N at least" if min_force > 0.0 else CANNOT_PULL
+                    f"pushes with at least {min_force:.3g} N" if min_force > 0.0 else CANNOT_PULL
                 )
     return f"the limits of the {contact} contact force"

@@ -20,7 +20,7 @@ from ..version import __version__
 from . import embedded
 from .contact_ramps import make_ramps
 from .controller import WholeBodyController
-from .embedded import EmbeddedController
+from .embedded import ControllerProgress, EmbeddedController
 from .export_api import CApi
 from .export_data import StaticData
 from .export_text import cmake_file, main_program, readme
@@ -92,7 +92,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     custom_names = [element.name for _, element in solver.tables.custom_elements]
     if custom_names:
         raise ArgumentError(
-            f"controller: {', '.join(map(repr, custom_names))} cannot be exported; only kinds with compiled rows can"
+            f"controller: the elements {', '.join(map(repr, custom_names))} cannot be exported, because their rows "
+            "are computed in Python; remove them"
         )
     controller._structure.levels.validate_parameters()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
@@ -125,8 +126,7 @@ def make_embedded_controller(controller: WholeBodyController) -> EmbeddedControl
         values=np.zeros(size),
         last=np.zeros(size),
         requested=np.zeros(count, dtype=np.int64),
-        has_request=np.zeros(1, dtype=np.int64),
-        ticks=np.zeros(1, dtype=np.int64),
+        progress=ControllerProgress.allocate(),
         home=np.array(robot.q_home, dtype=np.float64),
         unit_norm_parts=_unit_norm_parts(robot),
         frictionless_pyramids=_frictionless_pyramids(solver),

@@ -128,7 +128,7 @@ class CApi:
              f"const double *{name}_friction_torques(void)",
              f"    return {last} + {summary + 2};"),
             ("Returns the number of ticks since the start or the last reset, without those with an invalid state.",
-             f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
+             f"long long {name}_ticks(void)", "    return *controller.progress.ticks;"),
         ]  # fmt: skip
 
     def _element_functions(self, e: Element) -> list[CFunction]:
@@ -293,7 +293,7 @@ def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:
         for other, other_word in out.items():
             if other_word.upper() == word.upper():
                 raise ArgumentError(
-                    f"{argument}: {other!r} and {name!r} are the same identifier in C; rename one of them"
+                    f"{argument}: the names {other!r} and {name!r} become the same identifier in C; rename one of them"
                 )
         out[name] = word
     return out

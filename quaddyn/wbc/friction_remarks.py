@@ -36,10 +36,13 @@ def friction_remarks(
     uncompensated = np.where(is_compensated, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
     sentences = []
     if np.abs(compensating_torque).max(initial=0.0) > MIN_REPORTED_TORQUE:
-        sentences.append(f"joint friction takes {_describe_largest(robot.actuated, compensating_torque)}")
+        sentences.append(
+            f"compensation of joint friction requires torques {_describe_largest(robot.actuated, compensating_torque)}"
+        )
     if uncompensated.max(initial=0.0) > MIN_REPORTED_TORQUE:
         sentences.append(
-            f"joint friction without compensation takes {_describe_largest(robot.actuated, uncompensated)}"
+            "joint friction that is not compensated causes torque errors "
+            f"{_describe_largest(robot.actuated, uncompensated)}"
         )
     return tuple(sentences)
 

@@ -79,11 +79,12 @@ class Levels:
         """
         if self.reassigned_elements:
             raise ArgumentError(
-                f"tasks: {self.reassigned_elements[0]!r} now belongs to another controller; create one element for each"
+                f"tasks: element {self.reassigned_elements[0]!r} was passed to another controller afterwards; create "
+                "a separate element for each controller"
             )
         for name, element in self.by_name.items():
             if np.isnan(element.block).any():
-                raise ArgumentError(f"{name}: expected gains, references and limits without NaN; set them again")
+                raise ArgumentError(f"{name}: a gain, reference or limit is NaN; set it to a number")
 
     # -- references ------------------------------------------------------------------------------------------
     def clear_references(self) -> None:
@@ -150,5 +151,6 @@ def check_robot(element: Element, robot: Robot) -> None:
     other = element.robot
     if not (other is None or other is robot or (other.model == robot.model and _have_same_coupling(other, robot))):
         raise ArgumentError(
-            f"tasks: {element.name!r} belongs to the robot {other.name!r}, the controller to {robot.name!r}"
+            f"tasks: element {element.name!r} was made for robot {other.name!r}, but the controller is for robot "
+            f"{robot.name!r}"
         )

@@ -29,8 +29,8 @@ def likely_cause(details: TickDetails, outcome: str) -> str:
         )
         if fast_contacts:
             return (
-                f"likely cause: {fast_contacts}: assumed to carry load, but moving fast; check whether the contacts "
-                "are closed and whether the measured velocity is right"
+                f"likely cause: {fast_contacts} move fast although they are assumed to carry load; check whether the "
+                "contacts are closed and whether the measured velocity is right"
             )
         nonviable_joints = [
             name.removesuffix(JOINT_BOUND_SUFFIX)
@@ -40,7 +40,8 @@ def likely_cause(details: TickDetails, outcome: str) -> str:
         ]
         if nonviable_joints:
             return (
-                f"likely cause: joints beyond their bounds or too fast to stop in time: {_join_names(nonviable_joints)}"
+                "likely cause: joints that are beyond their bounds or too fast to stop in time: "
+                f"{_join_names(nonviable_joints)}"
             )
     if details.problem.n and not any(g.unit == "N" for level in details.problem.levels for g in level):
         return "likely cause: no contact was assumed to carry load"

@@ -123,6 +123,6 @@ class VectorParameter:
             minimum = "" if self.minimum == -np.inf else f", none below {self.minimum:g}"
             condition = "finite" if self.finite else "no NaN"
             raise ArgumentError(
-                f"{self.name}: expected a number or {len(vector)} of them, {condition}{minimum}, got {value}"
+                f"{self.name}: expected a number or {len(vector)} numbers, {condition}{minimum}, got {value}"
             )
         vector[:] = given

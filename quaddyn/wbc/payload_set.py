@@ -42,7 +42,7 @@ class PayloadSet(FrozenArrays):
             frozen(check_vector(k, getattr(self, k), (3,), "in the link's axes")) for k in ("com_lower", "com_upper")
         )
         if mass[0] > mass[1]:
-            raise ArgumentError(f"mass: expected the smaller one first, got {self.mass}")
+            raise ArgumentError(f"mass: expected the smallest and the largest mass in this order, got {self.mass}")
         if not (low <= high).all():
             raise ArgumentError(
                 f"com_lower, com_upper: expected no entry of com_lower above that of com_upper, got {low}, {high}"

@@ -20,16 +20,7 @@ import math
 from ..compiler import Matrix, compiled
 from ..compiler.lanes import axpy, clear, copy_columns, gemm, gemv, gemv_indexed, reflect_rows, row_squares, scale
 from .limb_elimination import reduce_limb
-from .tick_data import (
-    FORCE,
-    MOTION,
-    NOTHING,
-    ContactPointData,
-    ContactStateData,
-    ControllerModel,
-    RigidBodyTerms,
-    TickScratch,
-)
+from .tick_data import ContactPointData, ContactStateData, ControllerModel, RigidBodyTerms, StrictQuantity, TickScratch
 
 #: Smallest ratio of pivots of the unactuated rows with which limbs are eliminated.
 MIN_PIVOT_RATIO = 1e-7
@@ -232,13 +223,13 @@ def collect_leftover_equations(
     E, e, row = work.leftover_columns, work.leftover_targets, work.scratch_rows[3]
     r = 0
     for c in range(len(contacts.size)):
-        if points.first_force[c] < 0 or points.strict_kind[c] == NOTHING:
+        if points.first_force[c] < 0 or points.strict_kind[c] == StrictQuantity.NOTHING:
             continue
         size = contacts.size[c]
         chain, J, limb_eliminated = model.chains[contacts.frame[c]], points.jacobian[c], points.is_eliminated[c] != 0
         for i in range(max(0, size - model.limbs[c, 0]) if limb_eliminated else size):
             clear(row, n + 1)
-            if points.strict_kind[c] == FORCE:
+            if points.strict_kind[c] == StrictQuantity.FORCE:
                 row[work.force[c] + i] = 1.0
                 e[r] = points.target[c, i] / model.mass
             elif limb_eliminated:  # the limb has too few joints: combination (J_u a_u + drift - desired) = 0
@@ -374,7 +365,7 @@ def eliminate_equations(
     any_eliminated = False
     for c in range(len(contacts.size)):
         points.is_eliminated[c] = 0
-        if not contacts_as_rows and points.strict_kind[c] == MOTION and model.limbs[c, 0] > 0:
+        if not contacts_as_rows and points.strict_kind[c] == StrictQuantity.MOTION and model.limbs[c, 0] > 0:
             if reduce_limb(model, contacts, points, work, c):
                 points.is_eliminated[c] = 1
                 any_eliminated = True

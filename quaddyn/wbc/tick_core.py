@@ -32,19 +32,16 @@ from .reduction import (
     solve_by_elimination,
 )
 from .tick_data import (
-    FORCE,
-    MOTION,
     AffineMaps,
     ContactStateData,
+    StrictQuantity,
     TickContext,
     TickData,
+    TickOutcome,
     TickResult,
     WorkingSetMemory,
     result_views,
 )
-
-# Outcomes of a tick: see `quaddyn.wbc.certificate.Status`; then those of inputs that cannot be solved.
-SOLVED, INFEASIBLE, INACCURATE, FALLBACK, OVERFLOW, NOT_A_NUMBER = range(6)
 
 #: Largest violation of level 0 [m/s^2] with which contacts stay eliminated, and with which level 0 is satisfied.
 CONTACT_VIOLATION_TOLERANCE, LEVEL0_VIOLATION_TOLERANCE = 1e-9, 1e-6
@@ -54,7 +51,7 @@ ITERATIONS_PER_ROW = 10
 
 
 @entry("whole-body control")
-def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
+def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
     """Computes one tick and returns its outcome.
 
     Args:
@@ -69,7 +66,7 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
     for i in range(len(v)):
         checksum += abs(data.terms.h[i]) + data.terms.M[i, i]
     if not math.isfinite(checksum):
-        return OVERFLOW
+        return TickOutcome.OVERFLOW
     t = make_tick_context(q, v, data, 0, True)
     locate_contacts(model, data.terms, data.contacts, data.points, data.inputs, data.work)
     capture_missing_references(t)
@@ -79,24 +76,24 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         result.parameters[i] = x
         has_nan |= x != x
     if has_nan or not custom_rows_are_valid(data):
-        return NOT_A_NUMBER
+        return TickOutcome.NOT_A_NUMBER
     write_bias_forces(t)
     checksum = 0.0
     for i in range(len(v)):
         checksum += abs(data.work.bias[i])
     if not math.isfinite(checksum):
-        return OVERFLOW
+        return TickOutcome.OVERFLOW
     for i in range(len(model.actuated)):
         j = model.actuated[i]
         result.friction[i] = data.work.bias[j] - data.terms.h[j]
-    outcome = INFEASIBLE
+    outcome = TickOutcome.INFEASIBLE
     memory.skipped_elimination = memory.skips_elimination or not model.has_strict_contacts
     if not memory.skipped_elimination:
         outcome = solve_formulation(q, v, data, result, False)
-    if outcome != SOLVED:
+    if outcome != TickOutcome.SOLVED:
         outcome = solve_formulation(q, v, data, result, True)
-        memory.skips_elimination = outcome != SOLVED and model.has_strict_contacts
-    if outcome == FALLBACK:
+        memory.skips_elimination = outcome != TickOutcome.SOLVED and model.has_strict_contacts
+    if outcome == TickOutcome.FALLBACK:
         write_fallback_result(data, result)
     finish_elements(t, result.acceleration)
     return outcome
@@ -173,7 +170,7 @@ def make_tick_context(q: Vector, v: Vector, data: TickData, n: int, contacts_as_
 
 
 @compiled(inline=False)
-def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, contacts_as_rows: bool) -> int:
+def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, contacts_as_rows: bool) -> TickOutcome:
     """Solves one formulation of the tick, and returns its outcome.
 
     Closed contacts are rows of level 0 if `contacts_as_rows`; otherwise they are eliminated beforehand.
@@ -181,7 +178,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
     model, points, work, memory = data.model, data.points, data.work, data.memory
     n = eliminate_equations(model, data.terms, data.contacts, points, work, contacts_as_rows)
     if n < 0:
-        return FALLBACK
+        return TickOutcome.FALLBACK
     verified, d = False, n
     for _ in range(2):
         data.rows.applies_weights = True
@@ -194,7 +191,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
                 project_problem(data, n, d)
         verified = solve_levels(data, d, contacts_as_rows)
         if work.summary.is_infeasible:
-            return INFEASIBLE
+            return TickOutcome.INFEASIBLE
         if memory.needs_min_norm or work.ranks[model.levels] == 0.0:
             break
         memory.needs_min_norm = True  # once more, with a minimum-norm level for the freedom that remains
@@ -212,12 +209,12 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
     if not contacts_as_rows:
         result.ranks[0] += count_unknowns(data) - d
     if not math.isfinite(violation):
-        return FALLBACK
+        return TickOutcome.FALLBACK
     if not verified:
-        return INACCURATE
+        return TickOutcome.INACCURATE
     if not contacts_as_rows:
-        return SOLVED if violation <= CONTACT_VIOLATION_TOLERANCE else INFEASIBLE
-    return SOLVED if violation <= LEVEL0_VIOLATION_TOLERANCE else INFEASIBLE
+        return TickOutcome.SOLVED if violation <= CONTACT_VIOLATION_TOLERANCE else TickOutcome.INFEASIBLE
+    return TickOutcome.SOLVED if violation <= LEVEL0_VIOLATION_TOLERANCE else TickOutcome.INFEASIBLE
 
 
 @compiled()
@@ -345,11 +342,11 @@ def recover_result(data: TickData, result: TickResult, n: int) -> float:
         chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
         for i in range(contacts.size[c]):
             s = 0.0
-            if points.strict_kind[c] == MOTION:
+            if points.strict_kind[c] == StrictQuantity.MOTION:
                 s = points.drift[c, i] - points.target[c, i]
                 for entry in range(chain[0]):
                     s += J[i, entry] * a[chain[1 + entry]]
-            elif points.strict_kind[c] == FORCE:
+            elif points.strict_kind[c] == StrictQuantity.FORCE:
                 s = (result.force[c, i] - points.target[c, i]) / model.mass
             max_residual = max(max_residual, abs(s)) if math.isfinite(s) else math.inf
     total = 0.0

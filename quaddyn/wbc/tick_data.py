@@ -7,18 +7,45 @@ unknowns.  Rows are padded to a multiple of the SIMD width (`quaddyn.compiler.la
 
 from __future__ import annotations
 
+import enum
 from typing import NamedTuple
 
 from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled, matrix
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import HierarchyWorkspace
 
-#: Roles of a contact, see `quaddyn.wbc.ContactSettings`.
-UNILATERAL, BILATERAL, COMPLIANT, FORCED = 0, 1, 2, 3
-ROLES = ("unilateral", "bilateral", "compliant", "force")
 
-#: Quantity that a contact prescribes strictly: none, the acceleration of its point, or its force.
-NOTHING, MOTION, FORCE = 0, 1, 2
+class TickOutcome(enum.IntEnum):
+    """Outcome of a tick: see `quaddyn.wbc.certificate.Status`; the last three are of inputs that cannot be solved."""
+
+    SOLVED = 0
+    INFEASIBLE = 1
+    INACCURATE = 2
+    FALLBACK = 3
+    OVERFLOW = 4  # the dynamics overflow
+    NOT_A_NUMBER = 5  # a parameter or a row is not a number
+    INVALID_STATE = 6  # q is not a configuration, or q or v is out of bounds; only without Python
+
+
+class ContactRole(enum.IntEnum):
+    """Role of a contact, see `quaddyn.wbc.ContactSettings`."""
+
+    UNILATERAL = 0
+    BILATERAL = 1
+    COMPLIANT = 2
+    FORCED = 3
+
+
+class StrictQuantity(enum.IntEnum):
+    """Quantity that a contact prescribes strictly: none, the acceleration of its point, or its force."""
+
+    NOTHING = 0
+    MOTION = 1
+    FORCE = 2
+
+
+#: Names of the members of `ContactRole`.
+ROLES = ("unilateral", "bilateral", "compliant", "force")
 
 
 class ElementTable(NamedTuple):
@@ -89,7 +116,7 @@ class ContactStateData(NamedTuple):
 
     activation: Vector  # 0 inactive, 1 closed
     cap: Vector  # largest normal force while it is made or broken [N]
-    role: IntVector  # UNILATERAL, BILATERAL, COMPLIANT or FORCED
+    role: IntVector  # `ContactRole`
     size: IntVector  # components of its force, 3 or 6
     frame: IntVector  # index of its frame
     foot_task: IntVector  # index of the element that is the foot task of the same frame, or -1
@@ -113,7 +140,7 @@ class ContactPointData(NamedTuple):
     """Kinematics of the contact points in the current state."""
 
     first_force: IntVector  # index of the first component of its force among all, -1 if the contact is inactive
-    strict_kind: IntVector  # strictly prescribed quantity: NOTHING, MOTION or FORCE
+    strict_kind: IntVector  # `StrictQuantity`
     is_eliminated: IntVector  # whether its limb is eliminated
     jacobian: Tensor  # (contacts, 6, nv) over the chain of the frame, world axes
     drift: Matrix  # (contacts, 6) acceleration at a = 0

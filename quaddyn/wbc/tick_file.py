@@ -208,7 +208,9 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
         except DAMAGED_ARCHIVE_ERRORS:
-            raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick, or damaged") from None
+            raise ArgumentError(
+                f"{path}: the file was not saved by WholeBodyController.save_tick, or it is damaged"
+            ) from None
 
 
 def _read(file: IO[bytes]) -> TickRecord:
@@ -217,12 +219,13 @@ def _read(file: IO[bytes]) -> TickRecord:
     saved_digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
     if meta["format"] not in (9, 10, FORMAT_VERSION):
         raise ArgumentError(
-            f"format: expected 9 to {FORMAT_VERSION}, got {meta['format']}; use the quaddyn version that saved it"
+            f"format: expected format 9 to {FORMAT_VERSION}, got {meta['format']}; use the version of quaddyn that "
+            "saved the file"
         )
     if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
         raise ArgumentError(
-            "digest: does not match the contents; the file was changed or damaged after it was saved; save the tick "
-            "again"
+            "the digest does not match the contents, because the file was changed or damaged after it was saved; "
+            "save the tick again"
         )
     if meta["format"] < FORMAT_VERSION:
         arrays = {OLD_NAMES.get(name, name): array for name, array in arrays.items()}

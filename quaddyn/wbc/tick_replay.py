@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..urdf.tree import Array
 from . import tick_core
 from .controller_model import ControllerTables
-from .tick_data import TickResult, WorkingSetMemory, result_views
+from .tick_data import TickOutcome, TickResult, WorkingSetMemory, result_views
 from .tick_validation import TickStart, WorkingSetArrays, reject, validate_tick
 from .tick_workspace import make_data
 
@@ -62,7 +62,7 @@ def make_tick_start(arrays: Mapping[str, Array]) -> TickStart:
 def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[int, ...] | None = None) -> Any:
     """Returns an array or number of the given type; arrays are padded to whole SIMD lanes."""
     if name not in arrays:
-        raise ArgumentError(f"{name}: missing in the file")
+        raise ArgumentError(f"{name}: this array is missing in the file")
     x = arrays[name]
     rank = kind.rank if isinstance(kind, ArrayKind) else 0
     dtype = kind.dtype if isinstance(kind, ArrayKind) else np.dtype(str(kind))
@@ -96,6 +96,6 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.parameters)
     values = np.zeros(size + LANE_WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)
-    if outcome >= tick_core.OVERFLOW:
+    if outcome >= TickOutcome.OVERFLOW:
         raise ArgumentError("terms: expected finite numbers")
     return outcome, result_views(values[:size], nu, nv, nc, model.levels)

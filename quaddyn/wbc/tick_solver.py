@@ -26,7 +26,7 @@ from .problem_reconstruction import ProblemReconstructor
 from .scales import Scales
 from .tasks import ForceTask
 from .tick import ActiveContacts, Rows, Tick
-from .tick_data import TickData, TickResult, result_views
+from .tick_data import TickData, TickOutcome, TickResult, result_views
 from .tick_inputs import (
     CustomRows,
     SlowInputs,
@@ -326,11 +326,12 @@ class TickSolver:
         Raises:
             ArgumentError: the dynamics of the state overflow, or a parameter or row of an element is not finite.
         """
-        if outcome == tick_core.OVERFLOW:
+        if outcome == TickOutcome.OVERFLOW:
             raise ArgumentError(
-                "state: its dynamics overflow; q or v is out of range (was the state computed with validate=False?)"
+                "state: the dynamics overflow, because q or v is out of range (was the state computed with "
+                "validate=False?)"
             )
-        if outcome == tick_core.NOT_A_NUMBER:
+        if outcome == TickOutcome.NOT_A_NUMBER:
             self.levels.validate_parameters()
             for i, rows in self._custom_parts:
                 self._check_custom_rows(i, rows)

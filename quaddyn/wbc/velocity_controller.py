@@ -127,7 +127,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
             if not isinstance(task, Task) or isinstance(task, MomentumTask):
-                raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
+                raise ArgumentTypeError(f"tasks: expected tasks that control a motion, got {type(task).__name__}")
             if task.name in by_name:
                 raise ArgumentError(f"tasks: the name {task.name!r} is used twice; rename one of the tasks")
             check_robot(task, robot)
@@ -156,7 +156,9 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
-            raise ArgumentError("state: belongs to another robot than the controller; use one Robot for both")
+            raise ArgumentError(
+                "state: belongs to another robot than the controller; load the robot once and use it for both"
+            )
         state.writable_coordinates()  # raises if the state is stale or not finite
         feet = () if self.robot.root == "fixed" else self.robot.feet
         names = feet if contacts is None else check_contact_names(contacts, self.contacts)

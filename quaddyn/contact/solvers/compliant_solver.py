@@ -172,7 +172,7 @@ def _coefficients(name: str, value: float | Array, *, positive: bool) -> Array:
     """Returns one coefficient or an array (k,) as an array of floats; raises `ArgumentError` if out of range."""
     array = np.atleast_1d(value if isinstance(value, np.ndarray) else np.array(check_number(name, value)))
     if array.ndim != 1 or array.dtype.kind not in "fiu":
-        raise ArgumentError(f"{name}: expected a number or one for each contact, got shape {array.shape}")
+        raise ArgumentError(f"{name}: expected one number or one number for each contact, got shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0.0 if positive else array >= 0.0).all()):
         raise ArgumentError(f"{name}: expected finite numbers, {'positive' if positive else '0 or more'}, got {value}")
     return array.astype(np.float64)

@@ -33,7 +33,9 @@ class RigidSolver:
     def __init__(self, *, rank_tolerance: float = 1e-10, tolerance: float = 1e-8) -> None:
         self.rank_tolerance = check_number("rank_tolerance", rank_tolerance)
         if not 0.0 <= self.rank_tolerance < 1.0:
-            raise ArgumentError(f"rank_tolerance: expected a fraction of the largest eigenvalue, got {rank_tolerance}")
+            raise ArgumentError(
+                f"rank_tolerance: expected a fraction of the largest eigenvalue in [0, 1), got {rank_tolerance}"
+            )
         self.tolerance = check_number("tolerance", tolerance)
         if not 0.0 < self.tolerance < 1.0:
             raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")

@@ -4,7 +4,7 @@
 const NAMES = new Map(Object.entries({
   Robot: "robot", Ghost: "reference", Terrain: "terrain", Force: "force", Moment: "moment", Velocity: "velocity, measured",
   Desired: "velocity, desired", Cone: "friction cone", Contact: "contact", Support: "support", Com: "center of mass",
-  Trail: "way", Point: "target", Curve: "path", Frames: "frames",
+  Trail: "trail", Point: "target", Curve: "path", Frames: "frames",
   Foothold: "foothold", Candidate: "candidate foothold", Normal: "normal of the ground"}));
 const element = id => document.getElementById(id);
 

@@ -160,7 +160,8 @@ def choose_pairs(
             pairs += [(i, j) for j in shapes]
     if not pairs:
         raise ArgumentError(
-            f"model: no pair of {robot.name!r} remains; check obstacles, links, self_collision and margin"
+            f"model: no pair of bodies of {robot.name!r} remains to be checked for collision; check obstacles, "
+            "links, self_collision and margin"
         )
     used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
     # ascending indices of capsules, planes last: `collision_rows` processes eight capsules at a time

@@ -41,7 +41,7 @@ class Constraint(Element):
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Returns the rows at a tick; custom constraints define it, those of the package are compiled."""
-        raise NotImplementedError(f"{type(self).__name__}: define rows(tick)")
+        raise NotImplementedError(f"{type(self).__name__}: the class must define the method rows(tick)")
 
     def row_name(self, contact: str, row: int) -> str:
         """Returns the name of a row for explanations; `contact` is the contact of the row, or ""."""
@@ -75,5 +75,5 @@ def check_motor_values(robot: Robot, argument: str, given: ArrayLike) -> Array:
     """
     values = np.asarray(given, dtype=np.float64)
     if values.shape not in ((), (robot.nu,)) or not (values >= 0.0).all():
-        raise ArgumentError(f"{argument}: expected a number or {robot.nu} of them, not negative, got {given!r}")
+        raise ArgumentError(f"{argument}: expected a number >= 0 or {robot.nu} such numbers, got {given!r}")
     return np.broadcast_to(values, (robot.nu,))

@@ -10,7 +10,7 @@ from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
 from ..scales import scales
-from ..tick_data import BILATERAL, MOTION, NOTHING, TickContext
+from ..tick_data import ContactRole, StrictQuantity, TickContext
 from .constraint import Constraint
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
@@ -77,9 +77,9 @@ def write_contact_motion_rows(item: Item, t: TickContext) -> None:
     if not t.contacts_as_rows:
         return
     for c in range(len(t.contacts.size)):
-        if t.points.first_force[c] < 0 or t.points.strict_kind[c] == NOTHING:
+        if t.points.first_force[c] < 0 or t.points.strict_kind[c] == StrictQuantity.NOTHING:
             continue
-        if t.points.strict_kind[c] == MOTION:
+        if t.points.strict_kind[c] == StrictQuantity.MOTION:
             write_one_contact_motion(item, t, c, 1.0)
         else:
             for i in range(t.contacts.size[c]):
@@ -99,7 +99,7 @@ def write_ramped_contact_rows(item: Item, t: TickContext, level: int) -> None:
     for c in range(len(t.contacts.size)):
         activation = t.contacts.activation[c]
         has_foot_task = t.contacts.foot_task[c] >= 0 and t.contacts.size[c] == 3
-        if not 0.0 < activation < 1.0 or has_foot_task or t.contacts.role[c] > BILATERAL:
+        if not 0.0 < activation < 1.0 or has_foot_task or t.contacts.role[c] > ContactRole.BILATERAL:
             continue
         levels_passed = min(int(activation * lower_levels), lower_levels - 1)
         if level == t.model.levels - 1 - levels_passed:

@@ -10,7 +10,7 @@ from ..contact_points import rotate
 from ..element import Layout, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_force_bounds
-from ..tick_data import FORCED, UNILATERAL, TickContext, frame_kinematics
+from ..tick_data import ContactRole, TickContext, frame_kinematics
 from .constraint import Constraint
 
 #: Index of the first row of a surface's cone, beyond the rows of any pyramid.
@@ -98,7 +98,11 @@ def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
     contacts, face = t.contacts, t.work.vectors[4]
     for c in range(len(contacts.size)):
         role = contacts.role[c]
-        if t.points.first_force[c] < 0 or contacts.is_unilateral[c] == 0 or (role != UNILATERAL and role != FORCED):
+        if (
+            t.points.first_force[c] < 0
+            or contacts.is_unilateral[c] == 0
+            or (role != ContactRole.UNILATERAL and role != ContactRole.FORCED)
+        ):
             continue
         for cone_row in range(contacts.cone_row_count[c]):
             cone = contacts.cone[c, cone_row]

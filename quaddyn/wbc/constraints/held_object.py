@@ -102,7 +102,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         robot.frame_id(frame)
         self.frame, self.contacts = frame, check_sequence("contacts", contacts, "names of contacts")
         if not self.contacts or len(set(self.contacts)) < len(self.contacts):
-            raise ArgumentError(f"contacts: expected names, each once, got {contacts!r}")
+            raise ArgumentError(f"contacts: expected at least one contact name, each once, got {contacts!r}")
         self.labels = tuple(self.contacts)
         self.mass = check_positive("mass", mass, zero=True)
         self.inertia = np.zeros((3, 3)) if inertia is None else inertia
@@ -215,7 +215,8 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         hands = [make_contact_frame(s, settings, 0, 1.0, np.inf) for settings in self._hands]
         if not hands:
             raise ArgumentError(
-                f"internal_forces: {self.name!r} belongs to no controller yet; pass it to a WholeBodyController first"
+                f"internal_forces: element {self.name!r} does not belong to a controller yet; pass it to a "
+                "WholeBodyController first"
             )
         points = np.array([hand.point for hand in hands])
         levers = points - points.mean(axis=0)

@@ -184,7 +184,7 @@ def _check_joint_values(argument: str, given: Array | float, nu: int) -> Array:
     """Validates positive finite numbers, scalar or (nu,), and returns them."""
     a = np.asarray(given, dtype=np.float64)
     if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
-        raise ArgumentError(f"{argument}: expected a positive number or {nu} of them, got {given}")
+        raise ArgumentError(f"{argument}: expected a positive number or {nu} positive numbers, got {given}")
     return a
 
 

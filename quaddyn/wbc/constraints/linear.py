@@ -91,7 +91,9 @@ class LinearConstraint(Constraint):
         if not ((low <= high).all() and np.isfinite(w).all() and (w >= 0.0).all()):
             raise ArgumentError(f"{self.name}: lower, upper, weights: expected lower <= upper and finite weights >= 0")
         if (low == np.inf).any() or (high == -np.inf).any():
-            raise ArgumentError(f"{self.name}: lower, upper: no number lies between {low} and {high}")
+            raise ArgumentError(
+                f"{self.name}: lower, upper: expected bounds between which a finite number exists, got {low} and {high}"
+            )
         self._low, self._high, self._weights = low, high, w
         self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
         self._forces = parts

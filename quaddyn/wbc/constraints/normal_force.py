@@ -9,7 +9,7 @@ from ..contact_points import rotate
 from ..element import Layout, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_force_bounds
-from ..tick_data import COMPLIANT, TickContext, frame_kinematics
+from ..tick_data import ContactRole, TickContext, frame_kinematics
 from .constraint import Constraint
 
 #: Row 0 is the normal force; the rows of a grip's force components start here.
@@ -53,7 +53,7 @@ def write_normal_force_rows(item: Item, t: TickContext) -> None:
     """Writes the bounds of the normal force of each unilateral contact, and the caps of the components of a grip."""
     contacts, axis = t.contacts, t.work.vectors[4]
     for c in range(len(contacts.size)):
-        if t.points.first_force[c] < 0 or contacts.role[c] == COMPLIANT:
+        if t.points.first_force[c] < 0 or contacts.role[c] == ContactRole.COMPLIANT:
             continue
         cap, size = min(contacts.max_force[c], contacts.cap[c]), contacts.size[c]
         for i in range(6):

@@ -107,7 +107,8 @@ class RobustLimits(Constraint):
             count = len(self._dynamics.parameters())
             if parameters.directions.shape[1] != count:
                 raise ArgumentError(
-                    f"parameters: expected directions of {count} parameters, got {parameters.directions.shape[1]}"
+                    f"parameters: expected an ellipsoid over {count} parameters of the robot, got directions with "
+                    f"{parameters.directions.shape[1]} entries"
                 )
         unit, self._friction_fraction, self._faces, self.payload = (
             scales(robot),

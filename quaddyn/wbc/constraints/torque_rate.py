@@ -47,7 +47,7 @@ class TorqueRate(Constraint):
         super().__init__(name, robot.nu, robot=robot)
         given = np.asarray(rate, dtype=np.float64)
         if given.shape not in ((), (robot.nu,)) or not (np.isfinite(given).all() and (given > 0.0).all()):
-            raise ArgumentError(f"rate: expected a positive number or {robot.nu} of them [N m/s], got {rate}")
+            raise ArgumentError(f"rate: expected a positive number or {robot.nu} positive numbers [N m/s], got {rate}")
         self.rate = given
         self._names = tuple(f"{joint} torque rate" for joint in robot.actuated)
 

@@ -7,7 +7,7 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality
 from ..tick import Rows, Tick
-from ..tick_data import BILATERAL, TickContext, frame_kinematics
+from ..tick_data import ContactRole, TickContext, frame_kinematics
 from .frame_position import FramePositionTask, capture_frame_position_reference, write_frame_position_rows
 from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters, write_position_state
 
@@ -64,7 +64,7 @@ class FootTask(FramePositionTask):
 def write_foot_rows(item: Item, t: TickContext) -> None:
     """Writes the rows of a swing foot; blended ones while its contact is made or broken, none while it is closed."""
     c = item.second
-    if c < 0 or t.points.first_force[c] < 0 or t.contacts.role[c] > BILATERAL:
+    if c < 0 or t.points.first_force[c] < 0 or t.contacts.role[c] > ContactRole.BILATERAL:
         write_frame_position_rows(item, t)
     elif t.model.contact_motion_start >= 0 and t.contacts.activation[c] < 1.0 and t.contacts.size[c] == 3:
         write_blended_foot_rows(item, t, c, t.contacts.activation[c])

@@ -20,7 +20,7 @@ from ..element import Element, Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
-from ..tick_data import COMPLIANT, TickContext, TickInputData
+from ..tick_data import ContactRole, TickContext, TickInputData
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
@@ -126,14 +126,16 @@ class ForceTask(Element, fixed=("contacts",)):
         """
         references = {}
         if not isinstance(forces, Mapping | None):
-            raise ArgumentTypeError(f"{self.name}.reference: expected forces by contact, got {type(forces).__name__}")
+            raise ArgumentTypeError(
+                f"{self.name}.reference: expected a mapping from contact names to forces, got {type(forces).__name__}"
+            )
         for name, value in (forces or {}).items():
             if self._known_contacts is not None and name not in self._known_contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known_contacts)
             is_float_array = type(value) is np.ndarray and value.dtype is FLOAT  # skips building a name for errors
             force = np.array(value if is_float_array else check_array(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
-                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
+                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected 3 or 6 finite numbers, got {value!r}")
             force.flags.writeable = False
             references[name] = force
         self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
@@ -178,7 +180,7 @@ def write_force_rows(item: Item, t: TickContext) -> None:
         if points.first_force[c] < 0 or entry[0] == 0.0:
             continue
         reference = entry[2:]
-        if contacts.role[c] != COMPLIANT:
+        if contacts.role[c] != ContactRole.COMPLIANT:
             for i in range(contacts.size[c]):
                 add_force_equality(
                     t, c, i, reference[i], weight if i < 3 else weight / contacts.moment_arm[c], item.element_index, i

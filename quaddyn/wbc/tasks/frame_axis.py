@@ -105,7 +105,9 @@ class FrameAxisTask(SingleFrameTask, fixed=("axis",)):
         d = check_array(f"{self.name}.reference: position", direction)
         length = direction_length(*d.tolist()) if d.shape == (3,) else 0.0
         if length == 0.0:
-            raise ArgumentError(f"{self.name}.reference: position: expected a direction (3,), got {np.array2string(d)}")
+            raise ArgumentError(
+                f"{self.name}.reference: position: expected a nonzero vector (3,), got {np.array2string(d)}"
+            )
         return d / length
 
     def _remove_axis_component(self, s: State, rows: Array) -> Array:

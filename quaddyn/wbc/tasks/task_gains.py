@@ -162,5 +162,5 @@ def check_row_values(argument: str, value: Gain, n: int) -> Array:
     """
     given = check_array(argument, value if not isinstance(value, int) else check_number(argument, value))
     if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
-        raise ArgumentError(f"{argument}: expected a number or {n} of them, finite and not negative, got {value}")
+        raise ArgumentError(f"{argument}: expected a number or {n} numbers, finite and not negative, got {value}")
     return np.broadcast_to(given, (n,))
