@@ -234,7 +234,7 @@ def measure_row_time(name: str, seed: int, speed: float) -> None:
             wbc.tasks["posture"].reference(q)
         s, data = dyn.update(q, v), controllers[0]._structure.solver.data
         command = controllers[0].compute(s)
-        source = data.rows.C_source[: data.rows.count[1]]
+        source = data.rows.C_source[: data.rows.n_limits]
         n_near = {row // PARTS_OF_PAIR for item, _, row in source.tolist() if item == 2}
         rows, row_times = write_rows(q, v, data, 1), np.inf
         for _ in range(30):

@@ -201,7 +201,7 @@ class HostileReferences(Campaign[HostileCase]):
                 count[command.status.outcome] += 1
                 unsolved = tick
             buffer = wbc._structure.solver.data.rows  # the fastest way to read which rows exist
-            source = buffer.C_source[: buffer.count[1]]
+            source = buffer.C_source[: buffer.n_limits]
             now = Rows(command, tuple(source[source[:, 0] == 2, 2].tolist()) if case.limited else ())
             if last is not None and tick % EVERY:
                 steps.append(float((np.abs(command.tau - last.command.tau) / robot.effort_limits).max()))
