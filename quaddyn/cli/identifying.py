@@ -191,7 +191,7 @@ def fit_warnings(result: Identification, validation: Validation | None, motion_r
     names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}
     significant = validation.signal > NOISE_FRACTION * validation.signal.max()
     poorly_fitted = [
-        names.get(int(i), f"component {i} of the root")
+        names.get(int(i), f"root component {i}")
         for i in np.flatnonzero(significant & (validation.error > MAX_UNEXPLAINED_FRACTION * validation.signal))
     ]
     if poorly_fitted:
