@@ -267,6 +267,9 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
         print_text(f"parameters taken from the file, because the data do not identify them: {listed}{more}")
     if result.inconsistent_bodies:
         wrong = escape(", ".join(result.inconsistent_bodies))
-        err.print(f"[yellow]not physically consistent:[/] {wrong}; try --method consistent", highlight=False)
+        err.print(
+            f"[yellow]bodies with physically inconsistent parameters:[/] {wrong}; try --method consistent",
+            highlight=False,
+        )
     if not result.converged:
         err.print("[red]the fit did not converge[/]")
