@@ -68,7 +68,7 @@ def test_errors_name_record_and_field(walk):
         (lambda: Walk.allocate(P=(3, 4)), ArgumentError, "Walk: no shape is given for order"),
         (lambda: Walk.allocate(P=3, order=2), ArgumentError, "Walk.P: expected a shape with 2 sizes"),
         (lambda: Walk.allocate(P=(3, 4), order=2, ordre=2), ArgumentError, "Walk: it has no field ordre"),
-        (lambda: Leg(np.zeros(())), ArgumentTypeError, "Leg: takes phase, foot, load, got 1 fields"),
+        (lambda: Leg(np.zeros(())), ArgumentTypeError, "Leg: expected the fields phase, foot, load, got 1 fields"),
         (lambda: Leg(1, np.zeros(3), np.zeros(())), ArgumentTypeError, "Leg.phase: expected int array"),
         (lambda: Leg(np.array(1), np.zeros(4), np.zeros(())), ArgumentError, "Leg.foot: expected 3 floats, got 4"),
         (lambda: Leg(np.array(1), np.zeros(3), np.zeros(())).block, ArgumentError, "Leg: made of separate arrays"),
