@@ -163,7 +163,7 @@ def simulate_jump(name: str, plant: str, kind: str) -> tuple[JumpOutcome, float]
     try:
         plan = controller.jump(**jump_arguments(kind, controller))  # type: ignore[arg-type]
     except qd.ArgumentError as error:
-        limit_reason = str(error).partition("cannot: ")[2]
+        limit_reason = str(error).partition("cannot jump: ")[2]
         # Another reason means that the robot does not stand.
         return JumpOutcome(None, limit_reason or str(error), fell=not limit_reason), morphology.length
     outcome = JumpOutcome(plan, plan.limit_reason)

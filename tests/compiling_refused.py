@@ -533,7 +533,7 @@ def local_in_a_loop(n: int) -> float:
 def local_returned(n: int) -> Vector:
     M = zeros(3, 3)
     row = M[n]
-    return row[1:]  #! a local array ends with the call and cannot be returned
+    return row[1:]  #! a local array exists only during the call and cannot be returned
 
 
 @compiled()

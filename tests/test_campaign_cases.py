@@ -561,9 +561,13 @@ def test_data_sheet_facts_match_the_robot(go2: qd.Robot, p: Morphology) -> None:
             "no space is left on the disk; committed results are stored: free some space",
         ),
         ("disk I/O error", (1 << 16) - 1, "no space is left on the disk"),
-        ("disk I/O error", 1 << 16, "damaged, or not a store of a campaign (disk I/O error)"),
-        ("database disk image is malformed", 0, "damaged, or not a store of a campaign (database disk image"),
-        ("file is not a database", 0, "damaged, or not a store of a campaign (file is not"),
+        ("disk I/O error", 1 << 16, "the file is damaged or not a store of a campaign (disk I/O error)"),
+        (
+            "database disk image is malformed",
+            0,
+            "the file is damaged or not a store of a campaign (database disk image",
+        ),
+        ("file is not a database", 0, "the file is damaged or not a store of a campaign (file is not"),
         ("something else", 0, "something else"),
     ],
 )
@@ -759,7 +763,7 @@ def test_scheduler_on_a_network_without_tls_raises_a_warning(address: str, open_
     assert [w.category for w in told] == [InsecureClusterWarning] * open_to_all
     if told:
         assert str(told[0].message).startswith(
-            f"{address} is neither on the loopback interface of this machine nor protected by TLS"
+            f"the scheduler {address} is neither on the loopback interface of this machine nor protected by TLS"
         )
 
 

@@ -162,14 +162,14 @@ class Heavier(Throws):
 def test_store_of_another_campaign_or_model_is_rejected_with_the_reason(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
-    with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
+    with pytest.raises(StoreError, match="campaign 'throws', not of 'other'"):
         run(Other(3), store=store)
     with pytest.raises(StoreError, match="another robot model"):
         run(Heavier(4), store=store)
     assert run(Heavier(4), store=store, ignore_mismatch=True).ran == 1
     with Store.read(store, Throws) as there:
         assert len({row.model for row in there.rows()}) == 2
-    with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
+    with pytest.raises(StoreError, match="campaign 'throws', not of 'other'"):
         run(Other(3), store=store, ignore_mismatch=True)
 
 
@@ -178,7 +178,7 @@ def test_store_of_another_version_is_rejected(tmp_path: Path, monkeypatch: pytes
     run(Throws(3), store=store)
     monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
     monkeypatch.setattr("quaddyn.campaigns.worker_calls.__version__", "99.0")
-    with pytest.raises(StoreError, match=r"results of quaddyn 0.*, this is 99\.0"):
+    with pytest.raises(StoreError, match=r"results of quaddyn 0.*, but this is quaddyn 99\.0"):
         run(Throws(3), store=store)
 
 

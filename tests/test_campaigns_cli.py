@@ -90,7 +90,7 @@ def test_unregistered_campaign_needs_the_campaign_option(tmp_path: Path) -> None
         ("campaign_examples:Gone", "the import failed"),
         (":", "the import failed"),
         ("campaign_examples:Throw", "expected a subclass of quaddyn.campaigns.Campaign"),
-        ("campaign_examples:Throws", "holds results of campaign 'together', not 'throws'"),
+        ("campaign_examples:Throws", "contains results of campaign 'together', not of 'throws'"),
     ):
         with pytest.raises(CampaignError, match=message):
             call("campaign", "show", store, "--campaign", wrong)
@@ -110,7 +110,7 @@ def test_module_named_in_a_store_is_not_imported(beside: bool, tmp_path: Path, m
         connection.execute("UPDATE origin SET kind = ?", (origin,))
     for words in (("campaign", "show"), ("campaign", "resume"), ("replay",)):
         with pytest.raises(
-            StoreError, match=rf"runs.db: its campaign is not registered here .it was {origin}.*together"
+            StoreError, match=rf"runs.db: the campaign of the store is not registered .its class was {origin}.*together"
         ):
             call(*words, f"{store}#1" if words == ("replay",) else store)
     assert not (tmp_path / "chosen.py.ran").exists() and "chosen" not in sys.modules
@@ -157,7 +157,7 @@ def test_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
     told = json.loads(call("replay", f"{store}#1", "--json"))
     assert told["identical"]
     assert told["case"]["number"] == 0
-    with pytest.raises(CampaignError, match="#99: no such case; it holds 40"):
+    with pytest.raises(CampaignError, match="#99: the case does not exist; the store contains 40"):
         runner.invoke(app, ["replay", f"{store}#99"], catch_exceptions=False)
 
 

@@ -226,7 +226,7 @@ def test_full_disk_ends_the_campaign_with_committed_results(
 ) -> None:
     monkeypatch.setattr("quaddyn.campaigns.store.COMMIT_INTERVAL", 0.0)  # commit every result before the disk is full
     store, campaign = small_disk / "runs.db", Throws(1500)
-    with pytest.raises(StoreError, match=r"runs\.db: no space is left on its disk; committed results are stored"):
+    with pytest.raises(StoreError, match=r"runs\.db: no space is left on the disk; committed results are stored"):
         run(campaign, store=store)
     there = contents(store)
     assert 0 < len(there) < 1500
@@ -309,22 +309,22 @@ FOREIGN: dict[str, tuple[str, str]] = {
     ),
     "an endless view of results": (
         f"DROP TABLE results; CREATE VIEW results AS {ENDLESS.format('x AS number')} WHERE x < 0",
-        "different definition of 'results'",
+        "another definition: 'results'",
     ),
     "a view of itself": (
         "DROP TABLE workers; CREATE VIEW workers AS SELECT * FROM workers",
-        "different definition of 'workers'",
+        "another definition: 'workers'",
     ),
     "an endless column": (
         "DROP TABLE sessions; CREATE TABLE sessions (id INTEGER PRIMARY KEY, started REAL, package TEXT, model TEXT, "
         "options TEXT AS (printf('%.*c', 1000000000, 'x')))",
-        "different definition of 'sessions'",
+        "another definition: 'sessions'",
     ),
     "a trigger": (
         "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM results; END",
-        "different definition of 't'",
+        "another definition: 't'",
     ),
-    "no table": ("DROP TABLE results", "different definition of 'results'"),
+    "no table": ("DROP TABLE results", "another definition: 'results'"),
     "no campaign": ("DELETE FROM about", "damaged"),
     "a format in words": ("UPDATE about SET format = 'one'", "damaged"),
     "a campaign of bytes": ("UPDATE about SET campaign = x'00ff'", "damaged"),
@@ -339,20 +339,23 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "a case of other types": ('UPDATE results SET "case" = \'{"number": [1]}\'', "#1: .*number: expected int"),
     "text that is not UTF-8": ("UPDATE results SET \"case\" = CAST(x'ff' AS TEXT)", "UTF-8"),
     "a record in prose": ("UPDATE results SET record = 'fine'", "#1: 'fine' is not a record"),
-    "a record of lists": ("UPDATE results SET record = '{\"x\": [1]}'", "#1: .*'x': expected a number"),
+    "a record of lists": ("UPDATE results SET record = '{\"x\": [1]}'", r"#1: .*'x'\]: expected a number"),
     "a record that is a list": ("UPDATE results SET record = '[]'", "#1: .* is not a record"),
     "a record nested without end": (f"UPDATE results SET record = '{'[' * 100_000}'", "#1: .* is not a record"),
     "a number of digits without end": (
         f"UPDATE results SET record = '{{\"x\": {'9' * 5000}}}'",
         "#1: .* is not a record",
     ),
-    "a record of bytes": ("UPDATE results SET record = x'7b7d'", "#1: damaged, record is of type bytes"),
+    "a record of bytes": ("UPDATE results SET record = x'7b7d'", "#1: the store is damaged: record has the type bytes"),
     "neither record nor error": ("UPDATE results SET record = NULL", "neither a record nor an error"),
-    "a duration in words": ("UPDATE results SET seconds = 'long'", "#1: damaged, seconds is of type str"),
-    "poison in words": ("UPDATE results SET poison = 'no'", "#1: damaged, poison is of type str"),
-    "a worker of bytes": ("UPDATE workers SET name = x'00'", "#1: damaged, worker is of type bytes"),
+    "a duration in words": (
+        "UPDATE results SET seconds = 'long'",
+        "#1: the store is damaged: seconds has the type str",
+    ),
+    "poison in words": ("UPDATE results SET poison = 'no'", "#1: the store is damaged: poison has the type str"),
+    "a worker of bytes": ("UPDATE workers SET name = x'00'", "#1: the store is damaged: worker has the type bytes"),
     "a processor of bytes": ("UPDATE workers SET processor = x'00'", "damaged: the name of a processor"),
-    "a model of bytes": ("UPDATE sessions SET model = x'00'", "#1: damaged, model is of type bytes"),
+    "a model of bytes": ("UPDATE sessions SET model = x'00'", "#1: the store is damaged: model has the type bytes"),
 }
 
 
@@ -454,7 +457,7 @@ def test_killed_tls_scheduler_ends_the_campaign_with_stored_results(
 ) -> None:
     (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"
     assert address.startswith("tls://127.0.0.1:")
-    with pytest.raises(CampaignError, match="no scheduler answers at tls://"):
+    with pytest.raises(CampaignError, match="no Dask scheduler could be reached at tls://"):
         campaigns.dask_executor(address, timeout=0.5)  # without a certificate
     campaign = Throws(2000, seconds=0.01)
 

@@ -79,7 +79,7 @@ def test_records_are_read_and_checked_field_by_field(way: str) -> None:
         ("numbers.whole: expected int", lambda: total(Numbers(True, x, np.array([1])), 1.0)),
         ("numbers.indices", lambda: total(Numbers(1, x, x), 1.0)),
         ("numbers: expected Numbers", lambda: total((1, x, np.array([1])), 1.0)),  # type: ignore[arg-type]
-        ("takes numbers, scale", lambda: total(Numbers(1, x, np.array([1])))),
+        ("expected the arguments numbers, scale", lambda: total(Numbers(1, x, np.array([1])))),
     ]
     for words, call in wrong:
         with pytest.raises(qd.ArgumentTypeError, match=words):
@@ -107,13 +107,17 @@ def test_bound_records_are_passed_once(way: str) -> None:
     x[4] = 10.0  # the array itself is read, not a copy
     numbers.indices[0] = 0
     assert call(-1.0) == total(numbers, -1.0) == 7.0
-    for words, wrong in (("scale: expected float", ("no",)), ("takes numbers, scale", ()), ("takes", (1.0, 2.0))):
+    for words, wrong in (
+        ("scale: expected float", ("no",)),
+        ("expected the arguments numbers, scale", ()),
+        ("expected the arguments", (1.0, 2.0)),
+    ):
         with pytest.raises(qd.ArgumentTypeError, match=words):
             call(*wrong)
     for record in (Numbers(3, x[::2], np.array([1])), (3, x, np.array([1])), Numbers(2**63, x, np.array([1]))):
         with pytest.raises(qd.ArgumentTypeError, match="numbers"):
             total.bind(record)
-    with pytest.raises(qd.ArgumentTypeError, match="takes numbers, got 2"):
+    with pytest.raises(qd.ArgumentTypeError, match="expected the arguments numbers, got 2"):
         total.bind(numbers, numbers)
     with interpret():
         assert total.bind(numbers)(-1.0) == 7.0

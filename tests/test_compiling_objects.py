@@ -330,7 +330,8 @@ def test_environment_variable_selects_the_target(monkeypatch):
     other = "aarch64" if best.startswith("x86") else "x86-64-v3"
     monkeypatch.setenv("QUADDYN_TARGET", other)
     with pytest.raises(
-        machine.UnsupportedMachineError, match=f"QUADDYN_TARGET: this processor supports {best}, not {other}"
+        machine.UnsupportedMachineError,
+        match=f"QUADDYN_TARGET: this processor supports machine code for {best}, not for {other}",
     ):
         machine.portable_target()
     for wrong in ("avx", "lanes=3", "contract", "x86-64;lanes=2"):

@@ -203,7 +203,7 @@ def test_jump_is_checked_by_its_landing_position() -> None:
     assert report.requests[1].requested == 0.15 and report.reduced_requests == ()
     assert report.checks["landing error of the feet"].value < 0.1
     assert report.checks["relative error of the jump's rise"].value < 0.15
-    with pytest.raises(qd.ArgumentError, match=r"did not jump within duration=0\.2 s"):
+    with pytest.raises(qd.ArgumentError, match=r"did not start the jump within duration=0\.2 s"):
         run_locomotion_demo(robot, jump=JumpRequest(0.1, 0.0, 0.0), duration=0.2)
     for text in ("", "a", "-0.1", "1,2,3,4"):
         with pytest.raises(qd.ArgumentError, match="jump: expected HEIGHT"):

@@ -574,7 +574,7 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
     yield head.replace("q 1", "q 0") + f"\n{first}", "twice"
     yield f"{head},zeal\n{first},0", "is unknown"
     yield head.replace("g FL", "g FI") + f"\n{first}", "FI"
-    yield head.replace("g FL", "f FL") + f"\n{first}", "mixed"
+    yield head.replace("g FL", "f FL") + f"\n{first}", "mixes"
 
 
 def test_invalid_csv_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
@@ -691,7 +691,7 @@ def test_motion_of_the_excite_command_for_a_legged_robot_is_identified_with_a_fi
     save_samples(path, held, Samples(q, v, a, tau))
     identified = ["identify", str(path), "--robot", "solo8", "--method", "least_squares"]
     result = runner.invoke(app, identified)
-    assert result.exit_code == 0 and "root: fixed, since the data have 8 coordinates" in result.output
+    assert result.exit_code == 0 and "root=fixed is used, because the data have 8 coordinates" in result.output
     with pytest.raises(qd.ArgumentError, match=r"data"):
         runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
 
@@ -797,7 +797,7 @@ def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) ->
         ({"torque_noise": 1.0, "force_noise": -1.0}, "force_noise"),
         ({"torque_noise": 1.0, "force_noise": "1"}, "force_noise"),
         ({"torque_noise": "one"}, "torque_noise"),
-        ({"root_noise": 1.0}, "root_noise: needs torque_noise"),
+        ({"root_noise": 1.0}, "root_noise: requires torque_noise"),
     ):
         with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
             Accumulator(base, **options)  # type: ignore[arg-type]

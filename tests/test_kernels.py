@@ -460,7 +460,7 @@ def test_compiled_operations_accept_states_and_batches(go2: qd.Robot, states: An
         fast.aba(q, v, a, fext={"RL": f})
     with pytest.raises(qd.ArgumentError, match="fext"):
         fast.aba(q, v, a, fext={"FL": np.zeros(4)})
-    with pytest.raises(qd.ArgumentTypeError, match="missing"):
+    with pytest.raises(qd.ArgumentTypeError, match="expected the name of a frame as the last argument, got none"):
         fast.frame_jacobian()
     with pytest.raises(qd.UnknownNameError):
         qd.compile(go2, "frame_jacobian", frames=("tail",))
@@ -629,7 +629,7 @@ def test_kernels_are_thread_safe(fast: qd.Kernels, states: Any) -> None:
         (lambda q, v, a: (q, v, np.where(np.arange(18) == 7, np.nan, a)), qd.ArgumentError, r"a\[7\] = nan"),
         (lambda q, v, a: (q, np.where(np.arange(18) == 3, -np.inf, v), a), qd.ArgumentError, r"v\[3\] = -inf"),
         (lambda q, v, a: (q * 1.01, v, a), qd.ArgumentError, "norm 1.01"),
-        (lambda q, v, a: (q + 1e10 * (np.arange(19) == 9), v, a), qd.ArgumentError, "entry 9 is beyond"),
+        (lambda q, v, a: (q + 1e10 * (np.arange(19) == 9), v, a), qd.ArgumentError, "entry 9 exceeds"),
         (lambda q, v, a: (q, v * 1e200, a), qd.ArgumentError, "overflows"),
     ],
 )

@@ -160,7 +160,7 @@ def test_pinocchio_replaces_machine_code_with_one_warning(no_machine_code: None)
         fast.rnea(q, v[:2], a)
 
 
-@pytest.mark.filterwarnings("ignore:kernels run through Pinocchio:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:compiled kernels are not available:RuntimeWarning")
 def test_pinocchio_kernels_validate_arguments_like_compiled_kernels(no_machine_code: None) -> None:
     robot = qd.load("go2")
     fast = qd.compile(robot, ("rnea", "frame_jacobian"), forces=("FL", "base"), frames=("FL",))

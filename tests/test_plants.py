@@ -319,7 +319,7 @@ def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
     start = sim.checkpoint()
     for _ in range(2):
         with pytest.raises(
-            qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s, exceed the maximum of"
+            qd.ArgumentError, match=f"spheres: {MAX_CONTACTS + 1} contacts at t = 0 s exceed the maximum of"
         ):
             sim.step(np.zeros(0))
         assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
@@ -742,15 +742,19 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
     plant.restore(saved)
     inner = saved.inner
     for changed, said in (
-        ({"kind": "Other"}, f"plant 'Other', here {kind.__name__!r}"),
+        ({"kind": "Other"}, f"plant 'Other', in this plant {kind.__name__!r}"),
         ({"robot": "spot"}, "robot 'spot', in this plant 'small_quadruped'"),
-        ({"dt": 0.5}, f"dt 0.5, here {plant.dt}"),
-        ({"spheres": ("a", "b")}, r"spheres \('a', 'b'\), here \('FL'"),
-        ({"q": np.zeros(3), "v": np.zeros(2)}, r"shape of q \(3,\), here \(19,\); shape of v \(2,\), here \(18,\)"),
-        ({"drives": (np.zeros(77),)}, r"shapes of the motor states \[\(77,\)\], here \["),
+        ({"dt": 0.5}, f"dt 0.5, in this plant {plant.dt}"),
+        ({"spheres": ("a", "b")}, r"spheres \('a', 'b'\), in this plant \('FL'"),
+        (
+            {"q": np.zeros(3), "v": np.zeros(2)},
+            r"shape of q \(3,\), in this plant \(19,\); shape of v \(2,\), in "
+            r"this plant \(18,\)",
+        ),
+        ({"drives": (np.zeros(77),)}, r"shapes of the motor states \[\(77,\)\], in this plant \["),
         ({"held": ((np.zeros(3),),)}, "held bodies differ"),
         ({"inner": ()}, "state"),
-        ({"inner": (np.zeros(3), *inner[1:])}, r"\(3,\).*, here .*\("),
+        ({"inner": (np.zeros(3), *inner[1:])}, r"\(3,\).*, in this plant .*\("),
         ({"inner": inner[:-1]}, "state"),
     ):
         other = replace(saved, **changed)

@@ -348,8 +348,8 @@ def test_poor_identification_data_gives_warnings() -> None:
         assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
     found.base.robot.actuated = ()
     for count, names in (
-        (6, "root 0, root 1, root 2, root 3, root 4, root 5"),
-        (7, "root 0, root 1, root 2, root 3, root 4, root 5 ..."),
+        (6, ", ".join(f"root component {i}" for i in range(6))),
+        (7, ", ".join(f"root component {i}" for i in range(6)) + " ..."),
     ):
         said = identifying.fit_warnings(found, validation([1.0] * count, [1.0] * count), extent)
         assert said[1:] == [f"more than 50% of the torque is not explained for {names}; {tail}"]

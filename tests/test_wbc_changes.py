@@ -122,7 +122,7 @@ def test_rejected_change_has_no_effect() -> None:
         (
             lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1),
             qd.ArgumentError,
-            "'other' belongs to the robot 'solo",
+            "'other' was made for robot 'solo",
         ),
         (lambda: wbc.add("com", 1), qd.ArgumentTypeError, "expected tasks and constraints"),  # type: ignore[arg-type]
         (lambda: wbc.add(ForceTask(robot, "f", contacts=["hand"]), 1), qd.UnknownNameError, "hand"),
@@ -157,7 +157,7 @@ def test_removed_element_belongs_to_no_controller() -> None:
     np.testing.assert_array_equal(other.tasks["com"].block[-3:], [0.1, 0.2, 0.3])
     assert tick(other, dyn, 2).status.ok and tick(wbc, dyn, 2).status.ok
     wbc.add(com, 1)  # taken from the other one
-    with pytest.raises(qd.ArgumentError, match="'com' now belongs to another controller"):
+    with pytest.raises(qd.ArgumentError, match="'com' was passed to another controller"):
         tick(other, dyn, 3)
     assert tick(wbc, dyn, 3).status.ok
 

@@ -94,5 +94,8 @@ def test_layout_that_does_not_fit_its_element_is_rejected(wrong: dict[str, Any],
             return super().declare_layout(counts)._replace(**wrong)
 
     robot = ROBOTS["go2"]()
-    with pytest.raises(qd.ArgumentError, match=f"mine: Own.declare_layout does not fit the element: expected {words}"):
+    with pytest.raises(
+        qd.ArgumentError,
+        match=f"mine: the layout that Own.declare_layout returns does not fit the element: expected {words}",
+    ):
         WholeBodyController(robot, tasks=[Own(robot, "mine")])

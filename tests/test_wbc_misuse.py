@@ -147,7 +147,7 @@ def test_elements_belong_to_their_last_controller() -> None:
 def test_elements_of_another_robot_are_rejected() -> None:
     robot, solo = qd.load("go2"), qd.load("solo12")
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
-        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' belongs to the robot 'solo"):
+        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' was made for robot 'solo"):
             WholeBodyController(robot, tasks=[task])
     with pytest.raises(qd.ArgumentError, match="'com' was made for robot 'solo"):
         VelocityController(robot, tasks=[ComTask(solo)])

@@ -87,12 +87,12 @@ class FrictionDropCampaign(TrialCampaign):
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     slips: tuple[str, ...] = field(
-        default=tuple(FRICTION_DROPS), metadata={"help": f"some of {', '.join(FRICTION_DROPS)}"}
+        default=tuple(FRICTION_DROPS), metadata={"help": f"one or more of {', '.join(FRICTION_DROPS)}"}
     )
     friction: tuple[str, ...] = field(
         default=tuple(FRICTION_OPTIONS), metadata={"help": "friction of the controller: estimated, assumed"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "gait of the robots"})
     dry: float = field(default=0.6, metadata={"help": "friction of the ground before the drop"})

@@ -35,13 +35,15 @@ class GaitCampaign(TrialCampaign):
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     gaits: tuple[str, ...] = field(
-        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
+        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"one or more of {', '.join(GAITS)}"}
     )
     speeds: tuple[float, ...] = field(
         default=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), metadata={"help": "commanded speeds [sqrt(g l)]"}
     )
-    directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
-    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    directions: tuple[str, ...] = field(
+        default=("forward",), metadata={"help": f"one or more of {', '.join(DIRECTIONS)}"}
+    )
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     seconds: float = field(
         default=8.0, metadata={"help": "duration of each run [s]; velocities are averaged after the first 4 s"}
     )

@@ -113,9 +113,9 @@ class ObstacleCampaign(TrialCampaign):
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     obstacles: tuple[str, ...] = field(
-        default=tuple(OBSTACLES), metadata={"help": f"some of {', '.join(OBSTACLES)}; lengths in leg lengths"}
+        default=tuple(OBSTACLES), metadata={"help": f"one or more of {', '.join(OBSTACLES)}; lengths in leg lengths"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "gait of the robots"})
     touching: str = field(default="estimated", metadata={"help": "detection of foot contacts: estimated, scheduled"})

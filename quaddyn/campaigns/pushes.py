@@ -36,12 +36,12 @@ class PushCampaign(TrialCampaign):
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     gaits: tuple[str, ...] = field(
-        default=("stand", "walk", "trot", "running_trot"), metadata={"help": f"some of {', '.join(GAITS)}"}
+        default=("stand", "walk", "trot", "running_trot"), metadata={"help": f"one or more of {', '.join(GAITS)}"}
     )
     sizes: tuple[float, ...] = field(
         default=(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), metadata={"help": "change of the velocity [sqrt(g l)]"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     trials: int = field(
         default=8, metadata={"help": f"trials of each combination, from {N_DIRECTIONS} directions in turn"}
     )

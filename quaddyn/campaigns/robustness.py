@@ -26,12 +26,12 @@ class RobustnessCampaign(TrialCampaign):
     robot: str = field(default="go2", metadata={"help": "catalogue name or URDF file"})
     trials: int = field(default=100, metadata={"help": "trials of each disturbance in each plant"})
     disturbances: tuple[str, ...] = field(
-        default=(), metadata={"help": f"some of {', '.join(DISTURBANCES)}; default: all but the last"}
+        default=(), metadata={"help": f"one or more of {', '.join(DISTURBANCES)}; default: all but the last"}
     )
     size: float | None = field(
         default=None, metadata={"help": "size of the disturbance, if only one is selected; default: its default size"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     gait: str = field(default="trot", metadata={"help": "gait of the robot"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})

@@ -38,9 +38,9 @@ class SlopeCampaign(TrialCampaign):
         default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "slope angles of the ground [degrees]"}
     )
     ways: tuple[str, ...] = field(
-        default=tuple(SLOPE_DIRECTIONS), metadata={"help": f"some of {', '.join(SLOPE_DIRECTIONS)}"}
+        default=tuple(SLOPE_DIRECTIONS), metadata={"help": f"one or more of {', '.join(SLOPE_DIRECTIONS)}"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "trials of each combination"})
     gait: str = field(default="trot", metadata={"help": "gait of the robots"})
     friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "friction coefficients of the ground"})

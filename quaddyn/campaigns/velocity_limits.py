@@ -38,9 +38,9 @@ class VelocityLimitCampaign(TrialCampaign):
 
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     gaits: tuple[str, ...] = field(
-        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
+        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"one or more of {', '.join(GAITS)}"}
     )
-    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"one or more of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=100, metadata={"help": "trials of each combination"})
     seconds: float = field(
         default=20.0, metadata={"help": "duration of each run [s]; velocities are averaged over the second half"}

@@ -191,7 +191,7 @@ def fit_warnings(result: Identification, validation: Validation | None, motion_r
     names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}
     significant = validation.signal > NOISE_FRACTION * validation.signal.max()
     poorly_fitted = [
-        names.get(int(i), f"component {i} of the root")
+        names.get(int(i), f"root component {i}")
         for i in np.flatnonzero(significant & (validation.error > MAX_UNEXPLAINED_FRACTION * validation.signal))
     ]
     if poorly_fitted:
@@ -267,6 +267,9 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
         print_text(f"parameters taken from the file, because the data do not identify them: {listed}{more}")
     if result.inconsistent_bodies:
         wrong = escape(", ".join(result.inconsistent_bodies))
-        err.print(f"[yellow]not physically consistent:[/] {wrong}; try --method consistent", highlight=False)
+        err.print(
+            f"[yellow]bodies with physically inconsistent parameters:[/] {wrong}; try --method consistent",
+            highlight=False,
+        )
     if not result.converged:
         err.print("[red]the fit did not converge[/]")

@@ -153,7 +153,7 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
     if report.jump_summary:
         table.add_row("jump", escape(report.jump_summary.removeprefix("jump ")))
     for kind, torque in report.torques.items():
-        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
+        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else " (no limit is known)"
         table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
     if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
         low, high = report.normal_force

@@ -44,7 +44,10 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
         if inside and any(isinstance(x, LocalArray) for x in e.subexpressions()):
             fail(s.line, "a local array is made in a loop; make it before the loop")
         if isinstance(s, Return) and holds_arrays(e.kind) and _may_be_local_array(e, names):
-            fail(s.line, "a local array ends with the call and cannot be returned; pass an array from the caller")
+            fail(
+                s.line,
+                "a local array exists only during the call and cannot be returned; pass an array from the caller",
+            )
 
 
 def _may_be_local_array(e: Expression, names: set[str]) -> bool:

@@ -76,6 +76,6 @@ def _check(name: str, x: Array, dt: float) -> None:
     if x.ndim != 2 or len(x) < 5:
         raise ArgumentError(f"{name}: expected shape (N, n) with at least 5 samples N, got {x.shape}")
     if not np.isfinite(x).all():
-        raise ArgumentError(f"{name}: every entry must be finite")
+        raise ArgumentError(f"{name}: expected finite entries, got NaN or infinity")
     if not 0.0 < check_number("dt", dt) < np.inf:
         raise ArgumentError(f"dt: expected a positive time [s], got {dt}")

@@ -150,7 +150,7 @@ class MotionRange:
             slack = self.MARGIN * (high - low)
             if joint.nq == 1 and np.isfinite(slack) and (self._low[k] < low - slack or self._high[k] > high + slack):
                 out.append(
-                    f"q of {name} goes from {self._low[k]:.4g} to {self._high[k]:.4g}, its limits are {low:.4g} to "
+                    f"q of {name} ranges from {self._low[k]:.4g} to {self._high[k]:.4g}, its limits are {low:.4g} to "
                     f"{high:.4g} (rad or m: are these degrees?)"
                 )
             speed, effort = robot.velocity_limits[i], robot.effort_limits[i]

@@ -270,12 +270,11 @@ def describe_kernel(name: str, signature: KernelSignature) -> str:
     arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in signature.inputs)
     results = ", ".join(f"{n} {shape}" for n, shape in signature.outputs)
     return (
-        f"{name}({', '.join(n for n, _ in signature.inputs)}, *, out=None, threads=1)\n\n"
-        f"Compiled: {signature.operations}.\n\nArgs:\n{arguments}\n"
-        "    out: where to write the result.\n    threads: over how many threads at most to spread a batch.\n\n"
-        f"Returns:\n    {results}; with N rows before it for a batch.\n\n"
-        "Raises:\n    ArgumentError: an argument of wrong shape or type, before anything is written; or of a wrong\n"
-        "        value, and what `out` then holds means nothing."
+        f"{name}({', '.join((n for n, _ in signature.inputs))}, *, out=None, threads=1)\n\nCompiled: "
+        f"{signature.operations}.\n\nArgs:\n{arguments}\n    out: where to write the result.\n    threads: over how "
+        f"many threads at most to spread a batch.\n\nReturns:\n    {results}; with N rows before it for a batch.\n\n"
+        "Raises:\n    ArgumentError: an argument of wrong shape or type, before anything is written; or of a "
+        "wrong\n        value; the contents of `out` are then undefined."
     )
 
 

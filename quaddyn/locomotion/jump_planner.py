@@ -106,8 +106,8 @@ class JumpPlanner:
             raise ArgumentError(f"jump: {self._name!r} cannot jump: {limit_reason}")
         if not self._is_path_level(distance, turn, ground):
             raise ArgumentError(
-                f"jump: {self._name!r} cannot do this jump ({limit_reason}), and it is not scaled down, because a "
-                "shorter jump would land on other terrain"
+                f"jump: {self._name!r} cannot jump: {limit_reason}; the jump is not scaled down, because a shorter "
+                "jump would land on other terrain"
             )
         low, high = 0.0, 1.0
         for _ in range(N_BISECTIONS):

@@ -257,10 +257,9 @@ def _narrow_limits(leader: Joint, follower: Joint, mimic: Mimic, findings: list[
     lower, upper = max(own.lower, ends[0]), min(own.upper, ends[1])
     if not lower < upper and own.lower < own.upper:
         reason = (
-            f"the range [{other.lower:.4g}, {other.upper:.4g}] of {follower.name!r} leaves no range for "
-            f"{leader.name!r}, which "
-            f"it follows by {mimic.multiplier:g} * q + {mimic.offset:g} and whose range is [{own.lower:.4g}, "
-            f"{own.upper:.4g}]; the range of {follower.name!r} is ignored"
+            f"no position of {leader.name!r} within its range [{own.lower:.4g}, {own.upper:.4g}] brings "
+            f"{follower.name!r}, which follows it by {mimic.multiplier:g} * q + {mimic.offset:g}, into its range "
+            f"[{other.lower:.4g}, {other.upper:.4g}]; the range of {follower.name!r} is ignored"
         )
         findings.append(Finding("warning", follower.where, reason, "correct the range, or the multiplier's sign"))
         return replace(own, velocity=velocity)

@@ -241,7 +241,7 @@ class Robot:
             return self._first_indices[joint]
         except (KeyError, TypeError):
             why = None if self.coupling is None else self.coupling.followers.get(str(joint))
-            kind = "joint" if why is None else f"independent joint (it {why})"
+            kind = "joint" if why is None else f"independent joint (this joint {why})"
             raise UnknownNameError(kind, joint, self._first_indices) from None
 
     # -- configurations --------------------------------------------------------------------------------------

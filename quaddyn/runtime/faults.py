@@ -29,10 +29,13 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
         "encoder inconsistent",
         "joint {joint}: position and integrated velocity differ by {value:+.3g} rad (limit {allowed:.3g} rad)",
     ),
-    FaultCode.FROZEN_GYROSCOPE: ("gyroscope frozen", "the gyroscope gave {value:.0f} equal readings while joints move"),
+    FaultCode.FROZEN_GYROSCOPE: (
+        "gyroscope frozen",
+        "{value:.0f} consecutive readings of the gyroscope are equal while joints move",
+    ),
     FaultCode.FROZEN_ACCELEROMETER: (
         "accelerometer frozen",
-        "the accelerometer gave {value:.0f} equal readings while joints move",
+        "{value:.0f} consecutive readings of the accelerometer are equal while joints move",
     ),
     FaultCode.IMU_INCONSISTENCY: (
         "IMU inconsistent",

@@ -354,4 +354,6 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self.interface.write(command)
         except Exception as error:
             statistics.write_failures += 1
-            self.safety.raise_fault(FaultCode.LINK_LOSS, f"writing failed, {type(error).__name__}: {error}")
+            self.safety.raise_fault(
+                FaultCode.LINK_LOSS, f"writing the command failed with {type(error).__name__}: {error}"
+            )

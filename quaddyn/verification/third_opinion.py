@@ -46,7 +46,7 @@ def compare_with_mujoco(
     try:
         model = mujoco.MjModel.from_xml_string(_strip_urdf(source))
     except ValueError as error:
-        return ThirdOpinion(f"rejected: {' '.join(str(error).split())[:120]}")
+        return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
     for link in read_urdf(source, mimic="independent").links:
         if not link.mass and link.inertia.any():
             return ThirdOpinion(f"not compared: MuJoCo drops the inertia of {link.name!r}, a link without mass")

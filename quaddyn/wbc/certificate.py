@@ -42,7 +42,10 @@ class Status:
         return self.outcome == "solved"
 
     def __str__(self) -> str:
-        return f"{self.outcome} (level 0 to {self.violation:.1e} m/s^2, KKT to {self.kkt:.1e})"
+        return (
+            f"{self.outcome} (level 0 violated by up to {self.violation:.1e} m/s^2, relative KKT residual "
+            f"{self.kkt:.1e})"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -87,10 +87,10 @@ def validate_tick(t: TickStart) -> BufferSizes:
     sizes = BufferSizes(nu + nf, rows, limits, len(t.inputs.custom_rows))
     limits += sizes.custom + 1
     if (sizes.n + m.levels) * (sizes.n + 1) * (rows + sizes.custom + limits) > MAX_MATRIX_ENTRIES:
-        reject("elements.size", "no more rows than a robot's", "too many")
+        reject("elements.size", "fewer rows in all elements together", "too many")
     velocities = np.concatenate((m.passive, m.actuated))
     if not np.array_equal(np.sort(velocities), np.arange(nv)):
-        reject("model.actuated", "all velocities, each once in model.actuated or model.passive", velocities)
+        reject("model.actuated", "every index of a velocity once, in model.actuated or model.passive", velocities)
     slot = np.empty(nv, dtype=np.int64)
     slot[m.passive], slot[m.actuated] = np.arange(len(m.passive)), -2 - np.arange(nu)
     if not np.array_equal(m.slot, slot):
@@ -179,7 +179,7 @@ def _validate_ranges(t: TickStart) -> None:
     if not np.isin(c.size, (3, 6)).all():
         reject("contacts.size", "3 or 6", c.size)
     if (c.size[c.is_surface == 1] != 6).any():
-        reject("contacts.is_surface", "0 where there are 3 forces", c.is_surface)
+        reject("contacts.is_surface", "0 for contacts of size 3", c.is_surface)
 
 
 def _validate_frames(t: TickStart) -> None:
@@ -189,9 +189,9 @@ def _validate_frames(t: TickStart) -> None:
         count = int(chains[i, 0])
         chain = chains[i, 1 : 1 + count]
         if not ((chain < nv).all() and (np.diff(chain) > 0).all()):
-            reject("model.chains", f"velocities below {nv}, ascending", chain)
+            reject("model.chains", f"ascending indices of velocities below {nv}", chain)
         if not 0 <= int(starts[i]) <= size - 24 - 6 * count:
-            reject("terms.frames", f"the beginning of {24 + 6 * count} of {size} numbers", starts[i])
+            reject("terms.frames", f"an index followed by at least {24 + 6 * count} of the {size} terms", starts[i])
 
 
 def _validate_limbs(t: TickStart) -> None:
@@ -211,7 +211,7 @@ def _validate_limbs(t: TickStart) -> None:
         ):
             reject("model.limbs", f"up to {MAX_LIMB_JOINTS} joints, all with motors that move contact {c}", m.limbs[c])
         if any(joints & other for o, other in enumerate(chains) if o != c):
-            reject("model.limbs", f"joints that move contact {c} alone", m.limbs[c])
+            reject("model.limbs", f"joints that move only contact {c}", m.limbs[c])
 
 
 def _validate_couplings(t: TickStart) -> None:
@@ -220,7 +220,7 @@ def _validate_couplings(t: TickStart) -> None:
     for row in t.model.couplings:
         coupled = row[1 : 1 + row[0]]
         if not ((coupled < nv).all() and len(set(coupled.tolist())) == len(coupled)):
-            reject("model.couplings", f"velocities below {nv}, each once", coupled)
+            reject("model.couplings", f"different indices of velocities below {nv}", coupled)
 
 
 def _get_layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
@@ -254,7 +254,9 @@ def _validate_element(t: TickStart, i: int, layout: Layout) -> None:
     if (layout.com and not m.floating and not len(t.terms.com_drift)) or (
         layout.momentum and not len(t.terms.momentum)
     ):
-        reject(f"elements.code[{i}]", "terms of the center of mass or the momentum, which it reads", "none")
+        reject(
+            f"elements.code[{i}]", "terms of the center of mass or the momentum, which this element requires", "none"
+        )
     for jv, jq, entries in m.index[first : first + 3 * layout.joints].reshape(layout.joints, 3).tolist():
         if not (0 <= jv < nv and 0 <= jq < nq - (entries == 2)):
             reject("model.index", f"indices in v below {nv} and in q below {nq}", (jv, jq, entries))
@@ -263,7 +265,7 @@ def _validate_element(t: TickStart, i: int, layout: Layout) -> None:
         reject("model.index", f"indices in q below {nq}", q_entries)
     hands = m.index[second : second + 2 * layout.hands : 2]
     if layout.hands and not ((hands >= 0) & (hands < len(t.contacts.size))).all():
-        reject("model.index", f"contacts below {len(t.contacts.size)}", hands)
+        reject("model.index", f"indices of contacts below {len(t.contacts.size)}", hands)
     if layout.capsules:
         _validate_capsules(t, first, second, layout.capsules)
 
@@ -274,15 +276,15 @@ def _validate_capsules(t: TickStart, first: int, second: int, count: int) -> Non
     capsule_frames, n_pairs = m.index[first : first + count], max(0, int(m.index[second]))
     entries = m.index[second + 1 : second + 1 + PAIR_ENTRIES * n_pairs]
     if not ((capsule_frames >= -1) & (capsule_frames < frames)).all():
-        reject("model.index", f"frames below {frames}", capsule_frames)
+        reject("model.index", f"indices of frames below {frames}", capsule_frames)
     if len(entries) != PAIR_ENTRIES * m.index[second]:
-        reject("model.index", f"pairs of {count} capsules behind their number", entries)
+        reject("model.index", f"the number of pairs, followed by pairs of capsule indices below {count}", entries)
     table = entries.reshape(-1, PAIR_ENTRIES)
     pairs = table[:, :2]
     if not ((pairs >= 0) & (pairs < count)).all():
-        reject("model.index", f"pairs of {count} capsules behind their number", pairs)
+        reject("model.index", f"the number of pairs, followed by pairs of capsule indices below {count}", pairs)
     if (capsule_frames[pairs[:, 0]] < 0).any():
-        reject("model.index", "a body as the first of every pair", pairs)
+        reject("model.index", "a capsule on a body as the first of every pair", pairs)
     if has_invalid_run_ends(table):
         reject("model.index", "the end of its run behind each pair", table[:, 2])
 
@@ -295,7 +297,9 @@ def _validate_contact_motion(t: TickStart) -> None:
         reject("model.contact_motion_start", "the first parameter of the ContactMotion element", m.contact_motion_start)
     if m.has_strict_contacts != (len(levels) > 0 and levels[0] == 0 and m.damping == 0.0):
         reject(
-            "model.has_strict_contacts", "whether contacts are held on level 0, without damping", m.has_strict_contacts
+            "model.has_strict_contacts",
+            "true only with contact motion on level 0 and without damping",
+            m.has_strict_contacts,
         )
 
 
@@ -305,9 +309,9 @@ def _validate_custom_rows(t: TickStart) -> None:
     custom_elements = np.flatnonzero(m.elements.code == CUSTOM.code)
     low, high = z[:, 1], z[:, 2]
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-        reject("inputs.custom_rows", "bounds between which numbers exist", (low, high))
+        reject("inputs.custom_rows", "lower and upper bounds between which a finite number exists", (low, high))
     if not np.isin(z[:, 4], custom_elements).all():
-        reject("inputs.custom_rows", f"elements {custom_elements}", z[:, 4])
+        reject("inputs.custom_rows", f"the indices of custom elements, {custom_elements}", z[:, 4])
     if not (np.isin(z[:, 5], np.arange(len(z))) & (z[:, 3] >= 0.0)).all() or not np.isfinite(z[:, 3:]).all():
         reject("inputs.custom_rows", "finite coefficients, valid indices and weights >= 0", "other values")
 
