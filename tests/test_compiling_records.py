@@ -71,7 +71,11 @@ def test_errors_name_record_and_field(walk):
         (lambda: Leg(np.zeros(())), ArgumentTypeError, "Leg: expected the fields phase, foot, load, got 1 fields"),
         (lambda: Leg(1, np.zeros(3), np.zeros(())), ArgumentTypeError, "Leg.phase: expected int array"),
         (lambda: Leg(np.array(1), np.zeros(4), np.zeros(())), ArgumentError, "Leg.foot: expected 3 floats, got 4"),
-        (lambda: Leg(np.array(1), np.zeros(3), np.zeros(())).block, ArgumentError, "Leg: made of separate arrays"),
+        (
+            lambda: Leg(np.array(1), np.zeros(3), np.zeros(())).block,
+            ArgumentError,
+            "Leg: the record must have been made by allocate",
+        ),
         (lambda: walk.copy_from(Walk.allocate(P=(2, 2), order=5)), ArgumentError, "Walk.P: expected shape"),
     ):
         with pytest.raises(error, match=words):

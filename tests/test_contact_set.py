@@ -421,7 +421,7 @@ def test_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.Rob
         contacts.generalized_forces(s, {"FL": np.zeros(6)})
     with pytest.raises(qd.ArgumentError, match="faces"):
         contacts.pyramid(s, faces=2)
-    with pytest.raises(qd.ArgumentError, match="another robot"):
+    with pytest.raises(qd.ArgumentError, match="another Robot object"):
         ContactSet.from_feet(qd.load("solo12")).jacobian(s)
     with pytest.raises(qd.ArgumentTypeError, match="State"):
         contacts.jacobian(go2.q_home)  # type: ignore[arg-type]

@@ -186,7 +186,7 @@ class State:
         live = self._live
         if live.tick != self._tick:
             raise StaleStateError(
-                "this State is no longer valid, because its Dynamics was updated again; use the State that the last "
+                "this State is stale, because its Dynamics was updated again; use the State that the last "
                 "update returned, or a second Dynamics for a second state"
             )
         return live
