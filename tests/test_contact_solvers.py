@@ -158,7 +158,7 @@ def test_compliant_impulses_equal_the_plane_law_at_the_end_of_the_step(seed: int
     assert solution.converged == (solution.status == "solved")
     assert (solution.impulses[:, 2] >= 0.0).all()
     sliding = np.hypot(solution.impulses[:, 0], solution.impulses[:, 1])
-    assert (sliding <= mu * solution.impulses[:, 2] * (1.0 + 1e-12)).all()
+    assert (sliding <= mu * solution.impulses[:, 2] * (1.0 + 1e-12) + 1e-300).all()  # subnormal numbers
     if solution.converged:  # the law of `CompliantPlane` at the reached depth
         v = solution.velocities
         reached = np.column_stack((np.zeros((contacts, 2)), -(depth - dt * v[:, 2])))
