@@ -151,7 +151,7 @@ def run_fleet(options: argparse.Namespace, pool: object) -> list[str]:
         commanded = [round(x, 3) for x in case.velocity]
         if isinstance(record, Failure):
             details, verdict = "", record.error
-            if "cannot do" in verdict:
+            if "cannot move with the gait" in verdict:
                 print(f"{case.robot:9s} {case.plant:8s} rejected: {verdict}", flush=True)
                 continue
         else:

@@ -50,7 +50,7 @@ def run_cells(campaign: PushCampaign, pool: object, store: str | None) -> list[s
                 record = records[case]
                 if isinstance(record, Failure):
                     causes.append(record.error.splitlines()[0])
-                    if "cannot do" in record.error:
+                    if "cannot move with the gait" in record.error:
                         continue
                 has_recovered = not isinstance(record, Failure) and bool(record["success"])
                 results.append(has_recovered)

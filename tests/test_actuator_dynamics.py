@@ -143,7 +143,7 @@ def test_tiny_backlash_equals_no_backlash_in_both_plants(kind: type[Any], leg: q
 
 
 def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} has none; give rotor_inertia"):
+    with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} is 0; pass rotor_inertia="):
         Actuators(leg, backlash=[0.0, 0.01])
     with pytest.raises(qd.ArgumentError, match=r"delay.*seconds"):
         Actuators(leg, delay=5.0)

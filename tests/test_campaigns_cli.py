@@ -116,7 +116,7 @@ def test_module_named_in_a_store_is_not_imported(beside: bool, tmp_path: Path, m
     assert not (tmp_path / "chosen.py.ran").exists() and "chosen" not in sys.modules
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("DROP TABLE origin")  # the first stores had none
-    with pytest.raises(StoreError, match="not registered here: unknown campaign 'together'"):
+    with pytest.raises(StoreError, match="not registered: unknown campaign 'together'"):
         Store.read(store)
 
 

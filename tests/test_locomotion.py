@@ -180,14 +180,15 @@ def test_flight_gait_is_rejected_if_motors_are_too_weak() -> None:
     robot = robot_of("go2")
     weak = qd.load("go2", limits={joint: {"effort": 9.0} for joint in robot.actuated})
     with pytest.raises(
-        qd.ArgumentError, match=r"gait: .* cannot do 'running_trot', .* 1\.6 times the weight: torque of"
+        qd.ArgumentError,
+        match=r"gait: .* cannot move with the gait 'running_trot', .* 1\.6 times the weight: torque of",
     ):
         LocomotionController(weak, gait="running_trot")
     controller = LocomotionController(weak, gait="trot")
     with pytest.raises(qd.ArgumentError, match="running_trot"):
         controller.gait = "running_trot"
     assert controller.gait.name == "trot"
-    with pytest.raises(qd.ArgumentError, match=r"cannot do 'pronk', .*: speed of the joints"):
+    with pytest.raises(qd.ArgumentError, match=r"cannot move with the gait 'pronk', .*: speed of the joints"):
         LocomotionController(robot_of("anymal_c"), gait="pronk")
 
 
@@ -195,7 +196,7 @@ def test_flight_gait_is_rejected_if_motors_are_too_weak() -> None:
 def test_gait_with_end_support_is_rejected_if_joints_are_too_slow(gait: str) -> None:
     """With fast joints the gait is accepted; its velocity limit leaves a margin for lag compensation."""
     robot = robot_of("anymal_c")
-    with pytest.raises(qd.ArgumentError, match=rf"cannot do '{gait}', .*: speed of the joints$"):
+    with pytest.raises(qd.ArgumentError, match=rf"cannot move with the gait '{gait}', .*: speed of the joints$"):
         LocomotionController(robot, gait=gait)
     with pytest.raises(qd.ArgumentError, match=gait):
         LocomotionController(robot).gait = gait
@@ -672,7 +673,7 @@ def test_measured_contacts_must_be_names_of_feet() -> None:
 def test_mismatched_whole_body_controller_is_rejected() -> None:
     robot, other = robot_of("go2"), robot_of("solo12")
     for whole_body, match in (
-        (qd.WholeBodyController(other, dt=DT), "another robot"),
+        (qd.WholeBodyController(other, dt=DT), "another Robot object"),
         (qd.WholeBodyController(robot, dt=2 * DT), "period"),
         (qd.WholeBodyController(robot, dt=DT, tasks=[PostureTask(robot)]), "com, base"),
     ):

@@ -224,7 +224,7 @@ def _read(file: IO[bytes]) -> TickRecord:
         )
     if saved_digest is None or not np.array_equal(saved_digest, digest(arrays)):
         raise ArgumentError(
-            "the digest does not match the contents, because the file was changed or damaged after it was saved; "
+            "digest: does not match the contents, because the file was changed or damaged after it was saved; "
             "save the tick again"
         )
     if meta["format"] < FORMAT_VERSION:
