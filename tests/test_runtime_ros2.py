@@ -82,7 +82,7 @@ def test_readings_are_assigned_by_joint_name_and_time_stamped(go2: qd.Robot) -> 
     node.waiting.append(("/joint_states", joint_state(names, 13.0, effort=False)))
     assert side.read().torque is None
     node.waiting.append(("/joint_states", joint_state(names[:-1], 14.0)))
-    with pytest.raises(qd.QuaddynError, match=f"without {go2.actuated[0]}"):
+    with pytest.raises(qd.QuaddynError, match=f"lacks the joints {go2.actuated[0]}"):
         side.read()
     short = joint_state(names, 15.0)
     short.velocity = []

@@ -46,7 +46,7 @@ def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.C
 def test_custom_loop_at_another_period_is_detected(control_dt: float) -> None:
     commands, said = walk(2e-3, control_dt)
     assert len(said) == 1 and f"{control_dt:g} s" in said[0]
-    assert float(re.findall(r"dt=(\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
+    assert float(re.findall(r"period of (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
     assert commands[0].ok and not commands[-1].ok
     assert commands[-1].timing == said[0] and said[0] in commands[-1].explain()
 
