@@ -224,7 +224,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         if len(inner) != 3 or np.shape(inner[0]) != (size,):
             shape = np.shape(inner[0]) if inner else "none"
             return (
-                f"its MuJoCo state has shape {shape}, that of this plant ({size},), because the models were made "
+                f"its MuJoCo state has shape {shape}, in this plant ({size},), because the models were made "
                 "with other arguments"
             )
         return ""
