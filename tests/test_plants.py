@@ -764,7 +764,7 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
         with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
         assert plant.q is q and plant.time == time  # the state is unchanged
-    with pytest.raises(qd.ArgumentError, match=rf"^log: torques of shape \(2, 3\), expected \(n, {robot.nu}\)"):
+    with pytest.raises(qd.ArgumentError, match=rf"^log: expected torques of shape \(n, {robot.nu}\) .* got \(2, 3\)"):
         plant.replay(replace(log, tau=np.zeros((2, 3))))
 
 
