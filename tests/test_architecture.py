@@ -186,7 +186,7 @@ def everything_imported(name: str, path: Path) -> set[str]:
     return found - {name, ""}
 
 
-def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
+def import_cycles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
     """Cycles: groups of modules of which each imports all others of its group, directly or indirectly."""
     reach = {}
     for start in graph:
@@ -201,12 +201,12 @@ def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
 
 def test_modules_have_no_import_cycles_in_functions_and_types() -> None:
     graph = {name: everything_imported(name, path) for name, path in modules().items() if name}
-    found = circles(graph)
+    found = import_cycles(graph)
     assert not found, "modules that import each other:\n" + "\n".join(" <-> ".join(each) for each in found)
 
 
 def test_import_cycles_are_detected() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [("b", "c")]
+    assert import_cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [("b", "c")]
     package = PACKAGE / "wbc" / "controller.py"
     assert {"compiler", "wbc.command", "wbc.tick_core"} <= everything_imported("wbc.controller", package)
 

@@ -81,7 +81,7 @@ def p(go2: qd.Robot) -> Morphology:
     return Morphology.from_robot(go2)
 
 
-def changed(case: Trial) -> str:
+def non_default_fields(case: Trial) -> str:
     """Fields of a trial that differ from the default trial."""
     plain = Trial(robot=case.robot)
     pairs = ((f.name, getattr(case, f.name)) for f in dataclasses.fields(case))
@@ -105,7 +105,7 @@ def test_drawn_cases_are_unchanged() -> None:
     )
     for campaign in campaigns:
         found = list(campaign.cases())
-        lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(changed, found)]
+        lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(non_default_fields, found)]
     check_expected_file("cases", "\n".join(lines))
 
 
@@ -114,9 +114,15 @@ def test_bounds_of_a_data_sheet_are_unchanged() -> None:
     for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
         lines.append(f"{cell.name}: {cell.title} [{cell.unit}], {cell.harder} is harder")
         lines.append(rounded(", ".join(map(repr, cell.values)), 5))
-        lines += [changed(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))]
+        lines += [
+            non_default_fields(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))
+        ]
     for gait, levels in make_speed_trials("go2", plant="mujoco", dt=2e-3, seed=1).items():
-        lines += [f"{gait}: {[len(trials) for trials in levels]}", changed(levels[0][0]), changed(levels[-1][2])]
+        lines += [
+            f"{gait}: {[len(trials) for trials in levels]}",
+            non_default_fields(levels[0][0]),
+            non_default_fields(levels[-1][2]),
+        ]
     check_expected_file("cells", "\n".join(lines))
 
 
@@ -238,7 +244,7 @@ def test_run_applies_one_push_and_commands_velocity_from_its_start_time(
     assert told[0][1] is None and all(sorted(feet) == sorted(go2.feet) for _, feet in told[5:70])
 
 
-class Walk:
+class KinematicWalk:
     """Plant that moves at a given velocity with constant torques."""
 
     def __init__(
@@ -260,10 +266,10 @@ class Walk:
         self.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.0, 0.0, self.yaw)).coeffs()
 
 
-def walked(
+def evaluate_walk(
     go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0
-) -> tuple[_RunEvaluation, Walk]:
-    plant = Walk(go2, velocity, (0.0, 0.0), case.dt)
+) -> tuple[_RunEvaluation, KinematicWalk]:
+    plant = KinematicWalk(go2, velocity, (0.0, 0.0), case.dt)
     made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(morphology=Morphology.from_robot(go2)))
     figures = _RunEvaluation(case, made)
     for k in range(round(case.seconds / case.dt)):
@@ -286,7 +292,7 @@ def test_evaluation_of_a_known_walk_is_exact(go2: qd.Robot) -> None:
         max_velocity_error=0.05,
         unit_speed=2.0,
     )
-    figures, _ = walked(go2, case, (0.5, 0.2, 0.3), flagged=3)
+    figures, _ = evaluate_walk(go2, case, (0.5, 0.2, 0.3), flagged=3)
     found: Any = figures.record(None, None)
     p = Morphology.from_robot(go2)
     assert found["success"] is True and found["reason"] is None and found["fell"] is None
@@ -309,7 +315,7 @@ def test_velocity_on_a_slope_is_measured_along_the_ground(go2: qd.Robot) -> None
     flat = {"robot": "go2", "dt": 2e-3, "seconds": 0.1, "averaging_time": 0.1, "velocity": (0.5, 0.0, 0.0)}
     for way, factor in ((0.0, 1.0 / math.cos(0.4)), (0.5 * math.pi, 1.0)):
         case = Trial(**flat, slope=0.4, slope_direction=way)  # type: ignore[arg-type]
-        found: Any = walked(go2, case, (0.5, 0.0, 0.0))[0].record(None, None)
+        found: Any = evaluate_walk(go2, case, (0.5, 0.0, 0.0))[0].record(None, None)
         assert found["vx"] == pytest.approx(0.5 * factor, rel=1e-6) and found["vy"] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -317,11 +323,11 @@ def test_course_interval_limits_evaluation_and_run(go2: qd.Robot) -> None:
     """Velocities on stairs are measured along their slope."""
     case = Trial(robot="go2", dt=2e-3, seconds=0.8, averaging_time=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
                  course_interval=(0.0995, 0.3), max_velocity_error=0.2, unit_speed=0.5)  # fmt: skip
-    figures, _ = walked(go2, case, (0.5, 0.0, 0.0))
+    figures, _ = evaluate_walk(go2, case, (0.5, 0.0, 0.0))
     found: Any = figures.record(None, None)
     assert figures.passed and found["ahead"] == pytest.approx(0.4, abs=2e-3) and figures._evaluated_ticks == 301
     assert found["vx"] == pytest.approx(0.5 * math.hypot(1.0, 0.5), rel=1e-6) and found["success"]
-    short: Any = walked(go2, dataclasses.replace(case, course_interval=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
+    short: Any = evaluate_walk(go2, dataclasses.replace(case, course_interval=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
     assert not short.passed and short.record(None, "late")["reason"] == "late"
 
 
@@ -342,7 +348,7 @@ def test_success_of_a_run_depends_on_its_velocity(
     velocity: tuple[float, float, float], change: dict[str, Any], reason: str | None, go2: qd.Robot
 ) -> None:
     case = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1, velocity=(0.5, 0.0, 0.0), **change)
-    figures, _ = walked(go2, case, velocity)
+    figures, _ = evaluate_walk(go2, case, velocity)
     found = figures.record(None, None)
     assert (found["reason"], found["success"]) == (reason, reason is None)
     fell = figures.record(1.5, "sank")
@@ -350,7 +356,7 @@ def test_success_of_a_run_depends_on_its_velocity(
     assert fell == dict.fromkeys(found, None) | {"success": False, "reason": "sank", "fell": 1.5} | kept
     assert kept["flagged"] == 0.0
     still = Trial(robot="go2", dt=2e-3, seconds=0.1, averaging_time=0.1)
-    nothing = walked(go2, still, (0.0, 0.0, 0.0))[0].record(None, None)
+    nothing = evaluate_walk(go2, still, (0.0, 0.0, 0.0))[0].record(None, None)
     assert (
         nothing["success"] is True and nothing["velocity_ratio"] is nothing["velocity_error"] is nothing["cost"] is None
     )
@@ -394,7 +400,7 @@ def test_divergence_of_the_plant_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # -- searches ------------------------------------------------------------------------------------------------------
-def asks(outcome: Callable[[int, int], bool], levels: int, **options: Any) -> Iterator[str]:
+def search_requests(outcome: Callable[[int, int], bool], levels: int, **options: Any) -> Iterator[str]:
     task = search(levels, **options)
     try:
         ask = next(task)
@@ -428,13 +434,18 @@ def test_requests_of_searches_are_unchanged() -> None:
     }
     lines = []
     for name, (outcome, options) in curves.items():
-        lines += [f"{name} {options}", *asks(outcome, 24, **options)]
-    lines += ["one level", *asks(lambda level, k: True, 1), "two levels", *asks(lambda level, k: level < 1, 2)]
+        lines += [f"{name} {options}", *search_requests(outcome, 24, **options)]
+    lines += [
+        "one level",
+        *search_requests(lambda level, k: True, 1),
+        "two levels",
+        *search_requests(lambda level, k: level < 1, 2),
+    ]
     check_expected_file("searches", "\n".join(lines))
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
-def measured(name: str, factor: float) -> RobotBounds:
+def example_bounds(name: str, factor: float) -> RobotBounds:
     known = RobotFacts(source=name, name="<dog>", mass=15.0 * factor, degrees=18, length=0.4, height=0.3,
                        speed=2.0 * factor,
                   reach={"FL": (0.1, 0.41234), "FR": (0.1, 0.4)},
@@ -491,7 +502,7 @@ def sheet(*robots: RobotBounds, **changes: Any) -> Sheet:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_data_sheet_page_is_unchanged(count: int) -> None:
-    text = page(sheet(*(measured(("go2", "dog.urdf")[i], 1.0 + i) for i in range(count))))
+    text = page(sheet(*(example_bounds(("go2", "dog.urdf")[i], 1.0 + i) for i in range(count))))
     assert STYLE in text
     for name, note in NOTES:
         assert f"<dt>{html.escape(name)}</dt><dd>{html.escape(note)}</dd>" in text
@@ -500,7 +511,7 @@ def test_data_sheet_page_is_unchanged(count: int) -> None:
 
 
 def test_page_without_store_states_that_and_omits_gaits_and_pushes() -> None:
-    bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
+    bare = dataclasses.replace(example_bounds("go2", 1.0), gaits={}, bounds=example_bounds("go2", 1.0).bounds[3:5])
     text = page(sheet(bare, store=None, processors=()))
     assert "The cases were not stored; with <code>--store FILE</code>" in text and "processors: this machine" in text
     assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text

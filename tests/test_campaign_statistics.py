@@ -74,7 +74,7 @@ def test_interim_tests_divide_the_risk() -> None:
     assert 0.02 < at_once + later <= 0.05
 
 
-def play(task: Search, success: Callable[[int], float], rng: np.random.Generator) -> tuple[Threshold, int]:
+def run_search(task: Search, success: Callable[[int], float], rng: np.random.Generator) -> tuple[Threshold, int]:
     """Runs a search with random numbers common to all levels; returns the threshold and the number of trials."""
     luck: dict[int, float] = {}
     asked = 0
@@ -104,7 +104,7 @@ def test_claims_hold_at_their_confidence(success: Callable[[int], float]) -> Non
     """The fraction of wrong claims over 300 searches is consistent with at most 5 %."""
     rng, wrong = np.random.default_rng(7), 0
     for _ in range(300):
-        found, _ = play(search(32), success, rng)
+        found, _ = run_search(search(32), success, rng)
         wrong += found.level is not None and success(found.level) < found.probability
     assert lower_bound(wrong, 300, 0.999) <= 0.05
 
@@ -112,25 +112,29 @@ def test_claims_hold_at_their_confidence(success: Callable[[int], float]) -> Non
 def test_steep_threshold_is_found_within_one_level() -> None:
     rng = np.random.default_rng(3)
     for middle in (1, 7, 30):
-        found, trials = play(search(32), lambda level, middle=middle: float(level <= middle), rng)
+        found, trials = run_search(search(32), lambda level, middle=middle: float(level <= middle), rng)
         assert found.level == middle - 1 and found.monotone and not found.top and trials < 180
         assert lower_bound(found.successes, found.trials) >= 0.95
 
 
 def test_certain_success_needs_few_trials_and_is_reported_as_end_of_range() -> None:
-    found, trials = play(search(32, checks=0), lambda level: 1.0, np.random.default_rng(0))
+    found, trials = run_search(search(32, checks=0), lambda level: 1.0, np.random.default_rng(0))
     assert found.level == 31 and found.top and trials == 12 + interim_tests(0.95, 0.025, failures=(0,))[0].trials
 
 
 def test_certain_failure_gives_no_claim_and_an_upper_bound() -> None:
-    found, trials = play(search(32), lambda level: 0.2, np.random.default_rng(0))
+    found, trials = run_search(search(32), lambda level: 0.2, np.random.default_rng(0))
     assert found.level is None and trials < 60
     assert 0.2 < found.upper < 0.6  # never "0 %", and never "1" after so many failures
 
 
 def test_failures_at_easier_levels_are_detected() -> None:
-    found, _ = play(search(33), lambda level: 0.5 if 5 < level < 25 else float(level <= 30), np.random.default_rng(1))
-    hole, _ = play(search(33), lambda level: 0.5 if 5 < level < 12 else float(level <= 20), np.random.default_rng(1))
+    found, _ = run_search(
+        search(33), lambda level: 0.5 if 5 < level < 25 else float(level <= 30), np.random.default_rng(1)
+    )
+    hole, _ = run_search(
+        search(33), lambda level: 0.5 if 5 < level < 12 else float(level <= 20), np.random.default_rng(1)
+    )
     assert found.level is not None and found.level <= 5
     assert hole.level == 19 and not hole.monotone and hole.exceptions == (9,) and hole.inversions > 0
 

@@ -333,7 +333,7 @@ def test_campaigns_are_registered_and_their_options_are_serialized() -> None:
         assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))
 
 
-class Drawn:
+class RecordingViewer:
     """Viewer that records its calls."""
 
     def __init__(self) -> None:
@@ -349,7 +349,7 @@ class Drawn:
 
 def test_replay_shows_the_terrain_of_its_case_and_the_reason() -> None:
     case = Trial(**SHORT, boxes=0.02, seed=2, number=1)
-    drawn = Drawn()
+    drawn = RecordingViewer()
     record = RobustnessCampaign().replay(case, drawn)  # type: ignore[arg-type]
     assert encode_record(record) == encode_record(run_trial(case))
     (terrain,) = drawn.terrains

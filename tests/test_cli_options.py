@@ -22,7 +22,7 @@ from quaddyn.cli import console as cli_console
 ROBOT = "two_link_leg"
 
 
-def told(*words: object, code: int = 0) -> str:
+def run_command(*words: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "150"})
     assert result.exit_code == code, result.output
     return result.stdout
@@ -76,7 +76,7 @@ def set_terminal(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
 
 # -- view, leg, demo -----------------------------------------------------------------------------------------------
 def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_path: Path) -> None:
-    text = told("view", ROBOT, "--port", "1234")
+    text = run_command("view", ROBOT, "--port", "1234")
     (live,) = viewer
     assert live.options == {"open_browser": True, "port": 1234}
     assert "two_link_leg at http://here/; press Ctrl-C to quit" in text
@@ -84,7 +84,7 @@ def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_
     assert (name, options, waits, closed) == ("show", {"show_com": True}, ("waits", "update"), "closed")
     np.testing.assert_array_equal(q, live.robot.q_home)
     page = tmp_path / "page.html"
-    assert told("view", ROBOT, "--frames", "--root", "fixed", "--record", page) == f"wrote {page}\n"
+    assert run_command("view", ROBOT, "--frames", "--root", "fixed", "--record", page) == f"wrote {page}\n"
     written = viewer[1]
     assert written.options == {"open_browser": False, "port": 0} and written.robot.root == "fixed"
     frames, _, record, _ = written.calls
@@ -114,7 +114,7 @@ def test_leg_command_surveys_and_shows_a_leg(
 ) -> None:
     set_terminal(monkeypatch, there)
     surveyed, shown = legs
-    text = told("leg", "small_quadruped", "--leg", "FR")
+    text = run_command("leg", "small_quadruped", "--leg", "FR")
     assert surveyed == [("FR", {"samples": 1000, "seed": 0})]
     ((name, options),) = shown
     options.pop("progress")
@@ -130,15 +130,15 @@ def test_leg_command_writes_a_page(
     set_terminal(monkeypatch, True)
     surveyed, shown = legs
     page = tmp_path / "leg.html"
-    text = told("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
+    text = run_command("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
     assert [name for name, _ in surveyed] == ["FL", "FR", "RL", "RR"]
     assert surveyed[0][1] == {"samples": 7, "seed": 5}
     assert viewer[0].options == {"serve": False, "open_browser": False, "port": 0} and shown[0][0] == "FL"
     assert shown[0][1]["realtime"] is False and shown[0][1]["seconds"] == 3.0 and f"wrote {page}" in text
     assert ("record", (page,), {"title": f"{viewer[0].robot.name}, leg FL"}) in viewer[0].calls
     assert ("waits", None) not in viewer[0].calls
-    assert json.loads(told("leg", "small_quadruped", "--json"))["legs"] and len(viewer) == 1
-    assert json.loads(told("leg", "small_quadruped", "--json", "--record", page))["legs"] and len(viewer) == 2
+    assert json.loads(run_command("leg", "small_quadruped", "--json"))["legs"] and len(viewer) == 1
+    assert json.loads(run_command("leg", "small_quadruped", "--json", "--record", page))["legs"] and len(viewer) == 2
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_demo_passes_its_options_on(
     demo: list[Any], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     set_terminal(monkeypatch, False)
-    told("demo", "--robot", "small_quadruped", "--headless", "--json")
+    run_command("demo", "--robot", "small_quadruped", "--headless", "--json")
     (name, options), (_, checked) = demo
     assert (name, viewer) == ("run_locomotion_demo", [])
     assert options == {
@@ -177,9 +177,9 @@ def test_demo_passes_its_options_on(
     assert checked == {"samples": 3, "n_derivative_samples": 0}
     demo.clear()
     page = tmp_path / "page.html"
-    text = told("demo", "--robot", "small_quadruped", "--gait", "walk", "--velocity", "0.1,-0.2,0.3", "--push", "8@1",
-                "--push=-5@2.5", "--terrain", "slope=5", "--blind", "--teleop", "--port", "77",
-                "--record", page)  # fmt: skip
+    text = run_command("demo", "--robot", "small_quadruped", "--gait", "walk", "--velocity", "0.1,-0.2,0.3",
+                       "--push", "8@1", "--push=-5@2.5", "--terrain", "slope=5", "--blind", "--teleop",
+                       "--port", "77", "--record", page)  # fmt: skip
     options = demo[0][1]
     assert viewer[0].options == {"open_browser": False, "port": 77}
     assert options.pop("viewer") is viewer[0]
@@ -192,14 +192,14 @@ def test_demo_passes_its_options_on(
     assert "live view: http://here/" in text and f"wrote {page}" in text and "the view stays open" not in text
     demo.clear()
     set_terminal(monkeypatch, True)
-    text = told("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
+    text = run_command("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
     options = demo[0][1]
     assert options.pop("viewer") is viewer[1] and demo[0][0] == "run_squat_demo"
     assert options == {"duration": 1.5, "realtime": True, "record": None, "plot": None}
     assert viewer[1].options["open_browser"] is True and "the view stays open until Ctrl-C" in text
     assert ("waits", None) in viewer[1].calls
     demo.clear()
-    told("demo", "--robot", "small_quadruped", "--teleop")
+    run_command("demo", "--robot", "small_quadruped", "--teleop")
     assert ("waits", None) not in viewer[2].calls
 
 
@@ -212,7 +212,7 @@ def test_demo_rejects_invalid_options_before_it_prints(wrong: tuple[str, str]) -
 
 
 def test_demo_swings_the_joints_of_a_robot_that_cannot_walk(demo: list[Any]) -> None:
-    told("demo", "--robot", ROBOT, "--headless", "--json")
+    run_command("demo", "--robot", ROBOT, "--headless", "--json")
     assert demo[0][0] == "run_squat_demo" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: expected swing for two_link_leg with root='fixed', got squat"
@@ -247,11 +247,11 @@ def test_demo_renders_video_and_reports_an_interrupt(
 
     monkeypatch.setattr("quaddyn.viewer.render_video", render_video)
     video = tmp_path / "walk.mp4"
-    text = told("demo", "--robot", "small_quadruped", "--headless", "--video", video)
+    text = run_command("demo", "--robot", "small_quadruped", "--headless", "--video", video)
     page = demo[0][1]["record"]
     assert filmed == [video, (page, video, True)] and not page.parent.exists() and f"wrote {video}" in text
     own = tmp_path / "own.html"
-    told("demo", "--robot", "small_quadruped", "--headless", "--video", video, "--record", own)
+    run_command("demo", "--robot", "small_quadruped", "--headless", "--video", video, "--record", own)
     assert filmed[-1] == (own, video, True)
     monkeypatch.setattr("quaddyn.demo.run_locomotion_demo", lambda robot, **o: demo_report(interrupted=True))
     assert CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless"]).exit_code == -130
@@ -274,28 +274,28 @@ def solved(**changes: Any) -> Any:
 def test_saved_tick_is_replayed_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = solved()
     monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
-    text = told("replay", "tick.npz")
+    text = run_command("replay", "tick.npz")
     assert "explained last=False\nlines=5" in text and text.endswith("solution: identical to the saved one\n")
-    assert "last=True" in told("replay", "tick.npz", "--include-last-level")
+    assert "last=True" in run_command("replay", "tick.npz", "--include-last-level")
     again = solved(identical=False, difference=1.23456e-13)
     again.record.is_same_version = False
     end = "solution: differs by 1.23e-13 N m; it was saved by another version of the package\n"
-    assert told("replay", "tick.npz").endswith(end)
+    assert run_command("replay", "tick.npz").endswith(end)
     again.equal_to_rounding = False
-    assert told("replay", "tick.npz", code=1).endswith(end)
+    assert run_command("replay", "tick.npz", code=1).endswith(end)
     again.command.status.kkt = math.inf
-    assert json.loads(told("replay", "tick.npz", "--json", "--include-last-level", code=1)) == {
+    assert json.loads(run_command("replay", "tick.npz", "--json", "--include-last-level", code=1)) == {
         "robot": "dog", "tick": 3, "identical": False, "rounding": False, "difference": 1.23456e-13, "same_code": False,
         "outcome": "solved", "violation": 0.0, "kkt": None, "tau": {"a": 1.0, "b": -2.0},
         "forces": {"FL": [1.0, 2.0, 3.0]},
         "explanation": ["explained last=True", "lines=None"],
     }  # fmt: skip
-    assert json.loads(told("replay", "t#x", "--json", code=1))["tick"] == 3
+    assert json.loads(run_command("replay", "t#x", "--json", code=1))["tick"] == 3
     assert error_of("replay", "tick.npz", "--record", tmp_path / "x.html").startswith(
         "--record: only accepted with a case of a"
     )
     (tmp_path / "odd#1").touch()
-    assert json.loads(told("replay", tmp_path / "odd#1", "--json", code=1))["tick"] == 3
+    assert json.loads(run_command("replay", tmp_path / "odd#1", "--json", code=1))["tick"] == 3
 
 
 class FakeLog(SimpleNamespace):
@@ -328,7 +328,7 @@ def test_recording_is_played_in_the_viewer(
     monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
     (tmp_path / "run").touch()
     page = tmp_path / "page.html"
-    assert told("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
+    assert run_command("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
     first, *rest, record, closed = viewer[0].calls
     assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0}
     assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty frames per second"
@@ -337,7 +337,7 @@ def test_recording_is_played_in_the_viewer(
     assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
     assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
     log = recording(2, 0.1)
-    assert "dog at http://here/; press Ctrl-C to quit" in told("log", "view", tmp_path / "run", "--port", "5")
+    assert "dog at http://here/; press Ctrl-C to quit" in run_command("log", "view", tmp_path / "run", "--port", "5")
     assert viewer[1].options == {"open_browser": True, "fps": 30.0, "port": 5}
     ((_, go_on), _) = viewer[1].calls
     viewer[1].calls.clear()
@@ -362,29 +362,32 @@ def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.Monkey
     monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
     file = tmp_path / "run"
     file.touch()
-    assert told("log", "show", file) == "dog, some ticks\n"
-    assert json.loads(told("log", "show", file, "--json")) == {
+    assert run_command("log", "show", file) == "dog, some ticks\n"
+    assert json.loads(run_command("log", "show", file, "--json")) == {
         "dt": 0.01, "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
     }  # fmt: skip
     log.plot = lambda to: f"{to}!"
     log.to_mcap = lambda to: f"{to}?"
     monkeypatch.chdir(tmp_path)
-    assert told("log", "plot", file) == "wrote log.png!\n" and told("log", "export-mcap", file) == "wrote log.mcap?\n"
+    assert (
+        run_command("log", "plot", file) == "wrote log.png!\n"
+        and run_command("log", "export-mcap", file) == "wrote log.mcap?\n"
+    )
     log.compare = lambda other: {"position": 0.0, "a": 0.0}
-    assert told("log", "compare", file, file) == f"{'position':<24} 0\n{'a':<24} 0\n"
+    assert run_command("log", "compare", file, file) == f"{'position':<24} 0\n{'a':<24} 0\n"
     log.compare = lambda other: {"position": 0.0, "a": 1.23456e-7}
-    assert told("log", "compare", file, file, code=1).splitlines()[1] == f"{'a':<24} 1.23e-07"
-    assert json.loads(told("log", "compare", file, file, "--json", code=1)) == {"position": 0.0, "a": 1.23456e-7}
+    assert run_command("log", "compare", file, file, code=1).splitlines()[1] == f"{'a':<24} 1.23e-07"
+    assert json.loads(run_command("log", "compare", file, file, "--json", code=1)) == {"position": 0.0, "a": 1.23456e-7}
     log.replay = lambda: SimpleNamespace(
         ticks=7, n_different=0, max_difference=0.0, first_different=None, identical=True
     )
-    assert told("log", "replay", file) == "7 ticks computed again: all identical\n"
+    assert run_command("log", "replay", file) == "7 ticks computed again: all identical\n"
     log.replay = lambda: SimpleNamespace(
         ticks=7, n_different=2, max_difference=0.012345, first_different=4, identical=False
     )
     said = "7 ticks computed again: 2 of them differ, from tick 4, torques by up to 0.0123 N m\n"
-    assert told("log", "replay", file, code=1) == said
-    assert json.loads(told("log", "replay", file, "--json", code=1)) == {
+    assert run_command("log", "replay", file, code=1) == said
+    assert json.loads(run_command("log", "replay", file, "--json", code=1)) == {
         "ticks": 7, "differing": 2, "largest": 0.012345, "first": 4, "identical": False,
     }  # fmt: skip
 
@@ -430,22 +433,22 @@ def test_datasheet_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr("quaddyn.campaigns.sheet_page.page", lambda sheet: "the page \u00b0")
     monkeypatch.chdir(tmp_path)
     said = "wrote go2.html: 12,345 trials, 6,789 s of CPU time; trials stored in go2.db\n"
-    assert told("datasheet", "go2", "--workers", "0") == said
+    assert run_command("datasheet", "go2", "--workers", "0") == said
     campaign, pool, store = asked.pop()
     assert (campaign.robot, campaign.plant, campaign.seed, campaign.bounds) == (("go2",), "embedded", 0, ())
     assert (pool, store) == (None, "go2.db") and campaign.probability == 0.95
     assert (tmp_path / "go2.html").read_text(encoding="utf-8") == "the page \u00b0"
-    told("datasheet", "a/b/dog.urdf", "--compare", "go2", "--compare", "a1", "--quick", "--only", "push",
+    run_command("datasheet", "a/b/dog.urdf", "--compare", "go2", "--compare", "a1", "--quick", "--only", "push",
          "--only", "step",
          "--plant", "mujoco", "--seed", "4", "--workers", "0", "--store", "my.db")  # fmt: skip
     campaign, _, store = asked.pop()
     assert campaign.robot == ("a/b/dog.urdf", "go2", "a1") and campaign.bounds == ("push", "step")
     assert (campaign.plant, campaign.seed, store) == ("mujoco", 4, "my.db") and (tmp_path / "dog.html").exists()
     assert {name: getattr(campaign, name) for name in QUICK} == QUICK
-    told("datasheet", "go2", "--workers", "0", "--out", "sheet.htm")
+    run_command("datasheet", "go2", "--workers", "0", "--out", "sheet.htm")
     assert asked.pop()[2] == "sheet.db" and (tmp_path / "sheet.htm").exists()
     for words, directions, probability in (((), 6, 0.95), (("--quick",), 6, QUICK["probability"])):
-        told("datasheet", "go2", "--workers", "0", "--directions", "6", *words)
+        run_command("datasheet", "go2", "--workers", "0", "--directions", "6", *words)
         campaign = asked.pop()[0]
         assert (campaign.directions, campaign.probability) == (directions, probability)
 

@@ -93,7 +93,7 @@ class Package:
         assert len(said) == ("compiled" in done.stdout) and all("compiling a sum" in line for line in said)
         return done.stdout.strip()
 
-    def kept(self) -> list[Path]:
+    def cached_files(self) -> list[Path]:
         return sorted(self.cache.glob("*.bin"))
 
 
@@ -110,7 +110,7 @@ def test_cached_code_is_used_while_all_called_code_is_unchanged(package: Package
     moved = PARTS.replace("2.0 * x", "4.0 * x")
     assert package.answer(other=moved, parts="from .other import more, twice\n") == "9.0 compiled"
     assert package.answer() == "5.0 cached"
-    assert len(package.kept()) == 3
+    assert len(package.cached_files()) == 3
 
 
 def compile_messages(done: subprocess.CompletedProcess[str]) -> int:

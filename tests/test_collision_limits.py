@@ -85,26 +85,26 @@ def test_collision_rows_are_those_of_the_least_barrier_rate(arms: qd.Robot) -> N
     assert asked > 500 and inside > 10 and count >= 0.97 * asked  # the other points reach the end of a segment within h
 
 
-@pytest.mark.parametrize("guarded", [True, False])
-def test_arms_keep_their_distance_with_crossing_targets(arms: qd.Robot, guarded: bool) -> None:
+@pytest.mark.parametrize("with_limits", [True, False])
+def test_arms_keep_their_distance_with_crossing_targets(arms: qd.Robot, with_limits: bool) -> None:
     limits = CollisionLimits(arms, margin=0.005)
-    wbc, dyn, dt = controller(arms, limits if guarded else None), qd.Dynamics(arms), 1e-3
+    wbc, dyn, dt = controller(arms, limits if with_limits else None), qd.Dynamics(arms), 1e-3
     rng, exact = np.random.default_rng(0), CollisionModel(arms)
     q, v, least, jump, before = np.array(arms.q_home), np.zeros(arms.nv), np.inf, 0.0, None
     for tick in range(600):
         if tick % 100 == 0:  # target of each arm: the position of the other one
             wbc.tasks["posture"].reference(np.array([-1.5, 0.5, 1.5, -0.5]) * rng.uniform(0.3, 1.5, 4))
         command = wbc.compute(dyn.update(q, v))
-        if guarded:
+        if with_limits:
             assert command.ok and not command.nonviable
         if before is not None and tick % 100:
             jump = max(jump, float(np.abs(command.tau - before).max()))
         before = command.tau.copy()
         q, v = q + dt * v + 0.5 * dt * dt * command.acceleration, v + dt * command.acceleration
         least = min(least, float(limits.distance_margins(q, v)[0].min()) + 0.005)
-        if guarded and tick % 50 == 0:
+        if with_limits and tick % 50 == 0:
             assert exact.distance(q) >= 0.005
-    if guarded:
+    if with_limits:
         assert 0.005 <= least <= 0.02, least
     else:
         assert least < 0.0

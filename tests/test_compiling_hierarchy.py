@@ -59,10 +59,10 @@ def calls():
 @pytest.fixture(scope="module")
 def plain(calls):
     function = UNIT.compile_uncached(contract=False)[NAME]
-    return [answers(function, each) for each in calls]
+    return [solve_outputs(function, each) for each in calls]
 
 
-def answers(function, arguments):
+def solve_outputs(function, arguments):
     """Outputs of a solve: whether it is verified, x, working sets, multipliers and all other buffers."""
     given = tuple(map(c.copied, arguments))
     verified = function(*given)
@@ -78,7 +78,7 @@ def same(found, expected):
 def test_c_has_the_bits_of_uncontracted_machine_code(calls, plain, tmp_path, level):
     function = c.from_c(UNIT.entries, tmp_path, "hierarchy", level, "-ffp-contract=off")[NAME]
     for arguments, expected in zip(calls, plain, strict=True):
-        assert same(answers(function, arguments), expected)
+        assert same(solve_outputs(function, arguments), expected)
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_c_for_this_processor_agrees_to_roundoff(calls, plain, tmp_path):
     function = c.from_c(UNIT.entries, tmp_path, "hierarchy", "-O2", "-march=native", "-ffp-contract=fast")[NAME]
     close = 0
     for arguments, expected in zip(calls, plain, strict=True):
-        x, y = answers(function, arguments)[1], expected[1]
+        x, y = solve_outputs(function, arguments)[1], expected[1]
         close += bool(np.abs(x - y).max(initial=0.0) <= 1e-12 * (1.0 + np.abs(y).max(initial=0.0)))
     assert close >= 0.98 * len(calls)
 
@@ -96,7 +96,7 @@ def test_python_has_the_bits_of_uncontracted_machine_code(calls, plain):
     function = getattr(core, NAME).python
     for arguments, expected in list(zip(calls, plain, strict=True))[::9]:
         with interpret():
-            assert same(answers(function, arguments), expected)
+            assert same(solve_outputs(function, arguments), expected)
 
 
 @pytest.mark.slow
@@ -121,8 +121,8 @@ def test_sanitizers_report_no_error(calls, plain, tmp_path):
     rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, LevelBuffers))
     short = [x._replace(lower=x.lower[:-1]) if k == rows else x for k, x in enumerate(calls[0])]
     short = [x._replace(lower=x.lower[:-1]) if hasattr(x, "C_start") else x for x in short]
-    assert "heap-buffer-overflow" in run([listed(short)]).stderr
-    found = run([listed(each) for each in calls])
+    assert "heap-buffer-overflow" in run([records_as_lists(short)]).stderr
+    found = run([records_as_lists(each) for each in calls])
     assert found.returncode == 0, found.stderr[:4000]
     k = next(k for k, x in enumerate(calls[0]) if isinstance(x, SolutionBuffers))
     start = len(c.arrays_in(tuple(calls[0][:k])))
@@ -130,9 +130,9 @@ def test_sanitizers_report_no_error(calls, plain, tmp_path):
         assert same(arrays[start : start + len(SolutionBuffers._fields)], expected[1:])
 
 
-def listed(x):
+def records_as_lists(x):
     """Arguments with records converted to lists."""
-    return [listed(each) for each in x] if isinstance(x, tuple | list) else x
+    return [records_as_lists(each) for each in x] if isinstance(x, tuple | list) else x
 
 
 def sanitizer(name):

@@ -66,7 +66,7 @@ def made(tmp_path_factory):
     write(folder, 2.0)
     (folder / "cache").mkdir(mode=0o700)
     assert run(folder, folder / "cache")[:2] == [20.0, "compiled"]
-    (path,) = kept(folder / "cache")
+    (path,) = cached_files(folder / "cache")
     return path.name, path.read_bytes()
 
 
@@ -96,20 +96,20 @@ def run(folder, cache):
     return __import__("json").loads(out.stdout)
 
 
-def kept(cache):
+def cached_files(cache):
     return [each for each in cache.iterdir() if each.suffix == ".bin"]
 
 
 def test_machine_code_is_cached_for_other_processes(program):
     folder, cache = program
     out, source, place, _, _ = run(folder, cache)
-    assert (out, source) == (20.0, "compiled") and [str(each) for each in kept(cache)] == [place]
+    assert (out, source) == (20.0, "compiled") and [str(each) for each in cached_files(cache)] == [place]
     assert stat.S_IMODE(Path(place).stat().st_mode) & 0o077 == 0
     before = Path(place).stat().st_mtime_ns
     out, source, again, _, _ = run(folder, cache)
     assert (out, source, again) == (20.0, "cached", place)
     assert Path(place).stat().st_mtime_ns == before
-    assert not [each for each in cache.iterdir() if each not in kept(cache)]
+    assert not [each for each in cache.iterdir() if each not in cached_files(cache)]
 
 
 def damage(path, kind):
@@ -132,7 +132,7 @@ def damage(path, kind):
 )
 def test_damaged_code_is_compiled_again(filled, kind):
     folder, cache = filled
-    (path,) = kept(cache)
+    (path,) = cached_files(cache)
     whole = path.read_bytes()
     damage(path, kind)
     assert run(folder, cache)[:2] == [20.0, "compiled"]
@@ -142,13 +142,13 @@ def test_damaged_code_is_compiled_again(filled, kind):
 
 def test_code_of_another_key_is_not_used(filled):
     folder, cache = filled
-    (path,) = kept(cache)
+    (path,) = cached_files(cache)
     write(folder, 3.0)
     assert run(folder, cache)[:2] == [30.0, "compiled"]
-    (other,) = (each for each in kept(cache) if each != path)
+    (other,) = (each for each in cached_files(cache) if each != path)
     other.write_bytes(path.read_bytes())  # intact, but of another program
     assert run(folder, cache)[:2] == [30.0, "compiled"]
-    assert len(kept(cache)) == 2
+    assert len(cached_files(cache)) == 2
 
 
 @pytest.mark.parametrize("mode", others_slow([0o770, 0o707, 0o777], [0o770, 0o707]))
@@ -207,7 +207,7 @@ def test_concurrent_processes_write_one_file(program):
     ]
     found = [__import__("json").loads(each.communicate(timeout=60)[0]) for each in several]
     assert [each[0] for each in found] == [20.0] * 3
-    assert len(kept(cache)) == 1 and len(list(cache.iterdir())) == 1
+    assert len(cached_files(cache)) == 1 and len(list(cache.iterdir())) == 1
     assert run(folder, cache)[:2] == [20.0, "cached"]
 
 

@@ -90,7 +90,7 @@ def test_old_fields_of_a_dataclass_are_accepted_and_forwarded():
 @renamed_overrides(listen="read_device")
 @renamed_attributes(of="from_number")
 class Device(ABC):
-    """A class that users derive from."""
+    """An abstract class for users."""
 
     @abstractmethod
     def read_device(self) -> int:

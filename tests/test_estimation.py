@@ -20,7 +20,7 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
-class Stand:
+class StandingController:
     """Joint PD control at home with gravity compensation."""
 
     def __init__(self, robot: qd.Robot) -> None:
@@ -31,7 +31,7 @@ class Stand:
         return self.pd.compute(sim.q, sim.v, self.robot.q_home, feedforward=hold.tau).tau
 
 
-def fly(
+def simulate_flight(
     robot: qd.Robot, dyn: qd.Dynamics, external: np.ndarray, tau: np.ndarray, dt: float, steps: int, rng_seed: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Motion under a constant generalized force, integrated with the midpoint rule at a tenth of dt."""
@@ -59,7 +59,7 @@ def test_residual_follows_a_constant_force_with_the_specified_lag(name: str, roo
     rng, dyn, dt = np.random.default_rng(1), qd.Dynamics(robot), 1e-3
     external, tau = rng.normal(0.0, 0.3 * robot.mass, robot.nv), rng.normal(0.0, 0.1, robot.nu)
     observer = MomentumObserver(robot, dt=dt, gain=gain, joint_friction=False)
-    for step, (q, v) in enumerate(fly(robot, dyn, external, tau, dt, 40)):
+    for step, (q, v) in enumerate(simulate_flight(robot, dyn, external, tau, dt, 40)):
         r = observer.update(dyn.update(q, v), tau)
         expected = external * (1.0 - np.exp(-gain * dt * step)) if step else 0.0 * external
         np.testing.assert_allclose(r, expected, atol=1e-3 * np.abs(external).max())
@@ -70,7 +70,7 @@ def test_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> None
     for dt in (4e-3, 2e-3):
         observer = MomentumObserver(go2, dt=dt, gain=np.inf, joint_friction=False)
         worst = 0.0
-        for q, v in fly(go2, dyn, external, np.zeros(go2.nu), dt, round(0.04 / dt), 3):
+        for q, v in simulate_flight(go2, dyn, external, np.zeros(go2.nu), dt, round(0.04 / dt), 3):
             worst = max(worst, float(np.abs(observer.update(dyn.update(q, v), np.zeros(go2.nu))).max()))
         errors.append(worst)
     assert 3.5 < errors[0] / errors[1] < 4.5
@@ -108,7 +108,7 @@ def test_joint_friction_does_not_appear_as_external_force() -> None:
 @pytest.mark.parametrize("rows", ["all", "joints"])
 def test_estimated_forces_of_stance_feet_match_the_plant(name: str, rows: str) -> None:
     robot = qd.load(name)
-    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
+    sim, stand, dyn = qd.Simulation(robot), StandingController(robot), qd.Dynamics(robot)
     estimator = ContactForceEstimator(ContactSet.from_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
     for _ in range(600):
         sim.step(stand(sim))
@@ -174,7 +174,7 @@ def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "hyq"], ["go2"]))
 def test_touchdown_is_detected_within_20_ms_and_not_early(name: str) -> None:
     robot = qd.load(name)
-    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
+    sim, stand, dyn = qd.Simulation(robot), StandingController(robot), qd.Dynamics(robot)
     q = robot.q_home.copy()
     q[2] += 0.1
     sim.reset(q)

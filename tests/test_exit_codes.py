@@ -30,11 +30,11 @@ from quaddyn.wbc import WholeBodyController, tick_file
 runner = CliRunner()
 
 
-def code(*arguments: object) -> int:
+def exit_code(*arguments: object) -> int:
     return runner.invoke(app, [str(x) for x in arguments]).exit_code
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+def exit_code_of_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     """Exit code of the program, run in this process."""
     monkeypatch.setattr(sys, "argv", ["quaddyn", *map(str, arguments)])
     with pytest.raises(SystemExit) as end:
@@ -89,7 +89,7 @@ def test_misuse_and_missing_files_exit_with_2(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ended(monkeypatch, *command, *MISUSED[command]) == 2
+    assert exit_code_of_main(monkeypatch, *command, *MISUSED[command]) == 2
     said = capsys.readouterr()
     assert said.err and not said.out and not list(tmp_path.glob("*.csv"))
 
@@ -98,13 +98,13 @@ def test_misuse_and_missing_files_exit_with_2(
 def test_incomplete_commands_print_help_and_exit_with_2(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(monkeypatch, *words) == 2
+    assert exit_code_of_main(monkeypatch, *words) == 2
     assert "Usage" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("campaign", "--help"), ("log", "compare", "--help")])
 def test_successful_commands_exit_with_0(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ended(monkeypatch, *words) == 0
+    assert exit_code_of_main(monkeypatch, *words) == 0
 
 
 def interrupt(*arguments: object, **options: object) -> None:
@@ -129,7 +129,7 @@ def test_interrupt_exits_with_130(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(where, interrupt)
-    assert ended(monkeypatch, *arguments) == 130
+    assert exit_code_of_main(monkeypatch, *arguments) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
@@ -146,20 +146,20 @@ def test_names_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None
 
 def test_robots_leg_view_codegen_and_excite_exit_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "CATALOGUE", {"two_link_leg": qd.CATALOGUE["two_link_leg"]})
-    assert code("robots") == 0
-    assert code("leg", "two_link_leg", "--samples", 5, "--json") == 0
-    assert code("view", "two_link_leg", "--record", tmp_path / "page.html") == 0
-    assert code("codegen", "two_link_leg", "--out", tmp_path) == 0
-    assert code("excite", "two_link_leg", "--out", tmp_path / "x.csv", "--iterations", 1) == 0
+    assert exit_code("robots") == 0
+    assert exit_code("leg", "two_link_leg", "--samples", 5, "--json") == 0
+    assert exit_code("view", "two_link_leg", "--record", tmp_path / "page.html") == 0
+    assert exit_code("codegen", "two_link_leg", "--out", tmp_path) == 0
+    assert exit_code("excite", "two_link_leg", "--out", tmp_path / "x.csv", "--iterations", 1) == 0
 
 
 def test_check_exits_with_1_if_an_algorithm_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert code("check", "two_link_leg", "--samples", 1) == 0
+    assert exit_code("check", "two_link_leg", "--samples", 1) == 0
     original = qd.Dynamics.rnea
     monkeypatch.setattr(qd.Dynamics, "rnea", lambda *a, **k: original(*a, **k) * (1.0 + 1e-9))
-    assert code("check", "two_link_leg", "--samples", 1) == 1
-    assert code("check", "two_link_leg", "--samples", 1, "--json") == 1
-    assert code("check", "two_link_leg", "--samples", 0) == 0, "validation alone"
+    assert exit_code("check", "two_link_leg", "--samples", 1) == 1
+    assert exit_code("check", "two_link_leg", "--samples", 1, "--json") == 1
+    assert exit_code("check", "two_link_leg", "--samples", 0) == 0, "validation alone"
 
 
 @pytest.mark.parametrize("gait", [pytest.param("squat", marks=pytest.mark.slow), "stand"])
@@ -180,7 +180,7 @@ def test_demo_exits_with_1_if_a_check_or_the_reference_disagrees(gait: str, monk
     for name in ("run_squat_demo", "run_locomotion_demo"):
         monkeypatch.setattr(demo, name, once(name, getattr(demo, name)))
     monkeypatch.setattr(verification, "cross_check", once("cross_check", verification.cross_check))
-    assert code(*arguments) == 0 and len(made) == 2
+    assert exit_code(*arguments) == 0 and len(made) == 2
     asked = RequestedValue("jump forward", 5.0, 4.4, "m", "torque of a joint")
     with monkeypatch.context() as patch:
         for name in ("run_squat_demo", "run_locomotion_demo"):
@@ -200,7 +200,7 @@ def test_demo_exits_with_1_if_a_check_or_the_reference_disagrees(gait: str, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(verification, "cross_check", disagrees)
-        assert code(*arguments) == 1
+        assert exit_code(*arguments) == 1
         assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["passed"] is False
     for name in ("run_squat_demo", "run_locomotion_demo"):
         real = getattr(demo, name)
@@ -210,8 +210,8 @@ def test_demo_exits_with_1_if_a_check_or_the_reference_disagrees(gait: str, monk
             return dataclasses.replace(report, checks={**report.checks, "bad": DemoCheck(1.0, 0.0, False, "1")})
 
         monkeypatch.setattr(demo, name, bad)
-    assert code(*arguments) == 1
-    assert code(*arguments, "--json") == 1
+    assert exit_code(*arguments) == 1
+    assert exit_code(*arguments, "--json") == 1
 
 
 def test_replay_exits_with_1_if_the_solution_differs(tmp_path: Path) -> None:
@@ -219,13 +219,13 @@ def test_replay_exits_with_1_if_the_solution_differs(tmp_path: Path) -> None:
     wbc = WholeBodyController(robot)
     wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
     wbc.save_tick(path)
-    assert code("replay", path) == 0
+    assert exit_code("replay", path) == 0
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files if name != "digest"}
     arrays["answer.torque"] = arrays["answer.torque"] + 0.01
     np.savez(path, digest=tick_file.digest(arrays), **arrays)
-    assert code("replay", path) == 1
-    assert code("replay", path, "--json") == 1
+    assert exit_code("replay", path) == 1
+    assert exit_code("replay", path, "--json") == 1
 
 
 def test_identify_exits_with_1_if_the_fit_did_not_converge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,31 +236,31 @@ def test_identify_exits_with_1_if_the_fit_did_not_converge(tmp_path: Path, monke
     path = tmp_path / "x.npz"
     identification.save_samples(path, robot, identification.Samples(q, v, a, tau))
     arguments = ["identify", path, "--robot", "two_link_leg", "--root", "fixed", "--method", "least_squares"]
-    assert code(*arguments) == 0
+    assert exit_code(*arguments) == 0
     real = identification.identify
     monkeypatch.setattr(identification, "identify", lambda *a, **k: dataclasses.replace(real(*a, **k), converged=False))
-    assert code(*arguments) == 1
-    assert code(*arguments, "--json") == 1
+    assert exit_code(*arguments) == 1
+    assert exit_code(*arguments, "--json") == 1
 
 
 def test_doctor_exits_with_1_if_there_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Health({}, {}, {}, [], [], []).passed and not Health({}, {}, {}, [], [], ["wrong"]).passed
     monkeypatch.setenv("QUADDYN_CACHE", "/proc/nowhere")
-    assert code("doctor", "--json") == 1
+    assert exit_code("doctor", "--json") == 1
 
 
 def test_preflight_exits_with_1_if_a_check_failed_or_was_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for passed, wanted in ((True, 0), (False, 1), (None, 1)):
         report = PreflightReport((PreflightCheck("limits", passed, "found"),))
         monkeypatch.setattr(runtime, "preflight", lambda *a, report=report, **k: report)
-        assert code("preflight", "two_link_leg") == wanted
-        assert code("preflight", "two_link_leg", "--json") == wanted
+        assert exit_code("preflight", "two_link_leg") == wanted
+        assert exit_code("preflight", "two_link_leg", "--json") == wanted
 
 
 def test_preflight_does_not_test_a_robot_that_is_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "UdpInterface", None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 3
+    assert exit_code_of_main(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 3
 
 
 def test_log_compare_and_replay_exit_with_1_if_logs_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,15 +271,15 @@ def test_log_compare_and_replay_exit_with_1_if_logs_differ(tmp_path: Path, monke
             changed = tick(k + first)
             recording.record(dataclasses.replace(changed, number=k))
         recording.close()
-    assert code("log", "compare", tmp_path / "one", tmp_path / "one") == 0
-    assert code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
-    assert code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
-    assert code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
-    assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "no controller in the recording"
+    assert exit_code("log", "compare", tmp_path / "one", tmp_path / "one") == 0
+    assert exit_code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
+    assert exit_code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
+    assert exit_code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
+    assert exit_code_of_main(monkeypatch, "log", "replay", tmp_path / "one") == 2, "no controller in the recording"
     for again, wanted in ((LogReplay(3, 0, 0.0, None), 0), (LogReplay(3, 1, 1e-9, 2), 1)):
         monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)
-        assert code("log", "replay", tmp_path / "one") == wanted
-        assert code("log", "replay", tmp_path / "one", "--json") == wanted
+        assert exit_code("log", "replay", tmp_path / "one") == wanted
+        assert exit_code("log", "replay", tmp_path / "one", "--json") == wanted
 
 
 @pytest.mark.parametrize(("what", "wanted"), [("throw", 0), ("raise", 1)])
@@ -289,7 +289,9 @@ def test_campaigns_exit_with_1_if_a_case_raised(
     monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")
     store = tmp_path / "runs.db"
     arguments = ("--trials", 4, "--what", what, "--store", store, "--workers", 0)
-    assert code("campaign", "throws", *arguments) == wanted
-    assert code("campaign", "resume", store, "--workers", 0) == wanted
-    assert code("campaign", "resume", store, "--workers", 0, "--json") == wanted
-    assert code("campaign", "show", store) == code("campaign", "export", store, "--csv", tmp_path / "x.csv") == 0
+    assert exit_code("campaign", "throws", *arguments) == wanted
+    assert exit_code("campaign", "resume", store, "--workers", 0) == wanted
+    assert exit_code("campaign", "resume", store, "--workers", 0, "--json") == wanted
+    assert (
+        exit_code("campaign", "show", store) == exit_code("campaign", "export", store, "--csv", tmp_path / "x.csv") == 0
+    )

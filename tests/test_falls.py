@@ -56,7 +56,7 @@ def plan(go2: qd.Robot) -> RightingPlan:
     return RightingPlan(go2.name, "of a test", rolls)
 
 
-def lying(robot: qd.Robot, roll: float) -> np.ndarray:
+def lying_configuration(robot: qd.Robot, roll: float) -> np.ndarray:
     """Configuration rolled to the right by `roll` [rad], a little above the ground."""
     p = Morphology.from_robot(robot)
     q = np.array(robot.q_home)
@@ -98,7 +98,7 @@ def test_falls_are_predicted_from_capture_point_and_tilt_rate(go2: qd.Robot) -> 
     ):
         controller.reset()
         controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
-        q = lying(go2, roll)
+        q = lying_configuration(go2, roll)
         q[2] = go2.q_home[2]
         v[:] = 0.0
         v[1], v[3] = speed * p.speed_scale, rate
@@ -143,12 +143,12 @@ def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.
     )
 
 
-def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple[float, float, float]:
+def simulate_fall(robot: qd.Robot, push: float, direction: float, *, fold_legs: bool) -> tuple[float, float, float]:
     """Simulates a trot with a push of `push` times the weight for 0.1 s; returns the times of fall detection and of
     ground contact of the trunk [s], and the largest joint power after detection [W]."""
     plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.morphology, {link.name for link, _ in robot.bodies[0].links}
-    if not curl:
+    if not fold_legs:
         controller._fall.leg_folding.pose = None  # damping without folding
     force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
     seen = down = math.inf
@@ -173,14 +173,14 @@ def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple
 )
 def test_fall_is_detected_early_and_folding_needs_no_more_power_than_damping(name: str, push: float) -> None:
     robot = qd.load(name)
-    seen, down, power = fall(robot, push, 2.0, curl=True)
+    seen, down, power = simulate_fall(robot, push, 2.0, fold_legs=True)
     assert 1.0 < seen < down - 0.7 * Morphology.from_robot(robot).time_scale
-    assert power <= 1.1 * fall(robot, push, 2.0, curl=False)[2]
+    assert power <= 1.1 * simulate_fall(robot, push, 2.0, fold_legs=False)[2]
 
 
 @pytest.mark.parametrize("push", others_slow([0.5, 1.0], [0.5]))
 def test_moderate_push_is_not_detected_as_a_fall(go2: qd.Robot, push: float) -> None:
-    seen, down, _ = fall(go2, push, 2.0, curl=True)
+    seen, down, _ = simulate_fall(go2, push, 2.0, fold_legs=True)
     assert seen == down == math.inf
 
 
@@ -213,13 +213,13 @@ def test_lying_side_is_classified_from_the_attitude() -> None:
         assert classify_lying_side(pin.exp3(np.array([roll, 0.0, 0.0]))) == side
 
 
-def get_up(
+def simulate_righting(
     plant: Plant, righting: RightingPlan | None, roll: float
 ) -> tuple[LocomotionController, list[LocomotionMode], str, float]:
     """Drops the robot onto back or side and commands it to stand up; returns controller, modes, reason, peak power."""
     robot = plant.robot
     controller, dynamics = LocomotionController(robot, dt=DT, righting_plan=righting), qd.Dynamics(robot)
-    plant.reset(lying(robot, roll))
+    plant.reset(lying_configuration(robot, roll))
     modes, limit, power = [], "", 0.0
     for k in range(6000):
         if k == 400:
@@ -244,7 +244,7 @@ def get_up(
 )
 def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd.Robot, plan: RightingPlan) -> None:
     plant = kind(go2, dt=DT)
-    controller, modes, _, power = get_up(plant, plan, roll)
+    controller, modes, _, power = simulate_righting(plant, plan, roll)
     p = controller.morphology
     assert (
         modes[0] is LocomotionMode.RIGHTING
@@ -261,7 +261,7 @@ def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd
 def test_robot_without_a_righting_motion_stays_fallen_with_a_reason(go2: qd.Robot, plan: RightingPlan) -> None:
     plant = Simulation(go2, dt=DT)
     without = RightingPlan(go2.name, "", {"left": plan.motions["back"]}, {"back": "its legs are short"})
-    controller, modes, limit, _ = get_up(plant, without, 3.0)
+    controller, modes, limit, _ = simulate_righting(plant, without, 3.0)
     assert modes == [LocomotionMode.RIGHTING, LocomotionMode.FALLEN] and not without.ok
     assert "from the back" in limit and "short" in limit and "short" in str(without)
     controller.stand_up()

@@ -28,25 +28,25 @@ def proportions() -> Morphology:
     return Morphology.from_robot(qd.load("go2"))
 
 
-def known(terrain: object) -> FootholdMap:
+def foothold_map(terrain: object) -> FootholdMap:
     out = FootholdMap(terrain, proportions())  # type: ignore[arg-type]
     out.advance(0.0, 0.0, 1e-3)
     return out
 
 
 def test_nominal_foothold_is_used_on_smooth_terrain() -> None:
-    level = known(lambda x, y: 0.2 + 0.0 * x)
+    level = foothold_map(lambda x, y: 0.2 + 0.0 * x)
     x, y, z, normal = level.choose_foothold(0.1234, -0.0567)  # type: ignore[misc]
     assert (x, y) == (0.1234, -0.0567) and z == pytest.approx(0.2)
     np.testing.assert_allclose(normal, [0.0, 0.0, 1.0], atol=1e-12)
-    x, y, z, normal = known(lambda x, y: 0.3 * x - 0.1 * y).choose_foothold(0.11, 0.07)  # type: ignore[misc]
+    x, y, z, normal = foothold_map(lambda x, y: 0.3 * x - 0.1 * y).choose_foothold(0.11, 0.07)  # type: ignore[misc]
     assert (x, y) == (0.11, 0.07) and z == pytest.approx(0.3 * 0.11 - 0.1 * 0.07)
     np.testing.assert_allclose(normal, np.array([-0.3, 0.1, 1.0]) / np.sqrt(1.1), atol=1e-12)
 
 
 def test_footholds_keep_distance_from_edges() -> None:
     length = proportions().length
-    step = known(lambda x, y: np.where(x > 0.15, 0.1, 0.0))
+    step = foothold_map(lambda x, y: np.where(x > 0.15, 0.1, 0.0))
     for wanted, height in ((0.135, 0.0), (0.165, 0.1)):
         x, y, z, _ = step.choose_foothold(wanted, 0.0)  # type: ignore[misc]
         assert abs(x - 0.15) > 0.06 * length and abs(y) < 0.03 * length and z == height
@@ -54,7 +54,7 @@ def test_footholds_keep_distance_from_edges() -> None:
 
 
 def test_unknown_terrain_has_no_foothold_or_normal() -> None:
-    half = known(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
+    half = foothold_map(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
     assert half.choose_foothold(0.3, 0.0) is None and half.normal(0.3, 0.0, 0.0) is None
     assert half.choose_foothold(0.0, 0.0) is not None
     assert half.choose_foothold(50.0, 0.0) is None  # outside of the window
@@ -66,28 +66,28 @@ def test_unknown_terrain_has_no_foothold_or_normal() -> None:
 def test_contact_normal_next_to_an_edge_is_that_of_the_surface_below_the_foot(beside: float) -> None:
     """Holds on both sides of the edge and on slopes; the lift direction points away from the riser."""
     steep = np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05)
-    cliff = known(lambda x, y: 0.2 * x - 0.1 * y + np.where(x < 0.15, 0.0, -0.2))
+    cliff = foothold_map(lambda x, y: 0.2 * x - 0.1 * y + np.where(x < 0.15, 0.0, -0.2))
     for x, drop in ((0.15 - beside, 0.0), (0.15 + beside, -0.2)):
         normal = cliff.normal(x, 0.03, 0.2 * x - 0.003 + drop)
         assert normal is not None and np.abs(normal - steep).max() < 1e-9
-    away = known(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).lift_direction(0.1, 0.03)
+    away = foothold_map(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).lift_direction(0.1, 0.03)
     assert away is not None and away[0] < -0.1  # away from the riser in front
 
 
 def test_swing_clearance_exceeds_obstacles_on_the_path() -> None:
     start, end = np.array([-0.1, 0.0, 0.02]), np.array([0.1, 0.0, 0.02])
-    assert known(lambda x, y: 0.0 * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
-    wall = known(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
+    assert foothold_map(lambda x, y: 0.0 * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+    wall = foothold_map(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
     assert 0.1 < wall.compute_clearance(start, end, 0.02, 0.01, LEVEL) < 0.2
     assert wall.compute_clearance(start, end, 0.02, 0.19, LEVEL) >= 0.19
-    assert known(lambda x, y: np.nan * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+    assert foothold_map(lambda x, y: np.nan * x).compute_clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
 
 
 def test_swing_timing_at_edges_reduces_clearance() -> None:
     """With the chosen timing the foot sphere clears the step, and the swing is lower than with uniform timing."""
     length, radius = proportions().length, 0.02
     for rise in (0.25 * length, -0.25 * length):
-        step = known(lambda x, y, rise=rise: np.where(x > 0.0, rise, 0.0))
+        step = foothold_map(lambda x, y, rise=rise: np.where(x > 0.0, rise, 0.0))
         start = np.array([-0.06 if rise > 0.0 else -0.3, 0.0, radius])
         end = np.array([0.3 if rise > 0.0 else 0.06, 0.0, radius + rise])
         timing = step.choose_swing_timing(start, end, radius, 0.06, LEVEL)
@@ -103,7 +103,7 @@ def test_swing_timing_at_edges_reduces_clearance() -> None:
             assert np.hypot(max(beside, 0.0), max(above, 0.0)) > 0.9 * radius
             assert z > min(rise, 0.0) + 0.9 * radius
         np.testing.assert_allclose(swing.position, end, atol=1e-3)
-    assert known(lambda x, y: 0.0 * x).choose_swing_timing(start, end, radius, 0.06, LEVEL) is UNIFORM_TIMING
+    assert foothold_map(lambda x, y: 0.0 * x).choose_swing_timing(start, end, radius, 0.06, LEVEL) is UNIFORM_TIMING
 
 
 def test_ground_plane_follows_planned_footholds_continuously() -> None:
@@ -128,7 +128,7 @@ def test_ground_plane_follows_planned_footholds_continuously() -> None:
 
 def test_swing_clearance_on_a_slope_equals_that_on_level_ground() -> None:
     slope = np.array([-0.4, 0.25])
-    hill = known(lambda x, y: slope[0] * x + slope[1] * y)
+    hill = foothold_map(lambda x, y: slope[0] * x + slope[1] * y)
     up = np.array([*-slope, 1.0]) / np.linalg.norm([*slope, 1.0])
     for x in np.linspace(-0.05, 0.05, 11):
         start, end = (np.array([a, 0.1, slope @ [a, 0.1]]) + 0.02 * up for a in (x, x + 0.08))
@@ -143,7 +143,7 @@ def test_map_window_follows_the_robot_and_is_refreshed() -> None:
             asked.append((float(x.mean()), float(y.mean())))
             return np.zeros_like(x)
 
-    where, p = known(Ground()), proportions()
+    where, p = foothold_map(Ground()), proportions()
     where.advance(0.1 * p.length, 0.0, 1e-3)
     assert len(asked) == 1
     where.advance(2.0 * p.length, 0.0, 1e-3)
@@ -162,7 +162,7 @@ def test_map_window_is_read_in_parts_and_replaced_at_once() -> None:
         asked.append(x.size)
         return 0.1 * np.sin(5.0 * x) * np.cos(3.0 * y)
 
-    where, dt = known(ground), 2e-3
+    where, dt = foothold_map(ground), 2e-3
     before, rows, gone = where.window, len(where.window.heights), 0.25 * p.length
     ticks = 0
     while where.window is before:
@@ -181,7 +181,7 @@ def test_map_window_is_read_in_parts_and_replaced_at_once() -> None:
 def test_terrain_shift_while_reading_causes_no_edge() -> None:
     """The terrain map is corrected for drift while it is read."""
     p, shift = proportions(), [0.0]
-    where = known(lambda x, y: np.where(x > 1e3, np.inf, 0.0 * x + shift[0]))
+    where = foothold_map(lambda x, y: np.where(x > 1e3, np.inf, 0.0 * x + shift[0]))
     before, ticks = where.window, 0
     while where.window is before:
         where.advance(0.25 * p.length, 0.0, 1e-3)

@@ -28,7 +28,7 @@ def robot() -> qd.Robot:
     return qd.load(two_arms(), root="fixed")
 
 
-def holding(robot: qd.Robot) -> np.ndarray:
+def holding_configuration(robot: qd.Robot) -> np.ndarray:
     """Configuration with bent elbows and opposite palms at a distance of 0.3 m."""
     names, joints = ("yaw", "pitch", "elbow", "turn", "wrist", "palm"), {}
     for side, sign in (("left", 1.0), ("right", -1.0)):
@@ -56,7 +56,7 @@ def controller(robot: qd.Robot, com: np.ndarray, *, unilateral: bool, **options:
     )  # fmt: skip
 
 
-def middle(robot: qd.Robot, s: qd.State) -> np.ndarray:
+def grasp_center(robot: qd.Robot, s: qd.State) -> np.ndarray:
     """Center of the contact points of both palms, in axes of the left palm."""
     ends = [s.placement(f"{side}_palm").apply(np.array([0.1, 0.0, 0.0])) for side in PALMS]
     return s.placement("left_palm").inverse().apply(0.5 * (ends[0] + ends[1]))
@@ -64,10 +64,10 @@ def middle(robot: qd.Robot, s: qd.State) -> np.ndarray:
 
 def test_torques_match_rnea_with_the_object_in_one_hand_and_the_force_of_the_other(robot: qd.Robot) -> None:
     rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
-    q = robot.integrate(holding(robot), 0.2 * rng.normal(size=robot.nv))
+    q = robot.integrate(holding_configuration(robot), 0.2 * rng.normal(size=robot.nv))
     v = 0.5 * rng.normal(size=robot.nv)
     s = dyn.update(q, v)
-    com = middle(robot, s)
+    com = grasp_center(robot, s)
     wbc = controller(robot, com, unilateral=False)
     wbc.tasks["hand"].reference(acceleration=rng.normal(size=6))
     held, squeeze = wbc.tasks["object"], wbc.tasks["squeeze"]
@@ -107,8 +107,8 @@ def test_torques_match_rnea_with_the_object_in_one_hand_and_the_force_of_the_oth
 
 
 def test_force_task_changes_only_the_internal_force(robot: qd.Robot) -> None:
-    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
-    com = middle(robot, s)
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
+    com = grasp_center(robot, s)
     found = {}
     for force in (0.0, 30.0, 60.0):
         wbc = controller(robot, com, unilateral=False)
@@ -124,8 +124,8 @@ def test_force_task_changes_only_the_internal_force(robot: qd.Robot) -> None:
 
 
 def test_unilateral_palms_apply_the_minimal_internal_force_for_friction(robot: qd.Robot) -> None:
-    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
-    wbc = controller(robot, middle(robot, s), unilateral=True, friction=0.5)
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
+    wbc = controller(robot, grasp_center(robot, s), unilateral=True, friction=0.5)
     command = wbc.compute(s, ("left", "right"))
     assert command.ok
     for side, sign in (("left", 1.0), ("right", -1.0)):
@@ -135,16 +135,16 @@ def test_unilateral_palms_apply_the_minimal_internal_force_for_friction(robot: q
             abs(f[2]) / (0.5 / np.sqrt(2.0)), rel=1e-6
         )  # at the limit of the friction pyramid
         assert side in command.centers_of_pressure
-    slippery = controller(robot, middle(robot, s), unilateral=True, friction=0.0).compute(s, ("left", "right"))
+    slippery = controller(robot, grasp_center(robot, s), unilateral=True, friction=0.0).compute(s, ("left", "right"))
     assert slippery.ok and "hand z" in slippery.explain()  # the hands fall with the object
-    J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ middle(robot, s)
+    J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ grasp_center(robot, s)
     falling = (J[:3] @ slippery.acceleration) + np.cross(J[3:] @ slippery.acceleration, lever)
     np.testing.assert_allclose(falling, (0.0, 0.0, -9.81), atol=1e-6)
 
 
 def test_torques_are_continuous_when_an_object_is_grasped_and_released(robot: qd.Robot) -> None:
-    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
-    wbc = controller(robot, middle(robot, s), unilateral=False)
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
+    wbc = controller(robot, grasp_center(robot, s), unilateral=False)
     wbc.tasks["posture"].reference(s.q)  # hands at rest before the object is grasped
     torques = []
     for tick in range(200):
@@ -185,7 +185,7 @@ def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
             HeldObject(robot, **given)
     with pytest.raises(qd.UnknownNameError):
         HeldObject(robot, ("left",), "no palm", MASS)
-    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
     with pytest.raises(qd.ArgumentError, match="does not belong to a controller"):
         alone.internal_forces(s, 1.0)
@@ -197,9 +197,9 @@ def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
 def test_object_motion_and_internal_force_agree_with_mujoco(robot: qd.Robot) -> None:
     """In MuJoCo the object is a free body welded to both palms."""
     mujoco = import_mujoco()
-    dyn, q = qd.Dynamics(robot), holding(robot)
+    dyn, q = qd.Dynamics(robot), holding_configuration(robot)
     s = dyn.update(q, np.zeros(robot.nv))
-    com = middle(robot, s)
+    com = grasp_center(robot, s)
     spec = make_specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
     T = s.placement("left_palm")
     crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=mujoco_quaternion(T.rotation))
@@ -254,7 +254,7 @@ def test_body_held_in_one_hand_moves_like_a_payload(robot: qd.Robot, kind: Any) 
     )
     free = kind(robot, held_bodies=[own], dt=2.5e-4)
     fixed = kind(with_payload(robot, MASS, at, link="left_palm", diameter=size), dt=2.5e-4)
-    q = holding(robot)
+    q = holding_configuration(robot)
     for plant in (free, fixed):
         plant.reset(q)
         for tick in range(200):
@@ -270,8 +270,8 @@ def test_body_held_in_one_hand_moves_like_a_payload(robot: qd.Robot, kind: Any) 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
 def test_plants_simulate_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> None:
-    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
-    com, dyn = middle(robot, s), qd.Dynamics(robot)
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
+    com, dyn = grasp_center(robot, s), qd.Dynamics(robot)
     crate = qd.simulation.HeldBody(
         name="crate", frame="left_palm", contacts=palms(True), mass=MASS, com=com, inertia=INERTIA
     )

@@ -58,7 +58,7 @@ def test_second_solve_starts_warm_with_the_same_solution(kind):
         assert solver.solve().x.tobytes() == cold.x.tobytes()
 
 
-#: Results of `work_of` by kind of problem.
+#: Results of `count_iterations` by kind of problem.
 WORK = {
     "generic": (404, 162, 21),
     "duplicated rows": (767, 290, 22),
@@ -68,7 +68,7 @@ WORK = {
 }
 
 
-def work_of(kind):
+def count_iterations(kind):
     """Changes of active sets over 24 problems, cold and warm-started, and the number of solves with path "warm"."""
     rng, cold, told, warm = np.random.default_rng([31, hp.KINDS.index(kind)]), 0, 0, 0
     for _ in range(24):
@@ -82,14 +82,14 @@ def work_of(kind):
 @pytest.mark.parametrize("kind", WORK)
 def test_correct_working_set_guess_reduces_iterations(kind):
     """Wrong guesses do not change solutions; this test bounds their cost."""
-    cold, told, warm = work_of(kind)
+    cold, told, warm = count_iterations(kind)
     most, least, often = WORK[kind]
     assert cold <= 1.05 * most and told <= 1.05 * least + 2 and warm >= often, (cold, told, warm)
 
 
 def test_correct_working_set_guess_reduces_iterations_of_infeasible_problems():
     """If the violated rows depend on rounding, one guess in 24 may fail; the cost depends on the processor."""
-    cold, told, warm = work_of("infeasible")
+    cold, told, warm = count_iterations("infeasible")
     assert cold <= 440 and told <= 0.15 * cold and warm >= 23, (cold, told, warm)
 
 

@@ -21,7 +21,7 @@ from quaddyn.hierarchy.workspace import make_workspace
 DEFAULT = SolverSettings()
 
 
-def stacked(levels: list[Level]) -> HierarchyProblem:
+def stack_levels(levels: list[Level]) -> HierarchyProblem:
     """Problem with the norms of its rows as reference norms; weights are multiplied into the rows."""
     root = np.sqrt(np.concatenate([level.weights for level in levels]))
     A, C = root[:, None] * np.vstack([level.A for level in levels]), np.vstack([level.C for level in levels])
@@ -33,7 +33,7 @@ def stacked(levels: list[Level]) -> HierarchyProblem:
     )
 
 
-def core(
+def solve_core(
     problem: HierarchyProblem,
     settings: SolverSettings = DEFAULT,
     room: int = 0,
@@ -64,15 +64,15 @@ DAMPED = [(kind, damping) for kind in hp.KINDS for damping in (0.0, 0.1)]
 def test_python_and_machine_code_agree(kind: str, damping: float) -> None:
     rng = np.random.default_rng([21, hp.KINDS.index(kind)])
     levels = hp.problem(kind, rng)
-    problem, settings = stacked(levels), SolverSettings(damping=damping)
+    problem, settings = stack_levels(levels), SolverSettings(damping=damping)
     solver = HierarchySolver(levels[0].n, [(len(v.A), len(v.C)) for v in levels])
     solver.load(levels)
     x = solver.run(damping=damping).copy()
-    cold = core(problem, settings)
-    warm = core(problem, settings, guess=cold.working_sets.copy())
+    cold = solve_core(problem, settings)
+    warm = solve_core(problem, settings, guess=cold.working_sets.copy())
     for ours in (cold, warm):
         assert np.abs(ours.x - x).max() <= 1e-12 * (1.0 + np.abs(x).max())
-    wide = core(problem, settings, room=9, extra=2, guess=np.pad(cold.working_sets, ((0, 2), (0, 9))))
+    wide = solve_core(problem, settings, room=9, extra=2, guess=np.pad(cold.working_sets, ((0, 2), (0, 9))))
     assert np.array_equal(wide.x[: len(x)], warm.x)
 
 
@@ -80,9 +80,9 @@ def test_rows_that_are_zero_up_to_rounding_have_rank_zero() -> None:
     A = np.array([[1.0, 0.0], [0.0, 1e-14]])
     one, start, none = np.ones(2), np.array([0, 1, 2]), np.zeros(0)
     problem = HierarchyProblem(2, A, one, one, np.zeros((0, 2)), none, none, none, start, np.zeros(3, dtype=np.int64))
-    assert core(problem).ranks.tolist() == [1.0, 0.0, 1.0]
-    assert core(problem._replace(A_norms=np.array([1.0, 1e-14]))).ranks.tolist() == [1.0, 1.0, 0.0]
-    assert core(problem._replace(A_norms=np.array([0.0, 1e-14]))).ranks.tolist() == [0.0, 1.0, 1.0]
+    assert solve_core(problem).ranks.tolist() == [1.0, 0.0, 1.0]
+    assert solve_core(problem._replace(A_norms=np.array([1.0, 1e-14]))).ranks.tolist() == [1.0, 1.0, 0.0]
+    assert solve_core(problem._replace(A_norms=np.array([0.0, 1e-14]))).ranks.tolist() == [0.0, 1.0, 1.0]
 
 
 def test_reference_norms_are_equivalent_to_an_unknown_fixed_at_zero() -> None:
@@ -97,14 +97,14 @@ def test_reference_norms_are_equivalent_to_an_unknown_fixed_at_zero() -> None:
         upper = np.full(12, np.inf)
         starts = np.array([0, 3, 9]), np.array([0, 12, 12])
         lengths = np.hypot(np.linalg.norm(A, axis=1), hidden_A), np.hypot(np.linalg.norm(C, axis=1), hidden_C)
-        short = core(HierarchyProblem(A.shape[1], A, b, lengths[0], C, lower, upper, lengths[1], *starts))
+        short = solve_core(HierarchyProblem(A.shape[1], A, b, lengths[0], C, lower, upper, lengths[1], *starts))
         fixed = np.eye(n + 1)[n:]
         levels = [
             Level(fixed, [0.0]),
             Level(np.hstack([A, hidden_A[:, None]])[:3], b[:3], C=np.hstack([C, hidden_C[:, None]]), lower=lower),
             Level(np.hstack([A, hidden_A[:, None]])[3:], b[3:]),
         ]
-        long = core(stacked(levels))
+        long = solve_core(stack_levels(levels))
         assert np.abs(long.x[:n] - short.x).max() <= 1e-10 * (1.0 + np.abs(short.x).max())
         assert long.ranks[1:].tolist() == short.ranks.tolist()
 
@@ -113,24 +113,24 @@ def test_infeasible_level_0_ends_the_solve_with_feasible_only() -> None:
     box = Level([[1.0, 1.0, 0.0]], [5.0], C=np.eye(3), lower=[-1.0] * 3, upper=[1.0] * 3)
     below = Level(np.eye(3), [0.0, 0.0, 9.0])
     ask = SolverSettings(feasible_only=True)
-    stopped = core(stacked([box, below]), ask)
+    stopped = solve_core(stack_levels([box, below]), ask)
     assert stopped.summary.is_infeasible and stopped.ranks[1] == 0.0 and is_verified(stopped, 3)
     np.testing.assert_allclose(stopped.x[:2], [2.0, 2.0], atol=1e-12)  # the least squares solution of level 0
-    whole = core(stacked([box, below]))
+    whole = solve_core(stack_levels([box, below]))
     assert not whole.summary.is_infeasible and whole.x[2] == pytest.approx(1.0)
-    assert not core(stacked([box, below]), ask._replace(infeasibility_tolerance=1.1)).summary.is_infeasible
+    assert not solve_core(stack_levels([box, below]), ask._replace(infeasibility_tolerance=1.1)).summary.is_infeasible
     met = [Level([[1.0, 1.0, 0.0]], [1.5], C=box.C, lower=box.lower, upper=box.upper), below]
-    kept = core(stacked(met), ask)
+    kept = solve_core(stack_levels(met), ask)
     assert not kept.summary.is_infeasible and kept.x[2] == pytest.approx(1.0)
-    assert not core(stacked(met), ask, guess=kept.working_sets.copy()).summary.is_infeasible
+    assert not solve_core(stack_levels(met), ask, guess=kept.working_sets.copy()).summary.is_infeasible
     contradiction = [Level([[1.0], [1.0]], [0.0, 1.0]), Level([[1.0]], [9.0])]
-    assert core(stacked(contradiction), ask).summary.is_infeasible
+    assert solve_core(stack_levels(contradiction), ask).summary.is_infeasible
 
 
 def test_solve_until_verified_returns_whether_the_solution_is_verified() -> None:
     rng = np.random.default_rng(23)
     for cap, good in ((500, True), (1, False)):
-        problem = stacked(hp.problem("infeasible", rng))
+        problem = stack_levels(hp.problem("infeasible", rng))
         n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
         solution, work = make_solution_buffers(n, p, K), make_workspace(n, len(problem.A), p, K)
         guess = rng.integers(-1, 2, size=(K + 1, p)).astype(np.int8)

@@ -13,7 +13,7 @@ from quaddyn.compiler import interpret
 from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_completion, solve, working_set_changes
 
 
-def both(levels: list[Level]) -> list[np.ndarray]:
+def solve_with_both(levels: list[Level]) -> list[np.ndarray]:
     """Verified solutions of the NumPy reference and of the compiled solver."""
     answers = [oracle.solve(levels), solve(levels)]
     for answer in answers:
@@ -38,7 +38,7 @@ def test_units_of_rows_and_unknowns_do_not_matter(kind: str, unit: float) -> Non
             Level(v.A / unit, v.b, weights=v.weights, C=v.C / unit, lower=v.lower, upper=v.upper) for v in levels
         ]
         for scaled, factor in ((rows, 1.0), (unknowns, unit)):
-            for y in both(scaled) if factor == 1.0 else [s(scaled).x for s in (oracle.solve, solve)]:
+            for y in solve_with_both(scaled) if factor == 1.0 else [s(scaled).x for s in (oracle.solve, solve)]:
                 np.testing.assert_allclose(y / factor, x, atol=1e-7 * (1.0 + np.abs(x).max()))
 
 
@@ -46,21 +46,21 @@ def test_problem_with_forty_levels_is_solved() -> None:
     rng = np.random.default_rng(4)
     A, b = rng.normal(size=(40, 20)), rng.normal(size=40)
     limits = Level(C=np.eye(20), lower=np.full(20, -1.0), upper=np.full(20, 1.0))
-    for x in both([limits, *(Level(A[k : k + 1], b[k : k + 1]) for k in range(39))]):
+    for x in solve_with_both([limits, *(Level(A[k : k + 1], b[k : k + 1]) for k in range(39))]):
         assert np.abs(x).max() <= 1.0 + 1e-12
         assert abs(A[0] @ x - b[0]) < 1e-10
 
 
 def test_degenerate_problems_are_solved() -> None:
-    for x in both([Level([[2.0], [2.0]], [2.0, 4.0]), Level([[1.0]], [9.0])]):
+    for x in solve_with_both([Level([[2.0], [2.0]], [2.0, 4.0]), Level([[1.0]], [9.0])]):
         np.testing.assert_allclose(x, [1.5], atol=1e-14)
     free = Level(C=[[1.0]], lower=[-np.inf], upper=[np.inf])
-    for x in both([free, Level(np.zeros((0, 1)), []), Level([[1e-6]], [1e-6])]):
+    for x in solve_with_both([free, Level(np.zeros((0, 1)), []), Level([[1e-6]], [1e-6])]):
         np.testing.assert_allclose(x, [1.0], atol=1e-12)
-    for x in both([Level(C=[[1.0]], lower=[3.0], upper=[-1.0]), free]):
+    for x in solve_with_both([Level(C=[[1.0]], lower=[3.0], upper=[-1.0]), free]):
         np.testing.assert_allclose(x, [1.0], atol=1e-14)
     same = Level(np.ones((30, 2)), np.arange(30.0), C=np.ones((30, 2)), upper=np.full(30, 5.0))
-    for x in both([same, Level([[1.0, -1.0]], [2.0])]):
+    for x in solve_with_both([same, Level([[1.0, -1.0]], [2.0])]):
         assert x[0] - x[1] == pytest.approx(2.0)
         # equal numbers of equalities (mean 14.5) and limits (5)
         total = (14.5 + 5.0) / 2.0
@@ -92,7 +92,7 @@ def test_direction_with_small_singular_value_is_resolved(slope: float) -> None:
         assert answer.levels[0].rank == 2
         np.testing.assert_allclose(answer.x, [0.0, 1.0, 0.0], atol=1e-7)
     limited = [Level(A, b, C=np.eye(3), lower=np.full(3, -0.5), upper=np.full(3, 0.5)), Level([[0.0, 0.0, 1.0]], [9.0])]
-    for x in both(limited):
+    for x in solve_with_both(limited):
         np.testing.assert_allclose(x, [0.25 * slope, 0.5, 0.5], atol=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_limit_with_a_small_multiplier_of_wrong_sign_is_released(flat: float, to
         assert answer.levels[1].residual @ answer.levels[1].residual == pytest.approx(best, rel=1e-9)
 
 
-def wedge(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
+def nearly_parallel_limits(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
     """Problem with two limits parallel to within 1e-8 and a target far beyond their intersection, and its solution.
 
     A third limit crosses the intersection; the target is inside of it by `inward`.
@@ -132,7 +132,7 @@ def wedge(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
 def test_nearly_dependent_limits_with_large_multipliers_are_solved() -> None:
     """Multipliers of nearly dependent limits are 1e8 times as large as the gradient that they balance."""
     for seed in range(8):
-        levels, best = wedge(seed, inward=1.0)
+        levels, best = nearly_parallel_limits(seed, inward=1.0)
         answer = solve(levels)
         assert answer.verified
         np.testing.assert_allclose(answer.x, best, atol=1e-4)  # relative to a target distance of 1e3
@@ -152,7 +152,7 @@ def test_multiplier_of_wrong_sign_is_detected_next_to_large_multipliers(monkeypa
         working_set_changes, "find_small_wrong_multiplier", lambda s, work, decided, size: (-1, decided)
     )
     for seed in range(8):
-        levels, _ = wedge(seed, inward=1e-4)
+        levels, _ = nearly_parallel_limits(seed, inward=1e-4)
         solver = HierarchySolver(5, [(0, 3), (5, 0)])
         solver.load(levels)
         solver.working_sets = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
@@ -166,7 +166,7 @@ def test_multiplier_of_wrong_sign_is_detected_next_to_large_multipliers(monkeypa
 def test_violation_within_rounding_of_a_huge_iterate_is_resolved_at_the_solution() -> None:
     """Nearly singular equalities lead to a huge intermediate x, where 1e-4 is rounding; the solution is small."""
     limits = Level([[1.0, 0.0]], [1e-4], C=np.eye(2), lower=[-1.0, -1.0], upper=[0.0, 1.0])
-    for x in both([limits, Level([[0.0, 1e-7]], [1.0])]):
+    for x in solve_with_both([limits, Level([[0.0, 1e-7]], [1.0])]):
         np.testing.assert_allclose(x, [5e-5, 1.0], atol=1e-12)
 
 

@@ -53,7 +53,7 @@ Array = np.ndarray
 runner = CliRunner()
 
 
-def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.2) -> Array:
+def perturbed_parameters(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.2) -> Array:
     """Physically consistent parameters that differ from those of the file, with friction and rotors."""
     delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
     for row, body in zip(delta, robot.bodies, strict=True):
@@ -89,12 +89,12 @@ def torques(robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array]) -
     out = [
         pin.rnea(model, data, q, v, a) + damping * v + friction * np.sign(v) for q, v, a in zip(*states, strict=True)
     ]
-    first = by_reference(robot, delta, tuple(x[:3] for x in states))
+    first = torques_of_reference(robot, delta, tuple(x[:3] for x in states))
     np.testing.assert_allclose(out[:3], first, rtol=0.0, atol=1e-11 * (1.0 + np.abs(first).max()))
     return np.array(out)
 
 
-def by_reference(robot: qd.Robot, delta: Array, states: tuple[Array, ...]) -> Array:
+def torques_of_reference(robot: qd.Robot, delta: Array, states: tuple[Array, ...]) -> Array:
     """The same as `torques`, by the recursion of the reference."""
     model = Reference(robot.source, root=robot.root).model
     rows = {body.name: row for body, row in zip(robot.bodies, delta.reshape(-1, 13), strict=True)}
@@ -113,7 +113,7 @@ def by_reference(robot: qd.Robot, delta: Array, states: tuple[Array, ...]) -> Ar
     return np.array([machine.rnea(q, v, a) + machine.joint_friction(v) for q, v, a in zip(*states, strict=True)])
 
 
-def measured(
+def simulate_measurements(
     robot: qd.Robot,
     delta: Array,
     states: tuple[Array, Array, Array],
@@ -157,8 +157,8 @@ def ur5() -> qd.Robot:
 @pytest.fixture(scope="module")
 def ur5_data(ur5: qd.Robot) -> tuple[Array, Samples, Array]:
     rng = np.random.default_rng(0)
-    delta = another_machine(ur5, rng)
-    samples, deviation, _ = measured(ur5, delta, random_states(ur5, 2000, rng), rng)
+    delta = perturbed_parameters(ur5, rng)
+    samples, deviation, _ = simulate_measurements(ur5, delta, random_states(ur5, 2000, rng), rng)
     return delta, samples, deviation
 
 
@@ -171,9 +171,9 @@ def go2() -> qd.Robot:
 def experiment(name: str) -> tuple[qd.Robot, Array, Samples, Array, float]:
     """A robot, generalized forces with other parameters at random states, and simulated measurements of them."""
     robot, rng = qd.load(name), np.random.default_rng(3)
-    delta, states = another_machine(robot, rng), random_states(robot, 1200, rng)
+    delta, states = perturbed_parameters(robot, rng), random_states(robot, 1200, rng)
     y = torques(robot, delta, states)
-    return robot, y, *measured(robot, delta, states, rng, y=y)
+    return robot, y, *simulate_measurements(robot, delta, states, rng, y=y)
 
 
 PREDICTED = ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"]
@@ -192,7 +192,7 @@ def test_prediction_error_of_unseen_torques_is_at_noise_level(name: str, method:
     robot, y, samples, deviation, force = experiment(name)
     learned, unseen, truth = samples[:800], samples[800:], y[800:]
     found = identify(robot, learned, method=method, torque_noise=deviation, force_noise=force or None)
-    floor = rms(truth - y_of(robot, unseen))
+    floor = rms(truth - measured_generalized_forces(robot, unseen))
     assert np.all(found.validate(unseen).error <= 1.2 * floor)
     assert found.n_identifiable == found.base.size
     assert found.converged
@@ -202,12 +202,12 @@ def test_prediction_error_of_unseen_torques_is_at_noise_level(name: str, method:
         assert found.inconsistent_bodies == ()
 
 
-def y_of(robot: qd.Robot, samples: Samples) -> Array:
+def measured_generalized_forces(robot: qd.Robot, samples: Samples) -> Array:
     return MeasuredForces(robot).generalized_forces(samples)
 
 
 @pytest.fixture(scope="module")
-def walked(go2: qd.Robot) -> Samples:
+def standing_samples(go2: qd.Robot) -> Samples:
     """Samples of a standing Go2 in the simulator, with oscillating legs."""
     sim, pd, dyn = qd.Simulation(go2), JointPD(go2), qd.Dynamics(go2)
     rng = np.random.default_rng(5)
@@ -227,27 +227,27 @@ def walked(go2: qd.Robot) -> Samples:
 
 
 def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simulator(
-    go2: qd.Robot, walked: Samples
+    go2: qd.Robot, standing_samples: Samples
 ) -> None:
     rng = np.random.default_rng(6)
     torque, force = 0.05, 0.5  # [N m], [N]
     noisy = Samples(
-        walked.q,
-        walked.v,
-        walked.a,
-        walked.tau + torque * rng.standard_normal(walked.tau.shape),
-        {foot: f + force * rng.standard_normal(f.shape) for foot, f in walked.forces.items()},
+        standing_samples.q,
+        standing_samples.v,
+        standing_samples.a,
+        standing_samples.tau + torque * rng.standard_normal(standing_samples.tau.shape),
+        {foot: f + force * rng.standard_normal(f.shape) for foot, f in standing_samples.forces.items()},
         "ground",
     )
-    wrong = another_machine(go2, rng)  # a wrong prior
+    wrong = perturbed_parameters(go2, rng)  # a wrong prior
     learned, unseen = noisy[np.arange(0, 1000, 2)], noisy[np.arange(1, 1000, 2)]
     states = unseen.q, unseen.v, unseen.a
-    floor = rms(torques(go2, qd.Dynamics(go2).parameters(), states) - y_of(go2, unseen))
+    floor = rms(torques(go2, qd.Dynamics(go2).parameters(), states) - measured_generalized_forces(go2, unseen))
     for method in ("weighted", "consistent"):
         found = identify(go2, learned, method=method, torque_noise=torque, force_noise=force, prior=wrong)
         assert np.all(found.validate(unseen).error <= 1.1 * floor), method
     assert found.inconsistent_bodies == ()
-    before = rms(torques(go2, wrong, states) - y_of(go2, unseen))
+    before = rms(torques(go2, wrong, states) - measured_generalized_forces(go2, unseen))
     assert np.median(before / floor) > 2.0  # the prior alone is inaccurate
     mass = sum(i.mass for i in found.inertials.values())
     assert mass == pytest.approx(go2.mass, rel=0.01)
@@ -258,8 +258,8 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
 @pytest.mark.parametrize("whitened", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_streaming_equals_batch(method: str, whitened: bool) -> None:
     robot, rng = qd.load("solo8"), np.random.default_rng(1)
-    delta = another_machine(robot, rng)
-    samples, deviation, force = measured(robot, delta, random_states(robot, 300, rng), rng)
+    delta = perturbed_parameters(robot, rng)
+    samples, deviation, force = simulate_measurements(robot, delta, random_states(robot, 300, rng), rng)
     noise = {"torque_noise": deviation, "force_noise": force} if whitened else {}
     base = base_parameters(robot)
     batch = identify(base, samples, method=method, **noise)
@@ -302,12 +302,12 @@ def test_accumulator_size_is_independent_of_the_number_of_samples(
 def test_standard_deviations_match_the_actual_errors(ur5: qd.Robot) -> None:
     """Over 60 repetitions, errors divided by their standard deviations have a mean square of 1."""
     base, rng = base_parameters(ur5), np.random.default_rng(2)
-    delta, states = another_machine(ur5, rng), random_states(ur5, 100, rng)
+    delta, states = perturbed_parameters(ur5, rng), random_states(ur5, 100, rng)
     probe = random_states(ur5, 5, rng)
     truth, y = torques(ur5, delta, probe), torques(ur5, delta, states)
     scores, bands = [], []
     for _ in range(60):
-        samples, deviation, _ = measured(ur5, delta, states, rng, y=y)
+        samples, deviation, _ = simulate_measurements(ur5, delta, states, rng, y=y)
         found = identify(base, samples, method="weighted", torque_noise=deviation)
         scores.append(((found.beta - base.project(delta)) / found.deviation) ** 2)
         bands.append(((found.predict(*probe) - truth) / found.prediction_std(*probe)) ** 2)
@@ -326,8 +326,8 @@ def test_unknown_noise_is_estimated_for_each_torque(ur5: qd.Robot, ur5_data: tup
 def test_unidentifiable_parameters_keep_prior_values_and_are_reported(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
     q, v, a = random_states(ur5, 200, rng)
-    delta = another_machine(ur5, rng)
-    samples, _, _ = measured(ur5, delta, (q, 0 * v, 0 * a), rng)  # at rest: gravity alone
+    delta = perturbed_parameters(ur5, rng)
+    samples, _, _ = simulate_measurements(ur5, delta, (q, 0 * v, 0 * a), rng)  # at rest: gravity alone
     for method in ("least_squares", "weighted", "consistent"):
         found = identify(ur5, samples, method=method)
         assert found.n_identifiable < found.base.size
@@ -346,10 +346,10 @@ def test_unidentifiable_parameters_keep_prior_values_and_are_reported(ur5: qd.Ro
 
 def test_friction_and_rotors_are_fixed_for_an_inertial_base(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
-    delta = another_machine(ur5, rng).reshape(-1, 13)
+    delta = perturbed_parameters(ur5, rng).reshape(-1, 13)
     delta[1:, 10], delta[1:, 11], delta[1:, 12] = ur5.damping, ur5.friction, ur5.armature
     states = random_states(ur5, 200, rng)
-    samples, _, _ = measured(ur5, delta.ravel(), states, rng, noise=1e-9)
+    samples, _, _ = simulate_measurements(ur5, delta.ravel(), states, rng, noise=1e-9)
     base = base_parameters(ur5, inertial=True)
     found = identify(base, samples, method="weighted")
     np.testing.assert_allclose(found.beta, base.project(delta[:, :10].ravel()), atol=1e-6)
@@ -465,9 +465,9 @@ def test_exciting_motion_respects_limits_starts_at_rest_and_improves_the_conditi
 
 def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
     rng = np.random.default_rng(0)
-    delta, base = another_machine(ur5, rng), base_parameters(ur5)
+    delta, base = perturbed_parameters(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=15, seed=1)
-    samples, deviation, _ = measured(ur5, delta, motion.sample(np.arange(0.0, 10.0, 0.01)), rng)
+    samples, deviation, _ = simulate_measurements(ur5, delta, motion.sample(np.arange(0.0, 10.0, 0.01)), rng)
     found = identify(base, samples, torque_noise=deviation)
     states = random_states(ur5, 200, rng)
     assert found.n_identifiable == base.size
@@ -500,7 +500,7 @@ def test_invalid_exciting_motion_is_rejected(name: str, options: dict[str, float
 @pytest.fixture
 def sample(go2: qd.Robot) -> Samples:
     rng = np.random.default_rng(0)
-    return measured(go2, another_machine(go2, rng), random_states(go2, 50, rng), rng)[0]
+    return simulate_measurements(go2, perturbed_parameters(go2, rng), random_states(go2, 50, rng), rng)[0]
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
@@ -562,7 +562,7 @@ def test_columns_and_joints_in_another_order_are_reordered(tmp_path: Path, go2: 
     np.testing.assert_array_equal(load_samples(other, go2).tau, sample.tau)
 
 
-def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
+def invalid_csv_texts(text: str) -> Iterator[tuple[str, str]]:
     head, first, *rest = text.splitlines()
     tail = "\n".join(rest)
     yield "", "missing"
@@ -580,7 +580,7 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
 def test_invalid_csv_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
     save_samples(path, go2, sample)
-    for k, (text, word) in enumerate(spoil_csv(path.read_text(encoding="utf-8"))):
+    for k, (text, word) in enumerate(invalid_csv_texts(path.read_text(encoding="utf-8"))):
         bad = tmp_path / f"bad{k}.csv"
         bad.write_text(text, encoding="utf-8")
         with pytest.raises(qd.ArgumentError, match=word):
@@ -651,8 +651,8 @@ def test_excite_and_identify_commands_work_together(tmp_path: Path, ur5: qd.Robo
     table = np.loadtxt(motion, delimiter=",", skiprows=1)
     q, v, a = (np.ascontiguousarray(x) for x in np.split(table[:, 1:], 3, axis=1))
     rng = np.random.default_rng(0)
-    delta = another_machine(ur5, rng)
-    samples, deviation, _ = measured(ur5, delta, (q, v, a), rng)
+    delta = perturbed_parameters(ur5, rng)
+    samples, deviation, _ = simulate_measurements(ur5, delta, (q, v, a), rng)
     path, target = tmp_path / "data.csv", tmp_path / "found.json"
     save_samples(path, ur5, samples)
     result = runner.invoke(app, ["identify", str(path), "--robot", "ur5", "--json"])
@@ -733,7 +733,7 @@ def test_low_pass_removes_noise_without_delay() -> None:
 def test_arm_is_identified_from_positions_and_torques_alone(ur5: qd.Robot) -> None:
     """Positions with 0.1 mrad noise and noisy torques at 500 Hz, without measured velocities and accelerations."""
     rng, dt = np.random.default_rng(0), 2e-3
-    delta, base = another_machine(ur5, rng), base_parameters(ur5)
+    delta, base = perturbed_parameters(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=10, seed=1)
     q, v, a = motion.sample(np.arange(0.0, motion.period, dt))
     truth = torques(ur5, delta, (q, v, a))
@@ -768,7 +768,7 @@ def test_measured_forces_agree_with_external_forces_of_inverse_dynamics(root: st
 def test_planar_root_and_passive_joint_are_identified() -> None:
     for options in ({"root": "planar"}, {"root": "fixed", "actuated": qd.load("go2").actuated[:-1]}):
         robot, rng = qd.load("go2", **options), np.random.default_rng(0)
-        delta, base = another_machine(robot, rng), base_parameters(robot)
+        delta, base = perturbed_parameters(robot, rng), base_parameters(robot)
         q, v, a = random_states(robot, 300, rng)
         y = torques(robot, delta, (q, v, a))
         tau, rest = y[:, robot.actuated_index], np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
@@ -818,7 +818,7 @@ def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) ->
 def test_noise_free_torques_give_the_exact_parameters(ur5: qd.Robot) -> None:
     """Residuals within rounding are not used as noise estimate."""
     rng = np.random.default_rng(0)
-    base, delta, states = base_parameters(ur5), another_machine(ur5, rng), random_states(ur5, 200, rng)
+    base, delta, states = base_parameters(ur5), perturbed_parameters(ur5, rng), random_states(ur5, 200, rng)
     tau = torques(ur5, delta, states)
     for options in ({}, {"torque_noise": 1e-9}, {"torque_noise": 1e-12}):
         found = identify(base, Samples(*states, tau), **options)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" 
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def cpu_time_limit(seconds: float) -> Iterator[None]:
     """Raises TimeoutError after `seconds` of CPU time of this process, independent of the load of the machine."""
 
     def late(*_: object) -> None:
@@ -48,7 +48,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def memory(megabytes: float) -> Iterator[None]:
+def memory_limit(megabytes: float) -> Iterator[None]:
     """Fails if Python and NumPy allocate more than `megabytes` at once."""
     tracemalloc.start()
     try:
@@ -68,7 +68,7 @@ def robot(content: str = "", name: str = "r") -> str:
 )
 def test_long_invalid_number_is_rejected_quickly_and_shortened_in_the_message(word: str) -> None:
     text = robot(f'<collision><origin xyz="{word} 0 0"/><geometry><sphere radius="1"/></geometry></collision>')
-    with within(5.0), pytest.raises(qd.ModelError, match="not a finite decimal number") as caught:
+    with cpu_time_limit(5.0), pytest.raises(qd.ModelError, match="not a finite decimal number") as caught:
         parse(text)
     assert len(str(caught.value)) < 2000
 
@@ -87,7 +87,7 @@ def test_many_missing_meshes_need_few_system_calls_or_are_rejected(
     def shape(i: int) -> str:
         return f'<visual><geometry><mesh filename="package://p/{i % 1000}/{i}.stl"/></geometry></visual>'
 
-    with pytest.raises(qd.ModelError, match=rf"60000 <visual> .* at most {MAX_SHAPES}"), within(20.0):
+    with pytest.raises(qd.ModelError, match=rf"60000 <visual> .* at most {MAX_SHAPES}"), cpu_time_limit(20.0):
         parse(robot("".join(map(shape, range(60_000)))))
     calls, real = [0], os.path.realpath
     monkeypatch.setattr(os.path, "realpath", lambda *a, **k: (calls.__setitem__(0, calls[0] + 1), real(*a, **k))[1])
@@ -102,14 +102,14 @@ def test_long_names_are_rejected_within_bounded_memory() -> None:
     """2,000 findings about elements of a link with a name of 100,000 letters."""
     name = "n" * 100_000
     text = f'<robot name="r"><link name="{name}">{"<odd/>" * 2_000}</link></robot>'
-    with memory(60.0), pytest.raises(qd.ModelError, match="longer than 256"):
+    with memory_limit(60.0), pytest.raises(qd.ModelError, match="longer than 256"):
         parse(text)
 
 
 def test_largest_file_is_read_in_linear_time() -> None:
     """Reading time is linear in the numbers of findings, attributes and elements."""
     filler = f'<odd a="{"x" * 200}"/>' * 60_000
-    with within(60.0):
+    with cpu_time_limit(60.0):
         assert len(parse(robot(filler)).findings) == 60_000
         parse(robot(f"<!-- {'-x' * (MAX_BYTES // 2 - 1000)} -->"))
 
@@ -121,26 +121,26 @@ def stl_of(word: str) -> bytes:
 
 @pytest.mark.parametrize("word", ["1" * 200_000 + "x", "0." + "1" * 200_000 + "x", " " * 200_000 + "x"])
 def test_text_stl_is_read_in_linear_time(word: str, tmp_path: Path) -> None:
-    with within(5.0), pytest.raises(MeshError):
+    with cpu_time_limit(5.0), pytest.raises(MeshError):
         read_mesh(write(tmp_path, "x.stl", stl_of(word)))
 
 
 def test_obj_with_too_many_materials_is_rejected_quickly(tmp_path: Path) -> None:
     lines = ["v 0 0 0", "v 1 0 0", "v 0 1 0", *(f"usemtl m{i}\nf 1 2 3" for i in range(100_000))]
-    with within(10.0), pytest.raises(MeshError, match="more than 2048 materials"):
+    with cpu_time_limit(10.0), pytest.raises(MeshError, match="more than 2048 materials"):
         read_mesh(write(tmp_path, "x.obj", "\n".join(lines).encode()))
 
 
 def test_materials_of_an_obj_share_its_vertices(tmp_path: Path) -> None:
     """100,000 vertices of 2,000 materials are converted to an array only once."""
     lines = ["v 0 0 0\nv 1 0 0\nv 0 1 0" + "\nv 0 0 1" * 100_000, *(f"usemtl m{i}\nf 1 2 3" for i in range(2000))]
-    with within(10.0):
+    with cpu_time_limit(10.0):
         assert len(read_mesh(write(tmp_path, "x.obj", "\n".join(lines).encode()))) == 2000
 
 
 def test_memory_for_an_obj_is_proportional_to_its_size(tmp_path: Path) -> None:
     path = write(tmp_path, "x.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n" + b"f 1 2 3\n" * 10_000)
-    with memory(60 * path.stat().st_size / 1e6):
+    with memory_limit(60 * path.stat().st_size / 1e6):
         read_mesh(path)
 
 
@@ -210,15 +210,15 @@ def test_invalid_collada_files_raise_a_mesh_error(old: bytes, new: bytes, reason
 def test_collada_instances_share_geometry_and_their_number_is_bounded(tmp_path: Path) -> None:
     start, end = dae().index(b"<instance_geometry"), dae().index(b"</instance_geometry>") + len(b"</instance_geometry>")
     many = dae()[:start] + dae()[start:end] * 300 + dae()[end:]
-    with within(20.0):
+    with cpu_time_limit(20.0):
         assert len(read_mesh(write(tmp_path, "x.dae", many.replace(b"</float", b" 0" * 900_000 + b"</float")))) == 300
     long = many.replace(b"<p>", b"<p>" + b"0 1 2 " * 100_000)
-    with within(20.0), pytest.raises(MeshError, match="numbers"):
+    with cpu_time_limit(20.0), pytest.raises(MeshError, match="numbers"):
         read_mesh(write(tmp_path, "x.dae", long))
     doubling = [
         f'<node id="n{i}"><instance_node url="#n{i + 1}"/><instance_node url="#n{i + 1}"/></node>' for i in range(40)
     ]
-    with within(20.0), pytest.raises(MeshError, match="elements, which is not accepted"):
+    with cpu_time_limit(20.0), pytest.raises(MeshError, match="elements, which is not accepted"):
         read_mesh(write(tmp_path, "x.dae", dae("".join(doubling) + '<node id="n40"/>')))
 
 
@@ -235,7 +235,7 @@ def npz(path: Path, robot: qd.Robot, **change: object) -> Path:
     return path
 
 
-def claiming(path: Path, robot: qd.Robot, name: str, shape: str, dtype: str = "<f8") -> Path:
+def with_wrong_header(path: Path, robot: qd.Robot, name: str, shape: str, dtype: str = "<f8") -> Path:
     """Archive with an array whose header has a wrong shape."""
     npz(path, robot, joints=np.array(robot.actuated))
     with zipfile.ZipFile(path) as archive:
@@ -264,8 +264,8 @@ def claiming(path: Path, robot: qd.Robot, name: str, shape: str, dtype: str = "<
 def test_arrays_with_wrong_header_shapes_are_rejected(
     arm: qd.Robot, name: str, shape: str, dtype: str, tmp_path: Path
 ) -> None:
-    path = claiming(tmp_path / "x.npz", arm, name, shape, dtype)
-    with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match=rf"x\.npz: array '{name}'"):
+    path = with_wrong_header(tmp_path / "x.npz", arm, name, shape, dtype)
+    with cpu_time_limit(5.0), memory_limit(20.0), pytest.raises(qd.ArgumentError, match=rf"x\.npz: array '{name}'"):
         identification.load_samples(path, arm)
 
 
@@ -277,7 +277,7 @@ def test_archive_with_extreme_compression_is_rejected(arm: qd.Robot, tmp_path: P
                 np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (rows, 3)})
                 file.write(bytes(24 * rows))
     assert path.stat().st_size < 50_000
-    with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="the archive expands from"):
+    with cpu_time_limit(5.0), memory_limit(20.0), pytest.raises(qd.ArgumentError, match="the archive expands from"):
         identification.load_samples(path, arm)
 
 
@@ -308,14 +308,14 @@ def test_csv_files_are_read_in_bounded_time_and_memory(arm: qd.Robot, tmp_path: 
     path = tmp_path / "x.csv"
     header = ",".join(f"c{i}" for i in range(100_000))
     path.write_text(f"{header},c99999\n", encoding="utf-8")
-    with within(5.0), pytest.raises(qd.ArgumentError, match="'c99999' occurs twice"):
+    with cpu_time_limit(5.0), pytest.raises(qd.ArgumentError, match="'c99999' occurs twice"):
         identification.load_samples(path, arm)
     path.write_text("q 0," * 400_000, encoding="utf-8")
-    with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line has"):
+    with cpu_time_limit(5.0), memory_limit(20.0), pytest.raises(qd.ArgumentError, match="a line has"):
         identification.load_samples(path, arm)
     names = [f"{x} {i}" for x in "qva" for i in range(3)] + [f"tau {joint}" for joint in arm.actuated]
     path.write_text(",".join(names) + "\n" + "1" * 2_000_000, encoding="utf-8")
-    with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line has"):
+    with cpu_time_limit(5.0), memory_limit(20.0), pytest.raises(qd.ArgumentError, match="a line has"):
         identification.load_samples(path, arm)
 
 
@@ -327,7 +327,7 @@ def fifo(folder: Path, name: str) -> Path:
     return path
 
 
-def endless(folder: Path, name: str) -> Path:
+def link_to_endless_device(folder: Path, name: str) -> Path:
     path = folder / name
     path.unlink(missing_ok=True)
     path.symlink_to("/dev/zero")
@@ -339,7 +339,7 @@ def test_error_for_a_folder_says_that_it_is_a_folder(tmp_path: Path) -> None:
         qd.load(tmp_path)
 
 
-@pytest.mark.parametrize("make", [fifo, endless])
+@pytest.mark.parametrize("make", [fifo, link_to_endless_device])
 def test_pipes_and_devices_are_rejected_by_every_reader(
     arm: qd.Robot, make: Callable[[Path, str], Path], tmp_path: Path
 ) -> None:
@@ -394,5 +394,5 @@ def test_damaged_dumps_and_logs_raise_argument_errors(arm: qd.Robot, tmp_path: P
 def test_pipe_is_rejected_as_log(tmp_path: Path) -> None:
     path = tmp_path / "log.npz"
     os.mkfifo(path)
-    with within(5.0), pytest.raises(OSError, match="not a regular file"):
+    with cpu_time_limit(5.0), pytest.raises(OSError, match="not a regular file"):
         Log.load(path)
