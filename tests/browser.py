@@ -152,8 +152,11 @@ def chromium(
 
     with contextlib.ExitStack() as stack:
         profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        # With setpriv (Linux) the browser also ends when the process of the tests is killed.
+        setpriv = shutil.which("setpriv")
+        command = [program] if setpriv is None else [setpriv, "--pdeathsig", "KILL", program]
         process = subprocess.Popen(
-            [program, *FLAGS, *extra, f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"],
+            [*command, *FLAGS, *extra, f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
