@@ -41,7 +41,7 @@ from quaddyn.campaigns.datasheet import (
     RobotBounds,
     RobotFacts,
     Sheet,
-    _average_runs,
+    _summarize_runs,
     _describe_failure,
     facts,
 )
@@ -530,8 +530,8 @@ def test_gait_points_are_means_and_peaks_of_successful_runs() -> None:
 
     one = result(3.0) | {"cost": None}
     rows = [row(case, result(1.0)), row(case, one), row(case, result(9.0, success=False)), row(case, Failure("x"))]
-    assert _average_runs(rows) == Point(0.4, 2, 4, 2.0, 2.0, 1.0, 2.0, 3.0, 3.0, 2.0)
-    assert _average_runs(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
+    assert _summarize_runs(rows) == Point(0.4, 2, 4, 2.0, 2.0, 1.0, 2.0, 3.0, 3.0, 2.0)
+    assert _summarize_runs(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
 
 
 def test_failed_cases_list_the_fields_that_differ() -> None:

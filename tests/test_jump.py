@@ -137,7 +137,7 @@ def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robo
     with pytest.raises(qd.ArgumentError, match="has not computed its first tick, but a jump can only start while"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
-    with pytest.raises(qd.ArgumentError, match="cannot jump: legs without lateral motion"):
+    with pytest.raises(qd.ArgumentError, match="cannot perform this jump: legs without lateral motion"):
         planar.plan_jump(turn=0.5)
     plan = planar.plan_jump(height=0.2 * planar.morphology.length)
     assert (

@@ -383,12 +383,12 @@ def _collect_results(
             bounds.append(Bound(cell.name, cell.title, cell.unit, cell.harder, cell.values, found[key], failed_cases))
     gaits = {}
     for gait, levels in campaign.curves(source).items():
-        gaits[gait] = tuple(_average_runs([rows[encode(case)] for case in trials]) for trials in levels)
+        gaits[gait] = tuple(_summarize_runs([rows[encode(case)] for case in trials]) for trials in levels)
     return RobotBounds(facts(source), tuple(bounds), gaits)
 
 
-def _average_runs(rows: list[StoredCase]) -> Point:
-    """Returns the averaged results of the runs at one speed."""
+def _summarize_runs(rows: list[StoredCase]) -> Point:
+    """Returns means, and maxima of peak values, over the successful runs at one speed."""
     commanded = float(rows[0].case.velocity[0])
     records = [row.result for row in rows if _succeeded(row) and not isinstance(row.result, Failure)]
 

@@ -107,12 +107,12 @@ def friction(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, 
 
 
 def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Draws a run with a payload at the center of the trunk, given as a fraction of the mass."""
+    """Draws the velocity of a run with a payload of `size` robot masses at the center of the trunk."""
     return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "payload": size * p.mass}
 
 
 def com(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Draws a run with a displaced center of mass that the model does not have [m]."""
+    """Draws a run in which the center of mass is displaced by `size` [m], unlike in the model."""
     velocity = draw_velocity(p, rng)
     direction = rng.uniform(-math.pi, math.pi)
     return {

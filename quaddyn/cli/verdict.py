@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether validation accepts the robot and all algorithms agree."""
+        """Whether validation accepts the robot and the cross-check, if one was made, finds agreement."""
         return self.robot is not None and not self.refusal and (self.agreement is None or self.agreement.passed)
 
     def to_json(self) -> dict[str, object]:

@@ -187,7 +187,7 @@ def copy_tail(out: Vector, x: Vector, k: int, m: int) -> float:
 
 @compiled()
 def copy_columns(out: Matrix, M: Matrix, n: int, m: int) -> None:
-    """Copies ``out[c, :m] = M[c, :m]`` for n columns."""
+    """Copies n columns of m entries, stored as rows: ``out[c, :m] = M[c, :m]``; m is rounded up to whole lanes."""
     for c in range(n):
         for i in range(0, m, 8):
             store8(load8(M, c, i), out, c, i)

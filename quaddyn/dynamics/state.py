@@ -123,11 +123,11 @@ class CoupledStateMemory(StateMemory):
         return self.here.columns(pin.getFrameJacobian(model, data, frame, reference))
 
     def all_velocities(self, v: Array) -> Array:
-        """Does the same as in `StateMemory`, for independent joints."""
+        """Returns the velocities (nv_all,) of all joints at v (nv,) of the independent joints."""
         return self.here.velocity(v)
 
     def compute(self, q: Array, v: Array) -> None:
-        """Does the same as in `StateMemory`, for independent joints."""
+        """Computes the same as in `StateMemory`; M and h are those of the independent joints."""
         self.here = self.coupling.at(q)
         self.own[0][:] = self.here.inertia(_crba(self.robot.model, self.data, self.here.q, _WORLD))
         self._bias(v)
@@ -139,12 +139,12 @@ class CoupledStateMemory(StateMemory):
         self.own[1][:] = here.force(pin.rnea(self.robot.model, self.data, here.q, here.velocity(v), here.drift(v)))
 
     def compute_com_jacobian(self) -> None:
-        """Does the same as in `StateMemory`, for independent joints."""
+        """Computes the same as in `StateMemory`, for the independent joints."""
         super().compute_com_jacobian()
         self.own[3][:] = self.here.columns(self.data.Jcom)
 
     def compute_all(self, q: Array, v: Array) -> None:
-        """Does the same as in `StateMemory`, for independent joints."""
+        """Computes the same as in `StateMemory`; M, h and Jacobians are those of the independent joints."""
         if self.dynamics_tick != self.tick:
             self.compute(q, v)
         if self.com_jacobian_tick != self.tick:

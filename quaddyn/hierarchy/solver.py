@@ -53,7 +53,8 @@ class HierarchySolver:
     def __init__(self, n: int, shapes: Sequence[tuple[int, int]]) -> None:
         if n < 1 or not shapes or any(m < 0 or p < 0 for m, p in shapes):
             raise ArgumentError(
-                f"n, shapes: expected n >= 1 and at least one level (m >= 0, p >= 0), got {n}, {shapes}"
+                "n, shapes: expected n >= 1 unknowns, and for each of one or more levels the numbers of equality and "
+                f"inequality rows, got {n}, {shapes}"
             )
         self.n = n
         equality_starts = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
@@ -123,7 +124,9 @@ class HierarchySolver:
         """
         if [sides.shape for sides in solution.working_sets] != [sides.shape for sides in self._solution.working_sets]:
             raise ArgumentError(
-                "solution: expected the solution of a problem with the same number of levels and inequality rows"
+                "solution: expected the solution of a problem with the same numbers of levels and inequality rows as "
+                f"the present one, {[len(sides) for sides in self._solution.working_sets]}, got "
+                f"{[len(sides) for sides in solution.working_sets]}"
             )
         self.working_sets = np.array(solution.working_sets, dtype=np.int8)
 

@@ -35,7 +35,7 @@ class FallRecovery:
         ArgumentTypeError: `righting_plan` is not a `RightingPlan`.
     """
 
-    __slots__ = ("_detector", "_joints", "_quadruped", "_reason", "_recovery", "leg_folding")
+    __slots__ = ("_detector", "_joints", "_quadruped", "_reason", "_righting", "leg_folding")
 
     def __init__(self, quadruped: Quadruped, righting_plan: RightingPlan | None) -> None:
         quad, robot, p = quadruped, quadruped.robot, quadruped.morphology
@@ -48,7 +48,7 @@ class FallRecovery:
             LegFolding(robot, p, quad.torque_limiter, quad.dt),
             JointPositions.actuated(robot),
         )
-        self._recovery = (
+        self._righting = (
             None if righting_plan is None else RightingController(robot, p, righting_plan, quad.torque_limiter, quad.dt)
         )
         self.reset()
@@ -97,7 +97,7 @@ class FallRecovery:
 
     def begin_righting(self) -> bool:
         """Starts to roll onto the belly; returns False if the robot has not fallen or there is no plan."""
-        quad, recovery = self._quadruped, self._recovery
+        quad, recovery = self._quadruped, self._righting
         if quad.mode is not LocomotionMode.FALLEN or recovery is None:
             return False
         recovery.begin()
@@ -105,14 +105,16 @@ class FallRecovery:
         return True
 
     def advance_righting(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
-        """Computes the command of one tick of righting; once on the belly, the next tick is treated as the first one.
+        """Computes the command of one tick of righting.
+
+        Once the robot is on its belly, the controller restarts; after a failure the mode is "fallen" again.
 
         Args:
             state: present state of the robot.
             motion: present state of center of mass and trunk.
             requested: (3,) requested velocity, which has no effect [m/s, rad/s].
         """
-        quad, recovery = self._quadruped, self._recovery
+        quad, recovery = self._quadruped, self._righting
         assert recovery is not None
         quad.estimators.pause()
         tau = recovery.torques(self._joints.of(state.q), state.v[quad.robot.actuated_index], motion.axes)

@@ -103,11 +103,11 @@ class JumpPlanner:
         if candidate is not None:
             return replace(candidate, requested=requested)
         if limit_reason in (NO_LATERAL_MOTION, LANDING_UNEVEN):
-            raise ArgumentError(f"jump: {self._name!r} cannot jump: {limit_reason}")
+            raise ArgumentError(f"jump: {self._name!r} cannot perform this jump: {limit_reason}")
         if not self._is_path_level(distance, turn, ground):
             raise ArgumentError(
-                f"jump: {self._name!r} cannot jump: {limit_reason}; the jump is not scaled down, because a shorter "
-                "jump would land on other terrain"
+                f"jump: {self._name!r} cannot perform this jump: {limit_reason}; request a smaller one; jumps over "
+                "uneven ground are not scaled down, since a shorter jump would land on other terrain"
             )
         low, high = 0.0, 1.0
         for _ in range(N_BISECTIONS):
@@ -118,7 +118,7 @@ class JumpPlanner:
             else:
                 low, candidate = fraction, smaller
         if candidate is None:
-            raise ArgumentError(f"jump: {self._name!r} cannot jump: {limit_reason}")
+            raise ArgumentError(f"jump: {self._name!r} cannot perform this jump: {limit_reason}")
         return replace(candidate, requested=requested, limit_reason=limit_reason)
 
     def _find_best_plan(

@@ -79,7 +79,7 @@ class Body:
 
     @property
     def mass(self) -> float:
-        """Mass [kg]."""
+        """Mass of the body with all links fixed to it [kg]."""
         return mass_properties(self.G)[0]
 
     @property

@@ -85,7 +85,7 @@ def _attach_base_link(source: str | bytes, link: str, file: str) -> str | bytes:
         found, count = re.subn(pattern.encode(), replacement.encode(), source)
     if not count:
         raise ModelError(
-            f"{file}: base: the text of the joint that attaches link {link!r} to the world was not found; omit base= "
-            "and rotate the <origin> of this joint in the file"
+            f"{file}: base: the file has no <child link=...> element for link {link!r}, so its joint cannot be "
+            "rotated; omit base= and rotate the <origin> of this joint in the file"
         )
     return found

@@ -191,12 +191,14 @@ def _farthest_link(body: CompositeBody) -> tuple[Link, Pose]:
     there = [(x, pose) for x, pose in body.links if np.linalg.norm(pose.translation) > 0.97 * reach - 1e-9]
     solid = [(x, pose) for x, pose in there if x.collisions]
     if not solid:
-        solid = [(x, pose) for x, pose in body.links[1:] if x.collisions and _outer_distance(x, pose) > 0.97 * reach]
+        solid = [
+            (x, pose) for x, pose in body.links[1:] if x.collisions and _extent_toward_origin(x, pose) > 0.97 * reach
+        ]
     return solid[first_largest([np.linalg.norm(pose.translation) for _, pose in solid])] if solid else there[0]
 
 
-def _outer_distance(link: Link, pose: Pose) -> float:
-    """Returns the distance from the joint to the end of a link's collision shapes, along the link's origin [m]."""
+def _extent_toward_origin(link: Link, pose: Pose) -> float:
+    """Returns how far collision shapes extend from the joint toward the link's origin [m]; 0 if both coincide."""
     distance = float(np.linalg.norm(pose.translation))
     if distance == 0.0:
         return 0.0

@@ -17,8 +17,8 @@ from .loops import LoopCoupling
 class Motors:
     """The motors of a robot, one for each entry of a torque vector.
 
-    A motor turns a joint, ``reduction`` times as fast: that of ``robot.actuated``, or the one in place of it that a
-    ``<transmission>`` names among the joints that follow it, such as the crank of a four-bar knee.  Two motors turn two
+    Each motor turns one joint, ``reduction`` times as fast: by default the joint of its entry in ``robot.actuated``.  A
+    ``<transmission>`` may name a dependent joint instead, such as the crank of a four-bar knee.  Two motors turn two
     joints together where a transmission is a differential or a belt past a joint.  With the rows G_m of `Tangent.G` of
     these joints and the ratios N, motors turn at ``N G_m v``, and from equal power the torques of ``robot.actuated``
     are ``(N G_m)^T tau_m``.  Friction and rotors are left out: these belong to the dynamics.

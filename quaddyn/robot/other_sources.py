@@ -108,7 +108,9 @@ class _PackageIndex:
             return str(folder)
         try:
             if self._ros is None:
-                raise LookupError(f"the package {package!r} does not exist")
+                raise LookupError(
+                    f"the ROS package {package!r} was not found; pass its folder or its parent folder as packages="
+                )
             share = str(self._ros.get_package_share_directory(package))
         except LookupError:
             self.missing.append(package)

@@ -54,7 +54,7 @@ class PlanarLoop:
         return free[0] if len(free) == 1 else -1
 
     def side(self, corner: int) -> range:
-        """Returns the pivots from one of the corners (0, 1, 2) to before the next one, counted on past the last."""
+        """Returns the pivots from a corner (0, 1, 2) to before the next one; n or more stands for the pivot minus n."""
         first, last = self.corners[corner], self.corners[(corner + 1) % 3]
         return range(first, last if last > first else last + len(self.joints))
 

@@ -429,7 +429,7 @@ def angle_between(x: Array | None, y: Array | None) -> float:
 
 
 class _PreflightOperator(Operator):
-    """Operator that runs the loop until the checks are completed or a fault occurs."""
+    """Operator that requests RUN, and a stop once the checks are completed or a fault occurs."""
 
     def __init__(self, steps: _Preflight) -> None:
         super().__init__()

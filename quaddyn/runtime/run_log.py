@@ -261,7 +261,10 @@ class RunLog:
                 try:
                     controller.reset(measurement)
                 except QuaddynError as error:
-                    raise ArgumentError(f"{self.path}: the controller cannot be reset at tick {i}: {error}") from error
+                    raise ArgumentError(
+                        f"{self.path}: the replay stopped at tick {i}, where the log contains a reset of the "
+                        f"controller: {error}"
+                    ) from error
             x, y, turn = r["velocity_wanted"][i].tolist()
             try:
                 command = controller.compute(measurement, stage, (x, y, turn))

@@ -154,7 +154,7 @@ def build_model(
     )  # fmt: skip
     force_tasks = tuple(e for e in references.force_tasks if isinstance(e, ForceTask))
     layouts = [
-        _get_layout(e, counts, item)
+        _checked_layout(e, counts, item)
         for (_, e), item in zip(leveled_elements, items, strict=True)
         if has_compiled_rows(e)
     ]
@@ -169,8 +169,8 @@ def max_cone_row_count(faces: int, contacts: Iterable[ContactSettings]) -> int:
     return max(RECTANGLE_CONE_ROWS, faces + 1, *(settings.max_cone_rows for settings in contacts))
 
 
-def _get_layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
-    """Returns the layout of an element.
+def _checked_layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
+    """Returns the numbers of rows, parameters and list entries that an element declares, after a check against it.
 
     Raises:
         ArgumentError: the layout does not fit the element.  Compiled code, which checks no indices, would read the

@@ -82,7 +82,7 @@ def validate_tick(t: TickStart) -> BufferSizes:
         0, len(t.q), nv, nu, len(t.terms.frames) - 1, len(c.size), len(t.inputs.force_references), len(m.index), nf,
         len(c.size) * c.cone.shape[1],
     )  # fmt: skip
-    layouts = [_get_layout(m, i, counts) for i in range(len(m.elements.code))]
+    layouts = [_checked_layout(m, i, counts) for i in range(len(m.elements.code))]
     rows, limits = max_row_counts(layouts, counts)
     sizes = BufferSizes(nu + nf, rows, limits, len(t.inputs.custom_rows))
     limits += sizes.custom + 1
@@ -223,7 +223,7 @@ def _validate_couplings(t: TickStart) -> None:
             reject("model.couplings", f"different indices of velocities below {nv}", coupled)
 
 
-def _get_layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
+def _checked_layout(m: ControllerModel, i: int, counts: RowCounts) -> Layout:
     """Returns the layout of element i."""
     code, size = int(m.elements.code[i]), int(m.elements.size[i])
     if code not in ELEMENT_CLASSES:

@@ -217,7 +217,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         )
 
     def row_name(self, contact: str, row: int) -> str:
-        """Returns the name of a row for explanations."""
+        """Returns the name of a row for explanations; `contact` is not used."""
         return f"{self.pairs[row // N_PARTS]} distance"
 
 

@@ -11,11 +11,11 @@ from ..tick_data import TickContext
 
 
 class JointBoundParameters(NamedTuple):
-    """Parameters of `JointBounds`, in the order of its block."""
+    """Parameters of `JointBounds`: views of its parameter array, in this order; all but three are limits."""
 
     horizon: float  # [s]
     recovery: float  # [s]
-    viability: float  # whether to apply it
+    viability: float  # whether viability is applied
     lower: Vector  # (nu,)
     upper: Vector  # (nu,)
     velocity: Vector  # (nu,)
@@ -34,7 +34,7 @@ def joint_bound_parameters(z: Vector, nu: int) -> JointBoundParameters:
 
 @compiled()
 def viable_deceleration(p: JointBoundParameters, i: int) -> float:
-    """Returns the deceleration that viability assumes, reduced so that both limits of a narrow range are compatible."""
+    """Returns the deceleration that viability assumes: reduced for a narrow range or a low velocity limit."""
     h, width = p.horizon, max(p.upper[i] - p.lower[i], 0.0)
     d: float = max(min(p.deceleration[i], min(width / (h * h), p.velocity[i] / h)), 1e-12)
     return d

@@ -24,7 +24,7 @@ STICTION_SPEED = 0.1
 
 
 class JointFrictionParameters(NamedTuple):
-    """Parameters of `JointFriction`, in the order of its block."""
+    """Parameters of `JointFriction`: views of its parameter array, in this order."""
 
     has_expected_velocity: Vector  # (1,) whether a previous tick has computed an expected velocity
     compensation_fraction: float

@@ -11,7 +11,7 @@ from ..tick_data import TickContext, TickInputData
 
 
 class MotionParameters(NamedTuple):
-    """Parameters of a motion task of m rows, in the order of its block."""
+    """Parameters of a motion task of m rows: views of its parameter array, in this order."""
 
     has_reference: Vector  # (1,) whether there is a reference position
     weight: Vector  # (m,)
