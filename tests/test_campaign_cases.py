@@ -41,8 +41,8 @@ from quaddyn.campaigns.datasheet import (
     RobotBounds,
     RobotFacts,
     Sheet,
-    _summarize_runs,
     _describe_failure,
+    _summarize_runs,
     facts,
 )
 from quaddyn.campaigns.datasheet_bounds import MOVING_GAITS, make_bound_specs, make_speed_trials
