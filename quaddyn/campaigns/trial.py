@@ -143,8 +143,8 @@ class Trial:
             raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if not 0.0 < self.averaging_time <= self.seconds < math.inf:
             raise ArgumentError(
-                f"averaging_time, seconds: expected 0 < averaging_time <= seconds [s], got {self.averaging_time} "
-                f"and {self.seconds}"
+                f"averaging_time, seconds: expected 0 < averaging_time <= seconds < inf [s], got "
+                f"{self.averaging_time} and {self.seconds}"
             )
         terrains = [name for name in TERRAIN_FIELDS if getattr(self, name)]
         if len(terrains) > 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, QuaddynError
 from ..forks import hold_lock
 
 #: Maximum cost of a function that is inlined, in LLVM's cost units.
@@ -20,7 +20,7 @@ _INLINING = 40
 lock = threading.RLock()
 
 
-class UnsupportedMachineError(RuntimeError):
+class UnsupportedMachineError(QuaddynError, RuntimeError):
     """Error raised if machine code cannot be generated or run on this machine; the message states the reason."""
 
 

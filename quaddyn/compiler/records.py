@@ -78,7 +78,7 @@ class Record(tuple[Any, ...]):
             what = f"{cls.__name__}.{name}"
             if isinstance(stored, RecordKind):
                 if type(x) is not stored.cls:
-                    raise ArgumentTypeError(f"{what}: expected {stored.name}, got {type(x).__name__}")
+                    raise ArgumentTypeError(f"{what}: expected a record of class {stored.name}, got {type(x).__name__}")
                 continue
             assert isinstance(stored, ArrayKind)
             if not isinstance(x, np.ndarray) or x.dtype != stored.dtype or x.ndim != stored.rank:
@@ -120,7 +120,9 @@ class Record(tuple[Any, ...]):
             if isinstance(stored, RecordKind):
                 if type(values[name]) is not stored.cls:
                     found = type(values[name]).__name__
-                    raise ArgumentTypeError(f"{cls.__name__}.{name}: expected {stored.name}, got {found}")
+                    raise ArgumentTypeError(
+                        f"{cls.__name__}.{name}: expected a record of class {stored.name}, got {found}"
+                    )
                 shapes[name] = values[name]._shapes()
             elif shown is None:
                 shapes[name] = np.shape(values[name])

@@ -43,10 +43,11 @@ def as_gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = Fals
     if not np.isfinite(gain).all():
         raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
     if np.abs(gain).max(initial=0.0) > MAX_GAIN:
-        raise ArgumentError(f"{name}: expected entries of at most {MAX_GAIN:g}, got {value!r}")
+        raise ArgumentError(f"{name}: expected entries of magnitude at most {MAX_GAIN:g}, got {value!r}")
     if gain.ndim == 0 and n_units > 1:
         raise ArgumentError(
-            f"{name}: expected shape ({k},) or ({k}, {k}), since the rows are in meters and radians, got {value!r}"
+            f"{name}: expected shape ({k},) or ({k}, {k}), got the number {value!r}, which would apply to rows "
+            "in meters and in radians alike"
         )
     if gain.ndim < 2:
         gain = np.diag(np.broadcast_to(gain, (k,)))

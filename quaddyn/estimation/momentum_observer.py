@@ -73,7 +73,9 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
             raise ArgumentError(f"gain: expected one positive number or {robot.nv} positive numbers [1/s], got {gain}")
         stiction = check_number("stiction_speed", stiction_speed)
         if not (np.isfinite(stiction) and stiction > 0.0):
-            raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")
+            raise ArgumentError(
+                f"stiction_speed: expected a positive, finite speed [rad/s or m/s], got {stiction_speed}"
+            )
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))
         n, friction_factor = robot.nv, 1.0 if joint_friction else 0.0
         self._filter = ResidualFilter(

@@ -79,7 +79,7 @@ def validate_wbc(wbc: object, robot: Robot, dt: float) -> None:
     missing = [name for name in ("com", "base", "forces", *FEET) if name not in wbc.tasks]
     if missing:
         raise ArgumentError(
-            f"wbc: expected tasks that locomotion sets references of; missing tasks: {', '.join(missing)}"
+            f"wbc: tasks are missing whose references the locomotion controller sets: {', '.join(missing)}"
         )
     missing = [name for name in FEET if name not in wbc.contacts]
     if missing:

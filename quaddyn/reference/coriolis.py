@@ -70,7 +70,7 @@ def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
         if body.kind in ("floating", "planar"):
             raise ArgumentError(
                 "robot: the Coriolis matrix from Christoffel symbols requires v = dq/dt, which does not hold for "
-                f"joint {body.joint!r}"
+                f"the {body.kind} joint {body.joint!r}"
             )
     dM = derivatives_by_configuration(model, lambda x: crba(place_bodies(model, x)), q)
     gamma = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 0, 1))

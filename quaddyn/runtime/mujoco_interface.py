@@ -305,7 +305,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             if not is_motor or gain == 0.0:
                 raise ModelError(
                     f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, whose torque is "
-                    "proportional to ctrl, got a servo; replace it by <motor>, or remove it"
+                    "proportional to ctrl, with a gear that is not 0; replace it by <motor>, or remove it"
                 )
             return i, gain
         return None

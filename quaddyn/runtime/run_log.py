@@ -401,7 +401,7 @@ def _validate_metadata(about: Any) -> None:
         if type(about[name]) is not list or not all(type(each) is str for each in about[name]):
             raise ValueError(f"{name}: expected a list of names")
         if len(about[name]) != count or len(set(about[name])) != count:
-            raise ValueError(f"{name}: expected {count} names, each once, got {len(about[name])}")
+            raise ValueError(f"{name}: expected {count} different names, got {about[name]}")
     if type(about["dt"]) not in (int, float) or not 0.0 < about["dt"] < math.inf:
         raise ValueError(f"dt: expected a positive number, got {about['dt']!r}")
     kinds: dict[str, tuple[type, ...]] = {"began": (str,), "quaddyn": (str,), "controller": (dict, type(None))}

@@ -319,8 +319,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
             raise ArgumentError(
-                f"push: expected at most {self.MAX_PUSHES} pushes at a time, which are already active; use shorter "
-                "durations"
+                f"push: {self.MAX_PUSHES} pushes are active already, which is the maximum; use shorter durations, or "
+                "reset, which ends all pushes"
             )
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
         self._pushes += (ActivePush(frame, self._make_wrench(frame, force), self._steps + steps),)

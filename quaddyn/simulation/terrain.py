@@ -93,8 +93,10 @@ class Plane(FrozenArrays):
             friction: friction coefficient; None: that of the plant.
         """
         angle, heading = check_number("angle", angle), check_number("heading", heading)
-        if not (abs(angle) < 0.5 * np.pi and np.isfinite(heading)):
+        if not abs(angle) < 0.5 * np.pi:
             raise ArgumentError(f"angle: expected an angle of magnitude below pi/2 [rad], got {angle}")
+        if not np.isfinite(heading):
+            raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
         s = np.sin(angle)
         return cls(np.zeros(3), np.array([-s * np.cos(heading), -s * np.sin(heading), np.cos(angle)]), friction)
 

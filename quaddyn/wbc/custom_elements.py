@@ -234,7 +234,9 @@ def _evaluate_jacobian(element: CustomTask | CustomConstraint, s: State, rows: i
     if J.ndim == 1:
         J = J[np.newaxis]
     if J.shape != (rows, len(s.v)):
-        raise ArgumentError(f"{element.name}.jacobian: expected shape ({rows}, {len(s.v)}), got {np.shape(given)}")
+        raise ArgumentError(
+            f"{element.name}.jacobian: expected a returned array of shape ({rows}, {len(s.v)}), got {np.shape(given)}"
+        )
     return J
 
 
@@ -244,7 +246,9 @@ def _check_row_values(element: CustomTask | CustomConstraint, method: str, given
     if values.ndim == 0 and rows == 1:
         return values[np.newaxis]
     if values.shape != (rows,):
-        raise ArgumentError(f"{element.name}.{method}: expected shape ({rows},), got {values.shape}")
+        raise ArgumentError(
+            f"{element.name}.{method}: expected a returned array of shape ({rows},), got {values.shape}"
+        )
     return values
 
 

@@ -79,7 +79,7 @@ class Elements(NamedItems[Any]):
         """
         element = self[name]
         if not isinstance(element, kind):
-            raise ArgumentTypeError(f"tasks: {name!r} is a {type(element).__name__}, not a {kind.__name__}")
+            raise ArgumentTypeError(f"kind: {name!r} is of class {type(element).__name__}, not {kind.__name__}")
         return element
 
     @property

@@ -79,7 +79,7 @@ class FrictionalSolver:
             raise ArgumentError(f"method: expected one of {get_args(Method)}, got {method!r}")
         tolerance = check_number("tolerance", tolerance)
         if not 0.0 < tolerance < 1.0:
-            raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
+            raise ArgumentError(f"tolerance: expected 0 < tolerance < 1 [m/s], got {tolerance}")
         if not (check_number("max_iterations", max_iterations) >= 1):
             raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
         self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)

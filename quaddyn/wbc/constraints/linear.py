@@ -79,8 +79,12 @@ class LinearConstraint(Constraint):
                 if parts[name].ndim != 2 or not np.isfinite(parts[name]).all():
                     raise ArgumentError(f"{self.name}: {name}: expected a matrix of finite numbers, got {value}")
         sizes = {len(part) for part in parts.values()}
+        if not sizes:
+            raise ArgumentError(f"{self.name}: expected at least one matrix: acceleration=, torque= or forces=")
         if len(sizes) != 1:
-            raise ArgumentError(f"{self.name}: expected matrices with the same number of rows, got {sorted(sizes)}")
+            raise ArgumentError(
+                f"{self.name}: expected matrices with the same number of rows, got {sorted(sizes)} rows"
+            )
         m = sizes.pop()
         try:
             low, high, w = (

@@ -119,8 +119,10 @@ class Task(TaskReferences):
         """
         n, mask, names = len(self.labels), self._mask, self.row_names
         if np.shape(J) != (n, self.robot.nv) or target.shape != (n,):
-            expected = f"{n} rows, got a Jacobian of shape {np.shape(J)} and accelerations of shape {target.shape}"
-            raise ArgumentError(f"{self.name}: expected {expected}")
+            raise ArgumentError(
+                f"{self.name}: expected a Jacobian of shape ({n}, {self.robot.nv}) and accelerations of shape ({n},), "
+                f"got shapes {np.shape(J)} and {target.shape}"
+            )
         if np.count_nonzero(mask) == n:
             return [Rows(names, self.units[0], target, target, J, weights=self._weight)]
         used = np.flatnonzero(mask)
