@@ -90,7 +90,7 @@ def test_changed_or_invalid_log_is_rejected(tmp_path: Path) -> None:
         merge_results([])
     with pytest.raises(qd.ArgumentError, match="dump"):
         Accumulator(qd.load("planar_3r")).load(b"nothing")
-    with pytest.raises(qd.ArgumentError, match="another robot"):
+    with pytest.raises(qd.ArgumentError, match="of the same robot"):
         Accumulator(qd.load("planar_3r")).load(Accumulator(qd.load("ur5")).dump())
 
 

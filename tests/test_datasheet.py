@@ -217,7 +217,7 @@ def test_data_sheet_states_its_command() -> None:
 
 
 def test_invalid_data_sheets_are_rejected() -> None:
-    with pytest.raises(qd.ArgumentError, match="different"):
+    with pytest.raises(qd.ArgumentError, match="only once"):
         DataSheet(robot=("go2", "go2"))
     with pytest.raises(qd.UnknownNameError, match="friction"):
         DataSheet(bounds=("frictoin",)).cells("go2")

@@ -143,7 +143,7 @@ def test_shared_memory_owned_or_writable_by_other_users_is_rejected(
 
 def test_creating_shared_memory_overwrites_only_shared_memory(memory: SharedMemory, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear robot", encoding="utf-8")
-    with pytest.raises(qd.QuaddynError, match="letter: not shared memory"):
+    with pytest.raises(qd.QuaddynError, match="letter: the file exists and is not shared memory"):
         SharedMemory(tmp_path / "letter", 12, 4, create=True)
     assert (tmp_path / "letter").read_text(encoding="utf-8") == "dear robot"
     (tmp_path / "empty").write_bytes(b"")

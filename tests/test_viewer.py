@@ -624,7 +624,11 @@ def test_invalid_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (TypeError, "forces: expected a mapping", lambda: viewer.show(q, forces=[0, 0, 1])),
         (TypeError, "normals: expected a mapping", lambda: viewer.show(q, normals=[0, 0, 1])),
         (UnknownNameError, "FLL", lambda: viewer.show(q, normals={"FLL": [0, 0, 1]})),
-        (ArgumentError, r"normals\['FL'\]: expected a direction", lambda: viewer.show(q, normals={"FL": [0, 0, 0]})),
+        (
+            ArgumentError,
+            r"normals\['FL'\]: expected a vector of nonzero length",
+            lambda: viewer.show(q, normals={"FL": [0, 0, 0]}),
+        ),
         (TypeError, "footholds", lambda: viewer.show(q, footholds={"FL": [0, 0, 1]})),
         (TypeError, "footholds", lambda: viewer.show(q, footholds=["FL"])),
         (ArgumentError, "friction", lambda: viewer.show(q, show_friction_cones=True, friction=-1)),

@@ -120,7 +120,7 @@ def test_locomotion_rejects_invalid_plans_and_attributes(controller_and_state) -
     for name in ("mode", "path_reference", "gait_scheduler", "ground"):
         with pytest.raises(AttributeError):
             setattr(controller, name, 3)
-    with pytest.raises(AttributeError, match="LocomotionController has no path_reference before the first tick"):
+    with pytest.raises(AttributeError, match="a LocomotionController has no path_reference before its first tick"):
         controller.path_reference  # noqa: B018
     whole_body.remove_contact("FL")
     with pytest.raises(ArgumentError, match="wbc: the contacts FL are missing"):
