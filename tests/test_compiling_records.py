@@ -111,3 +111,23 @@ def test_fields_of_any_size_are_aligned_and_do_not_overlap(n):
     assert all((field == k + 1).all() for k, field in enumerate(record))
     used = sum(record.field_sizes().values())
     assert used <= record.block.nbytes < used + 64 * len(record)
+
+
+@pytest.mark.parametrize(
+    ("owner", "field", "value", "error"),
+    [
+        ("walk", "ticks", 1.5, ArgumentTypeError),
+        ("walk", "is_moving", 1, ArgumentTypeError),
+        ("walk", "speed", "1.5", ArgumentTypeError),
+        ("walk", "speed", None, ArgumentTypeError),
+        ("left", "phase", 1.0, ArgumentTypeError),
+        ("left", "phase", 99, ArgumentError),
+    ],
+)
+def test_assigned_values_of_another_type_are_rejected_and_change_nothing(owner, field, value, error):
+    walk = _walk(np.random.default_rng(0), tame)
+    record = walk if owner == "walk" else walk.left
+    before = getattr(record, field)
+    with pytest.raises(error, match=rf"{type(record).__name__}\.{field}: expected"):
+        setattr(record, field, value)
+    assert getattr(record, field) == before

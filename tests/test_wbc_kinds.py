@@ -99,3 +99,10 @@ def test_layout_that_does_not_fit_its_element_is_rejected(wrong: dict[str, Any],
         match=f"mine: the layout that Own.declare_layout returns does not fit the element: expected {words}",
     ):
         WholeBodyController(robot, tasks=[Own(robot, "mine")])
+
+
+def test_element_whose_kind_is_not_registered_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = ROBOTS["go2"]()
+    monkeypatch.setattr(ComTask, "kind", ComTask.kind._replace(code=99))
+    with pytest.raises(qd.ArgumentError, match="com: no tick would write its rows; export ComTask"):
+        WholeBodyController(robot, tasks=[ComTask(robot)])

@@ -123,5 +123,5 @@ def test_locomotion_rejects_invalid_plans_and_attributes(controller_and_state) -
     with pytest.raises(AttributeError, match="a LocomotionController has no path_reference before its first tick"):
         controller.path_reference  # noqa: B018
     whole_body.remove_contact("FL")
-    with pytest.raises(ArgumentError, match="wbc: the contacts FL are missing"):
+    with pytest.raises(ArgumentError, match="wbc: expected a contact for every foot; missing contacts: FL"):
         LocomotionController(whole_body.robot, wbc=whole_body)

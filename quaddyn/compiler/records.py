@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from . import language
-from .kinds import BOOL, MAT3, QUAT, VEC3, ArrayKind, RecordKind, SmallArrayKind, enumeration, record_kind
+from .kinds import BOOL, INT, MAT3, QUAT, VEC3, ArrayKind, RecordKind, SmallArrayKind, enumeration, record_kind
 
 #: Alignment of arrays of at least as many bytes, a line of the cache [bytes].
 _LINE = 64
@@ -268,7 +268,27 @@ class _FieldProperty:
                 raise ArgumentError(f"{what}: expected shape {shown.shape}, got {given.shape}")
             stored[:] = given.ravel()
         else:
-            stored[()] = value
+            stored[()] = self._number(record, value, shown)
+
+    def _number(self, record: Record, value: Any, kind: Any) -> Any:
+        """Returns a number to be stored, if compiled code would accept it.
+
+        Raises:
+            ArgumentError: no member of the enumeration has this value.
+            ArgumentTypeError: the value has another type than the field.
+        """
+        if kind == BOOL:
+            fits = isinstance(value, bool | np.bool_)
+        elif kind == INT:
+            fits = isinstance(value, int | np.integer | np.bool_)
+        else:
+            fits = isinstance(value, int | float | np.integer | np.floating | np.bool_)
+        what, members = f"{type(record).__name__}.{self._name}", enumeration(type(record), self._name)
+        if not fits:
+            raise ArgumentTypeError(f"{what}: expected {kind}, got {type(value).__name__}")
+        if members is not None and int(value) not in members._value2member_map_:
+            raise ArgumentError(f"{what}: expected a member of {members.__name__}, got {value}")
+        return value
 
 
 def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, list[tuple[int, tuple[int, ...]]]]:

@@ -26,8 +26,8 @@ class Status:
     Attributes:
         outcome: "solved": the command is the strict optimum; "infeasible": level 0 cannot be satisfied, and the command
             is the strict optimum of least violation; "inaccurate": the command is finite, but its residuals exceed the
-            tolerances; "fallback": the solver found no finite solution, and the minimum-norm one is returned.  In all
-            four cases the equations of motion hold.
+            tolerances; "fallback": the solver found no finite solution, and the command has zero joint accelerations
+            and contact forces, or zero torques if these are not finite.  Otherwise the equations of motion hold.
         violation: largest violation of a row of level 0, as an acceleration [m/s^2] (see `quaddyn.wbc.constraints`).
         kkt: largest residual of the optimality (KKT) conditions, relative to the size of their terms.
     """

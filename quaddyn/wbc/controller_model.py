@@ -13,6 +13,7 @@ from .constraints import ContactMotion, FrictionPyramid
 from .contact_settings import RECTANGLE_CONE_ROWS, ContactSettings
 from .element import Element, Layout, ReferenceResolver, RowCounts
 from .element_kind import CUSTOM
+from .element_registry import ELEMENT_CLASSES
 from .levels import Levels
 from .scales import Scales
 from .tasks import FootTask, ForceTask
@@ -99,6 +100,11 @@ def build_model(
     items = []
     for level, e in leveled_elements:
         kind = e.kind if has_compiled_rows(e) else CUSTOM
+        if kind.code not in ELEMENT_CLASSES:
+            raise ArgumentError(
+                f"{e.name}: no tick would write its rows; export {type(e).__name__} from quaddyn.wbc.tasks or "
+                "quaddyn.wbc.constraints, where kinds of elements are found"
+            )
         items.append((level, kind.code, levels.first_parameter[e.name], len(e.labels), *e.bind(references)))
     custom = tuple((i, e) for i, (_, e) in enumerate(leveled_elements) if not has_compiled_rows(e))
     foot_task_by_name = {

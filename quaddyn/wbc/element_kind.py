@@ -1,10 +1,14 @@
 """`ElementKind`: the compiled functions of a kind of task or constraint.
 
 To add a kind with compiled rows: write its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`, with the class,
-its equation, its compiled functions and, last, its `ElementKind` with an unused code, and export the class from the
-package; `tasks/frame_axis.py` is an example.  For the documentation and the tests, add its picture to
-`docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, and one such element to `tests/wbc_elements.py`, under the
-name of its file; tests detect what was forgotten.
+its equation, its compiled functions and, last, its `ElementKind` with an unused code (those in use:
+``sorted(quaddyn.wbc.element_registry.ELEMENT_CLASSES)``), and export the class from both packages, that one and
+`quaddyn.wbc`.  `tasks/frame_axis.py` and, with two frames, `tasks/relative_frame.py` are examples.  A motion task
+needs `capture_reference` and `clear_reference`; `reference_divisor` if it rejects some finite reference.
+
+For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
+such element to `tests/wbc_elements.py`, under the name of its file, and to the controllers of
+`tests/test_wbc_export.py` and `tests/tick_mutants.py`.
 """
 
 from __future__ import annotations

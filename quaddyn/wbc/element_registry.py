@@ -6,12 +6,16 @@ from . import constraints, tasks
 from .element import Element
 from .element_kind import CUSTOM
 
-#: Classes by the code of their kind.
-ELEMENT_CLASSES: dict[int, type[Element]] = {
-    cls.kind.code: cls
+_KIND_CLASSES: list[type[Element]] = [
+    cls
     for cls in (getattr(module, name) for module in (tasks, constraints) for name in module.__all__)
     if "kind" in vars(cls)
-} | {CUSTOM.code: Element}
+]
+#: Classes by the code of their kind.
+ELEMENT_CLASSES: dict[int, type[Element]] = {cls.kind.code: cls for cls in _KIND_CLASSES} | {CUSTOM.code: Element}
+
+if len({cls.kind.code for cls in _KIND_CLASSES}) < len(_KIND_CLASSES):
+    raise ImportError("two kinds of quaddyn.wbc.tasks and quaddyn.wbc.constraints have the same code")
 
 #: All kinds, in the order in which compiled code compares their codes.
 ELEMENT_KINDS = tuple(cls.kind for cls in ELEMENT_CLASSES.values())

@@ -28,7 +28,7 @@ OUTCOME_MEANINGS = dict(
             "the strict optimum",
             "the strict optimum of least violation: level 0 is infeasible",
             "finite, but the residuals exceed the tolerances",
-            "the solver found no finite solution: the minimum-norm solution, or else the torques of the last tick",
+            "the solver found no finite solution: zero joint accelerations and contact forces, or the last torques",
             "q and v are finite, but their dynamics overflow: the torques of the last tick",
             "q, v or a parameter is NaN or infinite: the torques of the last tick",
             "a quaternion or (cos, sin) has no unit norm, or q or v is out of range: the torques of the last tick",

@@ -192,7 +192,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
         verified = solve_levels(data, d, contacts_as_rows)
         if work.summary.is_infeasible:
             return TickOutcome.INFEASIBLE
-        if memory.needs_min_norm or work.ranks[model.levels] == 0.0:
+        if memory.needs_min_norm or work.ranks[model.levels] == 0.0:  # no freedom remains below the levels
             break
         memory.needs_min_norm = True  # once more, with a minimum-norm level for the freedom that remains
     u = work.full_unknowns
@@ -337,7 +337,11 @@ def recover_result(data: TickData, result: TickResult, n: int) -> float:
         result.torque[i] = generalized_forces[model.actuated[i]] + inertial_forces[model.actuated[i]]
     max_residual = 0.0
     for c in range(len(contacts.size)):
-        if points.first_force[c] < 0 or points.strict_kind[c] == 0 or not model.has_strict_contacts:
+        if (
+            points.first_force[c] < 0
+            or points.strict_kind[c] == StrictQuantity.NOTHING
+            or not model.has_strict_contacts
+        ):
             continue
         chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
         for i in range(contacts.size[c]):

@@ -250,7 +250,7 @@ class FormulationMemory(Record):
     has_solution: bool  # whether `current` led to a solution, so that the next tick may start from it
     was_warm_started: bool  # whether the last solve started from `previous`
     limit_starts: IntVector  # (levels + 2,) first limit of each level; if it changed, the working sets do not fit
-    previous: ByteVector  # (levels + 1, limits), flat
+    previous: ByteVector  # (levels + 2, limits), flat; the last two levels are those of the minimum norm
     current: ByteVector
 
 
@@ -259,7 +259,7 @@ class WorkingSetMemory(Record):
 
     eliminated: FormulationMemory  # closed contacts are eliminated beforehand
     as_rows: FormulationMemory  # closed contacts are rows of level 0
-    needs_min_norm: bool  # whether the levels leave freedom, which a minimum-norm level resolves
+    needs_min_norm: bool  # whether a tick left freedom below the levels; from then on a minimum-norm level resolves it
     skips_elimination: bool  # whether the next tick does not try elimination, since the last one found no solution
     skipped_elimination: bool  # whether the last tick did not try elimination
 
