@@ -117,7 +117,7 @@ def test_fields_of_any_size_are_aligned_and_do_not_overlap(n):
     ("owner", "field", "value", "error"),
     [
         ("walk", "ticks", 1.5, ArgumentTypeError),
-        ("walk", "is_moving", 1, ArgumentTypeError),
+        ("walk", "is_moving", 2, ArgumentTypeError),
         ("walk", "speed", "1.5", ArgumentTypeError),
         ("walk", "speed", None, ArgumentTypeError),
         ("left", "phase", 1.0, ArgumentTypeError),

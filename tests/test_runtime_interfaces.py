@@ -121,7 +121,7 @@ def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) ->
         )
     with pytest.raises(qd.ModelError, match=r"'roll'.*distance"):
         MujocoInterface(wagon, *make_mujoco_model(change=('pos="-0.2 0.1 -0.1"', 'pos="-0.2 0.1 0.1"')))
-    with pytest.raises(qd.ModelError, match=r"'m1'.*servo"):
+    with pytest.raises(qd.ModelError, match=r"'m1'.*proportional to ctrl"):
         MujocoInterface(wagon, *make_mujoco_model(change=('<motor name="m1"', '<position kp="3" name="m1"')))
     with pytest.raises(qd.ModelError, match=r"'wrist'.*hinge or slide"):
         MujocoInterface(

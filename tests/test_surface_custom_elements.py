@@ -160,9 +160,9 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
             return np.zeros(3)
 
     cases = (
-        (Wide, r"own.jacobian: expected shape \(1, 18\), got \(1, 3\)"),
+        (Wide, r"own.jacobian: expected a returned array of shape \(1, 18\), got \(1, 3\)"),
         (Broken, "own"),
-        (Many, r"own.error: expected shape \(1,\), got \(3,\)"),
+        (Many, r"own.error: expected a returned array of shape \(1,\), got \(3,\)"),
     )
     for kind, word in cases:
         wbc = qd.WholeBodyController(robot)

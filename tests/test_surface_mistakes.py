@@ -324,7 +324,7 @@ def test_tasks_are_the_same_by_name_and_by_attribute(robot: qd.Robot, wbc: Whole
     hand = FrameTask(robot, "FL", "hand")
     wbc.add(hand, level=1)
     assert wbc.tasks.get_typed("hand", FrameTask) is hand
-    with pytest.raises(qd.ArgumentTypeError, match="'hand' is a FrameTask"):
+    with pytest.raises(qd.ArgumentTypeError, match="'hand' is of class FrameTask"):
         wbc.tasks.get_typed("hand", ComTask)
     with pytest.raises(qd.UnknownNameError, match="'FL'"):
         wbc.tasks.feet["Fl"]

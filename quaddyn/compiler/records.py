@@ -278,7 +278,7 @@ class _FieldProperty:
             ArgumentTypeError: the value has another type than the field.
         """
         if kind == BOOL:
-            fits = isinstance(value, bool | np.bool_)
+            fits = isinstance(value, int | np.integer | np.bool_) and value in (0, 1)  # saved states contain ints
         elif kind == INT:
             fits = isinstance(value, int | np.integer | np.bool_)
         else:
