@@ -1,4 +1,4 @@
-"""Cache folders with the machine code of the package, so that a test compiles only what it tests."""
+"""Cache folders with the machine code of the package, so that a test compiles only the functions under test."""
 
 from __future__ import annotations
 

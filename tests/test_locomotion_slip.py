@@ -97,7 +97,7 @@ def test_friction_estimate_is_bounded_and_recovers_slowly(robot: Robot) -> None:
 
 
 def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
-    """Feet of a soft contact move at ``-c f`` for as long as they are loaded; only a faster motion is a slip."""
+    """Loaded feet of a soft contact creep at the velocity ``-c f``; only a faster motion is a slip."""
     detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     weight, creep = 0.25 * robot.mass * p.gravity, 0.25 * math.sqrt(p.gravity * 0.3) / (0.25 * robot.mass * p.gravity)
     for k in range(1500):

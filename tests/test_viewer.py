@@ -767,7 +767,7 @@ def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2:
         with connect_page(viewer, max_size=None) as second:
             second.send(json.dumps(["ArrowLeft"]).encode())
             assert wait_for_keys(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
-        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"}), "who is gone holds no key"
+        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"}), "a closed page holds no key"
         for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
             first.send(json.dumps(["KeyS"]))
             assert wait_for_keys(viewer, {"KeyS"})
@@ -1034,7 +1034,7 @@ def test_paused_page_blocks_the_loop_and_can_step_it(go2: qd.Robot) -> None:
         page.send(json.dumps({"paused": True}))
         assert wait_for(lambda: viewer.is_paused)
         page.close()
-        assert wait_for(lambda: not viewer.is_paused), "who is gone holds nobody up"
+        assert wait_for(lambda: not viewer.is_paused), "a closed page does not pause the viewer"
 
 
 def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Robot) -> None:

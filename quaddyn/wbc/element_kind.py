@@ -23,12 +23,12 @@ from .tick_data import TickContext, TickInputData
 
 @compiled()
 def keep_reference(item: Item, t: TickContext) -> None:
-    """Leaves the reference as it is."""
+    """Does nothing: the default of `ElementKind.capture_reference`, for elements without a position."""
 
 
 @compiled()
 def keep_references(item: Item, inputs: TickInputData, home: Vector) -> None:
-    """Leaves the references as they are."""
+    """Does nothing: the default of `ElementKind.clear_reference`, for elements without references."""
 
 
 @compiled()
@@ -39,12 +39,17 @@ def accept_position(position: Vector) -> float:
 
 @compiled()
 def write_no_rows(item: Item, t: TickContext) -> None:
-    """Writes nothing."""
+    """Does nothing: `ElementKind.write_rows` of elements that only add bias forces."""
 
 
 @compiled()
 def add_no_forces(item: Item, t: TickContext, bias: Vector) -> None:
-    """Adds nothing."""
+    """Does nothing: the default of `ElementKind.add_bias_forces`."""
+
+
+@compiled()
+def store_nothing(item: Item, t: TickContext, acceleration: Vector) -> None:
+    """Does nothing: the default of `ElementKind.finish_tick`."""
 
 
 class ElementKind(NamedTuple):
@@ -69,7 +74,7 @@ class ElementKind(NamedTuple):
     clear_reference: Callable[[Item, TickInputData, Vector], None] = keep_references
     reference_divisor: Callable[[Vector], float] = accept_position
     add_bias_forces: Callable[[Item, TickContext, Vector], None] = add_no_forces
-    finish_tick: Callable[[Item, TickContext, Vector], None] = add_no_forces
+    finish_tick: Callable[[Item, TickContext, Vector], None] = store_nothing
     position_note: str = ""
 
 

@@ -14,8 +14,10 @@ _KIND_CLASSES: list[type[Element]] = [
 #: Classes by the code of their kind.
 ELEMENT_CLASSES: dict[int, type[Element]] = {cls.kind.code: cls for cls in _KIND_CLASSES} | {CUSTOM.code: Element}
 
-if len({cls.kind.code for cls in _KIND_CLASSES}) < len(_KIND_CLASSES):
-    raise ImportError("two kinds of quaddyn.wbc.tasks and quaddyn.wbc.constraints have the same code")
+for _cls in _KIND_CLASSES:
+    if ELEMENT_CLASSES[_cls.kind.code] is not _cls:
+        _other = ELEMENT_CLASSES[_cls.kind.code].__name__
+        raise ImportError(f"{_cls.__name__} and {_other} have the same code of their kind, {_cls.kind.code}")
 
 #: All kinds, in the order in which compiled code compares their codes.
 ELEMENT_KINDS = tuple(cls.kind for cls in ELEMENT_CLASSES.values())

@@ -24,7 +24,9 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
     formulations = memory.eliminated, memory.as_rows
-    limit_starts = np.array([m.limit_starts if m.was_warm_started else 0 * m.limit_starts - 1 for m in formulations])
+    limit_starts = np.array(
+        [m.limit_starts if m.was_warm_started else np.full_like(m.limit_starts, -1) for m in formulations]
+    )
     working_sets = [
         m.previous[: len(starts) * max(int(starts[-1]), 0)]
         for m, starts in zip(formulations, limit_starts, strict=True)

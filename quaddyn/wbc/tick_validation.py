@@ -31,7 +31,7 @@ FINITE, POSITIVE, NOT_NAN = (-LARGEST_FLOAT, LARGEST_FLOAT), (SMALLEST_FLOAT, LA
 
 
 class WorkingSetArrays(NamedTuple):
-    """Working sets at the start of a tick: what it reads of `quaddyn.wbc.tick_data.WorkingSetMemory`."""
+    """Working sets from which a tick starts: the fields of `tick_data.WorkingSetMemory` that the tick reads."""
 
     needs_min_norm: bool  # see `WorkingSetMemory`
     skips_elimination: bool  # whether only contacts as rows are tried
