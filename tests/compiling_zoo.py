@@ -193,6 +193,12 @@ def library(a: float, b: float) -> float:
     return math.sqrt(abs(a)) + math.sin(a) * math.cos(b) + math.atan2(a, b) - math.exp(b) + math.log(abs(a) + 1e-3)
 
 
+@case(lambda g: (tame(g), tame(g)))
+def more_library(a: float, b: float) -> float:
+    cosine = a / math.sqrt(a * a + b * b + 1e-3)
+    return math.acos(cosine) + math.log1p(abs(b)) + math.copysign(a, b)
+
+
 @case(lambda g: (ints(g), ints(g), bool(g.random() < 0.5)))
 def truth(a: int, b: int, flag: bool) -> bool:
     if (a and not b) or (flag and (a or b)):

@@ -18,7 +18,9 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
-from quaddyn.locomotion import com_preview_kernel
+from quaddyn.locomotion import com_preview_kernel, gait_timing, ground_state, path_motion
+from quaddyn.locomotion.force_profile import compute_force_profile
+from quaddyn.locomotion.gait import GAITS, GaitScheduler
 from quaddyn.simulation import (
     Actuators,
     Box,
@@ -309,23 +311,54 @@ def test_simulations_in_parallel_threads_are_independent() -> None:
 def test_compiled_com_preview_equals_python(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     offsets = rng.uniform(-0.5, 1.0, 4)
-    first = np.ceil(-offsets - 0.6)
-    last = np.full(4, np.inf) if seed % 2 else first + rng.integers(-1, 3, 4)
-    falls = com_preview_kernel.Footfalls(
-        float(rng.uniform(-0.5, 2.0)), float(rng.uniform(0.3, 1.0)), float(rng.uniform(0.3, 0.8)), 0.1, offsets, first,
-        last,
-    )  # fmt: skip
-    travel = com_preview_kernel.PathMotion(
-        rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2))
-    )
-    stiffness, out = np.where(rng.uniform(size=9) < 0.3, 0.0, rng.uniform(0.0, 60.0, 9)), np.full(10, np.nan)
-    feet, onward = rng.normal(size=(4, 2)), rng.normal(size=2)
+    g, path = gait_timing.allocate_gait_state(), path_motion.PathState.allocate(position=2, velocity=3)
+    g.phase, g.nominal_period, g.rate_scale = rng.uniform(-0.5, 2.0), rng.uniform(0.3, 1.0), rng.uniform(1.0, 1.5)
+    g.duty_factor, g.is_running = rng.uniform(0.3, 0.8), seed % 5 != 4
+    g.phase_offsets[:], g.first_swing[:] = offsets, np.ceil(-offsets - 0.6)
+    g.last_swing[:] = np.full(4, np.inf) if seed % 2 else g.first_swing + rng.integers(-1, 3, 4)
+    compute_force_profile(g.force_profile, g.phase_offsets, g.duty_factor)
+    path.position[:], path.yaw, path.velocity[:] = rng.normal(size=2), rng.normal(), rng.normal(size=3)
+    preview = com_preview_kernel.PreviewParameters.from_values(gravity=9.81, height=0.4, frequency=5.0, step=0.004)
+    reference = com_preview_kernel.ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
+    stance, feet, offset = rng.normal(size=(4, 2)), rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
     assert_compiled_equals_python(
-        com_preview_kernel.preview_com, falls, travel, feet, 0.004, 5.0, onward, stiffness, out
+        com_preview_kernel.update_com_reference, preview, g, path, stance, feet, offset, reference
     )
     assert_compiled_equals_python(
-        com_preview_kernel.write_footholds, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan)
+        path_motion.write_footholds, path, stance, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan)
     )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_gait_equals_python(seed: int) -> None:
+    """Phases, transitions and timing of a scheduler after random commands."""
+    rng = np.random.default_rng([8, seed])
+    scheduler = GaitScheduler(str(rng.choice(sorted(GAITS))), 0.2)
+    scheduler.start(lead_phase=0.1)
+    for _ in range(int(rng.integers(1, 400))):
+        scheduler.advance(0.002)
+    scheduler.set_gait(str(rng.choice(sorted(GAITS))))
+    for entry in (gait_timing.advance_phase, gait_timing.start_stepping):
+        for _ in range(20):
+            assert_compiled_equals_python(entry, scheduler.state, float(rng.uniform(0.0, 0.01)))
+        assert_compiled_equals_python(gait_timing.stop_stepping, scheduler.state)
+    assert_compiled_equals_python(gait_timing.write_timing, scheduler.state, gait_timing.allocate_feet_timing())
+    assert_compiled_equals_python(gait_timing.is_transitioning, scheduler.state)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_ground_plane_equals_python(seed: int) -> None:
+    rng, plane = np.random.default_rng([9, seed]), ground_state.allocate_ground_state()
+    plane.points[:], plane.next_footholds[:] = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    plane.has_next_foothold[:] = rng.integers(0, 2, 4)
+    assert_compiled_equals_python(ground_state.set_slope, plane)
+    assert_compiled_equals_python(ground_state.advance_slope, plane, 0.3)
+    for _ in range(3):
+        plane.points[:] = rng.normal(size=(4, 3))
+        assert_compiled_equals_python(ground_state.advance_on_map, plane, 0.002, 0.2, 0.1, 0.3, float(rng.normal()))
+    assert_compiled_equals_python(ground_state.compute_plane_height, plane, 0.3, -0.2)
+    assert_compiled_equals_python(ground_state.write_heading_axes, 0.3, 0.2, -0.1, np.full((3, 3), np.nan))
+    assert_compiled_equals_python(ground_state.write_projection, plane, 0.3, np.full((2, 2), np.nan))
 
 
 def test_unpickled_arrays_are_accepted() -> None:

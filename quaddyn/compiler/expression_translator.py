@@ -47,7 +47,8 @@ from .typed_tree import (
 
 #: Names of the intrinsics of one or two floats, by the Python function.
 FLOAT_FUNCTIONS: dict[object, str] = {
-    math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.atan2: "atan2", math.exp: "exp", math.log: "log",
+    math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.acos: "acos", math.atan2: "atan2", math.exp: "exp",
+    math.log: "log", math.log1p: "log1p", math.copysign: "copysign",
 }  # fmt: skip
 #: Number of arguments of functions that work on each lane separately, by name.
 LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "select8": 3}
@@ -144,7 +145,7 @@ class ExpressionTranslator(OperandTranslator):
             self.fail(node, f"{ast.unparse(node.func)} does not accept keyword arguments")
         builtin = FLOAT_FUNCTIONS.get(target)
         if builtin is not None:
-            self._require_argument_count(node, 2 if builtin == "atan2" else 1)
+            self._require_argument_count(node, 2 if builtin in ("atan2", "copysign") else 1)
             given = tuple(self.convert(self.number(each), FLOAT) for each in node.args)
             return Intrinsic(FLOAT, builtin, given)
         reader = self._builtins().get(target)

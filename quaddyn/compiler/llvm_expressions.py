@@ -316,10 +316,10 @@ class LlvmExpressionWriter(InstructionWriter):
         match name:
             case "sqrt" | "floor":
                 return (self.instruction(f"call double @llvm.{name}.f64(double {x})"),)
-            case "sin" | "cos" | "exp" | "log":
+            case "sin" | "cos" | "acos" | "exp" | "log" | "log1p":
                 return (self.instruction(f"call double @{name}(double {x})"),)
-            case "atan2":
-                return (self.instruction(f"call double @atan2(double {x}, double {values[1]})"),)
+            case "atan2" | "copysign":
+                return (self.instruction(f"call double @{name}(double {x}, double {values[1]})"),)
             case "abs":
                 if e.kind == INT:
                     return (self.instruction(f"call i64 @llvm.abs.i64(i64 {x}, i1 false)"),)

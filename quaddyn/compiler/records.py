@@ -17,9 +17,10 @@ a copy of the block.
 
 from __future__ import annotations
 
+import enum
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -237,24 +238,41 @@ def _restored(cls: type[Record], shapes: dict[str, Any], leaves: list[Any]) -> R
     return out
 
 
+def _reader(shown: Any, members: type[enum.IntEnum] | None) -> Callable[[Any], Any]:
+    """Returns a function of the array in which a record holds a field that returns the value of the field.
+
+    Args:
+        shown: kind of the value; None for an array or a record.
+        members: enumeration of the value; None for other values.
+    """
+    if shown is None:
+        return _identity
+    if isinstance(shown, SmallArrayKind):
+        make, shape = _MAKE_SMALL[shown], shown.shape
+        return lambda stored: make(stored.reshape(shape))
+    if members is not None:
+        by_value = members._value2member_map_
+        return lambda stored: by_value.get(stored.item(), stored.item())
+    return (lambda stored: bool(stored)) if shown == BOOL else np.ndarray.item
+
+
+def _identity(stored: Any) -> Any:
+    return stored
+
+
 class _FieldProperty:
     """Attribute of a record: the value of one field."""
 
     def __init__(self, index: int, name: str) -> None:
         self._index, self._name = index, name
+        self._read: Callable[[Any], Any] | None = None
 
     def __get__(self, record: Record | None, owner: type[Record]) -> Any:
         if record is None:
             return self
-        stored, shown = record[self._index], owner._kind().values[self._index]
-        if shown is None:
-            return stored
-        if isinstance(shown, SmallArrayKind):
-            return _MAKE_SMALL[shown](stored.reshape(shown.shape))
-        value, members = stored.item(), enumeration(owner, self._name)
-        if members is not None:
-            return members(value) if value in members._value2member_map_ else value
-        return bool(value) if shown == BOOL else value
+        if self._read is None:  # annotations may name classes that are defined later
+            self._read = _reader(owner._kind().values[self._index], enumeration(owner, self._name))
+        return self._read(record[self._index])
 
     def __set__(self, record: Record, value: Any) -> None:
         stored, shown = record[self._index], record._kind().values[self._index]

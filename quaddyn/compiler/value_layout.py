@@ -26,10 +26,11 @@ RELATIONS = {
 #: End of every module: declarations of intrinsics and libm functions, and the alias classes (TBAA).
 EPILOGUE = "\n".join(
     [f"declare double @llvm.{n}.f64(double)" for n in ("sqrt", "fabs", "floor")]
-    + [f"declare double @{n}(double)" for n in ("sin", "cos", "exp", "log")]
+    + [f"declare double @{n}(double)" for n in ("sin", "cos", "acos", "exp", "log", "log1p")]
     + [
         f"declare {VECTOR} @llvm.sqrt.v{LANE_WIDTH}f64({VECTOR})",
         "declare double @atan2(double, double)",
+        "declare double @copysign(double, double)",
         "declare i64 @llvm.fptosi.sat.i64.f64(double)",
         "declare i64 @llvm.abs.i64(i64, i1)",
     ]

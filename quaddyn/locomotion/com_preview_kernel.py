@@ -3,99 +3,53 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from ..compiler import Matrix, Vector, compiled, entry, local
+from ..compiler import Matrix, Record, Vector, compiled, entry, local
+from .force_profile import LOADING_TIME, N_CYCLE_SAMPLES
+from .gait_timing import GaitState, clamp, compute_period, compute_swing_number
+from .path_motion import PathState, compute_displacement, compute_foothold, compute_world_velocity
 
 #: Number of samples of the preview.
 N_SAMPLES = 256
 
 
-class Footfalls(NamedTuple):
-    """Timing of the stances.
+class PreviewParameters(Record):
+    """Parameters of `ComPreview`."""
 
-    Attributes:
-        phase: phase of the cycle [cycles].
-        period: duration of the cycle [s].
-        duty: duty factor.
-        loading: time over which a foot takes its load [cycles].
-        offsets: (4,) phase offsets of the feet [cycles].
-        first: (4,) number of each foot's first swing.
-        last: (4,) number of each foot's last swing.
-    """
-
-    phase: float
-    period: float
-    duty: float
-    loading: float
-    offsets: Vector
-    first: Vector
-    last: Vector
+    gravity: float  # [m/s^2]
+    height: float  # of the center of mass [m]
+    frequency: float  # natural frequency at constant height [1/s]
+    step: float  # time between samples [s]
 
 
-class PathMotion(NamedTuple):
-    """Motion of the path reference.
+class ComReferenceState(Record):
+    """Reference of the center of mass at one tick; see `ComReference`."""
 
-    Attributes:
-        position: (2,) position of the path reference, world [m].
-        yaw: yaw angle of the path reference [rad].
-        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s].
-        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
-    """
-
-    position: Vector
-    yaw: float
-    velocity: Vector
-    stance: Matrix
+    cop: Vector  # (2,) desired center of pressure, world [m]
+    dcm: Vector  # (2,) desired divergent component of motion, world [m]
+    load_fractions: Vector  # (4,) of the weight on each foot
+    foothold_gain: float  # derivative of the divergent component with respect to a shift of all coming footholds
+    frequency: float  # [1/s]
+    vertical_force: float  # divided by the weight
+    height: float  # minus its mean [m]
+    height_rate: float  # [m/s]
 
 
 @compiled()
-def predict_path(time: float, path_motion: PathMotion) -> tuple[float, float]:
-    """Computes the position of the path reference after `time` [s]; see `PathReference.predict`."""
-    velocity, half = path_motion.velocity, 0.5 * path_motion.velocity[2] * time
-    chord = time * (math.sin(half) / half if abs(half) > 1e-6 else 1.0)
-    c, s = math.cos(path_motion.yaw + half) * chord, math.sin(path_motion.yaw + half) * chord
-    x = path_motion.position[0] + velocity[0] * c - velocity[1] * s
-    y = path_motion.position[1] + velocity[0] * s + velocity[1] * c
-    return x, y
-
-
-@compiled()
-def predict_foothold(time: float, foot: int, path_motion: PathMotion) -> tuple[float, float]:
-    """Computes the nominal foothold of a foot that is in mid-stance after `time` [s]; see `compute_footholds`."""
-    stance, yaw = path_motion.stance, path_motion.yaw + path_motion.velocity[2] * time
-    x, y = predict_path(time, path_motion)
-    c, s = math.cos(yaw), math.sin(yaw)
-    return x + c * stance[foot, 0] - s * stance[foot, 1], y + s * stance[foot, 0] + c * stance[foot, 1]
-
-
-@entry("coming footholds")
-def write_footholds(path_motion: PathMotion, times: Vector, out: Matrix) -> None:
-    """Writes the nominal footholds for the mid-stance times `times` (4,) [s] to `out` (4, 2) [m]."""
-    for i in range(4):
-        out[i, 0], out[i, 1] = predict_foothold(times[i], i, path_motion)
-
-
-@compiled()
-def find_swing_number(x: float, first: float, last: float) -> float:
-    """Returns the number of the stance or swing of a foot, x cycles after its phase offset."""
-    return min(max(math.floor(x), first), last + 1.0)
-
-
-@compiled()
-def compute_load_fraction(x: float, begin: float, end: float, loading: float) -> float:
+def compute_load_fraction(x: float, begin: float, end: float) -> float:
     """Computes the load fraction of a foot in a stance from `begin` to `end` [cycles]."""
     if not x < end:
         return 0.0
     return min(
-        max(min(x - begin, end - x) / loading, 1e-6), 1.0
+        max(min(x - begin, end - x) / LOADING_TIME, 1e-6), 1.0
     )  # the loads must not all vanish at an exchange of feet
 
 
 @compiled()
 def sample_cop(
-    footfalls: Footfalls,
-    path_motion: PathMotion,
+    g: GaitState,
+    path: PathState,
+    stance: Matrix,
     feet: Matrix,
     step: float,
     cop: Matrix,
@@ -105,44 +59,39 @@ def sample_cop(
     """Samples the center of pressure; in flight it is the previous one.
 
     Args:
-        footfalls: timing of the stances.
-        path_motion: motion of the path reference.
-        feet: (4, 2) present positions of the feet, world [m].
+        g: phases of the gait.
+        path: path reference.
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+        feet: (4, 3) present positions of the feet, world [m].
         step: time between samples [s].
         cop: (N, 2) center of pressure at each sample, world [m]; written.
         future_load: (N,) fraction of the load on coming footholds; written.
         load_fractions: (4,) present load fractions of the feet; written.
     """
-    phase, period, duty, first, last = (
-        footfalls.phase,
-        footfalls.period,
-        footfalls.duty,
-        footfalls.first,
-        footfalls.last,
-    )
+    phase, period, duty, first, last = g.phase, compute_period(g), g.duty_factor, g.first_swing, g.last_swing
     foothold, present_number, number, begin, end, load = local(4, 2), local(4), local(4), local(4), local(4), local(4)
     zx, zy, future_weight = 0.0, 0.0, 0.0
     for i in range(4):
         foothold[i, 0], foothold[i, 1] = feet[i, 0], feet[i, 1]
         zx += 0.25 * feet[i, 0]
         zy += 0.25 * feet[i, 1]
-        n = find_swing_number(phase - footfalls.offsets[i], first[i], last[i])
+        n = compute_swing_number(g, i)
         present_number[i], number[i] = n, n
         begin[i] = n if n > first[i] else -math.inf
         end[i] = n + duty if n <= last[i] else math.inf
     for k in range(len(future_load)):
         total = 0.0
         for i in range(4):
-            x = phase + k * step / period - footfalls.offsets[i]
+            x = phase + k * step / period - g.phase_offsets[i]
             if x >= number[i] + 1.0 and number[i] <= last[i]:  # x only grows
-                n = find_swing_number(x, first[i], last[i])
+                n = clamp(math.floor(x), first[i], last[i] + 1.0)
                 number[i] = n
                 begin[i] = n if n > first[i] else -math.inf
                 end[i] = n + duty if n <= last[i] else math.inf
                 if n > present_number[i]:
-                    time = (n + 0.5 * duty + footfalls.offsets[i] - phase) * period
-                    foothold[i, 0], foothold[i, 1] = predict_foothold(time, i, path_motion)
-            load[i] = compute_load_fraction(x, begin[i], end[i], footfalls.loading)
+                    time = (n + 0.5 * duty + g.phase_offsets[i] - phase) * period
+                    foothold[i, 0], foothold[i, 1] = compute_foothold(path, stance, i, time)
+            load[i] = compute_load_fraction(x, begin[i], end[i])
             total += load[i]
         if total > 0.0:
             zx, zy, future_weight = 0.0, 0.0, 0.0
@@ -157,16 +106,31 @@ def sample_cop(
         cop[k, 0], cop[k, 1], future_load[k] = zx, zy, future_weight
 
 
-@entry("preview of the center of mass")
+@compiled()
+def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Vector) -> None:
+    """Samples ``(g + zddot) / (h + z)``: acceleration divided by the distance from the center of pressure.
+
+    Args:
+        preview: parameters of the preview.
+        g: phases of the gait.
+        stiffness: (N_CYCLE_SAMPLES,) written [1/s^2].
+    """
+    profile, unit = g.force_profile, preview.gravity * compute_period(g) * compute_period(g)
+    for i in range(len(stiffness)):
+        if profile.is_constant:
+            stiffness[i] = preview.frequency * preview.frequency
+        else:
+            stiffness[i] = preview.gravity * profile.force[i] / (preview.height + unit * profile.height[i])
+
+
+@compiled(inline=False)
 def preview_com(
-    footfalls: Footfalls,
-    path_motion: PathMotion,
+    preview: PreviewParameters,
+    g: GaitState,
+    path: PathState,
+    stance: Matrix,
     feet: Matrix,
-    step: float,
-    frequency: float,
-    velocity: Vector,
-    stiffness: Vector,
-    out: Vector,
+    reference: ComReferenceState,
 ) -> None:
     """Computes the only bounded motion of the center of mass: its present center of pressure and divergent component.
 
@@ -175,26 +139,28 @@ def preview_com(
     beginning is ``w Phi``.
 
     Args:
-        footfalls: timing of the stances.
-        path_motion: motion of the path reference.
-        feet: (4, 2) present positions of the feet, world [m].
-        step: time between samples [s].
-        frequency: natural frequency at the end of the samples and after [1/s].
-        velocity: (2,) velocity of the path reference at the end of the samples, world [m/s].
-        stiffness: (M,) acceleration divided by the distance from the center of pressure, over a cycle [1/s^2].
-        out: (10,) written: present center of pressure (2) and divergent component (2) [m], load fractions (4), weight
-            of the coming footholds in the divergent component, and its present frequency [1/s].
+        preview: parameters of the preview.
+        g: phases of the gait.
+        path: path reference.
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+        feet: (4, 3) present positions of the feet, world [m].
+        reference: written.
     """
-    cop, future_load, load_fractions = local(N_SAMPLES, 2), local(N_SAMPLES), local(4)
-    sample_cop(footfalls, path_motion, feet, step, cop, future_load, load_fractions)
+    cop, future_load, stiffness = local(N_SAMPLES, 2), local(N_SAMPLES), local(N_CYCLE_SAMPLES)
+    step, frequency = preview.step, preview.frequency
+    sample_cop(g, path, stance, feet, step, cop, future_load, reference.load_fractions)
+    sample_stiffness(preview, g, stiffness)
     last = len(future_load) - 1
     a, b = 1.0, 1.0 / frequency
-    x, y = predict_path(last * step, path_motion)  # from there on the pressure follows the path reference
-    x, y, future_weight = x + velocity[0] / frequency, y + velocity[1] / frequency, 1.0
+    # From the last sample on, the pressure follows the path reference.
+    x, y = compute_displacement(path, last * step)
+    velocity_x, velocity_y = compute_world_velocity(path, last * step)
+    x, y = path.position[0] + x + velocity_x / frequency, path.position[1] + y + velocity_y / frequency
+    future_weight, period = 1.0, compute_period(g)
     stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
     for n_back in range(last):
         k = last - 1 - n_back
-        cycle = footfalls.phase + (k + 0.5) * step / footfalls.period
+        cycle = g.phase + (k + 0.5) * step / period
         position = (cycle - math.floor(cycle)) * len(stiffness)
         i = min(int(position), len(stiffness) - 1)
         j = i + 1 if i + 1 < len(stiffness) else 0
@@ -214,7 +180,63 @@ def preview_com(
         y -= difference * cop[k, 1] + (a + slope) * v
         future_weight -= difference * future_load[k] + (a + slope) * f
         a, b = c, d
-    out[0], out[1], out[2], out[3] = cop[0, 0], cop[0, 1], x / a, y / a
-    for i in range(4):
-        out[4 + i] = load_fractions[i]
-    out[8], out[9] = future_weight / a, a / b
+    reference.cop[0], reference.cop[1] = cop[0, 0], cop[0, 1]
+    reference.dcm[0], reference.dcm[1] = x / a, y / a
+    reference.foothold_gain = future_weight / a
+    reference.frequency = a / b
+    sample_vertical_motion(preview, g, reference)
+
+
+@compiled()
+def sample_vertical_motion(preview: PreviewParameters, g: GaitState, reference: ComReferenceState) -> None:
+    """Computes the present vertical force and vertical motion, by linear interpolation of the profile."""
+    profile, period = g.force_profile, compute_period(g)
+    if profile.is_constant:
+        return
+    position = (g.phase - math.floor(g.phase)) * N_CYCLE_SAMPLES
+    i = int(position) % N_CYCLE_SAMPLES
+    j, fraction = (i + 1) % N_CYCLE_SAMPLES, position - int(position)
+    reference.vertical_force = profile.force[i] + fraction * (profile.force[j] - profile.force[i])
+    height = profile.height[i] + fraction * (profile.height[j] - profile.height[i])
+    rate = profile.rate[i] + fraction * (profile.rate[j] - profile.rate[i])
+    reference.height = preview.gravity * period * period * height
+    reference.height_rate = preview.gravity * period * rate
+
+
+@entry("preview of the center of mass")
+def update_com_reference(
+    preview: PreviewParameters,
+    g: GaitState,
+    path: PathState,
+    stance: Matrix,
+    feet: Matrix,
+    offset: Matrix,
+    reference: ComReferenceState,
+) -> None:
+    """Computes the reference of the center of mass at this tick.
+
+    Args:
+        preview: parameters of the preview.
+        g: phases of the gait.
+        path: path reference.
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+        feet: (4, 3) positions of the feet, of swing feet those at lift-off, world [m].
+        offset: (2, 3) offset of the center of mass of a standing robot from the center of the feet along world x and
+            y: position [m], velocity [m/s] and acceleration [m/s^2].
+        reference: written.
+    """
+    reference.vertical_force = 1.0
+    reference.height = 0.0
+    reference.height_rate = 0.0
+    if g.is_running:
+        preview_com(preview, g, path, stance, feet, reference)
+        return
+    omega = preview.frequency
+    for i in range(2):
+        center = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
+        reference.cop[i] = center + (offset[i, 0] - offset[i, 2] / (omega * omega))
+        reference.dcm[i] = center + (offset[i, 0] + offset[i, 1] / omega)
+    for foot in range(4):
+        reference.load_fractions[foot] = 0.25
+    reference.foothold_gain = 0.0
+    reference.frequency = omega

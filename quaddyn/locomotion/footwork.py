@@ -212,7 +212,7 @@ class Footwork:
                             i, contact_points[i], z - ground.height(x, y) if is_unforeseen else 0.0
                         )
                     ground.points[i] = contact_points[i]
-                    ground.next_footholds.pop(i, None)
+                    ground.clear_next_foothold(i)
                     if is_loaded or was_late:  # no unloading while a late foot has no contact
                         carrying.append(foot)
                 elif in_stance:
@@ -336,7 +336,7 @@ class Footwork:
                 if lowered_position is None:
                     self._blind_feet.add(i)
                 elif lowest_height is not None:
-                    ground.next_footholds[i] = x, y, z
+                    ground.set_next_foothold(i, x, y, z)
                 if reason or not is_frozen:
                     self.selections[i] = FootholdSelection(
                         i,
@@ -381,7 +381,7 @@ class Footwork:
                 )
             swing.advance(dt, end, scheduler.swing_time, clearance)
             fraction, (px, py, pz) = min(TRUNK_LEAD_FACTOR * swing.progress, 1.0), ground.points[i].tolist()
-            ground.next_footholds[i] = px + fraction * (x - px), py + fraction * (y - py), pz + fraction * (z - pz)
+            ground.set_next_foothold(i, px + fraction * (x - px), py + fraction * (y - py), pz + fraction * (z - pz))
 
     def update_references(self, tasks: Mapping[str, Any], feet: Array) -> None:
         """Sets the references of the feet: swing feet follow their trajectory, stance feet hold their position.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,7 +14,20 @@ from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..urdf.tree import Array
-from .vertical_force import LOADING_TIME, VerticalForceProfile, compute_vertical_force_profile
+from .gait_timing import (
+    FeetTiming,
+    GaitParameters,
+    advance_phase,
+    allocate_feet_timing,
+    allocate_gait_state,
+    is_transitioning,
+    reset_cycle,
+    start_stepping,
+    stop_stepping,
+    write_timing,
+)
+from .state_fields import StateField
+from .vertical_force import VerticalForceProfile, compute_vertical_force_profile
 
 #: Minimum duty factor: contact forces grow as its inverse.
 MIN_DUTY_FACTOR = 0.3
@@ -145,15 +157,6 @@ def find_gait(gait: str | Gait) -> Gait:
     return GAITS[gait]
 
 
-#: Rates of a gait transition, per cycle: of the phase offsets [cycles], and of stance and swing time as fractions of
-#: the target times.
-OFFSET_RATE, TIME_RATE = 0.25, 0.5
-#: Amount by which the duty factor may be below that of a trot while the phase offsets change [cycles].
-DUTY_TOLERANCE = 0.01
-#: Tolerances at which a gait transition is complete: of a phase [cycles] (rounding), and relative, of the footprint.
-PHASE_TOLERANCE, TRANSITION_TOLERANCE = 1e-9, 1e-5
-
-
 class GaitScheduler:
     """Phases of the four feet over time, with starts, stops and transitions between gaits.
 
@@ -173,6 +176,7 @@ class GaitScheduler:
 
     Attributes:
         gait: target gait of the transition.
+        state: record of the compiled functions, with all of the state.
         phase: phase phi of the cycle [cycles].
         time_scale: ``sqrt(l / g)`` [s].
         lead_phase: as given [cycles].
@@ -185,53 +189,49 @@ class GaitScheduler:
         last_swing: (4,) number of the last swing of each foot; inf while stepping goes on.
     """
 
+    phase = StateField[float]()
+    rate_scale = StateField[float]()
+    duty_factor = StateField[float]()
+    phase_offsets = StateField[Array]()
+    footprint_scale = StateField[Array]()
+    first_swing = StateField[Array]()
+    last_swing = StateField[Array]()
+    is_running = StateField[bool]()
+
     def __init__(self, gait: str | Gait, time_scale: float, *, lead_phase: float = 0.5) -> None:
-        self.gait = find_gait(gait)
-        self.time_scale, self.lead_phase, self.rate_scale = time_scale, lead_phase, 1.0
-        self.is_running = self._is_stopping = False
-        self._reset_cycle()
+        self.time_scale, self.lead_phase = time_scale, lead_phase
+        self.state = allocate_gait_state()
+        self._timing = allocate_feet_timing()
+        self._write_parameters(self.state.trot, GAITS["trot"])
+        self._set_target(find_gait(gait))
+        self.rate_scale = 1.0
+        reset_cycle(self.state, -lead_phase)
         self.stop_stepping()
 
-    # -- commands ------------------------------------------------------------------------------------------------
-    def _reset_cycle(self) -> None:
-        """Sets the cycle to its start, in the gait itself, or in a trot from which the transition to it begins."""
-        # Gaits with a narrower footprint or with flight phases start as a trot.
-        gait = (
-            self.gait
-            if self.gait.footprint_scale == (1.0, 1.0) and self.gait.vertical_force_profile.is_constant
-            else GAITS["trot"]
-        )
-        self.phase, self.duty_factor, self._period = -self.lead_phase, gait.duty_factor, gait.period * self.time_scale
-        self.phase_offsets = np.array(gait.phase_offsets)
-        self.footprint_scale = np.array(gait.footprint_scale)
-        # Numbers of the first and of the last swing of each foot.
-        self.first_swing = np.ceil(-self.phase_offsets - self.duty_factor)
-        self.last_swing = np.full(4, np.inf)
+    def _set_target(self, gait: Gait) -> None:
+        """Sets the gait that transitions approach."""
+        self.gait = gait
+        self._write_parameters(self.state.target, gait)
 
+    def _write_parameters(self, parameters: GaitParameters, gait: Gait) -> None:
+        """Writes the parameters of a gait to a record."""
+        parameters.period, parameters.duty_factor = gait.period * self.time_scale, gait.duty_factor
+        parameters.phase_offsets[:], parameters.footprint_scale[:] = gait.phase_offsets, gait.footprint_scale
+        parameters.has_swing_phase = gait.has_swing_phase
+        parameters.has_constant_force = gait.vertical_force_profile.is_constant
+
+    # -- commands ------------------------------------------------------------------------------------------------
     def start(self, *, lead_phase: float | None = None) -> None:
         """Starts to step, or cancels a stop.
 
         Args:
             lead_phase: time until the first foot may lift off [cycles]; None for that of the scheduler.
         """
-        if self.is_running:
-            if self._is_stopping:
-                self.last_swing, self._is_stopping = np.full(4, np.inf), False
-        elif self.gait.has_swing_phase:
-            self._reset_cycle()
-            self.phase = -self.lead_phase if lead_phase is None else -lead_phase
-            self.is_running, self._is_stopping = True, False
+        start_stepping(self.state, float(self.lead_phase if lead_phase is None else lead_phase))
 
     def stop_stepping(self) -> None:
         """Requests a stop: swing feet land, and no other foot lifts off; gaits with flight phases trot first."""
-        self._is_stopping = True
-        self._set_last_swings()
-
-    def _set_last_swings(self) -> None:
-        """Sets the numbers of the last swings, unless the gait has flight phases."""
-        if self.vertical_force_profile.is_constant:
-            stance = np.floor(self.phase - self.phase_offsets)
-            self.last_swing = np.minimum(self.last_swing, np.where(self.stance_mask, stance - 1.0, stance))
+        stop_stepping(self.state)
 
     def set_gait(self, gait: str | Gait) -> None:
         """Starts the transition to another gait over the next cycles; if not running, from the next start on.
@@ -239,77 +239,13 @@ class GaitScheduler:
         Raises:
             UnknownNameError: there is no gait of this name.
         """
-        self.gait = find_gait(gait)
+        self._set_target(find_gait(gait))
         if not self.gait.has_swing_phase:
             self.stop_stepping()
 
     def advance(self, dt: float) -> None:
         """Advances the phase by `dt` [s]."""
-        if not self.is_running:
-            return
-        cycles = dt / self.period
-        self.phase += cycles
-        stops_as_trot = self._is_stopping and (
-            self.last_swing[0] == np.inf or not self.gait.vertical_force_profile.is_constant
-        )
-        gait = GAITS["trot"] if stops_as_trot else self.gait
-        may_change = (
-            self.phase >= 0.0 or gait.vertical_force_profile.is_constant
-        )  # no flight phase before the first lift-off
-        if gait.has_swing_phase and may_change:
-            self._approach_gait(gait, cycles)
-        if self._is_stopping and self.last_swing[0] == np.inf:
-            self._set_last_swings()
-        if self._is_stopping and bool((self.phase - self.phase_offsets >= self.last_swing + 1.0).all()):
-            self.is_running = False
-
-    def _approach_gait(self, gait: Gait, cycles: float) -> None:
-        """Moves the parameters toward those of a gait.
-
-        The rates are below that of the cycle, so that the phase of a foot never decreases.  The duty factor is reduced
-        for flight phases after the other parameters, and increased before them: the order of the feet changes while
-        they are on the ground.
-
-        Args:
-            gait: gait to approach.
-            cycles: time since the last call [cycles].
-        """
-        trot, footprint = GAITS["trot"], self.footprint_scale.tolist()
-        offset_changes = [
-            target_value - present
-            for target_value, present in zip(gait.phase_offsets, self.phase_offsets.tolist(), strict=True)
-        ]
-        # Differences of half a cycle are all taken backward: the feet then change order while two of a trot's feet
-        # stand.
-        offset_changes = [change - math.floor(change + 0.5 + PHASE_TOLERANCE) for change in offset_changes]
-        footprint_reached = all(
-            [
-                abs(present - target_scale) <= PHASE_TOLERANCE + TRANSITION_TOLERANCE * target_scale
-                for present, target_scale in zip(footprint, gait.footprint_scale, strict=True)
-            ]
-        )
-        pattern_reached = footprint_reached and all([abs(change) <= PHASE_TOLERANCE for change in offset_changes])
-        if not pattern_reached and self.duty_factor > trot.duty_factor - DUTY_TOLERANCE:
-            max_change = OFFSET_RATE * cycles
-            self.phase_offsets = self.phase_offsets + [
-                min(max(change, -max_change), max_change) for change in offset_changes
-            ]
-            max_change = TIME_RATE * cycles
-            steps = [
-                min(max(target_value - present, -max_change), max_change)
-                for target_value, present in zip(gait.footprint_scale, footprint, strict=True)
-            ]
-            self.footprint_scale = self.footprint_scale + steps
-        timing_gait = gait if pattern_reached or gait.duty_factor > trot.duty_factor - DUTY_TOLERANCE else trot
-        period = timing_gait.period * self.time_scale
-        stance_time, swing_time = (
-            present + min(max(target - present, -TIME_RATE * cycles * present), TIME_RATE * cycles * target)
-            for present, target in (
-                (self.duty_factor * self._period, timing_gait.duty_factor * period),
-                ((1.0 - self.duty_factor) * self._period, (1.0 - timing_gait.duty_factor) * period),
-            )
-        )
-        self._period, self.duty_factor = stance_time + swing_time, stance_time / (stance_time + swing_time)
+        advance_phase(self.state, float(dt))
 
     # -- present phases ------------------------------------------------------------------------------------------
     def contact_states(self) -> list[tuple[bool, bool]]:
@@ -317,32 +253,31 @@ class GaitScheduler:
 
         Before lift-off a foot is unloaded for `LOADING_TIME` cycles.
         """
-        states = []
-        for offset, first, last in zip(
-            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
-        ):
-            x = self.phase - offset
-            n = min(max(math.floor(x), first), last + 1.0)
-            end = n + self.duty_factor if n <= last else math.inf
-            in_stance = (n <= first or n <= x) and x < end
-            states.append((in_stance, in_stance and x < end - LOADING_TIME))
-        return states
+        timing = self._feet_timing()
+        return [
+            (bool(in_stance), bool(is_loaded))
+            for in_stance, is_loaded in zip(timing.in_stance.tolist(), timing.is_loaded.tolist(), strict=True)
+        ]
+
+    def _feet_timing(self) -> FeetTiming:
+        """Returns the timing of the feet at the present phase, until the next call."""
+        write_timing(self.state, self._timing)
+        return self._timing
 
     @property
     def period(self) -> float:
         """Present duration of one cycle [s]."""
-        return self._period / self.rate_scale
+        return self.state.nominal_period / self.rate_scale
 
     @property
     def is_transitioning(self) -> bool:
         """Whether the transition to the target gait is not complete."""
-        gait, offset_error = self.gait, self.phase_offsets - self.gait.phase_offsets
-        return (
-            abs(self.duty_factor - gait.duty_factor) > TRANSITION_TOLERANCE
-            or abs(self._period - gait.period * self.time_scale) > TRANSITION_TOLERANCE * self._period
-            or bool((np.abs(self.footprint_scale - gait.footprint_scale) > 2.0 * TRANSITION_TOLERANCE).any())
-            or bool((np.abs(offset_error - np.round(offset_error)) > TRANSITION_TOLERANCE).any())
-        )
+        return bool(is_transitioning(self.state))
+
+    @property
+    def has_constant_force(self) -> bool:
+        """Whether the present vertical contact force equals the weight at all times."""
+        return self.state.force_profile.is_constant
 
     @property
     def vertical_force_profile(self) -> VerticalForceProfile:
@@ -352,40 +287,23 @@ class GaitScheduler:
     @property
     def stance_mask(self) -> NDArray[np.bool_]:
         """(4,) whether each foot is in stance."""
-        return np.array([in_stance for in_stance, _ in self.contact_states()])
+        return self._feet_timing().in_stance != 0
 
     @property
     def time_to_mid_stance(self) -> Array:
         """(4,) time until the middle of the next stance of each foot, the present one excluded [s]."""
-        times = []
-        for offset, first, last in zip(
-            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
-        ):
-            x = self.phase - offset
-            n = min(max(math.floor(x), first), last + 1.0)
-            times.append((n + 1.0 + 0.5 * self.duty_factor - x) * self.period)
-        return np.array(times)
+        return self._feet_timing().time_to_mid_stance.copy()
 
     @property
     def time_to_liftoff(self) -> list[float]:
         """(4,) time until lift-off of each stance foot [s]; 0 for swing feet and for feet that stay in stance."""
-        times = []
-        for offset, first, last in zip(
-            self.phase_offsets.tolist(), self.first_swing.tolist(), self.last_swing.tolist(), strict=True
-        ):
-            x = self.phase - offset
-            n = min(max(math.floor(x), first), last + 1.0)
-            times.append(max(0.0, n + self.duty_factor - x) * self.period if n <= last else 0.0)
+        times: list[float] = self._feet_timing().time_to_liftoff.tolist()
         return times
 
     @property
     def swing_phase(self) -> Array:
         """(4,) fraction of the present swing that each foot has completed, from 0 to 1; 0 in stance."""
-        x = self.phase - self.phase_offsets
-        n = np.minimum(np.maximum(np.floor(x), self.first_swing), self.last_swing + 1.0)
-        return np.asarray(
-            np.where(self.stance_mask, 0.0, (x - n - self.duty_factor) / max(1.0 - self.duty_factor, 1e-9))
-        )
+        return self._feet_timing().swing_phase.copy()
 
     @property
     def swing_time(self) -> float:

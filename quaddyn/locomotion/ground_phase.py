@@ -7,18 +7,22 @@ import numpy as np
 from ..dynamics import State
 from ..urdf.tree import Array
 from .centroidal_state import CentroidalState
-from .com_preview_kernel import preview_com, write_footholds
+from .com_preview_kernel import update_com_reference
 from .command import LocomotionCommand
 from .foothold import Foothold
-from .foothold_kernel import fit_plane_under_foot, fit_planes
+from .foothold_kernel import fit_planes
 from .footwork import Footwork
+from .force_profile import compute_force_profile
 from .gait import GaitScheduler
+from .gait_timing import advance_phase
 from .ground_plane import SLOPE_TIME, GroundPlane
+from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
 from .mode_transitions import ModeTransitions
 from .modes import LocomotionMode
 from .morphology import FEET
+from .path_motion import advance_path_reference
 from .path_reference import PathReference
 from .progress_monitor import ProgressMonitor
 from .quadruped import Quadruped
@@ -86,7 +90,16 @@ class GroundPhaseController:
     @staticmethod
     def warmup() -> None:
         """Compiles all compiled functions of the controller."""
-        for function in (preview_com, write_footholds, advance_path, fit_planes, fit_plane_under_foot, find_edges):
+        for function in (
+            advance_phase,
+            compute_force_profile,
+            advance_path_reference,
+            update_com_reference,
+            compute_plane_height,
+            advance_path,
+            fit_planes,
+            find_edges,
+        ):
             function.compile()
 
     def begin(self, motion: CentroidalState) -> None:
@@ -194,7 +207,7 @@ class GroundPhaseController:
         normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
         blocked, has_flight_phase = (
             footwork.find_blocked_feet(feet, normals),
-            not scheduler.vertical_force_profile.is_constant,
+            not scheduler.has_constant_force,
         )
         contacts = estimators.detect_contacts(
             state,

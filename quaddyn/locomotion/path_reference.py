@@ -11,10 +11,11 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..urdf.tree import Array
-from .com_preview_kernel import N_SAMPLES, Footfalls, PathMotion, preview_com, write_footholds
+from .com_preview_kernel import N_SAMPLES, ComReferenceState, PreviewParameters, update_com_reference
 from .gait import GaitScheduler
 from .morphology import Morphology
-from .vertical_force import LOADING_TIME
+from .path_motion import PathState, advance_path_reference, write_footholds
+from .state_fields import StateField
 
 #: Horizon of the preview, in time constants ``1 / omega`` of the divergent dynamics; later samples have a weight below
 #: e^-5.
@@ -63,20 +64,19 @@ class PathReference:
         velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s].
     """
 
-    __slots__ = ("position", "velocity", "yaw")
+    __slots__ = ("state",)
+
+    position = StateField[Array]()
+    yaw = StateField[float]()
+    velocity = StateField[Array]()
 
     def __init__(self, position: Array, yaw: float) -> None:
+        self.state = PathState.allocate(position=2, velocity=3)
         self.position, self.yaw = np.array(position[:2]), float(yaw)
-        self.velocity = np.zeros(3)
 
     def advance(self, dt: float) -> None:
         """Moves the reference by its velocity for `dt` [s]."""
-        x, y, rate = self.velocity.tolist()
-        half = 0.5 * rate * dt
-        chord = dt * math.sin(half) / half if abs(half) > 1e-9 else dt  # see `predict`
-        c, s = math.cos(self.yaw + half) * chord, math.sin(self.yaw + half) * chord
-        self.position = self.position + np.array([x * c - y * s, x * s + y * c])
-        self.yaw += 2.0 * half
+        advance_path_reference(self.state, float(dt))
 
     def predict(self, times: Array) -> tuple[Array, Array]:
         """Returns position (..., 2) [m] and yaw (...) [rad] after `times` (...) [s] at the present velocity.
@@ -163,12 +163,12 @@ class ComPreview:
     """
 
     def __init__(self, morphology: Morphology) -> None:
-        self._gravity, self._height = morphology.gravity, morphology.height
-        self.omega = morphology.natural_frequency
-        self._end = HORIZON_TIME_CONSTANTS / self.omega
-        self._step = self._end / (N_SAMPLES - 1)
-        self._steady = np.full(1, self.omega**2)
-        self._out = np.empty(10)
+        p, self.omega = morphology, morphology.natural_frequency
+        step = HORIZON_TIME_CONSTANTS / self.omega / (N_SAMPLES - 1)
+        self.parameters = PreviewParameters.from_values(
+            gravity=p.gravity, height=p.height, frequency=self.omega, step=step
+        )
+        self.state = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
 
     def reference(
         self,
@@ -187,44 +187,25 @@ class ComPreview:
             stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
             offset: offset of the center of mass from the center of the feet, for a standing robot; None for zero.
         """
-        omega = self.omega
-        if not scheduler.is_running:
-            center = feet.mean(axis=0)
-            if offset is not None:
-                (x, u, a), (y, v, b) = offset
-                cop = center + np.array([x - a / omega**2, y - b / omega**2])
-                dcm = center + np.array([x + u / omega, y + v / omega])
-                return ComReference(cop, dcm, np.full(4, 0.25), 0.0, omega)
-            return ComReference(center, center, np.full(4, 0.25), 0.0, omega)
-        out, stiffness, vertical_force, height_motion = self._out, self._steady, 1.0, (0.0, 0.0)
-        profile = scheduler.vertical_force_profile
-        if not profile.is_constant:
-            height_rate_unit = self._gravity * scheduler.period
-            vertical_force, rate, relative_height = profile.sample(scheduler.phase)
-            height_motion = height_rate_unit * scheduler.period * relative_height, height_rate_unit * rate
-            stiffness = (
-                self._gravity * profile.force / (self._height + height_rate_unit * scheduler.period * profile.height)
-            )
-        footfalls = Footfalls(
-            float(scheduler.phase),
-            float(scheduler.period),
-            float(scheduler.duty_factor),
-            LOADING_TIME,
-            scheduler.phase_offsets,
-            scheduler.first_swing,
-            scheduler.last_swing,
+        out, points = self.state, np.zeros((4, 3))
+        points[:, :2] = feet
+        update_com_reference(
+            self.parameters,
+            scheduler.state,
+            path.state,
+            np.ascontiguousarray(stance),
+            points,
+            np.zeros((2, 3)) if offset is None else np.array(offset),
+            out,
         )
-        path_motion = PathMotion(path.position, float(path.yaw), path.velocity, np.ascontiguousarray(stance))
-        velocity = path.world_velocity(self._end)
-        preview_com(footfalls, path_motion, np.ascontiguousarray(feet), self._step, omega, velocity, stiffness, out)
         return ComReference(
-            out[0:2].copy(),
-            out[2:4].copy(),
-            out[4:8].copy(),
-            float(out[8]),
-            float(out[9]),
-            vertical_force,
-            height_motion,
+            out.cop.copy(),
+            out.dcm.copy(),
+            out.load_fractions.copy(),
+            out.foothold_gain,
+            out.frequency,
+            out.vertical_force,
+            (out.height, out.height_rate),
         )
 
 
@@ -240,5 +221,5 @@ def compute_footholds(path: PathReference, times: Array, stance: Array) -> Array
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
     """
     footholds = np.empty((4, 2))
-    write_footholds(PathMotion(path.position, path.yaw, path.velocity, stance), times, footholds)
+    write_footholds(path.state, np.ascontiguousarray(stance), times, footholds)
     return footholds

@@ -16,6 +16,7 @@ from .arguments import is_estimated, parse_friction, validate_wbc
 from .contact_monitor import ContactMonitor
 from .estimators import LocomotionEstimators
 from .foothold_map import FootholdMap, Heights
+from .force_profile import LOADING_TIME
 from .friction_model import FrictionModel
 from .gait import Gait, GaitScheduler, find_gait
 from .ground_plane import GroundPlane
@@ -25,7 +26,6 @@ from .morphology import FEET, Morphology
 from .path_reference import ComPreview, PathReference
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
-from .vertical_force import LOADING_TIME
 
 #: Nominal friction divided by the coefficient that is assumed where friction is estimated, and that coefficient.
 NOMINAL_FRICTION_RATIO = 1.5

@@ -14,14 +14,15 @@ from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from .footwork import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
+from .force_profile import N_CYCLE_SAMPLES
 from .friction_model import PYRAMID_FACE_RATIO
 from .gait import GAITS, Gait
-from .ground_plane import MAX_SLOPE, GroundPlane
+from .ground_plane import GroundPlane
+from .ground_state import MAX_SLOPE
 from .leg_pose_solver import LegPoseSolver
 from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
-from .vertical_force import N_CYCLE_SAMPLES
 
 #: Reasons for which a slope is infeasible; for torque and reach the name of the joint or the leg follows.
 TOO_STEEP, GROUND_FRICTION, OUTSIDE_SUPPORT = (

@@ -52,6 +52,6 @@ class StepTimingAdapter:
             swing_time = scheduler.swing_time * scheduler.rate_scale
             rate_scale = swing_time * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / error_size)
             rate_scale = max(1.0, min(rate_scale, MAX_RATE_SCALE, swing_time * self._max_swing_rate))
-            if rate_scale > 1.0 and not scheduler.vertical_force_profile.is_constant:
+            if rate_scale > 1.0 and not scheduler.has_constant_force:
                 rate_scale = 1.0
         scheduler.rate_scale = rate_scale

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..urdf.tree import Array, FrozenArrays
-
-#: Time over which the load of a foot ramps up after touchdown and down before lift-off [cycles].
-LOADING_TIME = 0.06
-#: Number of samples per cycle.
-N_CYCLE_SAMPLES = 256
-#: Number of fully loaded feet that carry the full vertical force; with less load the force is proportionally smaller.
-FULL_SUPPORT_FEET = 2.0
+from .force_profile import N_CYCLE_SAMPLES, allocate_force_profile, compute_force_profile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,17 +52,8 @@ def compute_vertical_force_profile(phase_offsets: tuple[float, ...], duty_factor
         phase_offsets: (4,) phase of each foot's touchdown [cycles].
         duty_factor: stance time of each foot divided by the period.
     """
-    phase = np.arange(N_CYCLE_SAMPLES) / N_CYCLE_SAMPLES
-    load = np.zeros(N_CYCLE_SAMPLES)
-    for offset in phase_offsets:
-        x = (phase - offset) % 1.0
-        load += np.clip(np.minimum(x, duty_factor - x) / LOADING_TIME, 0.0, 1.0)
-    force = np.minimum(load / FULL_SUPPORT_FEET, 1.0)
-    force /= force.mean()
-    acceleration = (force - 1.0) / N_CYCLE_SAMPLES
-    rate = np.cumsum(acceleration)
-    rate -= rate.mean()
-    height = np.cumsum(rate) / N_CYCLE_SAMPLES
+    profile = allocate_force_profile()
+    compute_force_profile(profile, np.array(phase_offsets), float(duty_factor))
     return VerticalForceProfile(
-        force, rate, height - height.mean(), bool(load.min() <= 0.0), bool(load.min() >= FULL_SUPPORT_FEET - 1e-9)
+        profile.force, profile.rate, profile.height, profile.has_flight_phase, profile.is_constant
     )
