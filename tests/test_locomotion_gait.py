@@ -14,6 +14,7 @@ from slow_parameters import others_slow
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
 from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
+from quaddyn.locomotion.minimum_jerk import advance_quintic
 from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.locomotion.path_reference import ComPreview, PathReference, compute_footholds
 from quaddyn.locomotion.swing import (
@@ -21,7 +22,6 @@ from quaddyn.locomotion.swing import (
     MAX_DESCENT_RATIO,
     TARGET_FREEZE_PHASE,
     SwingTrajectory,
-    advance_quintic,
 )
 
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]

@@ -12,9 +12,9 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from .ground_plane import GroundPlane
+from .minimum_jerk import advance_quintic
 from .morphology import FEET, Morphology
 from .path_reference import ComReference, OffsetMotion, PathReference
-from .swing import advance_quintic
 
 #: Natural frequency of the height control [1/sqrt(l/g)].
 HEIGHT_FREQUENCY = 2.5
