@@ -215,13 +215,18 @@ def wrong_result(a: float) -> int:
 
 
 @compiled()
-def whole_array(x: Vector) -> None:
-    x[:] = 0.0  #! values can only be assigned to single entries; write a loop
+def floats_into_ints(x: Vector, n: IntVector) -> None:
+    n[:] = x  #! n[:]: expected int array of rank 1, got float array of rank 1
 
 
 @compiled()
-def row_assigned(M: Matrix, x: Vector) -> None:
-    M[0] = x  #! values can only be assigned to single entries
+def row_into_matrix(M: Matrix, x: Vector) -> None:
+    M[:] = x  #! M[:]: expected float array of rank 2, got float array of rank 1
+
+
+@compiled()
+def rows_exchanged(M: Matrix) -> None:
+    M[0], M[1] = M[1], M[0]  #! in an assignment of several values, each target must be a variable or a single entry
 
 
 @compiled()

@@ -755,6 +755,21 @@ def small_vectors(x: Vector, y: Vector, out: Vector, s: float, i: int) -> float:
     return a @ b + norm(c) + c[i] + first - last + (a - b)[1]
 
 
+@case(lambda g: (floats(g, 6), floats(g, (4, 6)), floats(g, (2, 4, 6)), ints(g, 5), int(g.integers(0, 2)), floats(g)))
+def array_assignments(x: Vector, M: Matrix, T: Tensor, n: IntVector, k: int, a: float) -> float:
+    y = local(6)
+    y[:] = x
+    y[k : k + 3] = M[k, 1:4]
+    M[2 * k] = y
+    M[3] = a
+    T[k] = M
+    T[:] = 2 if a > 100.0 else k
+    n[1:3] = n[3:5]
+    n[:1] = k
+    y[1:4] = n[:3]
+    return y[0] + y[5]
+
+
 @case(lambda g: (floats(g, (3, 3)), floats(g, (2, 3, 3)), floats(g, (4, 5)), floats(g, 3), floats(g)))
 def small_matrices(M: Matrix, T: Tensor, P: Matrix, x: Vector, s: float) -> float:
     A, B = mat3(M), mat3(T[1])

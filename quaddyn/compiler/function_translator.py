@@ -28,6 +28,7 @@ from .operator_translator import OPERATORS, can_assign
 from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
 from .typed_tree import (
     Assign,
+    AxisLength,
     Break,
     Call,
     Constant,
@@ -318,6 +319,8 @@ class _FunctionTranslator:
         """Translates ``target = value``."""
         if isinstance(value.kind, SmallArrayKind) and isinstance(target, ast.Subscript | ast.Attribute):
             return self.assign_small_array(target, value, line)
+        if isinstance(target, ast.Subscript) and self.is_view(target):
+            return self.assign_array(target, value, line)
         if isinstance(target, ast.Tuple):
             if not isinstance(value.kind, TupleKind | RecordKind):
                 self.fail(target, f"{value.kind} cannot be unpacked")
@@ -387,6 +390,35 @@ class _FunctionTranslator:
         entry_targets = self.expressions.entries_of_array(destination, kind)
         return [*out, *(Assign(line, at, x) for at, x in zip(entry_targets, entries, strict=True))]
 
+    def is_view(self, target: ast.Subscript) -> bool:
+        """Returns whether a target is a slice or row of an array, rather than one entry."""
+        return isinstance(self.expressions.read(target), SlicedView)
+
+    def assign_array(self, target: ast.Subscript, value: Expression, line: int) -> list[Statement]:
+        """Returns the statements of ``x[:] = array`` and ``x[:] = number``: a loop over every axis."""
+        view = self.expressions.read(target)
+        assert isinstance(view.kind, ArrayKind)
+        if isinstance(value.kind, ArrayKind):
+            is_rounded = value.kind.element == FLOAT != view.kind.element
+            if value.kind.rank != view.kind.rank or is_rounded:
+                self.fail(target, f"{ast.unparse(target)}: expected {view.kind}, got {value.kind}")
+        else:
+            value = self.expressions.convert_to(target, value, view.kind.element, ast.unparse(target))
+        suffix = f"{line - self.first_line + 1}_{target.col_offset}"
+        names = [ast.Name(f"{name}_{suffix}", ast.Store(), lineno=line) for name in ("view", "source")]
+        out = [*self.translate_assignment(names[0], view, line), *self.translate_assignment(names[1], value, line)]
+        to, source = Name(view.kind, names[0].id), Name(value.kind, names[1].id)
+        counters = [Name(INT, f"index_{axis}_{suffix}") for axis in range(view.kind.rank)]
+        index = tuple(counters)
+        entry: Expression = source
+        if isinstance(value.kind, ArrayKind):
+            entry = self.expressions.convert(Subscript(value.kind.element, source, index), view.kind.element)
+        body: Statement = Assign(line, Subscript(view.kind.element, to, index), entry)
+        for axis, counter in reversed(list(enumerate(counters))):
+            self.declare_variable(target, counter.name, INT)
+            body = For(line, counter.name, Constant(INT, 0), AxisLength(INT, to, axis), 1, (body,))
+        return [*out, body]
+
     @staticmethod
     def _target_kind(destination: Name | Subscript | Targets | None, kind: Kind) -> Kind:
         return destination.kind if isinstance(destination, Name | Subscript) else kind
@@ -404,7 +436,7 @@ class _FunctionTranslator:
                 if array.element == INT and kind == FLOAT:
                     self.fail(target, "a float cannot be assigned to an int entry; write int(...)")
                 return base, FLOAT if array.element == FLOAT else INT
-            self.fail(target, "values can only be assigned to single entries; write a loop")
+            self.fail(target, "in an assignment of several values, each target must be a variable or a single entry")
         if isinstance(target, ast.Attribute):
             stored = self.expressions.read(target)
             shown = stored.kind

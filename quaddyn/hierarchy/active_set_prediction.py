@@ -13,7 +13,7 @@ from ..compiler.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_
 from ..compiler.linalg import column_reflector
 from .dual_active_set import find_minimum_norm_point
 from .equalities import move_along_basis
-from .workspace import ROLE_FIXED, ROLE_LIMIT, ROLE_LOWER_LEVEL, Hierarchy
+from .workspace import Hierarchy, LimitRole
 
 #: Weight of a level relative to the level above it; small enough for the residual of a level to be 1e5 times that of
 #: the level above.
@@ -139,8 +139,7 @@ def predict_active_set(h: Hierarchy, x_norm: float) -> int:
     end = q
     first_column = int(ranks[0]) if C_start[1] > 0 else 0  # the weighted sum does not include level 0
     weight = 1.0
-    for i in range(h.p):
-        h.work.prediction.free_norms_squared[i] = 0.0
+    h.work.prediction.free_norms_squared[: h.p] = 0.0
     for i in range(q, n):  # directions that no level determines: identity block
         for j in range(q, n):
             W[i, j] = 0.0
@@ -159,9 +158,9 @@ def predict_active_set(h: Hierarchy, x_norm: float) -> int:
             return -1
         add_normals(h, q, r, end)
         for i in range(h.p):
-            role[i] = ROLE_LOWER_LEVEL
+            role[i] = LimitRole.LOWER_LEVEL
         for i in range(C_start[0], C_start[first + 1]):
-            role[i] = ROLE_FIXED if h.work.is_equality[i] != 0 else ROLE_LIMIT
+            role[i] = LimitRole.FIXED if h.work.is_equality[i] != 0 else LimitRole.LIMIT
         is_found, changes = find_minimum_norm_point(h, h.work.prediction, q, x_norm)
         h.solution.summary.iterations += changes
         if is_found:

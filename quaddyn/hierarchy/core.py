@@ -69,7 +69,7 @@ from .problem import (
     max_level_0_violation,
 )
 from .warm_start import try_warm_start
-from .workspace import ROLE_LOWER_LEVEL, Hierarchy, HierarchyWorkspace, restore_solution, save_solution
+from .workspace import Hierarchy, HierarchyWorkspace, LimitRole, restore_solution, save_solution
 
 #: Ratio of reference norms in a level above which it is first solved with rows of unit norm: squares of larger ratios
 #: exhaust the 16 digits of double precision.
@@ -103,10 +103,9 @@ def initialize_solve(h: Hierarchy) -> None:
 @compiled()
 def store_equality_solution(h: Hierarchy) -> float:
     """Stores x of the equalities alone as the starting point of the levels; returns its norm."""
-    for i in range(h.n):
-        h.work.x_equalities[i] = h.solution.x[i]
+    h.work.x_equalities[: h.n] = h.solution.x[: h.n]
     for i in range(h.p):
-        h.work.role[i] = ROLE_LOWER_LEVEL
+        h.work.role[i] = LimitRole.LOWER_LEVEL
     x_norm = norm(h.solution.x, h.n)
     h.solution.summary.equalities_norm = x_norm
     return x_norm
@@ -127,8 +126,7 @@ def stop_if_infeasible(h: Hierarchy) -> bool:
     summary.is_infeasible = True
     for i in range(h.p):
         h.solution.working_sets[0, i] = sides[i]
-    for k in range(h.levels + 1):
-        h.solution.ranks[k] = 0.0
+    h.solution.ranks[: h.levels + 1] = 0.0
     return True
 
 
@@ -191,8 +189,7 @@ def solve_levels(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool, ref
                 return
             first_level = 0
         elif first_level < 0:
-            for i in range(h.n):
-                h.solution.x[i] = h.work.x_equalities[i]
+            h.solution.x[: h.n] = h.work.x_equalities[: h.n]
         if first_level >= 0 and solve_remaining_levels(h, first_level, True, warm_start, has_warm_start):
             return
     restart_cold(h)

@@ -11,7 +11,7 @@ import math
 from ..compiler import IntVector, Matrix, Vector, compiled
 from ..compiler.lanes import gemv_add, gemv_transposed, reflect_rows, rotate, row_squares
 from ..compiler.linalg import unit_reflector
-from .workspace import FEASIBILITY_TOLERANCE, ROLE_LIMIT, Hierarchy, PredictionWorkspace
+from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, PredictionWorkspace
 
 #: Fraction of its norm that the remainder of a normal must exceed to be independent of the active ones.
 NORMAL_INDEPENDENCE_TOLERANCE = 1e-10
@@ -27,7 +27,7 @@ def initialize_dual_active_set(h: Hierarchy, g: PredictionWorkspace, G: Matrix, 
         g.multipliers[i] = 0.0
         g.lower[i] = lower[i] - 0.5 * FEASIBILITY_TOLERANCE * (length[i] * x_norm + abs(lower[i]))
         g.upper[i] = upper[i] + 0.5 * FEASIBILITY_TOLERANCE * (length[i] * x_norm + abs(upper[i]))
-        g.candidate_weights[i] = 1.0 / g.G_norms_squared[i] if h.work.role[i] == ROLE_LIMIT else 0.0
+        g.candidate_weights[i] = 1.0 / g.G_norms_squared[i] if h.work.role[i] == LimitRole.LIMIT else 0.0
     for j in range(d):
         u[j] = 0.0
         for k in range(d):
@@ -105,8 +105,7 @@ def compute_dual_step(g: PredictionWorkspace, count: int, d: int) -> tuple[float
     remainder_squared = 0.0
     for k in range(count, d):
         remainder_squared += coordinates[k] * coordinates[k]
-    for k in range(count):
-        rates[k] = coordinates[k]
+    rates[:count] = coordinates[:count]
     for k in range(count - 1, -1, -1):
         rate = rates[k] / R[k, k]
         rates[k] = rate

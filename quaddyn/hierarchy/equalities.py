@@ -204,8 +204,7 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
         return 0
     project_rows(J, m, n, Q, q, R)
     compute_residual(target, J, m, n, x, rhs)
-    for i in range(m):
-        length[i] = norms_of_level[i]
+    length[:m] = norms_of_level[:m]
     r, rows, undo_rotation = d, m, False
     if damping > 0.0 or not solve_if_full_rank(R, m, d, tolerance, length, rhs, y, gradient, h.work.factor):
         # The rank is that of the level itself; a damped step lies in its row space.
@@ -247,8 +246,7 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
     x, ranks, kkt, summary, n = h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
     if first == 0:
         reset_basis(h)
-        for i in range(n):
-            x[i] = 0.0
+        x[:n] = 0.0
         for k in range(h.levels + 1):
             h.work.J_count[k] = -1
             ranks[k] = 0.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..compiler import compiled
 from ..compiler.lanes import copy_columns, gemv, gemv_transposed
 from ..compiler.linalg import apply_reflectors, factor_rows, least_squares, row_multipliers, undo_reflectors
-from .workspace import ROLE_LIMIT, ROLE_OWN, HierarchyWorkspace, Subproblem
+from .workspace import HierarchyWorkspace, LimitRole, Subproblem
 
 #: Fraction of its reference norm that the remainder of an active limit must exceed for the limit to be independent.
 ACTIVE_ROW_INDEPENDENCE_TOLERANCE = 1e-12
@@ -23,7 +23,7 @@ def gather_active_limits(s: Subproblem, work: HierarchyWorkspace) -> int:
     H, C_z, z, rhs, length, active_limits = work.H, s.C_z, work.z, work.H_rhs, work.H_norms, work.active_limits
     count = 0
     for i in range(s.p):
-        if s.role[i] == ROLE_LIMIT and s.sides[i] != 0:
+        if s.role[i] == LimitRole.LIMIT and s.sides[i] != 0:
             rhs[count] = (s.upper[i] if s.sides[i] > 0 else s.lower[i]) - s.C_at_start[i]
             length[count] = s.C_norms[i]
             active_limits[count] = i
@@ -46,7 +46,7 @@ def gather_objective(s: Subproblem, work: HierarchyWorkspace) -> int:
         rhs[i] = -residual[i]
         length[i] = objective_norms[i]
     for i in range(s.p):
-        if s.role[i] == ROLE_OWN and s.sides[i] != 0:
+        if s.role[i] == LimitRole.OWN and s.sides[i] != 0:
             rhs[rows] = (s.upper[i] if s.sides[i] > 0 else s.lower[i]) - s.C_at_start[i]
             length[rows] = s.C_norms[i]
             own_rows[rows - s.m] = i
@@ -76,8 +76,7 @@ def solve_fixed_working_set(s: Subproblem, work: HierarchyWorkspace) -> int:
         work.z,
         work.z_next,
     )
-    for i in range(s.p):
-        multipliers[i] = 0.0
+    multipliers[: s.p] = 0.0
     n_active = gather_active_limits(s, work)
     active_rank = 0
     if n_active > 0:
@@ -92,8 +91,7 @@ def solve_fixed_working_set(s: Subproblem, work: HierarchyWorkspace) -> int:
             rhs[i] -= values[i]
     r = factor_rows(R, rows, active_rank, d, work.R_norms, s.tolerance, work.factor)
     least_squares(R, rows, active_rank, r, work.R_norms, rhs, y, work.factor)
-    for j in range(active_rank + r):
-        z_next[j] = y[j]
+    z_next[: active_rank + r] = y[: active_rank + r]
     for j in range(active_rank + r, d):
         z_next[j] = 0.0
     undo_reflectors(z_next, active_rank + r, d, V)
@@ -106,8 +104,7 @@ def solve_fixed_working_set(s: Subproblem, work: HierarchyWorkspace) -> int:
         multipliers[work.own_rows[i - s.m]] = values[i]
     if active_rank > 0:
         gemv_transposed(gradient, R, values, active_rank, rows)
-        for i in range(n_active):
-            H_rhs[i] = 0.0
+        H_rhs[:n_active] = 0.0
         row_multipliers(H, active_rank, work.factor, gradient, H_rhs)
         for i in range(n_active):
             multipliers[work.active_limits[i]] = H_rhs[i]

@@ -16,7 +16,7 @@ from ..compiler.lanes import axpy, clear, dot, gemv, gemv_transposed
 from ..compiler.language import load8, store8
 from ..compiler.linalg import cholesky, norm
 from .equalities import load_level
-from .workspace import FEASIBILITY_TOLERANCE, ROLE_LOWER_LEVEL, Hierarchy, PredictionWorkspace
+from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, PredictionWorkspace
 
 #: Added to the diagonal of the normal equations, as a fraction of their largest diagonal entry.
 REGULARIZATION = 1e-12
@@ -218,7 +218,7 @@ def initialize_newton(h: Hierarchy, x_norm: float) -> None:
         g.lower[i] = low - FEASIBILITY_TOLERANCE * (size + abs(low))
         g.upper[i] = high + FEASIBILITY_TOLERANCE * (size + abs(high))
         g.sides[i] = 0
-        h.work.role[i] = ROLE_LOWER_LEVEL
+        h.work.role[i] = LimitRole.LOWER_LEVEL
 
 
 @compiled(inline=False)
@@ -266,8 +266,7 @@ def is_violation_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) 
     initialize_newton(h, x_norm)
     update_violated_rows(h, warm_start, True)
     if not compute_descent_step(h):
-        for j in range(n):
-            step[j] = 0.0
+        step[:n] = 0.0
         clear(h.work.residual, load_level(h, 0))
         clear(h.work.C_at_next, h.p)
         return False

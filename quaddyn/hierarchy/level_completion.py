@@ -14,16 +14,7 @@ from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_mult
 from .equalities import move_along_basis
 from .problem import KKT_TOLERANCE
 from .working_set_changes import MULTIPLIER_SIGN_TOLERANCE, active_bound, gradient_scale
-from .workspace import (
-    KKT_SCALE_FLOOR,
-    ROLE_FIXED,
-    ROLE_LIMIT,
-    ROLE_OWN,
-    VIOLATION_TOLERANCE,
-    Hierarchy,
-    HierarchyWorkspace,
-    Subproblem,
-)
+from .workspace import KKT_SCALE_FLOOR, VIOLATION_TOLERANCE, Hierarchy, HierarchyWorkspace, LimitRole, Subproblem
 
 #: A limit is fixed for all levels below if its multiplier exceeds this fraction of the gradient's scale.
 FIXING_MULTIPLIER_FRACTION = 1e-8
@@ -80,7 +71,7 @@ def remaining_kkt_violation(s: Subproblem, work: HierarchyWorkspace, rank: int) 
     multipliers, correction, wrong_sign = work.C_at_z, work.H_rhs, 0.0
     count = 0
     for i in range(s.p):
-        if s.role[i] == ROLE_LIMIT:
+        if s.role[i] == LimitRole.LIMIT:
             multipliers[i] = 0.0
             if s.sides[i] != 0:
                 correction[count] = 0.0
@@ -137,7 +128,7 @@ def compute_kkt_residual(s: Subproblem, work: HierarchyWorkspace, rank: int, x_n
     gemv_add(values, s.C_at_start, z, s.C_z, s.d, s.p)
     for i in range(s.p):
         signed_multipliers[i] = multipliers[i]
-        if s.role[i] == ROLE_LIMIT:
+        if s.role[i] == LimitRole.LIMIT:
             term_size = C_norms[i] * x_norm
             multiplier_sum += abs(multipliers[i]) * C_norms[i]
             bound = s.upper[i] if values[i] > s.upper[i] else s.lower[i]
@@ -148,7 +139,7 @@ def compute_kkt_residual(s: Subproblem, work: HierarchyWorkspace, rank: int, x_n
                 bound = active_bound(s, i)
                 if abs(values[i] - bound) > VIOLATION_TOLERANCE * (term_size + abs(bound)):
                     unreached_multiplier = max(unreached_multiplier, abs(multipliers[i]) * C_norms[i])
-        elif s.role[i] == ROLE_OWN and sides[i] != 0:
+        elif s.role[i] == LimitRole.OWN and sides[i] != 0:
             slack = abs(multipliers[i])
             kkt_scale += C_norms[i] * (2.0 * abs(active_bound(s, i)) + slack)
             max_norm = max(max_norm, C_norms[i])
@@ -227,22 +218,22 @@ def fix_active_rows(s: Subproblem, work: HierarchyWorkspace, x_norm: float, scal
     is_working_set = True
     for i in range(s.p):
         fix = False
-        if role[i] == ROLE_LIMIT and sides[i] != 0:
+        if role[i] == LimitRole.LIMIT and sides[i] != 0:
             fix = abs(multipliers[i]) * s.C_norms[i] > FIXING_MULTIPLIER_FRACTION * scale
             is_working_set = is_working_set and fix
             limits += 1
-        elif role[i] == ROLE_OWN:
+        elif role[i] == LimitRole.OWN:
             if sides[i] != 0:
                 fix = multipliers[i] * sides[i] > VIOLATION_TOLERANCE * (
                     s.C_norms[i] * x_norm + abs(active_bound(s, i))
                 )
                 is_working_set = is_working_set and fix
-            role[i] = ROLE_LIMIT
+            role[i] = LimitRole.LIMIT
         if fix:
-            role[i] = ROLE_FIXED
+            role[i] = LimitRole.FIXED
             fixed_rows[fixed] = i
             fixed += 1
-        elif role[i] == ROLE_LIMIT:
+        elif role[i] == LimitRole.LIMIT:
             relax_bound_to_roundoff(s, i, work.C_at_next[i], x_norm)
         if sides[i] != 0:
             predicted_sides[i] = sides[i]
@@ -279,8 +270,7 @@ def update_null_space(h: Hierarchy, s: Subproblem, q: int, rank: int, x_norm: fl
     fixed, limits, is_working_set = fix_active_rows(s, h.work, x_norm, scale)
     r = rank
     if rank < 0 or not is_working_set or not active_limits_are_independent(limits, s.tolerance, h.work):
-        for i in range(m):
-            norms[i] = s.objective_norms[i]
+        norms[:m] = s.objective_norms[:m]
         for i in range(fixed):
             norms[m + i] = s.C_norms[fixed_rows[i]]
         copy_columns(R, s.J_z, s.d, m)
@@ -291,9 +281,9 @@ def update_null_space(h: Hierarchy, s: Subproblem, q: int, rank: int, x_norm: fl
     if r < s.d:  # else the levels below have no null space
         apply_reflectors(h.work.basis[q:], h.n, 0, r, s.d, h.work.factor.reflectors)
     for i in range(s.p):
-        if s.role[i] == ROLE_LIMIT and s.sides[i] != 0 and s.multipliers[i] != 0.0:
+        if s.role[i] == LimitRole.LIMIT and s.sides[i] != 0 and s.multipliers[i] != 0.0:
             if is_implied_limit(h, s, i, q + r, scale):
-                s.role[i] = ROLE_FIXED
+                s.role[i] = LimitRole.FIXED
     return r
 
 

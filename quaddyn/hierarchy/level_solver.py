@@ -13,12 +13,9 @@ from .problem import SolverPath, max_level_0_violation
 from .working_set_changes import find_optimal_working_set, verify_working_set
 from .workspace import (
     FEASIBILITY_TOLERANCE,
-    ROLE_FIXED,
-    ROLE_LIMIT,
-    ROLE_LOWER_LEVEL,
-    ROLE_OWN,
     Hierarchy,
     HierarchyWorkspace,
+    LimitRole,
     Subproblem,
     make_subproblem,
     make_unit_row_subproblem,
@@ -76,12 +73,11 @@ def project_level(h: Hierarchy, k: int, q: int, damping: float, is_projected: bo
     m = project_objective(h, k, q, damping)
     if k < h.levels:
         for i in range(h.problem.C_start[k], h.problem.C_start[k + 1]):
-            role[i] = ROLE_FIXED if equal[i] != 0 else ROLE_OWN
+            role[i] = LimitRole.FIXED if equal[i] != 0 else LimitRole.OWN
     if not is_projected:
         project_rows(h.work.C, h.p, h.n, h.work.basis, q, C_z[q:])
     gemv_add(C_at_start, h.work.zeros, h.solution.x, h.work.C, h.n, h.p)
-    for j in range(h.n - q):
-        z[j] = 0.0
+    z[: h.n - q] = 0.0
     return m
 
 
@@ -101,7 +97,7 @@ def propose_working_set(h: Hierarchy, candidate: ByteVector, max_multiplier: flo
     for i in range(h.p):
         side = candidate[i]
         sides[i] = 0
-        if role[i] == ROLE_LIMIT or role[i] == ROLE_OWN:
+        if role[i] == LimitRole.LIMIT or role[i] == LimitRole.OWN:
             if (side > 0 and upper[i] < math.inf) or (side < 0 and lower[i] > -math.inf):
                 if max_multiplier < 0.0 or multipliers[i] * norms[i] > ACTIVE_MULTIPLIER_FRACTION * max_multiplier:
                     sides[i] = side
@@ -113,7 +109,7 @@ def select_reached_limits(h: Hierarchy, k: int, s: Subproblem, has_prediction: b
     sides, predicted_sides = s.sides, h.work.prediction.sides
     for i in range(h.p):
         sides[i] = 0
-        if s.role[i] == ROLE_LIMIT:
+        if s.role[i] == LimitRole.LIMIT:
             if has_prediction:
                 bound = s.upper[i] if predicted_sides[i] > 0 else s.lower[i]
                 is_reached = abs(s.C_at_start[i] - bound) <= FEASIBILITY_TOLERANCE * (
@@ -135,7 +131,7 @@ def row_norms_differ(s: Subproblem, ratio: float) -> bool:
         shortest = min(shortest, s.objective_norms[i])
         longest = max(longest, s.objective_norms[i])
     for i in range(s.p):
-        if s.role[i] == ROLE_OWN and s.C_norms[i] > 0.0:
+        if s.role[i] == LimitRole.OWN and s.C_norms[i] > 0.0:
             has_own = True
             shortest = min(shortest, s.C_norms[i])
             longest = max(longest, s.C_norms[i])
@@ -183,7 +179,7 @@ def solve_with_unit_rows(
             converged = False
     gemv_add(values, s.C_at_start, z, s.C_z, s.d, s.p)
     for i in range(s.p):
-        if s.role[i] == ROLE_OWN:
+        if s.role[i] == LimitRole.OWN:
             tolerance = FEASIBILITY_TOLERANCE * s.C_norms[i] * x_norm
             upper, lower = (
                 s.upper[i] + FEASIBILITY_TOLERANCE * abs(s.upper[i]),
@@ -191,8 +187,8 @@ def solve_with_unit_rows(
             )
             if values[i] > upper + tolerance or values[i] < lower - tolerance:
                 converged = False
-    for i in range(s.p if converged else 0):
-        s.multipliers[i] = 0.0
+    if converged:
+        s.multipliers[: s.p] = 0.0
     return converged, changes, rank
 
 
@@ -235,8 +231,7 @@ def solve_level(
     rows_scaled = False
     rank = 0
     if has_prediction:
-        for i in range(p):
-            sides[i] = h.work.prediction.sides[i]
+        sides[:p] = h.work.prediction.sides[:p]
         propose_working_set(h, sides, max_multiplier, sides)
         converged, rank = verify_working_set(level, h.work)
     elif has_warm_start:
@@ -349,9 +344,8 @@ def restart_cold(h: Hierarchy) -> None:
     """Resets x to that of the equalities alone and the bounds to the given ones."""
     role, work_lower, work_upper = h.work.role, h.work.lower, h.work.upper
     h.solution.summary.max_kkt = 0.0
-    for i in range(h.n):
-        h.solution.x[i] = h.work.x_equalities[i]
+    h.solution.x[: h.n] = h.work.x_equalities[: h.n]
     for i in range(h.p):
-        role[i] = ROLE_LOWER_LEVEL
+        role[i] = LimitRole.LOWER_LEVEL
         work_lower[i] = h.work.lower_given[i]
         work_upper[i] = h.work.upper_given[i]

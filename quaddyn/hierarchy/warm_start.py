@@ -10,16 +10,7 @@ from .level_completion import finish_level
 from .level_solver import flag_infeasible, project_level, propose_working_set, skip_if_determined
 from .problem import SolverPath
 from .working_set_changes import verify_working_set
-from .workspace import (
-    FEASIBILITY_TOLERANCE,
-    ROLE_FIXED,
-    ROLE_LIMIT,
-    ROLE_LOWER_LEVEL,
-    Hierarchy,
-    make_subproblem,
-    restore_solution,
-    save_solution,
-)
+from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, make_subproblem, restore_solution, save_solution
 
 
 @compiled()
@@ -54,10 +45,10 @@ def try_warm_start_level(h: Hierarchy, k: int, q: int, warm_start: ByteMatrix) -
     """Solves level k with its previous working set alone; returns whether that is optimal, and the rank."""
     sides, role, equal = warm_start[k], h.work.role, h.work.is_equality
     for i in range(h.problem.C_start[k]):
-        if equal[i] != 0 or role[i] == ROLE_FIXED:
-            role[i] = ROLE_FIXED
+        if equal[i] != 0 or role[i] == LimitRole.FIXED:
+            role[i] = LimitRole.FIXED
         else:
-            role[i] = ROLE_LIMIT if sides[i] != 0 else ROLE_LOWER_LEVEL
+            role[i] = LimitRole.LIMIT if sides[i] != 0 else LimitRole.LOWER_LEVEL
     x_norm = max(h.solution.summary.equalities_norm, norm(h.solution.x, h.n))
     m = project_level(h, k, q, 0.0, False)
     propose_working_set(h, sides, -1.0, h.solution.working_sets[k])
@@ -110,7 +101,7 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
     gemv_add(h.work.C_at_next, h.work.zeros, x, h.work.C, n, h.p)
     x_norm = max(equalities_norm, norm(x, n))
     for i in range(h.p):
-        if role[i] != ROLE_FIXED and violated_side(h, i, x_norm) != 0:
+        if role[i] != LimitRole.FIXED and violated_side(h, i, x_norm) != 0:
             is_optimal = False
     if is_optimal:
         summary.path = SolverPath.WARM_START
@@ -121,7 +112,7 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
         for j in range(n):
             Q[i, j] = saved_basis[i, j]
     for i in range(h.p):
-        role[i] = ROLE_LOWER_LEVEL
+        role[i] = LimitRole.LOWER_LEVEL
         h.work.lower[i] = h.work.lower_given[i]
         h.work.upper[i] = h.work.upper_given[i]
     return False

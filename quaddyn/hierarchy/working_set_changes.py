@@ -16,7 +16,7 @@ from ..compiler import compiled
 from ..compiler.lanes import gemv, gemv_add
 from ..compiler.linalg import norm
 from .fixed_working_set import solve_fixed_working_set
-from .workspace import FEASIBILITY_TOLERANCE, ROLE_LIMIT, ROLE_OWN, VIOLATION_TOLERANCE, HierarchyWorkspace, Subproblem
+from .workspace import FEASIBILITY_TOLERANCE, VIOLATION_TOLERANCE, HierarchyWorkspace, LimitRole, Subproblem
 
 #: A multiplier has the wrong sign if it exceeds this fraction of the size of the gradient's terms, a slack if it
 #: exceeds this fraction of the size of its row's terms.  The value is small because in a nearly flat level a multiplier
@@ -59,7 +59,7 @@ def find_blocking_inequality(s: Subproblem, work: HierarchyWorkspace) -> tuple[f
     step_length = 2.0
     has_values = False
     for i in range(s.p):
-        if (role[i] == ROLE_LIMIT or role[i] == ROLE_OWN) and sides[i] == 0:
+        if (role[i] == LimitRole.LIMIT or role[i] == LimitRole.OWN) and sides[i] == 0:
             if C_at_next[i] > upper[i] + FEASIBILITY_TOLERANCE * (C_norms[i] * x_norm + abs(upper[i])):
                 side = 1
                 bound = upper[i]
@@ -86,7 +86,7 @@ def find_blocking_inequality(s: Subproblem, work: HierarchyWorkspace) -> tuple[f
 def active_bounds_are_reached(s: Subproblem, work: HierarchyWorkspace, tolerance: float, x_norm: float) -> bool:
     """Returns whether `C_at_next` is at the bounds of the active limits, to a fraction of the size of their terms."""
     for i in range(s.p):
-        if s.role[i] == ROLE_LIMIT and s.sides[i] != 0:
+        if s.role[i] == LimitRole.LIMIT and s.sides[i] != 0:
             bound = active_bound(s, i)
             if not abs(work.C_at_next[i] - bound) <= tolerance * (s.C_norms[i] * x_norm + abs(bound)):
                 return False
@@ -100,7 +100,7 @@ def gradient_scale(s: Subproblem, x_norm: float) -> float:
     for i in range(s.m):
         scale += s.objective_norms[i] * (abs(s.target[i]) + s.objective_norms[i] * x_norm)
     for i in range(s.p):
-        if s.role[i] == ROLE_OWN and s.sides[i] != 0:
+        if s.role[i] == LimitRole.OWN and s.sides[i] != 0:
             scale += s.C_norms[i] * (abs(active_bound(s, i)) + s.C_norms[i] * x_norm)
     return scale
 
@@ -118,10 +118,10 @@ def find_wrong_multiplier(s: Subproblem, x_norm: float, scale: float, first_inde
         if sides[i] == 0:
             continue
         wrong = -multipliers[i] * sides[i]
-        if role[i] == ROLE_LIMIT:
+        if role[i] == LimitRole.LIMIT:
             if wrong * C_norms[i] <= MULTIPLIER_SIGN_TOLERANCE * scale:
                 continue
-        elif role[i] == ROLE_OWN:
+        elif role[i] == LimitRole.OWN:
             if wrong <= MULTIPLIER_SIGN_TOLERANCE * (C_norms[i] * x_norm + abs(active_bound(s, i))):
                 continue
         else:
@@ -156,12 +156,12 @@ def measure_wrong_signs(s: Subproblem, work: HierarchyWorkspace, x_norm: float) 
     largest = 0.0
     for i in range(s.p):
         wrong[i] = 0.0
-        if sides[i] == 0 or not (role[i] == ROLE_LIMIT or role[i] == ROLE_OWN):
+        if sides[i] == 0 or not (role[i] == LimitRole.LIMIT or role[i] == LimitRole.OWN):
             continue
         slack, length = s.multipliers[i], s.C_norms[i]
         wrong[i] = -slack * sides[i] * length
         largest = max(largest, wrong[i])
-        if role[i] == ROLE_OWN:
+        if role[i] == LimitRole.OWN:
             gradient_sum += length * abs(slack)
             has_residual |= abs(slack) > ROW_CHANGE_TOLERANCE * (length * x_norm + abs(active_bound(s, i)))
     return SMALL_MULTIPLIER_TOLERANCE * gradient_sum if has_residual and largest > 0.0 else math.inf
@@ -179,7 +179,7 @@ def objective_changed(s: Subproblem, work: HierarchyWorkspace, x_norm: float, ro
         changed |= abs(change[i]) > ROW_CHANGE_TOLERANCE * (s.objective_norms[i] * x_norm + abs(s.target[i]))
     gemv(own_change, step, s.C_z, s.d, s.p)
     for i in range(s.p):
-        if s.role[i] == ROLE_OWN and (s.sides[i] != 0 or i == row):
+        if s.role[i] == LimitRole.OWN and (s.sides[i] != 0 or i == row):
             bound = s.upper[i] if s.sides[i] + (side if i == row else 0) > 0 else s.lower[i]
             changed |= abs(own_change[i]) > ROW_CHANGE_TOLERANCE * (s.C_norms[i] * x_norm + abs(bound))
     return changed
@@ -243,13 +243,13 @@ def initialize_working_set(s: Subproblem, work: HierarchyWorkspace) -> None:
     for i in range(s.p):
         work.release_counts[i] = 0
         scale = s.C_norms[i] * x_norm
-        if role[i] == ROLE_OWN:
+        if role[i] == LimitRole.OWN:
             sides[i] = 0
             if C_at_z[i] > s.upper[i] + FEASIBILITY_TOLERANCE * (scale + abs(s.upper[i])):
                 sides[i] = 1
             elif C_at_z[i] < s.lower[i] - FEASIBILITY_TOLERANCE * (scale + abs(s.lower[i])):
                 sides[i] = -1
-        elif role[i] == ROLE_LIMIT and sides[i] != 0:
+        elif role[i] == LimitRole.LIMIT and sides[i] != 0:
             bound = active_bound(s, i)
             if abs(C_at_z[i] - bound) > VIOLATION_TOLERANCE * (scale + abs(bound)):
                 sides[i] = 0
@@ -283,8 +283,7 @@ def find_optimal_working_set(s: Subproblem, work: HierarchyWorkspace, max_change
             sides[row] = side
             degenerate_steps = degenerate_steps + 1 if alpha == 0.0 else 0
             continue
-        for j in range(s.d):
-            z[j] = z_next[j]
+        z[: s.d] = z_next[: s.d]
         x_norm = s.x_norm + norm(z, s.d)
         row = find_wrong_multiplier(s, x_norm, gradient_scale(s, x_norm), degenerate_steps > MAX_DEGENERATE_STEPS)
         if row < 0:
@@ -307,12 +306,9 @@ def verify_working_set(s: Subproblem, work: HierarchyWorkspace) -> tuple[bool, i
         return False, rank
     if find_wrong_multiplier(s, x_norm, gradient_scale(s, x_norm), False) >= 0:
         return False, rank
-    for j in range(s.d):
-        z[j] = work.z_next[j]
-    for i in range(s.p):
-        work.release_counts[i] = 0
+    z[: s.d] = work.z_next[: s.d]
+    work.release_counts[: s.p] = 0
     row, rank = find_small_wrong_multiplier(s, work, rank, x_norm)
     if row != -1:
-        for j in range(s.d):
-            z[j] = 0.0
+        z[: s.d] = 0.0
     return row == -1, rank

@@ -7,6 +7,7 @@ padded to the SIMD width.
 
 from __future__ import annotations
 
+import enum
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,15 @@ from ..compiler.kinds import LANE_WIDTH
 from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
 from .problem import HierarchyProblem, SolutionBuffers, SolverSettings, make_solution_buffers
 
-# Role of an inequality for the level being solved: of a level below; a limit, that is, a constraint by a level above;
-# the level's own, with least violation; an equality or fixed by a level above.
-ROLE_LOWER_LEVEL, ROLE_LIMIT, ROLE_OWN, ROLE_FIXED = 0, 1, 2, 3
+
+class LimitRole(enum.IntEnum):
+    """Role of an inequality for the level being solved."""
+
+    LOWER_LEVEL = 0  # it belongs to a level below
+    LIMIT = 1  # it is a constraint of a level above
+    OWN = 2  # it belongs to the level, which violates it as little as possible
+    FIXED = 3  # it is an equality, or fixed by a level above
+
 
 #: An inequality is satisfied up to this fraction of the size of its terms, ``|C_i| |x| + |bound|``.
 FEASIBILITY_TOLERANCE = 1e-12
@@ -71,7 +78,7 @@ class HierarchyWorkspace(NamedTuple):
     lower_given: Vector  # (p,) bounds before that
     upper_given: Vector  # (p,)
     is_equality: IntVector  # (p,) whether the bounds meet
-    role: IntVector  # (p,) one of the ROLE_ constants
+    role: IntVector  # (p,) one of `LimitRole`
     zeros: Vector  # (p,) zeros
     # The level being solved, in the coordinates z of the null space.
     J_z: Matrix  # (n, m) objective rows J Z
@@ -310,24 +317,16 @@ def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) 
     )
 
 
-@compiled()
-def copy_vector(target: Vector, source: Vector, n: int) -> None:
-    """Copies ``target[:n] = source[:n]``."""
-    for i in range(n):
-        target[i] = source[i]
-
-
 @compiled(inline=False)
 def copy_solution(h: Hierarchy, target: SolutionBuffers, source: SolutionBuffers) -> None:
     """Copies a solution entry by entry."""
-    copy_vector(target.x, source.x, h.n)
-    copy_vector(target.ranks, source.ranks, h.levels + 1)
-    copy_vector(target.kkt, source.kkt, h.levels + 1)
+    target.x[: h.n] = source.x[: h.n]
+    target.ranks[: h.levels + 1] = source.ranks[: h.levels + 1]
+    target.kkt[: h.levels + 1] = source.kkt[: h.levels + 1]
     target.summary.copy_from(source.summary)
     for k in range(h.levels + 1):
-        copy_vector(target.multipliers[k], source.multipliers[k], h.p)
-        for i in range(h.p):
-            target.working_sets[k, i] = source.working_sets[k, i]
+        target.multipliers[k, : h.p] = source.multipliers[k, : h.p]
+        target.working_sets[k, : h.p] = source.working_sets[k, : h.p]
 
 
 @compiled()

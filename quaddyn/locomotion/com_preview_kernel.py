@@ -236,7 +236,6 @@ def update_com_reference(
         center = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
         reference.cop[i] = center + (offset[i, 0] - offset[i, 2] / (omega * omega))
         reference.dcm[i] = center + (offset[i, 0] + offset[i, 1] / omega)
-    for foot in range(4):
-        reference.load_fractions[foot] = 0.25
+    reference.load_fractions[:] = 0.25
     reference.foothold_gain = 0.0
     reference.frequency = omega

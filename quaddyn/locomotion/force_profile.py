@@ -70,8 +70,7 @@ def compute_force_profile(profile: ForceProfile, phase_offsets: Vector, duty_fac
     if is_known:
         return
     profile.duty_factor = duty_factor
-    for foot in range(len(phase_offsets)):
-        profile.phase_offsets[foot] = phase_offsets[foot]
+    profile.phase_offsets[:] = phase_offsets
     n = len(profile.force)
     total, min_load = 0.0, math.inf
     for i in range(n):

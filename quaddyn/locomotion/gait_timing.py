@@ -141,9 +141,8 @@ def reset_cycle(g: GaitState, phase: float) -> None:
 def set_parameters(g: GaitState, gait: GaitParameters) -> None:
     """Sets the present parameters to those of a gait."""
     g.duty_factor, g.nominal_period = gait.duty_factor, gait.period
-    for foot in range(4):
-        g.phase_offsets[foot] = gait.phase_offsets[foot]
-    g.footprint_scale[0], g.footprint_scale[1] = gait.footprint_scale[0], gait.footprint_scale[1]
+    g.phase_offsets[:] = gait.phase_offsets
+    g.footprint_scale[:] = gait.footprint_scale
     compute_force_profile(g.force_profile, g.phase_offsets, g.duty_factor)
 
 
@@ -152,8 +151,7 @@ def start_stepping(g: GaitState, lead_phase: float) -> None:
     """Starts to step `lead_phase` cycles before the first lift-off, or cancels a stop."""
     if g.is_running:
         if g.is_stopping:
-            for foot in range(4):
-                g.last_swing[foot] = math.inf
+            g.last_swing[:] = math.inf
             g.is_stopping = False
     elif g.target.has_swing_phase:
         reset_cycle(g, -lead_phase)

@@ -48,8 +48,7 @@ def find_edges(
     count, profile, scratch, line = work.shape[1], work[0], work[1], local(N_LINES)
     n_known = sample_heights(path, line, profile)
     fill_ditches(profile, max_ditch, scratch)
-    for k in range(5):
-        edges[k] = 0.0
+    edges[:5] = 0.0
     for k in range(slope_length, count):
         rise = abs(profile[k] - profile[k - slope_length])
         if rise > edges[4]:

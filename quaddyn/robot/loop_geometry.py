@@ -182,8 +182,7 @@ def _point_motion(motion: Vector, arm: Vector, out: Vector) -> None:
 def _joint_motions(closures: Closures, work: ClosureWorkspace, g: int) -> None:
     """Computes the motions of a group's joints at the velocities `rate` and zero joint accelerations."""
     axis, arm, turned, still = local(3), local(3), local(3), local(12)
-    for a in range(12):
-        still[a] = 0.0
+    still[:12] = 0.0
     for i in range(closures.joints[g], closures.joints[g + 1]):
         p, out = closures.parent[i], work.motions[i]
         before = still

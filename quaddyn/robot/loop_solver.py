@@ -69,8 +69,7 @@ def loop_residual(closures: Closures, work: ClosureWorkspace, group: int, x: Vec
 @compiled(inline=False)
 def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
     """Closes all loops; see `close_loops`."""
-    for i in range(len(q_all)):
-        q_all[i] = 0.0
+    q_all[:] = 0.0
     for i in range(len(closures.q_index)):
         q_all[closures.q_index[i]] = q[i]
     for i in range(G.shape[0]):
@@ -92,8 +91,7 @@ def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vect
 @compiled(inline=False)
 def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
     """Computes the drift; see `loop_drift`."""
-    for i in range(len(out)):
-        out[i] = 0.0
+    out[:] = 0.0
     for g in range(len(closures.size)):
         for i in range(closures.joints[g], closures.joints[g + 1]):
             work.x[i] = q_all[closures.q[i]]
@@ -154,8 +152,7 @@ def _compute_rates(closures: Closures, work: ClosureWorkspace, g: int, q_all: Ve
     """Computes the joint rates of loop group g on the straight line from home to `q_all`; returns the largest one."""
     begin, end, max_rate = closures.joints[g], closures.joints[g + 1], 0.0
     rows = count_rows(closures, g)
-    for r in range(rows):
-        work.right[r] = 0.0
+    work.right[:rows] = 0.0
     for i in range(begin, end):
         if closures.own[i] >= 0:
             work.rate[i] = q_all[closures.q[i]] - closures.home[i]

@@ -283,13 +283,6 @@ def _subtract(a: Vector, b: Vector, out: Vector) -> None:
 
 
 @compiled()
-def _copy(a: Vector, out: Vector) -> None:
-    """Copies ``out = a``."""
-    for i in range(3):
-        out[i] = a[i]
-
-
-@compiled()
 def _add_scaled(a: Vector, factor: float, direction: Vector, out: Vector) -> None:
     """Computes ``out = a + factor direction``."""
     for i in range(3):
@@ -306,12 +299,12 @@ def _find_nearest_point(point: Vector, corners: Matrix, out: Vector) -> bool:
     _subtract(point, a, to)
     d1, d2 = _dot(ab, to), _dot(ad, to)
     if d1 <= 0.0 and d2 <= 0.0:
-        _copy(a, out)
+        out[:] = a
         return False
     _subtract(point, b, to)
     d3, d4 = _dot(ab, to), _dot(ad, to)
     if d3 >= 0.0 and d4 <= d3:
-        _copy(b, out)
+        out[:] = b
         return False
     vd = d1 * d4 - d3 * d2
     if vd <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
@@ -320,7 +313,7 @@ def _find_nearest_point(point: Vector, corners: Matrix, out: Vector) -> bool:
     _subtract(point, d, to)
     d5, d6 = _dot(ab, to), _dot(ad, to)
     if d6 >= 0.0 and d5 <= d6:
-        _copy(d, out)
+        out[:] = d
         return False
     vb = d5 * d2 - d1 * d6
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:

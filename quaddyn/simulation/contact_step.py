@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
-from ..contact.solvers.frictional_core import compute_velocities, copy_vector, get_max_rounds, solve_contact_problem
+from ..contact.solvers.frictional_core import compute_velocities, get_max_rounds, solve_contact_problem
 from .collisions import collide_range, may_be_in_reach
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .drives import close_backlash
@@ -271,7 +271,7 @@ def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: Spher
     )
     velocity_after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
     max_iterations: int = get_max_rounds(k)
-    copy_vector(g, target, n)
+    target[:n] = g[:n]
     for i in range(k):
         rebound[i] = 0
         target[3 * i + 2] += offset[i]
@@ -313,8 +313,7 @@ def compute_position_correction(
     """
     correction, Y, n = motion.correction, contacts.Y, 3 * k
     is_penetrating = False
-    for j in range(len(correction)):
-        correction[j] = 0.0
+    correction[:] = 0.0
     for i in range(k):
         is_penetrating = is_penetrating or contacts.depart_speed[i] > 0.0
     if not is_penetrating:
@@ -378,10 +377,8 @@ def complete_step(
         The largest speed, NaN if an entry is NaN.
     """
     v, work, actuated, drives = state.v, motion.work, model.actuated, state.drives
-    for a in range(3):
-        work[a] = 0.0
-    for j in range(len(v)):
-        after[j] = 0.0
+    work[:3] = 0.0
+    after[: len(v)] = 0.0
     if k > 0:
         apply_impulses(k, motion, contacts, model, after)
     contacts.n_stored[0] = k

@@ -181,8 +181,7 @@ def close_backlash(drives: Drives, motor_torque: Vector, v: Vector, v_previous: 
         v_previous: (nv,) velocity one substep length before the start.
         h: length of the substep [s].
     """
-    for j in range(len(motor_torque)):
-        drives.torque[j] = motor_torque[j]
+    drives.torque[: len(motor_torque)] = motor_torque
     for k_motor in range(len(drives.backlash_motors)):
         j = drives.backlash_motors[k_motor]
         i, rotor_inertia, offset, speed = (
@@ -252,5 +251,4 @@ def end_step(drives: Drives, motor_torque: Vector, v: Vector, v_end: Vector, h: 
     """
     advance_motors(drives, v_end, h)
     finish_motor_step(drives, motor_torque)
-    for i in range(len(v)):
-        drives.v_previous[i] = v[i]
+    drives.v_previous[: len(v)] = v

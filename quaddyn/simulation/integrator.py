@@ -37,18 +37,11 @@ MIN_SUBSTEP_FRACTION, MAX_SUBSTEP_TRIALS = 1.0 / 32.0, 24
 
 
 @compiled()
-def _copy(x: Vector, out: Vector) -> None:
-    """Copies all entries: ``out = x``."""
-    for i in range(len(out)):
-        out[i] = x[i]
-
-
-@compiled()
 def begin_step(memory: StepMemory) -> None:
     """Sets the start of the first substep to the start of the step."""
-    _copy(memory.q, memory.q_start)
-    _copy(memory.v, memory.v_start)
-    _copy(memory.v_previous, memory.v_previous_substep)
+    memory.q_start[:] = memory.q
+    memory.v_start[:] = memory.v
+    memory.v_previous_substep[:] = memory.v_previous
     memory.at_start.copy_from(memory.step_start)
     begin_motor_step(memory.drives)
 
@@ -98,8 +91,8 @@ def step_in_substeps(
         length_ratio = 1.0 if last == 0 else lengths[last - 1] / h
         for j in range(len(memory.v)):
             memory.v_previous_substep[j] = memory.v_end[j] - length_ratio * (memory.v_end[j] - memory.v_start[j])
-        _copy(memory.v_end, memory.v_start)
-        _copy(memory.q_end, memory.q_start)
+        memory.v_start[:] = memory.v_end
+        memory.q_start[:] = memory.q_end
         memory.at_start.copy_from(memory.at_end)
         advance_motors(memory.drives, memory.v_start, h)
     if progress.n_taken > 1:
@@ -167,9 +160,9 @@ def advance_step(
     if progress.n_contacts > 0:
         progress.was_in_flight = False
     add_work(memory.work, total.work)
-    _copy(memory.v, memory.v_previous)
-    _copy(memory.v_end, memory.v)
-    _copy(memory.q_end, memory.q)
+    memory.v_previous[:] = memory.v
+    memory.v[:] = memory.v_end
+    memory.q[:] = memory.q_end
     finish_motor_step(memory.drives, memory.tau)
     progress.terms_are_current = True
     return StepResult.DONE

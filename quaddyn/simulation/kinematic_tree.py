@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -18,12 +19,22 @@ from ..urdf.tree import Array
 
 IntArray = NDArray[np.int64]
 
-#: Kinds of joints.
-REVOLUTE, CONTINUOUS, PRISMATIC, PLANAR, FREE = range(5)
-#: Kind of a joint by the beginning of its name in Pinocchio; the first match applies.
+
+class JointType(enum.IntEnum):
+    """Type of a joint."""
+
+    REVOLUTE = 0
+    CONTINUOUS = 1
+    PRISMATIC = 2
+    PLANAR = 3
+    FREE = 4
+
+
+#: Type of a joint by the beginning of its name in Pinocchio; the first match applies.
 KINDS = {
-    "JointModelRUB": CONTINUOUS, "JointModelRevoluteUnbounded": CONTINUOUS, "JointModelR": REVOLUTE,
-    "JointModelFreeFlyer": FREE, "JointModelPlanar": PLANAR, "JointModelP": PRISMATIC,
+    "JointModelRUB": JointType.CONTINUOUS, "JointModelRevoluteUnbounded": JointType.CONTINUOUS,
+    "JointModelR": JointType.REVOLUTE, "JointModelFreeFlyer": JointType.FREE, "JointModelPlanar": JointType.PLANAR,
+    "JointModelP": JointType.PRISMATIC,
 }  # fmt: skip
 #: Entries of an inertia: mass, first moments, and moments of inertia xx, xy, xz, yy, yz, zz.
 INERTIA = 10
@@ -37,7 +48,7 @@ class KinematicTree(NamedTuple):
     closed loops has a row for each entry of v that moves it.
 
     Attributes:
-        kind: (n,) kind of each joint, see `REVOLUTE`.
+        kind: (n,) kind of each joint, see `JointType`.
         parent: (n,) parent joint of each joint.
         q: (n,) first entry of q.
         v: (n,) first entry of v.
@@ -124,8 +135,8 @@ def make_kinematic_tree(
         lever = body.lever
         inertia_at_origin = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
         inertias[i] = [body.mass, *(body.mass * lever), *inertia_at_origin[np.triu_indices(3)]]
-        if kinds[i] in (REVOLUTE, CONTINUOUS, PRISMATIC):
-            axes[i] = _find_joint_axis(model, i, angular=kinds[i] != PRISMATIC)
+        if kinds[i] in (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.PRISMATIC):
+            axes[i] = _find_joint_axis(model, i, angular=kinds[i] != JointType.PRISMATIC)
         else:
             axes[i, 2] = 1.0
 

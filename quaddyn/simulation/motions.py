@@ -6,7 +6,7 @@ import math
 
 from ..compiler import Vector, compiled, local
 from ..robot.loop_geometry import rotation_about
-from .kinematic_tree import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, KinematicTree
+from .kinematic_tree import JointType, KinematicTree
 
 #: Angle below which the exponential map is computed by a series [rad].
 SMALL_ANGLE = 0.3
@@ -17,14 +17,14 @@ def compute_joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> 
     """Computes the placement (12,) of a joint's frame at q relative to its frame at zero."""
     x, y, z, c, s = axis[0], axis[1], axis[2], 1.0, 0.0
     out[9], out[10], out[11] = 0.0, 0.0, 0.0
-    if kind == REVOLUTE:
+    if kind == JointType.REVOLUTE:
         c, s = math.cos(q[0]), math.sin(q[0])
-    elif kind == CONTINUOUS:
+    elif kind == JointType.CONTINUOUS:
         c, s = q[0], q[1]
-    elif kind == PLANAR:
+    elif kind == JointType.PLANAR:
         c, s = q[2], q[3]
         out[9], out[10] = q[0], q[1]
-    elif kind == PRISMATIC:
+    elif kind == JointType.PRISMATIC:
         out[9], out[10], out[11] = x * q[0], y * q[0], z * q[0]
     else:
         out[9], out[10], out[11] = q[0], q[1], q[2]
@@ -48,11 +48,11 @@ def integrate_configuration(bodies: KinematicTree, q: Vector, v: Vector, h: floa
     for i in range(1, len(bodies.kind)):
         kind = bodies.kind[i]
         q_joint, v_joint, q_next = q[bodies.q[i] :], v[bodies.v[i] :], out[bodies.q[i] :]
-        if kind == FREE:
+        if kind == JointType.FREE:
             _integrate_free(q_joint, v_joint, h, q_next)
-        elif kind == PLANAR:
+        elif kind == JointType.PLANAR:
             _integrate_planar(q_joint, v_joint, h, q_next)
-        elif kind == CONTINUOUS:
+        elif kind == JointType.CONTINUOUS:
             _rotate_unit_vector(q_joint, h * v_joint[0], q_next)
         else:
             q_next[0] = q_joint[0] + h * v_joint[0]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Vector, compiled
+from ..compiler import IntVector, Matrix, compiled
 from .collisions import CollisionBuffer
 from .contact_data import SphereContacts, make_collision_buffer
 from .step_memory import ContactStatus
@@ -54,14 +54,7 @@ def find_contact(key: int, accumulated: SubstepContacts) -> int:
 def copy_contact(a: CollisionBuffer, i: int, b: CollisionBuffer, j: int) -> None:
     """Copies contact i of `a` to entry j of `b`."""
     b.gaps[j], b.friction[j], b.spheres[j], b.surfaces[j] = a.gaps[i], a.friction[i], a.spheres[i], a.surfaces[i]
-    copy_vector(a.normals[i], b.normals[j])
-
-
-@compiled()
-def copy_vector(a: Vector, b: Vector) -> None:
-    """Copies three entries: ``b = a``."""
-    for k in range(3):
-        b[k] = a[k]
+    b.normals[j] = a.normals[i]
 
 
 @compiled(inline=False)
@@ -85,7 +78,7 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
             accumulated.world_impulses[p, a] += contacts.world_impulses[i, a]
         copy_contact(contacts.collisions, i, accumulated.collisions, p)
         if contacts.collisions.spheres[i] >= 0:  # not a joint's stop
-            copy_vector(contacts.centers[contacts.collisions.spheres[i]], accumulated.centers[p])
+            accumulated.centers[p] = contacts.centers[contacts.collisions.spheres[i]]
     return True
 
 
@@ -95,9 +88,9 @@ def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tupl
     count = accumulated.n_stored[0]
     for p in range(count):
         contacts.keys[p] = accumulated.keys[p]
-        copy_vector(accumulated.world_impulses[p], contacts.world_impulses[p])
+        contacts.world_impulses[p] = accumulated.world_impulses[p]
         copy_contact(accumulated.collisions, p, contacts.collisions, p)
         if accumulated.collisions.spheres[p] >= 0:
-            copy_vector(accumulated.centers[p], contacts.centers[accumulated.collisions.spheres[p]])
+            contacts.centers[accumulated.collisions.spheres[p]] = accumulated.centers[p]
     contacts.n_stored[0] = count
     return count, accumulated.worst_status[0]

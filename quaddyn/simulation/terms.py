@@ -19,7 +19,7 @@ from ..compiler import IntVector, Matrix, Vector, compiled, local
 from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
 from ..robot.loop_geometry import compose
 from ..robot.loop_solver import close_all, drift_all
-from .kinematic_tree import FREE, INERTIA, PLANAR, PRISMATIC, KinematicTree, PointForces
+from .kinematic_tree import INERTIA, JointType, KinematicTree, PointForces
 from .motions import compute_joint_placement
 
 
@@ -119,18 +119,18 @@ def _distribute_rows(rates: Vector, row_dof: IntVector, row: int, size: int, J: 
 def _write_jacobian_rows(kind: int, axis: Vector, pose: Vector, origin: Vector, J: Matrix) -> None:
     """Writes the Jacobian rows of one joint."""
     world_axis = local(3)
-    if kind == FREE:
+    if kind == JointType.FREE:
         for d in range(3):
             _write_translation(pose[3 * d : 3 * d + 3], J[d])
             _write_rotation(pose[3 * d : 3 * d + 3], pose, origin, J[3 + d])
-    elif kind == PLANAR:
+    elif kind == JointType.PLANAR:
         _write_translation(pose[0:3], J[0])
         _write_translation(pose[3:6], J[1])
         _write_rotation(pose[6:9], pose, origin, J[2])
     else:
         for a in range(3):
             world_axis[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
-        if kind == PRISMATIC:
+        if kind == JointType.PRISMATIC:
             _write_translation(world_axis, J[0])
         else:
             _write_rotation(world_axis, pose, origin, J[0])
@@ -287,8 +287,7 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     )
     joint_motion, inertial, row_dof = local(6), local(6), bodies.row_dof
     if bodies.coupled:
-        for d in range(len(terms.h)):
-            terms.h[d] = 0.0
+        terms.h[:] = 0.0
     if len(terms.q_all) > 0:
         _compute_loop_drift(bodies, v, terms)
     for a in range(6):
@@ -297,8 +296,7 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
         A[0, a] = -bodies.gravity[a]
     for i in range(1, n):
         b = bodies.parent[i]
-        for a in range(6):
-            joint_motion[a] = 0.0
+        joint_motion[:6] = 0.0
         for d in range(bodies.row[i], bodies.row[i] + bodies.dof_count[i]):
             for a in range(6):
                 joint_motion[a] += J[d, a] * v[row_dof[d]]
@@ -374,13 +372,11 @@ def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
 def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointForces, out: Vector) -> None:
     """Computes the generalized forces of point forces at the present placements, into `out` (nv,)."""
     point, wrench, J, parent_row, origin = local(3), local(6), terms.J, bodies.parent_row, terms.origin
-    for d in range(len(out)):
-        out[d] = 0.0
+    out[:] = 0.0
     for i in range(len(pushes.joints)):
         transform_point(terms.poses[pushes.joints[i]], pushes.points[i], point)
         x, y, z, f = point[0] - origin[0], point[1] - origin[1], point[2] - origin[2], pushes.wrenches[i]
-        for a in range(6):
-            wrench[a] = f[a]
+        wrench[:6] = f[:6]
         wrench[3] += y * f[2] - z * f[1]
         wrench[4] += z * f[0] - x * f[2]
         wrench[5] += x * f[1] - y * f[0]

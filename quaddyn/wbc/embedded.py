@@ -132,8 +132,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
     last, outcome = embedded_result(e, e.last), TickOutcome.INVALID_STATE
     if kinetic_energy(e.data.terms.M, v) < MAX_KINETIC_ENERGY:
         advance_embedded_contacts(e)
-        for i in range(len(e.values)):
-            e.values[i] = math.nan
+        e.values[:] = math.nan
         outcome = tick(q, v, e.data, e.values)
         torque_sum, result = 0.0, embedded_result(e, e.values)
         for i in range(len(result.torque)):
@@ -141,16 +140,13 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         if outcome < TickOutcome.OVERFLOW:
             e.progress.ticks += 1
             if math.isfinite(torque_sum):
-                for i in range(len(e.last)):
-                    e.last[i] = e.values[i]
+                e.last[:] = e.values
             else:
                 outcome = TickOutcome.FALLBACK
                 last.violation[0] = math.inf
             e.data.inputs.has_previous_tick[0] = 1
-            for i in range(len(torque)):
-                e.data.inputs.previous_torque[i] = last.torque[i]
-    for i in range(len(torque)):
-        torque[i] = last.torque[i]
+            e.data.inputs.previous_torque[: len(torque)] = last.torque[: len(torque)]
+    torque[:] = last.torque
     return outcome
 
 
@@ -173,8 +169,7 @@ def reset(e: EmbeddedController) -> None:
         clear_reference(e, i)
     for c in range(len(e.data.contacts.size)):
         set_ramp(e.ramps, c, False)
-    for i in range(len(e.last)):
-        e.last[i] = 0.0
+    e.last[:] = 0.0
     e.progress.has_request = False
     e.progress.ticks = 0
     e.data.inputs.has_previous_tick[0] = 0

@@ -27,8 +27,7 @@ def capture_missing_references(t: TickContext) -> None:
 def write_bias_forces(t: TickContext) -> None:
     """Computes the bias forces of the equations of motion: h plus the joint friction that is compensated."""
     bias = t.work.bias
-    for j in range(len(t.v)):
-        bias[j] = t.terms.h[j]
+    bias[: len(t.v)] = t.terms.h[: len(t.v)]
     for i in range(len(t.model.elements.code)):
         for kind in ELEMENT_KINDS:
             if t.model.elements.code[i] == kind.code:

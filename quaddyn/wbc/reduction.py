@@ -73,8 +73,7 @@ def assign_unknowns(
 ) -> int:
     """Assigns an unknown to each force component and joint acceleration; returns the number of unknowns."""
     n = 0
-    for j in range(len(model.slot)):
-        work.joint_unknown[j] = -1
+    work.joint_unknown[: len(model.slot)] = -1
     for i in range(len(model.actuated)):
         work.joint_unknown[model.actuated[i]] = 0
     for c in range(len(contacts.size)):
@@ -372,8 +371,7 @@ def eliminate_equations(
     n = assign_unknowns(model, contacts, points, work)
     pivot_ratio = solve_passive_accelerations(model, terms, contacts, points, work, n)
     if any_eliminated and not pivot_ratio > MIN_PIVOT_RATIO:
-        for c in range(len(contacts.size)):
-            points.is_eliminated[c] = 0
+        points.is_eliminated[: len(contacts.size)] = 0
         n = assign_unknowns(model, contacts, points, work)
         pivot_ratio = solve_passive_accelerations(model, terms, contacts, points, work, n)
     if not pivot_ratio > 0.0:

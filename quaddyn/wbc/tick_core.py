@@ -120,8 +120,7 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
     for j in range(max(n, 0)):
         data.work.full_unknowns[j] = 0.0
     if n < 0 or not math.isfinite(recover_result(data, result, n)):
-        for j in range(len(result.acceleration)):
-            result.acceleration[j] = 0.0
+        result.acceleration[:] = 0.0
         for i in range(len(result.torque)):
             result.torque[i] = 0.0
             result.friction[i] = 0.0
@@ -130,8 +129,7 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
                 result.force[c, i] = 0.0
     result.violation[0] = math.inf
     result.kkt[0] = math.inf
-    for k in range(len(result.ranks)):
-        result.ranks[k] = 0.0
+    result.ranks[:] = 0.0
     clear_working_sets(data.memory)
 
 
@@ -196,16 +194,14 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
             break
         memory.needs_min_norm = True  # once more, with a minimum-norm level for the freedom that remains
     u = work.full_unknowns
-    for j in range(n):
-        u[j] = work.unknowns[j]
+    u[:n] = work.unknowns[:n]
     if d < n:
         expand_directions(work.null_space_map, work.unknowns, n, d, u)
     violation = recover_result(data, result, n)
     violation = max(violation, row_violation(data, d))
     result.violation[0] = violation
     result.kkt[0] = work.summary.max_kkt
-    for k in range(model.levels):
-        result.ranks[k] = work.ranks[k]
+    result.ranks[: model.levels] = work.ranks[: model.levels]
     if not contacts_as_rows:
         result.ranks[0] += count_unknowns(data) - d
     if not math.isfinite(violation):
@@ -265,8 +261,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
         has_warm_start = has_warm_start and own.limit_starts[k] == rows.C_start[k]
         own.limit_starts[k] = rows.C_start[k]
     if has_warm_start:
-        for i in range((model.levels + 2) * p):
-            own.previous[i] = own.current[i]
+        own.previous[: (model.levels + 2) * p] = own.current[: (model.levels + 2) * p]
     was_infeasible = model.has_strict_contacts and not memory.skipped_elimination and work.summary.is_infeasible
     if contacts_as_rows and was_infeasible and memory.eliminated.limit_starts[K] == p:
         has_warm_start = True  # rows that were violated with eliminated contacts are likely to be violated now, too
@@ -310,8 +305,7 @@ def recover_result(data: TickData, result: TickResult, n: int) -> float:
                 result.force[c, i] = model.mass * u[work.force[c] + i]
     generalized_forces, inertial_forces = work.vectors[5], work.vectors[6]  # generalized_forces: h - J^T f
     n_passive = len(model.passive)  # velocities without a motor
-    for j in range(nv):
-        generalized_forces[j] = work.bias[j]
+    generalized_forces[:nv] = work.bias[:nv]
     for c in range(len(contacts.size)):
         if points.first_force[c] >= 0:
             chain, J = model.chains[contacts.frame[c]], points.jacobian[c]

@@ -287,13 +287,6 @@ def get_max_rounds(k: int) -> int:
     return MAX_ROUNDS if k <= MANY_CONTACTS_THRESHOLD else MAX_ROUNDS_MANY_CONTACTS
 
 
-@compiled()
-def copy_vector(x: Vector, out: Vector, n: int) -> None:
-    """Copies ``out[:n] = x[:n]``."""
-    for i in range(n):
-        out[i] = x[i]
-
-
 @entry("contact solver")
 def solve_contact_problem(
     G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, round_count: int, work: ContactWorkspace
@@ -323,7 +316,7 @@ def solve_contact_problem(
     steps[0] = 0
     compute_velocities(G, g, impulses, c)
     best_residual = compute_natural_map_residual(impulses, c, mass, mu)
-    copy_vector(impulses, best, n)
+    best[:n] = impulses[:n]
     if best_residual <= tolerance:
         return best_residual
     target = NEWTON_TARGET_RATIO * tolerance  # costs one step at most: Newton steps square the error
@@ -341,12 +334,12 @@ def solve_contact_problem(
             residual = compute_natural_map_residual(impulses, c, mass, mu)
             if residual < best_residual:
                 best_residual = residual
-                copy_vector(impulses, best, n)
+                best[:n] = impulses[:n]
                 if best_residual <= target:
                     return best_residual
             elif best_residual <= tolerance:
                 break
-        copy_vector(best, impulses, n)
+        impulses[:n] = best[:n]
         if best_residual <= tolerance:
             return best_residual
         compute_velocities(G, g, impulses, c)
@@ -354,8 +347,8 @@ def solve_contact_problem(
         steps[0] += n_sweeps
         if residual < best_residual:
             best_residual = residual
-            copy_vector(impulses, best, n)
+            best[:n] = impulses[:n]
             if best_residual <= tolerance:
                 return best_residual
-    copy_vector(best, impulses, n)
+    impulses[:n] = best[:n]
     return best_residual

@@ -106,8 +106,7 @@ def write_friction_pyramid_rows(item: Item, t: TickContext) -> None:
             continue
         for cone_row in range(contacts.cone_row_count[c]):
             cone = contacts.cone[c, cone_row]
-            for i in range(6):
-                face[i] = cone[i]
+            face[:6] = cone[:6]
             if contacts.is_surface[c] != 0:
                 R = frame_kinematics(t.terms, t.model, contacts.frame[c]).rotation
                 rotate(R, cone, face)

@@ -39,8 +39,7 @@ def held_object_parameters(z: Vector) -> HeldObjectParameters:
 def compute_point_kinematics(frame: FrameKinematics, lever: Vector, J: Matrix, drift: Vector) -> None:
     """Computes Jacobian over the frame's chain, and drift, of the body's point at `lever` from the frame's origin."""
     shift_jacobian(frame, lever, J)
-    for i in range(6):
-        drift[i] = frame.drift[i]
+    drift[:6] = frame.drift[:6]
     add_cross(frame.drift[3:], lever, drift)
     add_centripetal(frame.velocity[3:], lever, drift)
 

@@ -56,8 +56,7 @@ def write_normal_force_rows(item: Item, t: TickContext) -> None:
         if t.points.first_force[c] < 0 or contacts.role[c] == ContactRole.COMPLIANT:
             continue
         cap, size = min(contacts.max_force[c], contacts.cap[c]), contacts.size[c]
-        for i in range(6):
-            axis[i] = 0.0
+        axis[:6] = 0.0
         if contacts.is_unilateral[c] != 0:
             if contacts.is_surface[c] != 0:
                 rotate(frame_kinematics(t.terms, t.model, contacts.frame[c]).rotation, contacts.surface_normal[c], axis)

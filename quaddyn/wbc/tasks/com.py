@@ -86,8 +86,7 @@ def capture_com_reference(item: Item, t: TickContext) -> None:
     """Sets the current center of mass as the reference of the task."""
     p = motion_parameters(item.parameters, 3)
     p.has_reference[0] = 1.0
-    for i in range(3):
-        p.position[i] = t.terms.com[i]
+    p.position[:3] = t.terms.com[:3]
 
 
 @compiled(inline=False)

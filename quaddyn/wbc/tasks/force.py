@@ -195,8 +195,7 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
     chain_table, points, row = t.model.chains[t.contacts.frame[c]], t.points, t.work.vectors[4]
     chain = chain_table[1 : 1 + chain_table[0]]
     force_error, drift, speed = 0.0, 0.0, 0.0
-    for k in range(len(chain)):
-        row[k] = 0.0
+    row[: len(chain)] = 0.0
     for i in range(3):
         n = t.contacts.normal[c, i]
         force_error += n * (t.inputs.force_references[item.first, c, 2 + i] - points.target[c, i])

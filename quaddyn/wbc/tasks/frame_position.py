@@ -61,8 +61,7 @@ def capture_frame_position_reference(item: Item, t: TickContext) -> None:
     """Sets the current origin as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
     p.has_reference[0] = 1.0
-    for i in range(3):
-        p.position[i] = frame.origin[i]
+    p.position[:3] = frame.origin[:3]
 
 
 @compiled(inline=False)

@@ -118,8 +118,7 @@ def capture_posture_reference(item: Item, t: TickContext) -> None:
     """Sets the current configuration as the reference of the task."""
     p = motion_parameters(item.parameters, item.size)
     p.has_reference[0] = 1.0
-    for i in range(len(t.q)):
-        p.position[i] = t.q[i]
+    p.position[: len(t.q)] = t.q
 
 
 @compiled()
@@ -128,8 +127,7 @@ def set_home_reference(item: Item, inputs: TickInputData, home: Vector) -> None:
     clear_motion_reference(item, inputs, home)
     p = motion_parameters(item.parameters, item.size)
     p.has_reference[0] = 1.0
-    for i in range(len(home)):
-        p.position[i] = home[i]
+    p.position[: len(home)] = home
 
 
 PostureTask.kind = ElementKind(

@@ -203,8 +203,7 @@ def write_relative_frame_rows(item: Item, t: TickContext) -> None:
         for i in range(3):
             J[i, j] = x[i]
             J[3 + i, j] = y[i]
-    for i in range(3):
-        x[i] = 0.0
+    x[:3] = 0.0
     add_cross(omega_o, r, x)
     for i in range(3):
         relative_velocity[i] = frame.velocity[i] - other.velocity[i] - x[i]
@@ -214,8 +213,7 @@ def write_relative_frame_rows(item: Item, t: TickContext) -> None:
     rotate_to_frame(R, omega[0] - omega_o[0], omega[1] - omega_o[1], omega[2] - omega_o[2], task_state[1, 3:])
     add_cross(omega_o, x, y)  # spin x (spin x r)
     add_cross(other.drift[3:], r, y)
-    for i in range(3):
-        x[i] = 0.0
+    x[:3] = 0.0
     add_cross(omega_o, relative_velocity, x)
     for i in range(3):
         y[i] = frame.drift[i] - other.drift[i] - y[i] - 2.0 * x[i]
