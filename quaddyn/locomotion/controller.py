@@ -18,7 +18,7 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .arguments import validate_feet
-from .centroidal_state import CentroidalState
+from .centroidal_state import CentroidalState, MotionReader
 from .command import LocomotionCommand
 from .fall_recovery import FallRecovery
 from .flight_phase import FlightPhaseController
@@ -124,6 +124,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking.max_leg_length)
         self._period = TickPeriodMonitor(quad.dt)
+        self._motion_reader = MotionReader(quad.wbc, quad.morphology)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         requested = as_velocity_command(velocity)
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
-        motion = CentroidalState.from_state(state, quad.base, quad.morphology.heading, quad.estimators.com_shift(state))
+        motion = self._motion_reader.read(state, quad.estimators.com_shift(state))
         period = self._period.update(motion)
         if period is not None and not self._timing:
             self._timing = (

@@ -77,7 +77,9 @@ class FallRecovery:
             self._detector.reset()
             return ""
         desired = trunk.desired_height, trunk.desired_rate
-        return self._detector.detect(motion, state.velocity(quad.base)[3:], quad.ground, quad.path_reference, desired)
+        return self._detector.detect(
+            motion, np.array(motion.angular_velocity), quad.ground, quad.path_reference, desired
+        )
 
     def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
         """Computes the command of one tick of a fall, or of lying after it.

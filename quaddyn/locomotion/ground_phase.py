@@ -22,6 +22,7 @@ from .leg_margins import LegMargins
 from .mode_transitions import ModeTransitions
 from .modes import LocomotionMode
 from .morphology import FEET
+from .motion import read_motion
 from .path_motion import advance_path_reference
 from .path_reference import PathReference
 from .progress_monitor import ProgressMonitor
@@ -99,6 +100,7 @@ class GroundPhaseController:
             advance_path,
             fit_planes,
             find_edges,
+            read_motion,
         ):
             function.compile()
 
@@ -182,7 +184,7 @@ class GroundPhaseController:
                 quad.gait, velocity, limit_reason, foothold_map.window, (x, y), motion.yaw
             )
         velocity, limit_reason = self.progress_monitor.filter_command(
-            velocity, limit_reason, motion, state.velocity(quad.base).item(5)
+            velocity, limit_reason, motion, motion.angular_velocity[2]
         )
         is_stepping = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and scheduler.phase >= 0.0
         path_command = velocity if is_stepping else np.zeros(3)

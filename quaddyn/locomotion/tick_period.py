@@ -27,7 +27,7 @@ class TickPeriodMonitor:
 
     def reset(self) -> None:
         """Resets the estimate."""
-        self._last_motion: CentroidalState | None = None
+        self._last_motion: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # position and velocity of the com
         self._restart()
 
     def _restart(self) -> None:
@@ -41,11 +41,11 @@ class TickPeriodMonitor:
             The measured period of the last fifth of a second or more [s] if it differs from that of the controller,
             else None.
         """
-        last_motion, self._last_motion = self._last_motion, motion
+        last_motion, self._last_motion = self._last_motion, (motion.com, motion.velocity)
         if last_motion is None:
             return None
         for x, last_position, u, last_speed in zip(
-            motion.com, last_motion.com, motion.velocity, last_motion.velocity, strict=True
+            self._last_motion[0], last_motion[0], self._last_motion[1], last_motion[1], strict=True
         ):
             displacement, speed = x - last_position, 0.5 * (u + last_speed)
             self._displacement += displacement * displacement

@@ -40,6 +40,7 @@ from .element import Element
 from .elements import Elements
 from .tick_data import TickOutcome, WorkingSetMemory
 from .tick_file import save
+from .tick_solver import TickSolver
 
 
 class _LastTick:
@@ -205,6 +206,11 @@ class WholeBodyController(StrictAttributes):
     def levels(self) -> tuple[tuple[str, ...], ...]:
         """Names of tasks and constraints by level, level 0 first."""
         return tuple(tuple(e.name for e in level) for level in self._structure.levels.elements)
+
+    @property
+    def solver(self) -> TickSolver:
+        """Solver of the ticks, for compiled code; adding or removing elements or contacts replaces it."""
+        return self._structure.solver
 
     @property
     def parameter_vector(self) -> Array:

@@ -10,7 +10,20 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from ..compiler import LANE_WIDTH, ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled, matrix
+from ..compiler import (
+    LANE_WIDTH,
+    ByteVector,
+    IntMatrix,
+    IntVector,
+    Matrix,
+    Record,
+    Tensor,
+    Vec3,
+    Vector,
+    compiled,
+    matrix,
+    vec3,
+)
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import HierarchyWorkspace
 
@@ -327,6 +340,13 @@ def frame_kinematics(terms: RigidBodyTerms, model: ControllerModel, i: int) -> F
         matrix(x, first, 3, 3), x[first + 9 : first + 12], x[first + 12 : first + 18], x[first + 18 : first + 24],
         matrix(x, first + 24, 6, count), model.chains[i, 1 : 1 + count],
     )  # fmt: skip
+
+
+@compiled()
+def frame_origin(terms: RigidBodyTerms, i: int) -> Vec3:
+    """Returns the origin of frame i, world [m]; `frame_kinematics` returns all kinematics."""
+    first = terms.frames[i]
+    return vec3(terms.values[first + 9 : first + 12])
 
 
 def padded_length(n: int) -> int:

@@ -100,6 +100,8 @@ class TickSolver:
         self.resolve = Resolve(self.tables.model.rank_tolerance, self.tables.model.damping)
         self._terms = make_tick_terms(robot, self.tables.frames, self.tables.momentum)
         self._fill_terms = self._terms.compute
+        self._terms_q: Array | None = None  # the state of the rigid-body terms in `data`
+        self._terms_v: Array | None = None
         self.nu = robot.nu
         self._has_torque_rate = any(isinstance(e, TorqueRate) for e in levels.by_name.values())
         count, nv, nu = len(contacts), robot.nv, robot.nu
@@ -209,7 +211,7 @@ class TickSolver:
             if task.references is not written:  # references are replaced as a whole
                 self._read_references()
                 break
-        self._fill_terms(q, v, self._rigid_body_terms.values)
+        self.update_terms(q, v)
         if self._tick is None:
             self.bind_machine_code()
         values = empty(self.result_size)
@@ -218,6 +220,19 @@ class TickSolver:
             last_acceleration = self.split_result(values).acceleration.copy()
             self._last_acceleration = last_acceleration if isfinite(last_acceleration).all() else None
         return outcome, values
+
+    def update_terms(self, q: Array, v: Array) -> None:
+        """Computes the rigid-body terms at (q, v) in `data`, unless they are those of the same arrays already.
+
+        Args:
+            q: (nq,) configuration of a state, which is not written to afterwards.
+            v: (nv,) velocity of the state.
+        """
+        if q is self._terms_q and v is self._terms_v:
+            return
+        self._terms_q = self._terms_v = None
+        self._fill_terms(q, v, self._rigid_body_terms.values)
+        self._terms_q, self._terms_v = q, v
 
     def split_result(self, values: Array) -> TickResult:
         """Returns views of the parts of a result vector."""

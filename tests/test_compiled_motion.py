@@ -1,0 +1,110 @@
+"""The compiled motion of center of mass, trunk and feet equals Pinocchio's; compiled functions equal Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_simulation_compiled import assert_compiled_equals_python
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.locomotion import FEET, LocomotionController, Morphology
+from quaddyn.locomotion.body_parameters import make_body_parameters
+from quaddyn.locomotion.centroidal_state import CentroidalState, MotionReader
+from quaddyn.locomotion.motion import allocate_motion, read_motion, write_attitude
+from quaddyn.wbc import WholeBodyController
+
+DT = 2e-3
+
+
+def random_state(robot: qd.Robot, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return pin.integrate(robot.model, robot.q_home, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+
+
+def assert_reads_as_pinocchio(reader: MotionReader, robot: qd.Robot, seed: int) -> None:
+    """Asserts that the motion of random states is that of Pinocchio."""
+    rng, dynamics, p = np.random.default_rng([1, seed]), qd.Dynamics(robot), Morphology.from_robot(robot)
+    for _ in range(20):
+        state, shift = dynamics.update(*random_state(robot, rng)), tuple(rng.normal(size=2))
+        expected = CentroidalState.from_state(state, robot.bodies[0].name, p.heading, shift)
+        motion = reader.read(state, shift)
+        for mine, theirs in zip(motion.state, expected.state, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=0.0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "hyq"])
+def test_motion_equals_pinocchio(name: str) -> None:
+    robot = qd.load(name)
+    wbc = WholeBodyController(robot, dt=DT)
+    reader, p = MotionReader(wbc, Morphology.from_robot(robot)), Morphology.from_robot(robot)
+    assert_reads_as_pinocchio(reader, robot, 0)
+    dynamics = qd.Dynamics(robot)
+    for contacts in ((), FEET[:1], FEET):  # also while the controller computes ticks, and without any contact
+        state = dynamics.update(*random_state(robot, np.random.default_rng(2)))
+        motion, expected = (
+            reader.read(state),
+            CentroidalState.from_state(state, robot.bodies[0].name, p.heading, (0.0, 0.0)),
+        )
+        values = wbc.compute(state, contacts).tau
+        np.testing.assert_allclose(motion.feet, expected.feet, rtol=0.0, atol=1e-14)
+        fresh = WholeBodyController(robot, dt=DT)
+        if contacts == ():
+            np.testing.assert_array_equal(values, fresh.compute(state, contacts).tau)
+
+
+def test_motion_is_read_after_elements_and_contacts_changed() -> None:
+    robot = qd.load("go2")
+    wbc = WholeBodyController(robot, dt=DT)
+    reader = MotionReader(wbc, Morphology.from_robot(robot))
+    assert_reads_as_pinocchio(reader, robot, 1)
+    wbc.add_contact(Contact.from_foot(robot, "FL"))
+    wbc.remove("posture")
+    assert_reads_as_pinocchio(reader, robot, 2)
+
+
+def test_motion_is_read_of_a_controller_without_foot_frames() -> None:
+    robot = qd.load("go2")
+    wbc = WholeBodyController(robot, dt=DT)
+    for foot in FEET:
+        wbc.remove(foot)
+    wbc.remove_contact("RR")
+    assert "RR" not in wbc.solver.tables.frames
+    assert_reads_as_pinocchio(MotionReader(wbc, Morphology.from_robot(robot)), robot, 3)
+
+
+def test_terms_of_a_state_are_computed_once() -> None:
+    robot = qd.load("go2")
+    wbc, dynamics = WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
+    calls = []
+    compute = wbc.solver._fill_terms
+    wbc.solver._fill_terms = lambda q, v, out: calls.append(1) or compute(q, v, out)
+    reader = MotionReader(wbc, Morphology.from_robot(robot))
+    for _ in range(3):
+        state = dynamics.update(robot.q_home, np.zeros(robot.nv))
+        reader.read(state)
+        wbc.compute(state)
+    assert len(calls) == 3
+
+
+def test_stale_states_are_rejected() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(robot.q_home, np.zeros(robot.nv))
+    dynamics.update(robot.q_home, np.zeros(robot.nv))
+    with pytest.raises(qd.StaleStateError):
+        controller.compute(state)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_motion_equals_python(seed: int) -> None:
+    rng, robot = np.random.default_rng([3, seed]), qd.load("go2")
+    wbc, p = WholeBodyController(robot, dt=DT), Morphology.from_robot(robot)
+    q, v = random_state(robot, rng)
+    wbc.solver.update_terms(q, v)
+    frames = np.array([wbc.solver.tables.frames.index(foot) for foot in FEET])
+    shift = rng.normal(size=2)
+    assert_compiled_equals_python(
+        read_motion, q, v, wbc.solver.data.terms, frames, make_body_parameters(p), *shift.tolist(), allocate_motion()
+    )
+    assert_compiled_equals_python(write_attitude, allocate_motion(), pin.exp3(rng.normal(size=3)), np.array(p.heading))
