@@ -29,7 +29,7 @@ from quaddyn.locomotion.steering import (
     Steering,
 )
 from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
-from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE
+from quaddyn.locomotion.velocity_clamping import COMMAND_RESERVE
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 from quaddyn.simulation.terrain import Plane

@@ -14,8 +14,8 @@ from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.friction_estimation import MIN_FRICTION, RECOVERY_TIME, SLIP_SAFETY_FACTOR, FrictionEstimation
 from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
-from quaddyn.locomotion.locomotion_limits import FRICTION_SPEED_RATIO
-from quaddyn.locomotion.slope_statics import GROUND_FRICTION
+from quaddyn.locomotion.velocity_clamping import FRICTION_SPEED_RATIO
+from quaddyn.locomotion.velocity_limits import GROUND_FRICTION
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plant

@@ -157,6 +157,20 @@ def find_gait(gait: str | Gait) -> Gait:
     return GAITS[gait]
 
 
+def write_gait_parameters(parameters: GaitParameters, gait: Gait, time_scale: float) -> None:
+    """Writes the parameters of a gait to a record.
+
+    Args:
+        parameters: written.
+        gait: the gait.
+        time_scale: ``sqrt(l / g)`` [s].
+    """
+    parameters.period, parameters.duty_factor = gait.period * time_scale, gait.duty_factor
+    parameters.phase_offsets[:], parameters.footprint_scale[:] = gait.phase_offsets, gait.footprint_scale
+    parameters.has_swing_phase = gait.has_swing_phase
+    parameters.has_constant_force = gait.vertical_force_profile.is_constant
+
+
 class GaitScheduler:
     """Phases of the four feet over time, with starts, stops and transitions between gaits.
 
@@ -202,7 +216,7 @@ class GaitScheduler:
         self.time_scale, self.lead_phase = time_scale, lead_phase
         self.state = allocate_gait_state()
         self._timing = allocate_feet_timing()
-        self._write_parameters(self.state.trot, GAITS["trot"])
+        write_gait_parameters(self.state.trot, GAITS["trot"], time_scale)
         self._set_target(find_gait(gait))
         self.rate_scale = 1.0
         reset_cycle(self.state, -lead_phase)
@@ -211,14 +225,7 @@ class GaitScheduler:
     def _set_target(self, gait: Gait) -> None:
         """Sets the gait that transitions approach."""
         self.gait = gait
-        self._write_parameters(self.state.target, gait)
-
-    def _write_parameters(self, parameters: GaitParameters, gait: Gait) -> None:
-        """Writes the parameters of a gait to a record."""
-        parameters.period, parameters.duty_factor = gait.period * self.time_scale, gait.duty_factor
-        parameters.phase_offsets[:], parameters.footprint_scale[:] = gait.phase_offsets, gait.footprint_scale
-        parameters.has_swing_phase = gait.has_swing_phase
-        parameters.has_constant_force = gait.vertical_force_profile.is_constant
+        write_gait_parameters(self.state.target, gait, self.time_scale)
 
     # -- commands ------------------------------------------------------------------------------------------------
     def start(self, *, lead_phase: float | None = None) -> None:

@@ -17,8 +17,9 @@ from .friction_model import PYRAMID_FACE_RATIO
 from .jump_plan import JumpPlan
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
-from .slope_statics import GROUND_FRICTION, N_BASE_CORRECTIONS, OUTSIDE_SUPPORT, REACH_OF, TORQUE_OF
+from .slope_statics import N_BASE_CORRECTIONS, OUTSIDE_SUPPORT, REACH_OF, TORQUE_OF
 from .torque_limiter import TorqueLimiter
+from .velocity_limits import GROUND_FRICTION
 
 #: Height of the center of mass in the crouch, as a fraction of that at home; higher if the legs do not fold that far.
 CROUCH_HEIGHT_FRACTION = 0.55

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from ..robot.legs import make_limbs
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
-from ..urdf.tree import TIE_TOLERANCE, Array
+from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
+from .velocity_clamping import N_DIRECTIONS, write_stride_scale
 
-#: Number of sampled directions around a foot, number of distances along each, and maximum distance [l].  No direction
-#: is exactly forward or sideways, where a leg may just pass an obstacle that it does not pass beside it.
-N_DIRECTIONS, N_DISTANCES, MAX_DISTANCE = 24, 24, 0.72
-#: Fraction of the workspace that strides may use, and of the length of a straight leg: the rest is for footholds that
-#: balance needs, and near its full length a leg is too slow.
-USABLE_WORKSPACE_FRACTION, USABLE_LENGTH_FRACTION = 0.95, 0.97
+#: Number of sampled distances along each direction from a foot, and maximum distance [l].
+N_DISTANCES, MAX_DISTANCE = 24, 0.72
+#: Fraction of the length of a straight leg that strides may use: near its full length a leg is too slow.
+USABLE_LENGTH_FRACTION = 0.97
 
 
 class LegWorkspace:
@@ -38,7 +37,7 @@ class LegWorkspace:
 
     def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
         self._morphology, self._poses, self._limbs = morphology, poses, make_limbs(robot)
-        self._cache: dict[tuple[float, float], list[list[float]] | None] = {}
+        self._cache: dict[tuple[float, float], Array | None] = {}
 
     def max_stride_scale(
         self, footprint_scale: tuple[float, float], displacements: list[tuple[float, float]]
@@ -53,26 +52,14 @@ class LegWorkspace:
         Returns:
             The factor, inf where nothing limits it, and the name of the foot that limits it.
         """
-        radii, min_scale, foot = self._cached_radii(footprint_scale), math.inf, ""
-        if radii is None:
-            return min_scale, foot
-        sectors_per_radian, half = N_DIRECTIONS / (2.0 * math.pi), N_DIRECTIONS // 2
-        for name, radius, (x, y) in zip(FEET, radii, displacements, strict=True):
-            distance = math.hypot(x, y)
-            if not distance > 0.0:
-                continue
-            sector = math.atan2(y, x) * sectors_per_radian - 0.5
-            k = math.floor(sector)
-            alpha = sector - k
-            for index in (k, k + half):
-                a, b = radius[index % N_DIRECTIONS], radius[(index + 1) % N_DIRECTIONS]
-                scale = USABLE_WORKSPACE_FRACTION * (a + alpha * (b - a)) / distance
-                if scale < min_scale * (1.0 - TIE_TOLERANCE):
-                    foot = name
-                min_scale = min(min_scale, scale)
-        return min_scale, foot
+        reach = self.measure_reach(footprint_scale)
+        if reach is None:
+            return math.inf, ""
+        scale = np.empty(1)
+        foot = write_stride_scale(reach, np.array(displacements, dtype=float), scale)
+        return float(scale[0]), FEET[foot] if scale[0] < math.inf else ""
 
-    def _cached_radii(self, footprint_scale: tuple[float, float]) -> list[list[float]] | None:
+    def measure_reach(self, footprint_scale: tuple[float, float]) -> Array | None:
         """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""
         if footprint_scale not in self._cache:
             self._cache[footprint_scale] = (
@@ -80,7 +67,7 @@ class LegWorkspace:
             )
         return self._cache[footprint_scale]
 
-    def _measure_radii(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> list[list[float]]:
+    def _measure_radii(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> Array:
         """Measures the radii (4, N_DIRECTIONS) of the workspace [m] by inverse kinematics."""
         p, radii = self._morphology, []
         angles = 2.0 * math.pi / N_DIRECTIONS * (np.arange(N_DIRECTIONS) + 0.5)
@@ -102,8 +89,8 @@ class LegWorkspace:
             )
             is_reachable = is_reachable.reshape(N_DIRECTIONS, N_DISTANCES)
             n_reachable = np.where(is_reachable.all(axis=1), N_DISTANCES, np.argmin(is_reachable, axis=1))
-            radii.append((MAX_DISTANCE * p.length / N_DISTANCES * n_reachable).tolist())
-        return radii
+            radii.append(MAX_DISTANCE * p.length / N_DISTANCES * n_reachable)
+        return np.array(radii)
 
 
 def is_bent(limb: Limb, q: Array) -> NDArray[np.bool_]:

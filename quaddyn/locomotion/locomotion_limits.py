@@ -19,14 +19,11 @@ from .leg_pose_solver import LegPoseSolver
 from .leg_workspace import LegWorkspace
 from .morphology import Morphology
 from .slope_limiter import SlopeLimiter
-from .slope_statics import GROUND_FRICTION, SlopeStatics
+from .slope_statics import SlopeStatics
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import KNOWN_SLOPE_LOWERING
-from .velocity_limits import VelocityLimits
-
-#: Maximum speed on ground of known friction, as a multiple of that at which a force toward the center of mass would
-#: leave the friction cone at the ends of a stance.
-FRICTION_SPEED_RATIO = 2.0
+from .velocity_clamping import LimitReason, clamp_to_friction
+from .velocity_limits import GROUND_FRICTION, VelocityLimits
 
 
 class LocomotionLimits:
@@ -90,10 +87,7 @@ class LocomotionLimits:
     ) -> tuple[Array, str]:
         """Returns the velocity clamped for the ground, and the reason; see `SlopeLimiter.clamp_velocity`.
 
-        On ground whose friction was given or shown by slips, the speed is limited: in a stance of duration T the hips
-        pass over a foot from ``v T / 2`` behind to as much ahead, where a force toward the center of mass at height h
-        has the horizontal fraction ``v T / (2 h)``.  The center of pressure moves along with the robot between two
-        feet, so that `FRICTION_SPEED_RATIO` times the speed at which that equals the coefficient is possible.
+        On ground whose friction was given or shown by slips, the speed is limited, see `clamp_velocity_by_friction`.
 
         Args:
             gait: gait to walk with.
@@ -104,14 +98,11 @@ class LocomotionLimits:
         velocity, reason = self._slope_limiter.clamp_velocity(
             gait, velocity, friction_model, yaw, self._torque_limiter.limits
         )
-        friction = min(friction_model.known_friction, friction_model.slip_bound)
-        x, y, yaw_rate = velocity.tolist()
-        speed = self.velocity_limits.max_hip_speed(x, y, yaw_rate)
-        if math.isinf(friction) or not speed:
+        legs, clamped = self.velocity_limits, velocity.copy()
+        friction = float(min(friction_model.known_friction, friction_model.slip_bound))
+        if clamp_to_friction(legs.body, legs.legs, legs.gait_limits(gait), clamped, friction) == LimitReason.NONE:
             return velocity, reason
-        p = self._morphology
-        max_speed = FRICTION_SPEED_RATIO * 2.0 * p.height * friction / (gait.duty_factor * gait.period * p.time_scale)
-        return (velocity, reason) if speed <= max_speed else (max_speed / speed * velocity, GROUND_FRICTION)
+        return clamped, GROUND_FRICTION
 
     def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 
 import numpy as np
 
 from ..urdf.tree import Array
-from .friction_model import PYRAMID_FACE_RATIO, FrictionModel
-from .gait import Gait
-from .slope_statics import GROUND_FRICTION, SlopeStatics
+from .friction_model import FrictionModel
+from .gait import Gait, write_gait_parameters
+from .gait_timing import GaitParameters
+from .slope_clamping import (
+    MIN_VELOCITY_CHANGE,
+    SlopeEvaluation,
+    advance_slope_case,
+    allocate_slope_state,
+    begin_evaluation,
+    clamp_to_slope,
+    reset_slope_state,
+)
+from .slope_statics import SlopeStatics
+from .velocity_clamping import LimitReason
+from .velocity_limits import REASON_TEXTS
 
-#: Minimum slope that is evaluated.
-MIN_SLOPE = 0.1
-#: Change of the slope in the heading frame, and of the command [sqrt(g l)], after which the evaluation is repeated.
-MIN_SLOPE_CHANGE, MIN_VELOCITY_CHANGE = 0.03, 0.03
 #: Fractions of a command that are tried in this order; if none is feasible, the robot stops.
 VELOCITY_FRACTIONS = 1.0, 0.75, 0.5, 0.25
-#: Ratio of assumed to slip-estimated friction above which a stopped command is released.
-RELEASE_FRICTION_RATIO = 1.5
 
 
 class SlopeLimiter:
@@ -34,20 +39,26 @@ class SlopeLimiter:
     Args:
         statics: static conditions of the robot; None where the leg kinematics have no closed form.
         speed_scale: unit of speed, ``sqrt(g l)`` [m/s].
+
+    Attributes:
+        state: record of the compiled functions, with the case and the result of the evaluation.
+        leg_reason: text of `LimitReason.LEGS_ON_SLOPE`, the joint or leg that limits the velocity.
     """
 
-    __slots__ = ("_evaluated_case", "_evaluation", "_is_sliding", "_result", "_speed_scale", "_statics")
+    __slots__ = ("_evaluation", "_gait", "_statics", "_timing", "leg_reason", "state")
 
     def __init__(self, statics: SlopeStatics | None, speed_scale: float) -> None:
-        self._statics, self._speed_scale = statics, speed_scale
+        self._statics, self.state = statics, allocate_slope_state()
+        self.state.min_velocity_change = MIN_VELOCITY_CHANGE * speed_scale
+        self._gait: Gait | None = None
+        self._timing = GaitParameters.allocate(phase_offsets=4, footprint_scale=2)
         self.reset()
 
     def reset(self) -> None:
         """Resets the evaluation."""
-        self._evaluated_case: tuple[Gait, Array, Array] | None = None
-        self._result = 1.0, ""
+        reset_slope_state(self.state)
         self._evaluation: Generator[None, None, tuple[float, str]] | None = None
-        self._is_sliding = False
+        self.leg_reason = ""
 
     def clamp_velocity(
         self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float, torque_limits: Array
@@ -61,48 +72,52 @@ class SlopeLimiter:
             yaw: yaw angle of the heading frame [rad].
             torque_limits: (nu,) torque limits of the motors [N m].
         """
-        x, y, z = friction_model.normal.tolist()
-        slope = math.hypot(x, y) / z
-        if slope < MIN_SLOPE:
-            if self._evaluated_case is not None or self._is_sliding:
-                self.reset()
-            return velocity, ""
-        if not velocity.any():
-            return velocity, ""
-        required_friction = slope / PYRAMID_FACE_RATIO
-        self._is_sliding = (
-            friction_model.known_friction < required_friction
-            or friction_model.slip_bound < required_friction * (RELEASE_FRICTION_RATIO if self._is_sliding else 1.0)
+        if gait is not self._gait:  # the parameters are compared only, so that their unit of time does not matter
+            self._gait = gait
+            write_gait_parameters(self._timing, gait, 1.0)
+        evaluation = advance_slope_case(
+            self.state,
+            self._timing,
+            velocity,
+            float(yaw),
+            friction_model.normal,
+            float(friction_model.known_friction),
+            float(friction_model.slip_bound),
         )
-        if self._is_sliding:
-            return np.zeros(3), GROUND_FRICTION
-        c, s = math.cos(yaw), math.sin(yaw)
-        self._advance_evaluation(gait, velocity, np.array([-(c * x + s * y) / z, (s * x - c * y) / z]), torque_limits)
-        fraction, reason = self._result
-        return fraction * velocity, reason
+        if evaluation != SlopeEvaluation.NONE:
+            self.advance_evaluation(SlopeEvaluation(evaluation), gait, self._timing, velocity, torque_limits)
+        clamped = velocity.copy()
+        reason = clamp_to_slope(self.state, clamped)
+        if reason == LimitReason.NONE:
+            return velocity, ""
+        return clamped, self.leg_reason if reason == LimitReason.LEGS_ON_SLOPE else REASON_TEXTS[reason]
 
-    def _advance_evaluation(self, gait: Gait, velocity: Array, uphill: Array, torque_limits: Array) -> None:
-        """Evaluates one part of the leg limits, or starts a new evaluation if the case has changed."""
-        if self._statics is None:
+    def advance_evaluation(
+        self, evaluation: SlopeEvaluation, gait: Gait, timing: GaitParameters, velocity: Array, torque_limits: Array
+    ) -> None:
+        """Evaluates one part of the leg limits, or starts a new evaluation.
+
+        Args:
+            evaluation: result of `update_slope`.
+            gait: gait to walk with.
+            timing: its parameters, as passed to `update_slope`.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
+            torque_limits: (nu,) torque limits of the motors [N m].
+        """
+        if self._statics is None or evaluation == SlopeEvaluation.NONE:
             return
-        if self._evaluation is None and self._has_changed(gait, velocity, uphill):
-            self._evaluated_case = gait, velocity, uphill
-            self._evaluation = self._evaluate_fractions(self._statics, gait, velocity, uphill, torque_limits)
-        if self._evaluation is not None:
-            try:
-                next(self._evaluation)
-            except StopIteration as end:
-                self._result, self._evaluation = end.value, None
-
-    def _has_changed(self, gait: Gait, velocity: Array, uphill: Array) -> bool:
-        """Returns whether gait, velocity (3,) or slope (2,) differ enough from the last evaluated ones."""
-        if self._evaluated_case is None:
-            return True
-        last_gait, last_velocity, last_uphill = self._evaluated_case
-        velocity_change, slope_change = np.abs(velocity - last_velocity).max(), np.abs(uphill - last_uphill).max()
-        return gait != last_gait or bool(
-            slope_change > MIN_SLOPE_CHANGE or velocity_change > MIN_VELOCITY_CHANGE * self._speed_scale
-        )
+        state = self.state
+        if evaluation == SlopeEvaluation.START:
+            begin_evaluation(state, timing, velocity)
+            uphill = state.uphill.copy()
+            self._evaluation = self._evaluate_fractions(self._statics, gait, velocity.copy(), uphill, torque_limits)
+        assert self._evaluation is not None
+        try:
+            next(self._evaluation)
+        except StopIteration as end:
+            state.fraction, self.leg_reason = end.value
+            state.reason = LimitReason.LEGS_ON_SLOPE if self.leg_reason else LimitReason.NONE
+            state.is_evaluating, self._evaluation = False, None
 
     @staticmethod
     def _evaluate_fractions(

@@ -23,13 +23,10 @@ from .leg_pose_solver import LegPoseSolver
 from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
+from .velocity_limits import GROUND_FRICTION
 
 #: Reasons for which a slope is infeasible; for torque and reach the name of the joint or the leg follows.
-TOO_STEEP, GROUND_FRICTION, OUTSIDE_SUPPORT = (
-    "slope above the supported maximum",
-    "friction of the ground",
-    "center of mass outside the support",
-)
+TOO_STEEP, OUTSIDE_SUPPORT = "slope above the supported maximum", "center of mass outside the support"
 TORQUE_OF, REACH_OF = "torque of", "reach of"
 #: Ratio of the required peak torque to the limit up to which a gait with flight phases is feasible: its flights are
 #: lower.

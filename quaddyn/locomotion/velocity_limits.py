@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..urdf.tree import Array
+from .body_parameters import make_body_parameters
 from .footwork import MAX_INWARD_FRACTION
-from .gait import Gait
+from .gait import Gait, write_gait_parameters
 from .leg_workspace import LegWorkspace
-from .morphology import Morphology
+from .morphology import FEET, Morphology
+from .velocity_clamping import (
+    SWING_SPEED_FRACTION,
+    GaitLimits,
+    LegLimits,
+    LimitReason,
+    allocate_gait_limits,
+    clamp_to_gait,
+    measure_hip_speed,
+    measure_swing_length,
+)
 
-#: Maximum mean speed of a swing foot relative to its hip, and of a hip relative to the stance feet, divided by l times
-#: the velocity limit of the slowest joint.
-SWING_SPEED_FRACTION = 0.18
-#: Fraction of that which may be commanded in gaits with end support: the two legs of an end that swing together push
-#: the robot back in every cycle, and the path reference is faster than the command to compensate it (`Steering`).
-COMMAND_RESERVE = 0.7
 #: Minimum path length that a foot must be able to cover in its swing [l], in gaits with end support, in which no foot
 #: of the same end can replace a late one.  The vertical motion alone takes 0.3.
 MIN_SWING_LENGTH = 0.36
@@ -29,6 +32,20 @@ STRIDE_OF_GAIT, JOINT_SPEED, FEET_CROSS, LEG_REACH = (
     "feet would cross",
     "reach of",
 )
+GROUND_FRICTION = "friction of the ground"
+NO_PROGRESS_MESSAGE = "no progress: stopped"
+#: Texts of the reasons; those of `LimitReason.LEGS_ON_SLOPE` and `LimitReason.TERRAIN_STEP` depend on the robot.
+REASON_TEXTS = {
+    LimitReason.NONE: "",
+    LimitReason.NO_STEPPING: NO_STEPPING,
+    LimitReason.NO_LATERAL_MOTION: NO_LATERAL_MOTION,
+    LimitReason.STRIDE_OF_GAIT: STRIDE_OF_GAIT,
+    LimitReason.JOINT_SPEED: JOINT_SPEED,
+    LimitReason.FEET_CROSS: FEET_CROSS,
+    LimitReason.GROUND_FRICTION: GROUND_FRICTION,
+    LimitReason.NO_PROGRESS: NO_PROGRESS_MESSAGE,
+    **{LimitReason.LEG_REACH + i: f"{LEG_REACH} {foot}" for i, foot in enumerate(FEET)},
+}
 
 
 class VelocityLimits:
@@ -40,17 +57,42 @@ class VelocityLimits:
     Args:
         morphology: lengths and units of the robot.
         workspace: reachable areas of its feet.
+
+    Attributes:
+        body: parameters of the robot, for compiled functions.
+        legs: limits of the legs that do not depend on the gait, likewise.
     """
 
-    __slots__ = ("_cached_command", "_cached_result", "_half_width", "_morphology", "_radius", "_workspace")
+    __slots__ = ("_gait", "_gait_limits", "_morphology", "_workspace", "body", "legs")
 
     def __init__(self, morphology: Morphology, workspace: LegWorkspace) -> None:
         self._morphology, self._workspace = morphology, workspace
         stance = np.abs(morphology.nominal_stance)
-        self._radius = float(np.hypot(*stance.max(axis=0)))
-        self._half_width = float(stance[:, 1].min())
-        self._cached_command: tuple[Gait, list[float]] | None = None
-        self._cached_result: tuple[list[float], str] = [0.0, 0.0, 0.0], ""
+        self.body = make_body_parameters(morphology)
+        self.legs = LegLimits.from_values(
+            joint_speed=morphology.joint_speed,
+            radius=float(np.hypot(*stance.max(axis=0))),
+            half_width=float(stance[:, 1].min()),
+            max_inward_fraction=MAX_INWARD_FRACTION,
+            can_step_sideways=morphology.can_step_sideways,
+        )
+        self._gait: Gait | None = None
+        self._gait_limits = allocate_gait_limits()
+
+    def write_gait(self, limits: GaitLimits, gait: Gait) -> None:
+        """Writes the properties of a gait that limit velocities to a record."""
+        write_gait_parameters(limits.timing, gait, self._morphology.time_scale)
+        limits.max_stride, limits.has_end_support = gait.max_stride, gait.has_end_support
+        reach = self._workspace.measure_reach(gait.footprint_scale)
+        limits.is_reach_known = reach is not None
+        limits.reach[:] = 0.0 if reach is None else reach
+
+    def gait_limits(self, gait: Gait) -> GaitLimits:
+        """Returns the properties of a gait that limit velocities, until the next call with another gait."""
+        if gait is not self._gait:
+            self.write_gait(self._gait_limits, gait)
+            self._gait = gait
+        return self._gait_limits
 
     def max_hip_speed(self, x: float, y: float, yaw_rate: float) -> float:
         """Computes an upper bound of the speed of all hips [m/s].
@@ -60,7 +102,7 @@ class VelocityLimits:
             y: leftward speed [m/s].
             yaw_rate: yaw rate [rad/s].
         """
-        return math.hypot(x, y) + abs(yaw_rate) * self._radius
+        return float(measure_hip_speed(self.legs, float(x), float(y), float(yaw_rate)))
 
     def gait_limit_reason(self, gait: Gait) -> str:
         """Returns the reason for which legs cannot perform a gait at any velocity; "" if they can.
@@ -75,13 +117,7 @@ class VelocityLimits:
 
     def swing_length(self, gait: Gait) -> float:
         """Computes the path length that the joints can cover in one swing [l]."""
-        return (
-            SWING_SPEED_FRACTION
-            * self._morphology.joint_speed
-            * (1.0 - gait.duty_factor)
-            * gait.period
-            * self._morphology.time_scale
-        )
+        return float(measure_swing_length(self.legs, self.gait_limits(gait)))
 
     def clamp_velocity(self, gait: Gait, velocity: Array, *, for_reference: bool = False) -> tuple[Array, str]:
         """Returns the velocity, scaled down in all components alike, and the reason ("" if it was not limited).
@@ -91,45 +127,6 @@ class VelocityLimits:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
             for_reference: whether it is the velocity of the path reference, which may exceed the command.
         """
-        query = gait, velocity.tolist()
-        if for_reference:
-            return np.array(self._compute_clamped_velocity(*query)[0]), ""
-        if query != self._cached_command:  # commands rarely change from tick to tick
-            self._cached_result, self._cached_command = (
-                self._compute_clamped_velocity(*query, COMMAND_RESERVE if gait.has_end_support else 1.0),
-                query,
-            )
-        clamped, reason = self._cached_result
-        return np.array(clamped), reason
-
-    def _compute_clamped_velocity(
-        self, gait: Gait, velocity: list[float], reserve: float = 1.0
-    ) -> tuple[list[float], str]:
-        """Returns the velocity (3,) clamped to the fraction `reserve` of the limits, and the reason."""
-        p, (x, y, yaw_rate) = self._morphology, velocity
-        if not gait.has_swing_phase:
-            return [0.0, 0.0, 0.0], NO_STEPPING if x or y or yaw_rate else ""
-        reason = ""
-        if not p.can_step_sideways and gait.footprint_scale[1] != 1.0:
-            return [0.0, 0.0, 0.0], NO_LATERAL_MOTION if x or y or yaw_rate else ""
-        if not p.can_step_sideways and (y or yaw_rate):
-            y, yaw_rate, reason = 0.0, 0.0, NO_LATERAL_MOTION
-        stance, swing_length = gait.duty_factor * gait.period * p.time_scale, self.swing_length(gait)
-        max_inward_path = 2.0 * MAX_INWARD_FRACTION * gait.footprint_scale[1] * self._half_width
-        speed = self.max_hip_speed(x, y, yaw_rate)
-        limits = (
-            (1.0, reason),
-            (reserve * gait.max_stride * p.length / stance / max(speed, 1e-9), STRIDE_OF_GAIT),
-            (reserve * swing_length * p.length / stance / max(speed, 1e-9), JOINT_SPEED),
-            (reserve * max_inward_path / stance / max(abs(y), 1e-9), FEET_CROSS),
-        )
-        half_stance, (length_scale, width_scale) = 0.5 * stance, gait.footprint_scale
-        displacements = [
-            (half_stance * (x - yaw_rate * width_scale * b), half_stance * (y + yaw_rate * length_scale * a))
-            for a, b in p.nominal_stance.tolist()
-        ]
-        workspace_scale, foot = self._workspace.max_stride_scale(gait.footprint_scale, displacements)
-        scale, reason = min(
-            (*limits, (reserve * workspace_scale, f"{LEG_REACH} {foot}")), key=lambda candidate: candidate[0]
-        )
-        return [scale * x, scale * y, scale * yaw_rate], reason
+        clamped = np.array(velocity, dtype=float)
+        reason = clamp_to_gait(self.body, self.legs, self.gait_limits(gait), clamped, for_reference)
+        return clamped, "" if for_reference else REASON_TEXTS[reason]
