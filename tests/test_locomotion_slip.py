@@ -14,9 +14,9 @@ from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.friction_estimation import MIN_FRICTION, RECOVERY_TIME, SLIP_SAFETY_FACTOR, FrictionEstimation
 from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
+from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.locomotion.velocity_clamping import FRICTION_SPEED_RATIO
 from quaddyn.locomotion.velocity_limits import GROUND_FRICTION
-from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController

@@ -146,6 +146,23 @@ def set_parameters(g: GaitState, gait: GaitParameters) -> None:
     compute_force_profile(g.force_profile, g.phase_offsets, g.duty_factor)
 
 
+@compiled()
+def copy_gait_parameters(target: GaitParameters, gait: GaitParameters) -> None:
+    """Copies the parameters of a gait."""
+    target.period, target.duty_factor = gait.period, gait.duty_factor
+    target.phase_offsets[:] = gait.phase_offsets
+    target.footprint_scale[:] = gait.footprint_scale
+    target.has_swing_phase, target.has_constant_force = gait.has_swing_phase, gait.has_constant_force
+
+
+@compiled()
+def set_target_gait(g: GaitState, gait: GaitParameters) -> None:
+    """Starts the transition to another gait over the next cycles; if not running, from the next start on."""
+    copy_gait_parameters(g.target, gait)
+    if not gait.has_swing_phase:
+        stop_stepping(g)
+
+
 @entry("timing of the gait")
 def start_stepping(g: GaitState, lead_phase: float) -> None:
     """Starts to step `lead_phase` cycles before the first lift-off, or cancels a stop."""

@@ -5,7 +5,7 @@ import math
 
 from ..compiler import Record, Vector, compiled, entry
 from .friction_model import PYRAMID_FACE_RATIO
-from .gait_timing import GaitParameters
+from .gait_timing import GaitParameters, copy_gait_parameters
 from .velocity_clamping import LimitReason, scale_velocity
 
 #: Minimum slope that is evaluated.
@@ -62,17 +62,6 @@ def is_same_gait(a: GaitParameters, b: GaitParameters) -> bool:
         if a.phase_offsets[foot] != b.phase_offsets[foot]:
             return False
     return True
-
-
-@compiled()
-def copy_gait(target: GaitParameters, gait: GaitParameters) -> None:
-    """Copies the parameters of a gait."""
-    target.period, target.duty_factor = gait.period, gait.duty_factor
-    for foot in range(4):
-        target.phase_offsets[foot] = gait.phase_offsets[foot]
-    target.footprint_scale[0], target.footprint_scale[1] = gait.footprint_scale[0], gait.footprint_scale[1]
-    target.has_swing_phase = gait.has_swing_phase
-    target.has_constant_force = gait.has_constant_force
 
 
 @compiled()
@@ -164,10 +153,9 @@ def begin_evaluation(slope: SlopeState, gait: GaitParameters, velocity: Vector) 
     """Stores the case that is evaluated from now on."""
     slope.has_evaluated = True
     slope.is_evaluating = True
-    copy_gait(slope.evaluated_gait, gait)
-    for i in range(3):
-        slope.evaluated_velocity[i] = velocity[i]
-    slope.evaluated_uphill[0], slope.evaluated_uphill[1] = slope.uphill[0], slope.uphill[1]
+    copy_gait_parameters(slope.evaluated_gait, gait)
+    slope.evaluated_velocity[:] = velocity
+    slope.evaluated_uphill[:] = slope.uphill
 
 
 @entry("limits on slopes")

@@ -14,8 +14,8 @@ SWING_SPEED_FRACTION = 0.18
 #: Fraction of that which may be commanded in gaits with end support: the two legs of an end that swing together push
 #: the robot back in every cycle, and the path reference is faster than the command to compensate it (`Steering`).
 COMMAND_RESERVE = 0.7
-#: Number of sampled directions around a foot.  No direction is exactly forward or sideways, where a leg may just pass an
-#: obstacle that it does not pass beside it.
+#: Number of sampled directions around a foot.  No direction is exactly forward or sideways, where a leg may just pass
+#: an obstacle that it does not pass beside it.
 N_DIRECTIONS = 24
 #: Fraction of the workspace that strides may use: the rest is for footholds that balance needs.
 USABLE_WORKSPACE_FRACTION = 0.95
@@ -101,7 +101,7 @@ def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]
         distance = math.sqrt(x * x + y * y)
         if distance > 0.0:
             sector = math.atan2(y, x) * (N_DIRECTIONS / (2.0 * math.pi)) - 0.5
-            first = int(math.floor(sector))
+            first = math.floor(sector)
             alpha = sector - first
             for end in range(2):  # ahead and back
                 i = (first + end * (N_DIRECTIONS // 2)) % N_DIRECTIONS
@@ -116,7 +116,8 @@ def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]
 @compiled()
 def scale_velocity(velocity: Vector, scale: float) -> None:
     """Multiplies a velocity (3,) by a factor."""
-    velocity[0], velocity[1], velocity[2] = scale * velocity[0], scale * velocity[1], scale * velocity[2]
+    for i in range(3):
+        velocity[i] *= scale
 
 
 @compiled(inline=False)
