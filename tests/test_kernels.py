@@ -376,6 +376,10 @@ def dynamics_result(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: 
         "gravity": lambda: dyn.gravity(q),
         "regressor": lambda: dyn.regressor(q, v, a),
         "rnea_derivatives": lambda: np.stack(dyn.rnea_derivatives(q, v, a)),
+        "aba_derivatives": lambda: np.stack(dyn.aba_derivatives(q, v, a)),
+        "center_of_mass": lambda: dyn.center_of_mass(q),
+        "com_jacobian": lambda: dyn.com_jacobian(q),
+        "centroidal_momentum": lambda: dyn.centroidal_momentum(q, v),
         "frame_jacobian": lambda: dyn.frame_jacobian(q, frame),
         "frame_drift": lambda: dyn.frame_drift(q, v, frame),
     }
@@ -466,6 +470,20 @@ def test_compiled_operations_accept_states_and_batches(go2: qd.Robot, states: An
         qd.compile(go2, "frame_jacobian", frames=("tail",))
     with pytest.raises(qd.ArgumentError, match="feet"):
         qd.compile(qd.load("ur5"), "frame_jacobian")
+
+
+def test_compiled_derivatives_of_forward_dynamics_and_center_of_mass_accept_batches(states: Any) -> None:
+    robot = qd.load("ur5")
+    fast = qd.compile(robot, ("aba_derivatives", "center_of_mass", "com_jacobian", "centroidal_momentum"))
+    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(3), 9)
+    parts = fast.aba_derivatives(q, v, a)
+    assert parts._fields == ("da_dq", "da_dv", "da_dtau")
+    for k in (0, 8):
+        for got, expected in zip(parts, dyn.aba_derivatives(q[k], v[k], a[k]), strict=True):
+            assert max_relative_error(got[k], expected) < 1e-11
+        assert max_relative_error(fast.center_of_mass(q)[k], dyn.center_of_mass(q[k])) < 1e-13
+        assert max_relative_error(fast.com_jacobian(q)[k], dyn.com_jacobian(q[k])) < 1e-13
+        assert max_relative_error(fast.centroidal_momentum(q, v)[k], dyn.centroidal_momentum(q[k], v[k])) < 1e-12
 
 
 def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,9 @@ def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pinocchio_replaces_machine_code_with_one_warning(no_machine_code: None) -> None:
     robot = qd.load("go2")
     with pytest.warns(RuntimeWarning, match="6502"):
-        fast = qd.compile(robot, ("rnea", "rnea_derivatives", "frame_jacobian"), forces=("FL",))
+        fast = qd.compile(
+            robot, ("rnea", "rnea_derivatives", "aba_derivatives", "com_jacobian", "frame_jacobian"), forces=("FL",)
+        )
     again = qd.compile(robot, "aba", dtype=np.float32)  # a second warning would be an error here
     dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
     f = np.array([1.0, 2.0, 3.0])
@@ -153,6 +155,8 @@ def test_pinocchio_replaces_machine_code_with_one_warning(no_machine_code: None)
     assert np.array_equal(fast.rnea(q[1], v[1], a[1]), dyn.rnea(q[1], v[1], a[1]))
     assert np.array_equal(fast.frame_jacobian(q, "FL")[2], dyn.frame_jacobian(q[2], "FL"))
     assert np.array_equal(fast.rnea_derivatives(q, v, a).dtau_dv[2], dyn.rnea_derivatives(q[2], v[2], a[2]).dtau_dv)
+    assert np.array_equal(fast.aba_derivatives(q, v, a).da_dq[2], dyn.aba_derivatives(q[2], v[2], a[2]).da_dq)
+    assert np.array_equal(fast.com_jacobian(q)[1], dyn.com_jacobian(q[1]))
     assert again.aba(q, v, a).dtype == np.float32
     with pytest.raises(qd.UnknownNameError):
         fast.crba(q)

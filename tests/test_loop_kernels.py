@@ -76,7 +76,10 @@ def leg() -> qd.Robot:
 
 def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     dyn, (q, v, a) = qd.Dynamics(leg), states(leg, 11)
-    names = ("rnea", "nle", "gravity", "crba", "aba", "regressor", "frame_jacobian", "frame_drift", "rnea_derivatives")
+    names = (
+        "rnea", "nle", "gravity", "crba", "aba", "regressor", "frame_jacobian", "frame_drift", "rnea_derivatives",
+        "aba_derivatives",
+    )  # fmt: skip
     fast = qd.compile(leg, names, frames=("rod",))
     for name, given in {"rnea": (q, v, a), "nle": (q, v), "gravity": (q,), "crba": (q,), "aba": (q, v, a)}.items():
         every, one = getattr(fast, name)(*given), getattr(dyn, name)
@@ -97,6 +100,13 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
         near = [fast.rnea(q0, v0 + x, a0) for x in (step, -step)]
         np.testing.assert_allclose((near[0] - near[1]) / (2.0 * STEP), by_v[:, k], atol=1e-6)
     close_to(by_a, dyn.crba(q0), "dtau_da")
+    by_q, by_v, by_tau = fast.aba_derivatives(q0, v0, a0)
+    for k, step in enumerate(STEP * np.eye(leg.nv)):
+        near = [fast.aba(leg.integrate(q0, x), v0, a0) for x in (step, -step)]
+        np.testing.assert_allclose((near[0] - near[1]) / (2.0 * STEP), by_q[:, k], rtol=1e-6, atol=1e-4)
+        near = [fast.aba(q0, v0 + x, a0) for x in (step, -step)]
+        np.testing.assert_allclose((near[0] - near[1]) / (2.0 * STEP), by_v[:, k], rtol=1e-6, atol=1e-4)
+    close_to(by_tau, np.linalg.inv(dyn.crba(q0)), "da_dtau")
 
 
 def test_runtime_parameters_work_with_loops(leg: qd.Robot) -> None:

@@ -16,7 +16,7 @@ from ..deprecation import renamed_parameters
 from ..kernels import Kernels, OperationCounts, UnsupportedMachineError
 from ..kernels.code_generation import check_options
 from ..kernels.kernel_cache import KernelSignature
-from ..kernels.kernels import FrameOperation, NotCompiledError, Operation
+from ..kernels.kernels import DERIVATIVES, FrameOperation, NotCompiledError, Operation
 from ..kernels.operations import OPERATIONS
 from ..robot.robot import Robot
 from .dynamics import Dynamics
@@ -143,9 +143,13 @@ class PinocchioOperation(Operation):
             "regressor": (n, 13 * len(robot.bodies)),
             "frame_jacobian": (6, n),
             "frame_drift": (6,),
+            "center_of_mass": (3,),
+            "com_jacobian": (3, n),
+            "centroidal_momentum": (6,),
             "rnea_derivatives": (n, n),
+            "aba_derivatives": (n, n),
         }.get(name, (n,))
-        outputs = ((name, shape),) * (3 if name == "rnea_derivatives" else 1)
+        outputs = ((name, shape),) * (3 if name in DERIVATIVES else 1)
         interface = KernelSignature(tuple(inputs), outputs, (), (), OperationCounts(0, 0, 0, 0, 0, 0, 0))
         super().__init__(name, robot.name, interface, dtype)
         self.__doc__ = f"{name}({', '.join(x for x, _ in inputs)}): see `Dynamics.{name}`; rows of a batch one by one."

@@ -33,8 +33,10 @@ def compile(
     Args:
         robot: a loaded robot with at least one degree of freedom.
         operations: name or names of operations, as in `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor"
-            (13 columns a body), "rnea_derivatives", "frame_jacobian", "frame_drift"; and "base_regressor", whose
-            columns belong to the first of the parameters of ``parameters="runtime"``, those that are mass properties.
+            (13 columns a body), "rnea_derivatives", "aba_derivatives", "center_of_mass", "com_jacobian",
+            "centroidal_momentum", "frame_jacobian", "frame_drift"; and "base_regressor", whose columns belong to the
+            first of the parameters of ``parameters="runtime"``, those that are mass properties.  The operations on the
+            center of mass use the robot's own masses.
         dtype: float64 or float32.
         parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
             a last argument, by default the robot's own; see `Kernels.parameter_map`).

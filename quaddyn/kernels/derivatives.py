@@ -9,14 +9,18 @@ from .graph import ADD, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
 from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism
 
 
-def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]) -> Vector:
+def differentiate(
+    graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr], constants: Sequence[Expr] = ()
+) -> Vector:
     """Returns the derivatives of `results` in one direction.
 
     Args:
         graph: the graph.
         results: expressions to differentiate.
         seeds: rate of change of each input, by index; inputs not listed are constant.
+        constants: expressions that do not change, whatever they depend on.
     """
+    fixed = {x.ref >> 1 for x in constants}
     order, _ = live_nodes(graph, results)
     zero = graph.constant(0.0)
     rate: dict[int, Expr] = {}
@@ -30,6 +34,8 @@ def differentiate(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Exp
 
     for i in order:
         op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if i in fixed:
+            continue
         if op == INPUT:
             if left in seeds:
                 rate[i] = seeds[left]

@@ -41,6 +41,20 @@ class BatchRneaDerivatives(NamedTuple):
     dtau_da: Floats
 
 
+class BatchAbaDerivatives(NamedTuple):
+    """Partial derivatives of ``a = aba(q, v, tau)``, each (nv, nv) or (N, nv, nv); see `Dynamics.aba_derivatives`."""
+
+    da_dq: Floats
+    da_dv: Floats
+    da_dtau: Floats
+
+
+#: Result of the operations with several outputs, by name.
+DERIVATIVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"rnea_derivatives": BatchRneaDerivatives, "aba_derivatives": BatchAbaDerivatives}
+)
+
+
 class Operation:
     """Operation on arrays: validates the arguments and runs a method of the subclass."""
 
@@ -63,7 +77,7 @@ class Operation:
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 target[...] = result
-        return targets[0] if len(targets) == 1 else BatchRneaDerivatives(*targets)
+        return targets[0] if len(targets) == 1 else DERIVATIVES[self.name](*targets)
 
     # -- arguments -------------------------------------------------------------------------------------------
     def _collect_arguments(

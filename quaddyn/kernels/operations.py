@@ -23,6 +23,7 @@ from .parameters import Parameters, constant_parameters, input_parameters, param
 from .program import Program, make_program
 from .regressor import base_regressor, regressor
 from .rnea import JointPlacements, joint_placements, rnea
+from .tick_trace import TermTracer
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
 
@@ -165,12 +166,54 @@ def _trace_aba(t: TraceContext) -> Outputs:
     h = t.inverse_dynamics(t.v, t.drift, with_external_forces=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
     if t.coordinates.coupled:  # recursions over a tree do not apply
-        return _vector_output("a", solve_by_elimination(t.graph, t.mass_matrix(), left))
+        return _vector_output("a", _solve_by_factors(t, left))
     solutions = [
         solve(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), left)
         for solve in FORWARD_DYNAMICS_SOLVERS
     ]
     return _vector_output("a", min(solutions, key=lambda results: _operation_cost(t.graph, results)))
+
+
+def _solve_by_factors(t: TraceContext, b: Sequence[Expr]) -> Vector:
+    """Returns ``M^-1 b`` by factors of M, which several calls share."""
+    if t.coordinates.coupled:
+        return solve_by_elimination(t.graph, t.mass_matrix(), b)
+    return solve_by_factorization(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), b)
+
+
+def _trace_aba_derivatives(t: TraceContext) -> Outputs:
+    """Traces ``da/dx = -M^-1 dID/dx`` at ``a = M^-1 (tau - h)`` (Carpentier and Mansard 2018, section V)."""
+    n, one, zero = t.robot.nv, t.graph.constant(1.0), t.graph.zero
+    h = t.inverse_dynamics(t.v, t.drift)
+    a = _solve_by_factors(t, [x - y for x, y in zip(t.tau, h, strict=True)])
+    by_q, by_v = _differentiate_inverse_dynamics(t, a)
+    by_tau = [[one if i == k else zero for i in range(n)] for k in range(n)]
+    columns = [
+        [_solve_by_factors(t, x) for x in right]
+        for right in ([[-x for x in c] for c in by_q], [[-x for x in c] for c in by_v], by_tau)
+    ]
+    rows = [[column[i] for column in part] for part in columns for i in range(n)]
+    shapes = tuple((name, (n, n)) for name in ("da_dq", "da_dv", "da_dtau"))
+    return shapes, [x for row in rows for x in row]
+
+
+def _trace_center_of_mass(t: TraceContext) -> Outputs:
+    return _vector_output("com", _trace_terms(t).com())
+
+
+def _trace_com_jacobian(t: TraceContext) -> Outputs:
+    return _matrix_output("J", t.coordinates.columns(_trace_terms(t).com_jacobian()))
+
+
+def _trace_centroidal_momentum(t: TraceContext) -> Outputs:
+    return _vector_output("momentum", _trace_terms(t).momentum()[0])
+
+
+def _trace_terms(t: TraceContext) -> TermTracer:
+    """Returns the tracer of whole-body terms; velocities are zero for operations without them."""
+    still = t.zeros(t.mechanism.nv)
+    moves = "v" in t.inputs
+    return TermTracer(t.graph, t.mechanism, t.q, t.v if moves else still, t.drift if moves else still, {})
 
 
 def _operation_cost(graph: Graph, results: Vector) -> int:
@@ -201,12 +244,19 @@ def _trace_frame_drift(t: TraceContext) -> Outputs:
     return _vector_output("drift", frame_acceleration(t.graph, t.mechanism, t.placements, t.v, t.drift, t.target_frame))
 
 
-def _trace_rnea_derivatives(t: TraceContext) -> Outputs:
+def _differentiate_inverse_dynamics(t: TraceContext, a: Sequence[Expr]) -> tuple[list[Vector], list[Vector]]:
+    """Returns the columns of the derivatives of inverse dynamics by q (tangent) and v, at constant a (nv,)."""
     n, first = t.robot.nv, t.robot.nq
-    tau = t.inverse_dynamics(t.v, t.a)
+    tau = t.inverse_dynamics(t.v, t.coordinates.acceleration(t.inputs["v"], a))
     rates = t.coordinates.tangents(configuration_rates(t.graph, t.mechanism, t.q))
-    by_q = [differentiate(t.graph, tau, seeds) for seeds in rates]
-    by_v = [differentiate(t.graph, tau, {first + k: t.graph.constant(1.0)}) for k in range(n)]
+    by_q = [differentiate(t.graph, tau, seeds, a) for seeds in rates]
+    by_v = [differentiate(t.graph, tau, {first + k: t.graph.constant(1.0)}, a) for k in range(n)]
+    return by_q, by_v
+
+
+def _trace_rnea_derivatives(t: TraceContext) -> Outputs:
+    n = t.robot.nv
+    by_q, by_v = _differentiate_inverse_dynamics(t, t.inputs["a"])
     rows = [[column[i] for column in columns] for columns in (by_q, by_v) for i in range(n)] + t.mass_matrix()
     shapes = tuple((name, (n, n)) for name in ("dtau_dq", "dtau_dv", "dtau_da"))
     return shapes, [x for row in rows for x in row]
@@ -253,6 +303,10 @@ OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
         ),
         "base_regressor": OperationDefinition(("q", "v", "a"), _trace_base_regressor, has_mass_properties=False),
         "rnea_derivatives": OperationDefinition(("q", "v", "a"), _trace_rnea_derivatives),
+        "aba_derivatives": OperationDefinition(("q", "v", "tau"), _trace_aba_derivatives),
+        "center_of_mass": OperationDefinition(("q",), _trace_center_of_mass, has_mass_properties=False),
+        "com_jacobian": OperationDefinition(("q",), _trace_com_jacobian, has_mass_properties=False),
+        "centroidal_momentum": OperationDefinition(("q", "v"), _trace_centroidal_momentum, has_mass_properties=False),
         "frame_jacobian": OperationDefinition(
             ("q",), _trace_frame_jacobian, has_mass_properties=False, needs_frame=True
         ),
