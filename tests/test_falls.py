@@ -17,9 +17,9 @@ import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, RightingMotion, RightingPlan
 from quaddyn.locomotion.centroidal_state import CentroidalState
+from quaddyn.locomotion.fall_detection import FALLEN_HEIGHT
 from quaddyn.locomotion.fall_detector import (
     BEYOND_REACH,
-    FALLEN_HEIGHT,
     TRUNK_LOW,
     TRUNK_SINKING,
     TRUNK_TILTED,
@@ -119,7 +119,7 @@ def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.
     p = Morphology.from_robot(go2)
     watch, level = FallDetector(p, DT), np.eye(3)
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
-    course, none = PathReference(np.zeros(2), 0.0), np.zeros(3)
+    course = PathReference(np.zeros(2), 0.0)
 
     def seen(share: float, rate: float, desired: float, mode: LocomotionMode = LocomotionMode.MOVING) -> str:
         motion = CentroidalState(
@@ -128,7 +128,7 @@ def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.
         watch.reset()
         sign = watch.trunk_on_ground(mode, motion, ground, desired * p.height)
         for _ in range(round(0.1 * p.time_scale / DT) + 1):
-            sign = sign or watch.detect(motion, none, ground, course, (desired * p.height, 0.0))
+            sign = sign or watch.detect(motion, ground, course, (desired * p.height, 0.0))
         return sign
 
     for desired in (1.0, 0.75, 0.6):

@@ -21,7 +21,8 @@ from quaddyn.kernels.kernel_cache import hash_robot_properties
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.centroidal_state import CentroidalState
-from quaddyn.locomotion.fall_detector import FALLEN_HEIGHT, FallDetector
+from quaddyn.locomotion.fall_detection import FALLEN_HEIGHT
+from quaddyn.locomotion.fall_detector import FallDetector
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.path_reference import PathReference

@@ -312,7 +312,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         flight.detect_lost_ground(motion, measured_contacts)
         if quad.mode is LocomotionMode.RIGHTING:
             return fall.advance_righting(state, motion, requested)
-        reason = fall.detect(state, motion)
+        reason = fall.detect(motion)
         if reason:
             flight.end()
             return fall.fold_legs(state, requested, reason)

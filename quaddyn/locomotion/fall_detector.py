@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
-from ..urdf.tree import Array
+from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
+from .fall_detection import (
+    FallDetectorState,
+    FallSign,
+    compute_capture_margin,
+    detect_fall,
+    detect_trunk_on_ground,
+    update_fall_detection,
+)
 from .ground_plane import GroundPlane
 from .modes import LocomotionMode
 from .morphology import Morphology
@@ -17,18 +26,16 @@ TRUNK_TIPPING = "fallen: trunk tips over"
 TRUNK_TILTED = "fallen: trunk tilted beyond recovery"
 TRUNK_SINKING = "fallen: trunk sinks faster than legs can stop it"
 TRUNK_LOW = "fallen: trunk near the ground"
-#: Distance of the capture point from the area that one step reaches, above which it is a fall [l]: the hips move on,
-#: and a second step can correct some of it.
-CAPTURE_POINT_MARGIN = 0.2
-#: Prediction time of the tilt [sqrt(l/g)], minimum tilt for a prediction, and predicted tilt that is a fall [rad].
-TILT_PREDICTION_TIME, MIN_PREDICTED_TILT, MAX_PREDICTED_TILT = 0.5, 0.25, 1.05
-#: Minimum time for which a fall must be predicted [sqrt(l/g)].
-MIN_FALL_DURATION = 0.05
-#: Height of the center of mass, as a fraction of the commanded one, below which the trunk is near the ground, and
-#: cosine of the tilt of the trunk against the ground below which it cannot recover.
-FALLEN_HEIGHT, FALLEN_TILT = 0.45, 0.5
-#: Deceleration with which legs can stop a sinking trunk [g].
-STOPPING_ACCELERATION = 1.0
+SIGN_TEXTS = MappingProxyType(
+    {
+        FallSign.NONE: "",
+        FallSign.BEYOND_REACH: BEYOND_REACH,
+        FallSign.TRUNK_TIPPING: TRUNK_TIPPING,
+        FallSign.TRUNK_TILTED: TRUNK_TILTED,
+        FallSign.TRUNK_SINKING: TRUNK_SINKING,
+        FallSign.TRUNK_LOW: TRUNK_LOW,
+    }
+)
 
 
 class FallDetector:
@@ -52,20 +59,19 @@ class FallDetector:
         dt: control period [s].
     """
 
-    __slots__ = ("_dt", "_hips", "_morphology", "_radius", "_time")
+    __slots__ = ("_body", "_height", "state")
 
     def __init__(self, morphology: Morphology, dt: float) -> None:
         p = morphology
-        self._morphology, self._dt = p, dt
+        self._body, self._height = make_body_parameters(p), p.height
         hip_height = p.height + float(p.hips[:, 2].mean())
-        self._radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
-        x, y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
-        self._hips = x, y
-        self.reset()
+        hip_x, hip_y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
+        radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
+        self.state = FallDetectorState.from_values(dt=dt, radius=radius, hip_x=hip_x, hip_y=hip_y, duration=0.0)
 
     def reset(self) -> None:
         """Resets the detection."""
-        self._time = 0.0
+        self.state.duration = 0.0
 
     def trunk_on_ground(
         self, mode: LocomotionMode, motion: CentroidalState, ground: GroundPlane, desired_height: float | None = None
@@ -78,13 +84,8 @@ class FallDetector:
             ground: plane of the feet.
             desired_height: commanded height of the center of mass over that plane [m]; None for that at home.
         """
-        x, y, z = motion.com
-        desired = self._morphology.height if desired_height is None else desired_height
-        if mode.is_upright and z - ground.height(x, y) < FALLEN_HEIGHT * desired:
-            return TRUNK_LOW
-        a, b, c = motion.axes[:, 2].tolist()
-        d, e, f = ground.normal.tolist()
-        return TRUNK_TILTED if a * d + b * e + c * f < FALLEN_TILT else ""
+        height = self._height if desired_height is None else float(desired_height)
+        return SIGN_TEXTS[detect_trunk_on_ground(motion.state, ground.state, mode.is_upright, height)]
 
     def capture_margin(self, motion: CentroidalState, path: PathReference) -> float:
         """Computes the distance of the capture point from the border of the reachable area [m]; negative outside.
@@ -93,18 +94,11 @@ class FallDetector:
             motion: present state of center of mass and trunk.
             path: path reference.
         """
-        c, s = math.cos(motion.yaw), math.sin(motion.yaw)
-        u, v, _ = motion.velocity
-        forward, leftward, _ = path.velocity.tolist()
-        omega, (x, y) = self._morphology.natural_frequency, self._hips
-        excess_forward = max(abs(c * u + s * v - forward) / omega - x, 0.0)
-        excess_sideways = max(abs(c * v - s * u - leftward) / omega - y, 0.0)
-        return self._radius - math.hypot(excess_forward, excess_sideways)
+        return float(compute_capture_margin(self.state, self._body, motion.state, path.state))
 
     def detect(
         self,
         motion: CentroidalState,
-        angular_velocity: Array,
         ground: GroundPlane,
         path: PathReference,
         desired: tuple[float, float] | None = None,
@@ -113,30 +107,36 @@ class FallDetector:
 
         Args:
             motion: present state of center of mass and trunk.
-            angular_velocity: (3,) angular velocity of the trunk, world axes [rad/s].
             ground: plane of the feet.
             path: path reference.
             desired: height of the center of mass over the ground [m], and its rate [m/s]; None for those at home.
         """
-        p = self._morphology
-        sign = BEYOND_REACH if self.capture_margin(motion, path) < -CAPTURE_POINT_MARGIN * p.length else ""
-        if not sign:
-            a, b, c = motion.axes[:, 2].tolist()
-            d, e, f = ground.normal.tolist()
-            cosine = min(a * d + b * e + c * f, 1.0)
-            if cosine < math.cos(MIN_PREDICTED_TILT):
-                wx, wy, wz = angular_velocity.tolist()
-                # rate of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
-                cosine_rate = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
-                angle = math.acos(max(cosine, -1.0))
-                if angle - cosine_rate / math.sin(angle) * TILT_PREDICTION_TIME * p.time_scale > MAX_PREDICTED_TILT:
-                    sign = TRUNK_TIPPING
-        if not sign:
-            (x, y, z), (u, v, w) = motion.com, motion.velocity
-            height, rate = (p.height, 0.0) if desired is None else desired
-            slope_x, slope_y = ground.slope.tolist()
-            sinking = max(rate + slope_x * u + slope_y * v - w, 0.0)
-            rest_height = z - ground.height(x, y) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * p.gravity)
-            sign = TRUNK_SINKING if rest_height < FALLEN_HEIGHT * height else ""
-        self._time = self._time + self._dt if sign else 0.0
-        return sign if self._time > MIN_FALL_DURATION * p.time_scale else ""
+        height, rate = (self._height, 0.0) if desired is None else desired
+        return SIGN_TEXTS[
+            detect_fall(self.state, self._body, motion.state, ground.state, path.state, float(height), float(rate))
+        ]
+
+    def update(
+        self,
+        mode: LocomotionMode,
+        motion: CentroidalState,
+        ground: GroundPlane,
+        path: PathReference,
+        desired: tuple[float, float],
+    ) -> str:
+        """Updates the detector by one tick of any mode; returns the sign of `trunk_on_ground` or of `detect`.
+
+        Falls are predicted only in modes in which the trunk is at its commanded height.
+
+        Args:
+            mode: present mode.
+            motion: present state of center of mass and trunk.
+            ground: plane of the feet.
+            path: path reference.
+            desired: commanded height of the center of mass over the ground [m], and its rate [m/s].
+        """
+        height, rate = desired
+        sign = update_fall_detection(
+            self.state, self._body, motion.state, ground.state, path.state, mode.is_upright, float(height), float(rate)
+        )
+        return SIGN_TEXTS[sign]

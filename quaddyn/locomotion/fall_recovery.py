@@ -58,28 +58,18 @@ class FallRecovery:
         self._reason = FALLEN
         self._detector.reset()
 
-    def detect(self, state: State, motion: CentroidalState) -> str:
+    def detect(self, motion: CentroidalState) -> str:
         """Returns the sign by which a fall is detected, "" while there is none; call it at every tick.
 
         Args:
-            state: present state of the robot.
             motion: present state of center of mass and trunk.
         """
         quad = self._quadruped
         if quad.mode is LocomotionMode.FALLEN:
             return self._reason
         assert quad.ground is not None
-        trunk = quad.trunk
-        sign = self._detector.trunk_on_ground(quad.mode, motion, quad.ground, trunk.desired_height)
-        if sign:
-            return sign
-        if not quad.mode.is_upright:
-            self._detector.reset()
-            return ""
-        desired = trunk.desired_height, trunk.desired_rate
-        return self._detector.detect(
-            motion, np.array(motion.angular_velocity), quad.ground, quad.path_reference, desired
-        )
+        desired = quad.trunk.desired_height, quad.trunk.desired_rate
+        return self._detector.update(quad.mode, motion, quad.ground, quad.path_reference, desired)
 
     def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
         """Computes the command of one tick of a fall, or of lying after it.

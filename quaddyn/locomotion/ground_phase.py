@@ -9,6 +9,7 @@ from ..urdf.tree import Array
 from .centroidal_state import CentroidalState
 from .com_preview_kernel import update_com_reference
 from .command import LocomotionCommand
+from .fall_detection import update_fall_detection
 from .foothold import Foothold
 from .foothold_kernel import fit_planes
 from .footwork import Footwork
@@ -101,6 +102,7 @@ class GroundPhaseController:
             fit_planes,
             find_edges,
             read_motion,
+            update_fall_detection,
         ):
             function.compile()
 

@@ -28,6 +28,13 @@ def set_attitude(motion: Motion, R_base: Mat3, heading: Mat3) -> None:
     motion.yaw = math.atan2(axes[1, 0], axes[0, 0])
 
 
+@compiled()
+def trunk_up(motion: Motion) -> Vec3:
+    """Returns the upward axis of the trunk, world."""
+    axes = motion.axes
+    return vec3(axes[0, 2], axes[1, 2], axes[2, 2])
+
+
 @entry("motion of the robot")
 def read_motion(
     q: Vector,

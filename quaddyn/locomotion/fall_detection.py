@@ -1,0 +1,188 @@
+"""Compiled detection of falls; see `FallDetector`."""
+
+import enum
+import math
+
+from ..compiler import Record, compiled, cross, entry
+from .body_parameters import BodyParameters
+from .ground_state import GroundState, plane_height, plane_normal
+from .motion import Motion, trunk_up
+from .path_motion import PathState
+
+#: Distance of the capture point from the area that one step reaches, above which it is a fall [l]: the hips move on,
+#: and a second step can correct some of it.
+CAPTURE_POINT_MARGIN = 0.2
+#: Prediction time of the tilt [sqrt(l/g)], minimum tilt for a prediction, and predicted tilt that is a fall [rad].
+TILT_PREDICTION_TIME, MIN_PREDICTED_TILT, MAX_PREDICTED_TILT = 0.5, 0.25, 1.05
+#: Minimum time for which a fall must be predicted [sqrt(l/g)].
+MIN_FALL_DURATION = 0.05
+#: Height of the center of mass, as a fraction of the commanded one, below which the trunk is near the ground, and
+#: cosine of the tilt of the trunk against the ground below which it cannot recover.
+FALLEN_HEIGHT, FALLEN_TILT = 0.45, 0.5
+#: Deceleration with which legs can stop a sinking trunk [g].
+STOPPING_ACCELERATION = 1.0
+
+
+class FallSign(enum.IntEnum):
+    """Sign of a fall."""
+
+    NONE = 0
+    BEYOND_REACH = 1  # the capture point is beyond the reach of all feet
+    TRUNK_TIPPING = 2
+    TRUNK_TILTED = 3  # beyond recovery
+    TRUNK_SINKING = 4  # faster than legs can stop it
+    TRUNK_LOW = 5
+
+
+class FallDetectorState(Record):
+    """Parameters of the detector, and the time for which a fall has been predicted."""
+
+    dt: float  # control period [s]
+    radius: float  # horizontal distance from the hip within which a foot can be put down [m]
+    hip_x: float  # half length of the rectangle of the hips [m]
+    hip_y: float  # half width [m]
+    duration: float  # time for which a fall has been predicted [s]
+
+
+@compiled()
+def tilt_cosine(motion: Motion, ground: GroundState) -> float:
+    """Returns the cosine of the angle between the trunk's upward axis and the normal of the ground."""
+    return trunk_up(motion) @ plane_normal(ground)
+
+
+@compiled()
+def com_height(motion: Motion, ground: GroundState) -> float:
+    """Returns the height of the center of mass over the plane of the feet [m]."""
+    com = motion.com
+    return com[2] - plane_height(ground, com[0], com[1])
+
+
+@compiled()
+def is_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, desired_height: float) -> FallSign:
+    """Returns the sign that the trunk is on the ground or tilted beyond recovery.
+
+    Args:
+        motion: present motion.
+        ground: plane of the feet.
+        is_upright: whether the trunk is at its commanded height in the present mode, so that its height is checked.
+        desired_height: commanded height of the center of mass over the ground [m].
+    """
+    if is_upright and com_height(motion, ground) < FALLEN_HEIGHT * desired_height:
+        return FallSign.TRUNK_LOW
+    return FallSign.TRUNK_TILTED if tilt_cosine(motion, ground) < FALLEN_TILT else FallSign.NONE
+
+
+@compiled()
+def capture_margin(d: FallDetectorState, body: BodyParameters, motion: Motion, path: PathState) -> float:
+    """Returns the distance of the capture point from the border of the reachable area [m]; negative outside."""
+    c, s, velocity, omega = math.cos(motion.yaw), math.sin(motion.yaw), motion.velocity, body.natural_frequency
+    forward = c * velocity[0] + s * velocity[1] - path.velocity[0]
+    leftward = c * velocity[1] - s * velocity[0] - path.velocity[1]
+    x, y = max(abs(forward) / omega - d.hip_x, 0.0), max(abs(leftward) / omega - d.hip_y, 0.0)
+    return d.radius - math.sqrt(x * x + y * y)
+
+
+@compiled()
+def predict_tilt(body: BodyParameters, motion: Motion, ground: GroundState) -> float:
+    """Returns the tilt of the trunk after the prediction time at its present rate [rad]; 0 if it is hardly tilted."""
+    cosine = min(tilt_cosine(motion, ground), 1.0)
+    if cosine >= math.cos(MIN_PREDICTED_TILT):
+        return 0.0
+    # rate of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
+    cosine_rate = cross(motion.angular_velocity, trunk_up(motion)) @ plane_normal(ground)
+    angle = math.acos(max(cosine, -1.0))
+    return angle - cosine_rate / math.sin(angle) * TILT_PREDICTION_TIME * body.time_scale
+
+
+@compiled()
+def predict_rest_height(body: BodyParameters, motion: Motion, ground: GroundState, desired_rate: float) -> float:
+    """Returns the height over the ground at which the legs can stop the center of mass, if it sinks [m].
+
+    Args:
+        body: parameters of the robot.
+        motion: present motion.
+        ground: plane of the feet.
+        desired_rate: commanded rate of the height [m/s].
+    """
+    velocity = motion.velocity
+    ground_rate = ground.slope[0] * velocity[0] + ground.slope[1] * velocity[1]
+    sinking = max(desired_rate + ground_rate - velocity[2], 0.0)
+    return com_height(motion, ground) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * body.gravity)
+
+
+@entry("detection of falls")
+def detect_fall(
+    d: FallDetectorState,
+    body: BodyParameters,
+    motion: Motion,
+    ground: GroundState,
+    path: PathState,
+    desired_height: float,
+    desired_rate: float,
+) -> FallSign:
+    """Updates the detector by one tick and returns the sign of a fall that is predicted for long enough.
+
+    Args:
+        d: state of the detector.
+        body: parameters of the robot.
+        motion: present motion.
+        ground: plane of the feet.
+        path: path reference.
+        desired_height: commanded height of the center of mass over the ground [m].
+        desired_rate: its rate [m/s].
+    """
+    sign = FallSign.NONE
+    if capture_margin(d, body, motion, path) < -CAPTURE_POINT_MARGIN * body.length:
+        sign = FallSign.BEYOND_REACH
+    elif predict_tilt(body, motion, ground) > MAX_PREDICTED_TILT:
+        sign = FallSign.TRUNK_TIPPING
+    elif predict_rest_height(body, motion, ground, desired_rate) < FALLEN_HEIGHT * desired_height:
+        sign = FallSign.TRUNK_SINKING
+    d.duration = d.duration + d.dt if sign != FallSign.NONE else 0.0
+    return sign if d.duration > MIN_FALL_DURATION * body.time_scale else FallSign.NONE
+
+
+@entry("detection of falls")
+def update_fall_detection(
+    d: FallDetectorState,
+    body: BodyParameters,
+    motion: Motion,
+    ground: GroundState,
+    path: PathState,
+    is_upright: bool,
+    desired_height: float,
+    desired_rate: float,
+) -> FallSign:
+    """Returns the sign of a fall: of a trunk that is on the ground, or of a fall that is predicted.
+
+    A fall is predicted only where the trunk is at its commanded height.
+
+    Args:
+        d: state of the detector.
+        body: parameters of the robot.
+        motion: present motion.
+        ground: plane of the feet.
+        path: path reference.
+        is_upright: whether the trunk is at its commanded height in the present mode.
+        desired_height: commanded height of the center of mass over the ground [m].
+        desired_rate: its rate [m/s].
+    """
+    sign = is_trunk_on_ground(motion, ground, is_upright, desired_height)
+    if sign != FallSign.NONE:
+        return sign
+    if is_upright:
+        return detect_fall(d, body, motion, ground, path, desired_height, desired_rate)
+    d.duration = 0.0
+    return FallSign.NONE
+
+
+@entry("detection of falls")
+def detect_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, desired_height: float) -> FallSign:
+    """Calls `is_trunk_on_ground` from Python."""
+    return is_trunk_on_ground(motion, ground, is_upright, desired_height)
+
+
+@entry("detection of falls")
+def compute_capture_margin(d: FallDetectorState, body: BodyParameters, motion: Motion, path: PathState) -> float:
+    """Calls `capture_margin` from Python."""
+    return capture_margin(d, body, motion, path)

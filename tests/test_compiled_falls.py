@@ -1,0 +1,60 @@
+"""Compiled functions of fall detection equal Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_simulation_compiled import assert_compiled_equals_python
+
+import quaddyn as qd
+from quaddyn.locomotion import Morphology, fall_detection
+from quaddyn.locomotion.body_parameters import make_body_parameters
+from quaddyn.locomotion.fall_detection import FallSign
+from quaddyn.locomotion.fall_detector import SIGN_TEXTS, FallDetector
+from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.path_motion import PathState
+
+
+@pytest.fixture(scope="module")
+def morphology() -> Morphology:
+    return Morphology.from_robot(qd.load("go2"))
+
+
+def random_motion(rng: np.random.Generator, p: Morphology) -> Motion:
+    motion, R = allocate_motion(), pin.exp3(rng.normal(size=3) * rng.choice([0.05, 0.6]))
+    motion.com = 0.1 * rng.normal(), 0.1 * rng.normal(), p.height * rng.uniform(0.3, 1.5)
+    motion.velocity, motion.angular_velocity = (
+        rng.normal(size=3) * p.speed_scale * rng.choice([0.1, 1.0]),
+        rng.normal(size=3),
+    )
+    motion.R_base, motion.axes, motion.yaw = R, R @ p.heading, rng.uniform(-3.0, 3.0)
+    motion.feet[:] = 0.2 * rng.normal(size=(4, 3))
+    return motion
+
+
+def test_compiled_fall_detection_equals_python(morphology: Morphology) -> None:
+    """All signs appear."""
+    p, found = morphology, set()
+    rng, body = np.random.default_rng(11), make_body_parameters(morphology)
+    for i in range(60):
+        motion, detector = random_motion(rng, p), FallDetector(p, 2e-3).state
+        ground, path = allocate_ground_state(), PathState.allocate(position=2, velocity=3)
+        ground.points[:, :2] = p.nominal_stance + 0.01 * rng.normal(size=(4, 2))
+        ground.slope[:], path.velocity[:] = 0.1 * rng.normal(size=2), rng.normal(size=3)
+        detector.duration = 0.1 * (i % 4 != 0)
+        desired = p.height * float(rng.uniform(0.7, 1.1)), float(rng.normal())
+        assert_compiled_equals_python(fall_detection.compute_capture_margin, detector, body, motion, path)
+        for upright in (False, True):
+            arguments = motion, ground, upright, desired[0]
+            found.add(assert_compiled_equals_python(fall_detection.detect_trunk_on_ground, *arguments))
+            arguments = detector, body, motion, ground, path, upright, *desired
+            found.add(assert_compiled_equals_python(fall_detection.update_fall_detection, *arguments))
+        arguments = detector, body, motion, ground, path, *desired
+        found.add(assert_compiled_equals_python(fall_detection.detect_fall, *arguments))
+    assert found == set(FallSign)
+
+
+def test_every_sign_has_a_text() -> None:
+    assert set(SIGN_TEXTS) == set(FallSign) and len(set(SIGN_TEXTS.values())) == len(FallSign)
