@@ -28,7 +28,7 @@ from quaddyn.locomotion.steering import (
     TRANSITION_SPEED_FRACTION,
     Steering,
 )
-from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
+from quaddyn.locomotion.trunk_references import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_clamping import COMMAND_RESERVE
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import MujocoPlant, Plant, Simulation

@@ -34,6 +34,7 @@ from .step_lookahead_kernel import find_edges
 from .swing import advance_path
 from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
+from .trunk_references import update_trunk_references
 
 # Times in sqrt(l / g).
 #: Time constant of the velocity filter for the footholds.
@@ -99,6 +100,7 @@ class GroundPhaseController:
             update_com_reference,
             compute_plane_height,
             advance_path,
+            update_trunk_references,
             fit_planes,
             find_edges,
             read_motion,

@@ -12,6 +12,7 @@ from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tasks import ForceTask
+from .tasks.force import PointForces
 from .tick import ActiveContacts, Rows
 from .tick_data import ROLES, ContactStateData, TickInputData
 
@@ -124,6 +125,10 @@ def write_force_references(
     """Writes the references of force task i for each contact."""
     rows = inputs.force_references[i]
     rows[:] = 0.0
+    if type(references) is PointForces and references.names == names and task.contacts is None:
+        rows[:, 0], rows[:, 1] = 1.0, references.has_force
+        rows[:, 2:5] = references.forces
+        return
     for name, row in zip(names, rows, strict=True):
         row[0] = task.contacts is None or name in task.contacts
         if name in references:

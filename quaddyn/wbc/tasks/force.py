@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiler import Vector, compiled
+from ...compiler import IntVector, Vector, compiled
 from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_sequence
@@ -24,6 +24,40 @@ from ..tick_data import ContactRole, TickContext, TickInputData
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
+
+
+class PointForces(Mapping[str, Array]):
+    """Immutable mapping from the names of contacts to forces (3,), stored in one array.
+
+    Args:
+        names: names of contacts.
+        forces: (contacts, 3) forces, copied [N].
+        has_force: (contacts,) whether the mapping contains a contact, copied.
+    """
+
+    __slots__ = ("forces", "has_force", "names")
+
+    def __init__(self, names: tuple[str, ...], forces: Array, has_force: IntVector) -> None:
+        self.names, self.forces, self.has_force = names, forces.copy(), has_force.copy()
+        self.forces.flags.writeable = False
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self:
+            raise KeyError(name)
+        force: Array = self.forces[self.names.index(name)]
+        return force
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names and bool(self.has_force[self.names.index(name)])  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, is_contained in zip(self.names, self.has_force.tolist(), strict=True) if is_contained)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.has_force))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self)})"
 
 
 @renamed_attributes(wanted="references")
@@ -139,6 +173,23 @@ class ForceTask(Element, fixed=("contacts",)):
             force.flags.writeable = False
             references[name] = force
         self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
+
+    def set_point_forces(self, names: tuple[str, ...], forces: Array, has_force: IntVector) -> None:
+        """Sets all reference forces of point contacts, for internal use: finite numbers are not checked again.
+
+        Args:
+            names: names of contacts.
+            forces: (contacts, 3) forces on the robot, world axes [N]; zeros where there is no reference.
+            has_force: (contacts,) whether a contact has a reference; the others have the reference zero.
+
+        Raises:
+            UnknownNameError: the task does not include a contact that has a reference.
+        """
+        references = PointForces(names, forces, has_force)
+        if self._known_contacts == names:
+            self._references = references
+        else:
+            self.reference(references)
 
     def clear_references(self) -> None:
         """Sets all reference forces to zero."""

@@ -1,0 +1,108 @@
+"""Compiled references of the trunk equal the same functions in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_simulation_compiled import assert_compiled_equals_python
+
+import quaddyn as qd
+from quaddyn.locomotion import trunk_references
+from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
+from quaddyn.locomotion.com_preview_kernel import ComReferenceState
+from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.morphology import Morphology
+from quaddyn.locomotion.path_motion import PathState
+
+
+@pytest.fixture(scope="module")
+def body() -> BodyParameters:
+    return make_body_parameters(Morphology.from_robot(qd.load("go2")))
+
+
+def random_trunk(rng: np.random.Generator) -> trunk_references.TrunkState:
+    trunk = trunk_references.allocate_trunk_state()
+    trunk.slope_lowering, trunk.height, trunk.target_height = 0.3, rng.normal(size=3), 0.3
+    trunk.com_offset[:], trunk.target_offset[:] = rng.normal(size=(2, 3)), rng.normal(size=2)
+    trunk.remaining_time = float(rng.choice([-0.1, 1e-3, 0.5]))
+    trunk.height_trim, trunk.tilt_trim[:] = 0.01, 0.1 * rng.normal(size=2)
+    return trunk
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters) -> None:
+    rng = np.random.default_rng([10, seed])
+    trunk, ground = random_trunk(rng), allocate_ground_state()
+    reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
+    reference.cop[:], reference.dcm[:] = 0.1 * rng.normal(size=2), 0.1 * rng.normal(size=2)
+    reference.load_fractions[:] = rng.choice([0.0, 0.5], 4) * (seed % 4 > 0)
+    reference.frequency, reference.vertical_force = 5.0, float(rng.uniform(0.0, 2.0))
+    reference.height, reference.height_rate = 0.1 * rng.normal(), rng.normal()
+    path = PathState.allocate(position=2, velocity=3)
+    path.yaw, path.velocity[:] = rng.normal(), rng.normal(size=3)
+    ground.points[:], ground.slope[:] = rng.normal(size=(4, 3)), 0.3 * rng.normal(size=2)
+    ground.slope_rate[:], ground.climb_rate, ground.lowering = rng.normal(size=2), 0.1, 0.02
+    ground.follows_map = bool(seed % 2)
+    inputs = trunk_references.TrunkInputs.allocate()
+    inputs.com, inputs.velocity, inputs.R_base = rng.normal(size=3), rng.normal(size=3), pin.exp3(rng.normal(size=3))
+    inputs.friction, inputs.normal, inputs.is_stepping_fast = 0.5, (0.0, 0.6, 0.8), bool(seed % 3)
+    references = trunk_references.allocate_trunk_references()
+    arguments = trunk, reference, path, ground, body, inputs, references
+    assert_compiled_equals_python(trunk_references.update_trunk_references, *arguments, 0.002)
+    trunk_references.update_trunk_references(*arguments, 0.002)
+    np.testing.assert_allclose(references.base @ references.base.T, np.eye(3), atol=1e-12)
+    com, base = np.full(22, 2.0), np.full(28, 2.0)
+    assert assert_compiled_equals_python(trunk_references.write_motion_references, trunk, references, com, base)
+    assert not assert_compiled_equals_python(trunk_references.write_motion_references, trunk, references, com, com)
+    assert_compiled_equals_python(trunk_references.set_base_weight, trunk, base, float(rng.choice([1.0, 0.1])))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_trunk_motions_equal_python(seed: int, body: BodyParameters) -> None:
+    rng = np.random.default_rng([11, seed])
+    trunk, numbers = random_trunk(rng), [float(x) for x in rng.normal(size=8)]
+    assert_compiled_equals_python(trunk_references.start_trunk_motion, trunk, *numbers[:4])
+    assert_compiled_equals_python(trunk_references.start_trunk_stop, trunk, body, *numbers[:4])
+    assert_compiled_equals_python(trunk_references.lower_trunk, trunk, *numbers[4:7])
+
+
+def test_motion_references_are_those_of_the_tasks() -> None:
+    """The references and the weight that are written directly equal those of the public methods."""
+    robot, rng = qd.load("go2"), np.random.default_rng(12)
+    direct, public = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
+    references, trunk = trunk_references.allocate_trunk_references(), trunk_references.allocate_trunk_state()
+    references.com, references.com_velocity, references.com_acceleration = rng.normal(size=(3, 3))
+    references.base, references.base_velocity = pin.exp3(rng.normal(size=3)), rng.normal(size=3)
+    references.has_force[:], references.base_weight_fraction = (0, 1, 1, 0), 0.25
+    references.contact_forces[1:3] = rng.normal(size=(2, 3))
+    com, base = public.tasks["com"], public.tasks["base"]
+    com.reference(references.com, references.com_velocity, references.com_acceleration)
+    base.reference(references.base, references.base_velocity)
+    base.weight = 0.25 * base.weight
+    forces = {"FR": references.contact_forces[1], "RL": references.contact_forces[2]}
+    public.tasks["forces"].reference(forces)
+    tasks = direct.tasks
+    assert trunk_references.write_motion_references(trunk, references, tasks["com"].block, tasks["base"].block)
+    tasks["forces"].set_point_forces(("FL", "FR", "RL", "RR"), references.contact_forces, references.has_force)
+    np.testing.assert_array_equal(direct.parameter_vector, public.parameter_vector)
+    given = tasks["forces"].references
+    assert given.keys() == forces.keys() and len(given) == 2 and "FL" not in given
+    for name, force in forces.items():
+        np.testing.assert_array_equal(given[name], force)
+    with pytest.raises(KeyError):
+        given["FL"]
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    commands = [each.compute(state) for each in (direct, public)]
+    assert commands[0].tau.tobytes() == commands[1].tau.tobytes()
+    for problem in (commands[0].details.problem, commands[1].details.problem):
+        np.testing.assert_array_equal(
+            np.concatenate([group.lower for level in problem.levels for group in level]),
+            np.concatenate([group.lower for level in commands[0].details.problem.levels for group in level]),
+        )
+
+
+def test_point_forces_of_other_contacts_are_rejected() -> None:
+    wbc = qd.WholeBodyController(qd.load("go2"))
+    with pytest.raises(qd.UnknownNameError, match="nose"):
+        wbc.tasks["forces"].set_point_forces(("nose",), np.ones((1, 3)), np.ones(1, dtype=np.int64))
