@@ -13,6 +13,7 @@ from quaddyn.locomotion.body_parameters import BodyParameters, make_body_paramet
 from quaddyn.locomotion.com_preview_kernel import ComReferenceState
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_motion import PathState
 
 
@@ -44,17 +45,16 @@ def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters)
     ground.points[:], ground.slope[:] = rng.normal(size=(4, 3)), 0.3 * rng.normal(size=2)
     ground.slope_rate[:], ground.climb_rate, ground.lowering = rng.normal(size=2), 0.1, 0.02
     ground.follows_map = bool(seed % 2)
-    inputs = trunk_references.TrunkInputs.allocate()
-    inputs.com, inputs.velocity, inputs.R_base = rng.normal(size=3), rng.normal(size=3), pin.exp3(rng.normal(size=3))
+    motion, inputs = allocate_motion(), trunk_references.TrunkInputs.allocate()
+    motion.com, motion.velocity, motion.R_base = rng.normal(size=3), rng.normal(size=3), pin.exp3(rng.normal(size=3))
     inputs.friction, inputs.normal, inputs.is_stepping_fast = 0.5, (0.0, 0.6, 0.8), bool(seed % 3)
-    references = trunk_references.allocate_trunk_references()
-    arguments = trunk, reference, path, ground, body, inputs, references
+    arguments = trunk, reference, path, ground, body, motion, inputs
     assert_compiled_equals_python(trunk_references.update_trunk_references, *arguments, 0.002)
     trunk_references.update_trunk_references(*arguments, 0.002)
-    np.testing.assert_allclose(references.base @ references.base.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(trunk.references.base @ trunk.references.base.T, np.eye(3), atol=1e-12)
     com, base = np.full(22, 2.0), np.full(28, 2.0)
-    assert assert_compiled_equals_python(trunk_references.write_motion_references, trunk, references, com, base)
-    assert not assert_compiled_equals_python(trunk_references.write_motion_references, trunk, references, com, com)
+    assert assert_compiled_equals_python(trunk_references.write_motion_references, trunk, com, base)
+    assert not assert_compiled_equals_python(trunk_references.write_motion_references, trunk, com, com)
     assert_compiled_equals_python(trunk_references.set_base_weight, trunk, base, float(rng.choice([1.0, 0.1])))
 
 
@@ -71,7 +71,8 @@ def test_motion_references_are_those_of_the_tasks() -> None:
     """The references and the weight that are written directly equal those of the public methods."""
     robot, rng = qd.load("go2"), np.random.default_rng(12)
     direct, public = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
-    references, trunk = trunk_references.allocate_trunk_references(), trunk_references.allocate_trunk_state()
+    trunk = trunk_references.allocate_trunk_state()
+    references = trunk.references
     references.com, references.com_velocity, references.com_acceleration = rng.normal(size=(3, 3))
     references.base, references.base_velocity = pin.exp3(rng.normal(size=3)), rng.normal(size=3)
     references.has_force[:], references.base_weight_fraction = (0, 1, 1, 0), 0.25
@@ -83,7 +84,7 @@ def test_motion_references_are_those_of_the_tasks() -> None:
     forces = {"FR": references.contact_forces[1], "RL": references.contact_forces[2]}
     public.tasks["forces"].reference(forces)
     tasks = direct.tasks
-    assert trunk_references.write_motion_references(trunk, references, tasks["com"].block, tasks["base"].block)
+    assert trunk_references.write_motion_references(trunk, tasks["com"].block, tasks["base"].block)
     tasks["forces"].set_point_forces(("FL", "FR", "RL", "RR"), references.contact_forces, references.has_force)
     np.testing.assert_array_equal(direct.parameter_vector, public.parameter_vector)
     given = tasks["forces"].references

@@ -15,13 +15,13 @@ from .com_preview_kernel import ComReferenceState
 from .friction_model import FrictionModel
 from .ground_plane import GroundPlane
 from .morphology import FEET, Morphology
+from .motion import allocate_motion
 from .path_reference import ComReference, OffsetMotion, PathReference
 from .state_fields import StateField
 from .trunk_references import (
     FLIGHT_BASE_FRACTION,
     KNOWN_SLOPE_LOWERING,
     TrunkInputs,
-    allocate_trunk_references,
     allocate_trunk_state,
     lower_trunk,
     set_base_weight,
@@ -75,7 +75,7 @@ class TrunkController:
         desired_rate: rate of change of `desired_height` [m/s].
     """
 
-    __slots__ = ("_body", "_friction_model", "_inputs", "_morphology", "_reference", "_references", "_wbc", "state")
+    __slots__ = ("_body", "_friction_model", "_inputs", "_morphology", "_motion", "_reference", "_wbc", "state")
 
     desired_height = StateField[float]()
     desired_rate = StateField[float]()
@@ -91,7 +91,7 @@ class TrunkController:
     ) -> None:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
-        self._inputs, self._references = TrunkInputs.allocate(), allocate_trunk_references()
+        self._inputs, self._motion = TrunkInputs.allocate(), allocate_motion()
         self._reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
         state = self.state
         state.slope_lowering, state.height = slope_lowering, (height, 0.0, 0.0)
@@ -179,22 +179,22 @@ class TrunkController:
             dt: control period [s].
             is_stepping_fast: whether a push has accelerated the steps.
         """
-        inputs, references, friction_model = self._inputs, self._references, self._friction_model
+        state, motion, friction_model = self.state, self._motion, self._friction_model
         # Arrays of the records are written directly, which takes less time than assigning their fields.
-        com_stored, velocity_stored, rotation, friction, normal, is_fast = inputs
-        com_stored[:], velocity_stored[:], normal[:] = com, velocity, friction_model.normal
-        rotation.reshape(3, 3)[:] = R_base
-        friction[()], is_fast[()] = friction_model.friction, is_stepping_fast
+        motion[0][:], motion[1][:] = com, velocity
+        motion[2].reshape(3, 3)[:] = R_base
+        friction, normal, is_fast = self._inputs
+        friction[()], normal[:], is_fast[()] = friction_model.friction, friction_model.normal, is_stepping_fast
         cop, dcm, load_fractions, _, frequency, vertical_force, height, height_rate = self._reference
         cop[:], dcm[:], load_fractions[:] = reference.cop, reference.dcm, reference.load_fractions
         frequency[()], vertical_force[()] = reference.frequency, reference.vertical_force
         height[()], height_rate[()] = reference.height_motion
         update_trunk_references(
-            self.state, self._reference, path.state, ground.state, self._body, inputs, references, float(dt)
+            state, self._reference, path.state, ground.state, self._body, motion, self._inputs, float(dt)
         )
-        tasks = self._wbc.tasks
+        tasks, references = self._wbc.tasks, state.references
         com_task, base_task = tasks["com"], tasks["base"]
-        if not write_motion_references(self.state, references, com_task.block, base_task.block):
+        if not write_motion_references(state, com_task.block, base_task.block):
             com_task.reference(references.com, references.com_velocity, references.com_acceleration)
             base_task.reference(references.base, references.base_velocity)
         tasks["forces"].set_point_forces(FEET, references.contact_forces, references.has_force)

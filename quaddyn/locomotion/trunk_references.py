@@ -10,6 +10,7 @@ from .friction_model import PYRAMID_FACE_RATIO
 from .gait_timing import clamp
 from .ground_state import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic
+from .motion import Motion
 from .path_motion import PathState
 
 #: Fraction of the attitude weight in flight: the legs move to their footholds, and the trunk rotates in reaction.
@@ -34,6 +35,19 @@ SMALL_ANGLE = 1e-9
 COM_BLOCK_SIZE, BASE_BLOCK_SIZE = 22, 28
 
 
+class TrunkReferences(Record):
+    """References of the tasks "com", "base" and "forces" of the whole-body controller."""
+
+    com: Vec3  # center of mass, world [m]
+    com_velocity: Vec3  # [m/s]
+    com_acceleration: Vec3  # [m/s^2]
+    base: Mat3  # attitude of the base
+    base_velocity: Vec3  # its angular velocity, world [rad/s]
+    base_weight_fraction: float  # fraction of the weight of the task "base"
+    contact_forces: Matrix  # (4, 3) on the robot, world [N]
+    has_force: IntVector  # (4,) whether a foot carries load; the others have the reference zero
+
+
 class TrunkState(Record):
     """Motion of the trunk to another height or offset, and integral corrections; see `TrunkController`."""
 
@@ -49,30 +63,15 @@ class TrunkState(Record):
     desired_rate: float  # [m/s]
     base_weight: Vec3  # weight of the task "base" where `base_weight_fraction` is 1; valid elsewhere
     base_weight_fraction: float  # present fraction of that weight
+    references: TrunkReferences  # of the whole-body controller
 
 
 class TrunkInputs(Record):
-    """Measured motion of the trunk, and friction, at one tick."""
+    """Friction, and pace of the steps, at one tick."""
 
-    com: Vec3  # center of mass, world [m]
-    velocity: Vec3  # of the center of mass [m/s]
-    R_base: Mat3  # attitude of the base
     friction: float  # friction coefficient that the contact constraints assume
     normal: Vec3  # mean unit normal of the ground under the feet, world
     is_stepping_fast: bool  # whether a push has accelerated the steps
-
-
-class TrunkReferences(Record):
-    """References of the tasks "com", "base" and "forces" of the whole-body controller."""
-
-    com: Vec3  # center of mass, world [m]
-    com_velocity: Vec3  # [m/s]
-    com_acceleration: Vec3  # [m/s^2]
-    base: Mat3  # attitude of the base
-    base_velocity: Vec3  # its angular velocity, world [rad/s]
-    base_weight_fraction: float  # fraction of the weight of the task "base"
-    contact_forces: Matrix  # (4, 3) on the robot, world [N]
-    has_force: IntVector  # (4,) whether a foot carries load; the others have the reference zero
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -200,26 +199,26 @@ def advance_trunk_motion(trunk: TrunkState, dt: float) -> None:
 # -- references ------------------------------------------------------------------------------------------------------
 @compiled()
 def compute_ground_acceleration(
-    trunk: TrunkState,
     reference: ComReferenceState,
     ground: GroundState,
     body: BodyParameters,
+    motion: Motion,
     inputs: TrunkInputs,
     weight: float,
 ) -> Vec3:
     """Computes the acceleration of the center of mass along the ground that friction allows [m/s^2].
 
     Args:
-        trunk: state of the trunk.
         reference: reference of the center of mass from the preview.
         ground: plane of the feet.
         body: parameters of the robot.
-        inputs: measured motion and friction.
+        motion: measured motion.
+        inputs: friction, and pace of the steps.
         weight: vertical contact force divided by the mass [m/s^2].
     """
     stiffness = weight / (body.height + reference.height)
     gain, omega = stiffness * (1.0 + DIVERGENT_GAIN), reference.frequency
-    com, velocity, cop, dcm = inputs.com, inputs.velocity, reference.cop, reference.dcm
+    com, velocity, cop, dcm = motion.com, motion.velocity, reference.cop, reference.dcm
     x = stiffness * (com[0] - cop[0]) - gain * (com[0] + velocity[0] / omega - dcm[0])
     y = stiffness * (com[1] - cop[1]) - gain * (com[1] + velocity[1] / omega - dcm[1])
     normal, usable_ratio = inputs.normal, 1.0 if inputs.is_stepping_fast else PYRAMID_FACE_RATIO
@@ -237,27 +236,28 @@ def update_com_references(
     reference: ComReferenceState,
     ground: GroundState,
     body: BodyParameters,
+    motion: Motion,
     inputs: TrunkInputs,
     lowering: float,
-    references: TrunkReferences,
     dt: float,
 ) -> None:
     """Computes the references of center of mass and contact forces.
 
     Args:
-        trunk: state of the trunk; its desired height and height correction are written.
+        trunk: state of the trunk; its references, desired height and height correction are written.
         reference: reference of the center of mass from the preview.
         ground: plane of the feet.
         body: parameters of the robot.
-        inputs: measured motion and friction.
+        motion: measured motion.
+        inputs: friction, and pace of the steps.
         lowering: lowering of the trunk on the slope [m].
-        references: written.
         dt: control period [s].
     """
-    com, velocity, height, rate = inputs.com, inputs.velocity, trunk.height[0], trunk.height[1] + reference.height_rate
+    com, velocity, references = motion.com, motion.velocity, trunk.references
+    height, rate = trunk.height[0], trunk.height[1] + reference.height_rate
     # Vertical contact force per mass: while a fall is stopped, much more than the weight.
     weight = max(reference.vertical_force * body.gravity + trunk.height[2], 0.0)
-    acceleration = compute_ground_acceleration(trunk, reference, ground, body, inputs, weight)
+    acceleration = compute_ground_acceleration(reference, ground, body, motion, inputs, weight)
     plane = plane_height(ground, com[0], com[1])
     base_height = plane - ground.lowering - lowering + reference.height
     trunk.desired_height = base_height + height - plane
@@ -282,25 +282,23 @@ def update_base_references(
     path: PathState,
     ground: GroundState,
     body: BodyParameters,
-    inputs: TrunkInputs,
+    motion: Motion,
     axes: Mat3,
-    references: TrunkReferences,
     dt: float,
 ) -> None:
     """Computes the attitude and the angular velocity of a base that is parallel to the ground.
 
     Args:
-        trunk: state of the trunk; its correction of the attitude is written.
+        trunk: state of the trunk; its references and its correction of the attitude are written.
         path: path reference.
         ground: plane of the feet.
         body: parameters of the robot.
-        inputs: measured motion.
+        motion: measured motion.
         axes: heading axes on the slope, see `compute_heading_axes`.
-        references: written.
         dt: control period [s].
     """
-    R = axes @ body.heading.T
-    error, alpha = R @ inputs.R_base.T, dt / (TRIM_TIME * body.time_scale)
+    references, R = trunk.references, axes @ body.heading.T
+    error, alpha = R @ motion.R_base.T, dt / (TRIM_TIME * body.time_scale)
     lean_x, lean_y = 0.5 * (error[2, 1] - error[1, 2]), 0.5 * (error[0, 2] - error[2, 0])  # of small angles
     tilt = trunk.tilt_trim
     tilt[0] = clamp(tilt[0] + alpha * lean_x, -TILT_TRIM, TILT_TRIM)
@@ -319,36 +317,36 @@ def update_trunk_references(
     path: PathState,
     ground: GroundState,
     body: BodyParameters,
+    motion: Motion,
     inputs: TrunkInputs,
-    references: TrunkReferences,
     dt: float,
 ) -> None:
     """Computes the references of the whole-body controller for one tick; see `TrunkController`.
 
     Args:
-        trunk: state of the trunk; advanced by `dt`.
+        trunk: state of the trunk; advanced by `dt`, and its references are written.
         reference: reference of the center of mass from the preview.
         path: path reference.
         ground: plane of the feet.
         body: parameters of the robot.
-        inputs: measured motion and friction.
-        references: written.
+        motion: measured motion.
+        inputs: friction, and pace of the steps.
         dt: control period [s].
     """
     advance_trunk_motion(trunk, dt)
     axes = compute_heading_axes(path.yaw, ground.slope[0], ground.slope[1])
     fraction = KNOWN_SLOPE_LOWERING if ground.follows_map else trunk.slope_lowering
     lowering = slope_lowering(body.length, axes[2, 2], fraction)
-    update_com_references(trunk, reference, ground, body, inputs, lowering, references, dt)
-    update_base_references(trunk, path, ground, body, inputs, axes, references, dt)
+    update_com_references(trunk, reference, ground, body, motion, inputs, lowering, dt)
+    update_base_references(trunk, path, ground, body, motion, axes, dt)
     carries_load = False
     for foot in range(4):
         carries_load = carries_load or reference.load_fractions[foot] != 0.0
-    references.base_weight_fraction = 1.0
+    trunk.references.base_weight_fraction = 1.0
     if not carries_load:
-        references.base_weight_fraction = FLIGHT_BASE_FRACTION
+        trunk.references.base_weight_fraction = FLIGHT_BASE_FRACTION
     elif inputs.is_stepping_fast:
-        references.base_weight_fraction = FAST_STEP_BASE_FRACTION
+        trunk.references.base_weight_fraction = FAST_STEP_BASE_FRACTION
 
 
 # -- tasks of the whole-body controller ------------------------------------------------------------------------------
@@ -381,12 +379,11 @@ def write_motion_reference(task: Vector, velocity: Vec3, acceleration: Vec3) -> 
 
 
 @entry("references of the trunk")
-def write_motion_references(trunk: TrunkState, references: TrunkReferences, com: Vector, base: Vector) -> bool:
+def write_motion_references(trunk: TrunkState, com: Vector, base: Vector) -> bool:
     """Writes the references into the parameters of the tasks "com" and "base".
 
     Args:
-        trunk: state of the trunk, which stores the weight of the task "base" while it is reduced.
-        references: references to be written.
+        trunk: state of the trunk; it stores the weight of the task "base" while it is reduced.
         com: (22,) parameters of the task "com".
         base: (28,) parameters of the task "base".
 
@@ -395,6 +392,7 @@ def write_motion_references(trunk: TrunkState, references: TrunkReferences, com:
     """
     if len(com) != COM_BLOCK_SIZE or len(base) != BASE_BLOCK_SIZE:
         return False
+    references = trunk.references
     position = write_motion_reference(com, references.com_velocity, references.com_acceleration)
     position[0:3] = references.com
     position = write_motion_reference(base, references.base_velocity, vec3(0.0, 0.0, 0.0))
@@ -408,11 +406,7 @@ def write_motion_references(trunk: TrunkState, references: TrunkReferences, com:
 
 def allocate_trunk_state() -> TrunkState:
     """Returns a trunk at rest."""
-    trunk = TrunkState.allocate(com_offset=(2, 3), target_offset=2, tilt_trim=2)
+    references = {"contact_forces": (4, 3), "has_force": 4}
+    trunk = TrunkState.allocate(com_offset=(2, 3), target_offset=2, tilt_trim=2, references=references)
     trunk.base_weight_fraction = 1.0
     return trunk
-
-
-def allocate_trunk_references() -> TrunkReferences:
-    """Returns a record for `update_trunk_references`."""
-    return TrunkReferences.allocate(contact_forces=(4, 3), has_force=4)

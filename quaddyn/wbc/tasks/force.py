@@ -187,7 +187,7 @@ class ForceTask(Element, fixed=("contacts",)):
         """
         references = PointForces(names, forces, has_force)
         if self._known_contacts == names:
-            self._references = references
+            object.__setattr__(self, "_references", references)  # the attribute exists
         else:
             self.reference(references)
 
