@@ -32,6 +32,7 @@ from .steering import Steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
 from .swing import advance_path
+from .torque_clamping import clamp_torques
 from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import update_trunk_references
@@ -101,6 +102,7 @@ class GroundPhaseController:
             compute_plane_height,
             advance_path,
             update_trunk_references,
+            clamp_torques,
             fit_planes,
             find_edges,
             read_motion,

@@ -10,6 +10,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import TorqueLimits
 from .morphology import Morphology
+from .torque_clamping import MotorParameters, clamp_torques, compute_damping_torques, limit_overspeed
 
 #: Joint speed above which motors only brake [1/sqrt(l/g)], about twice that of a trot: it bounds the speed of feet that
 #: lose the ground and of legs that are nearly straight.
@@ -30,15 +31,17 @@ class TorqueLimiter:
         limits: torque limits of the whole-body controller; None for those of the robot.
     """
 
-    __slots__ = ("_damping", "_default_limit", "_index", "_limits", "_rated_limits", "max_driven_speed")
+    __slots__ = ("_limits", "_motors", "_rated_limits", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
-        self._damping, self._index = JointPD(robot, dt=dt).kd, robot.actuated_index
-        self._limits, self._rated_limits = limits, robot.effort_limits
-        self._default_limit, self.max_driven_speed = (
-            DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
-            MAX_DRIVEN_JOINT_SPEED / p.time_scale,
+        self._limits, self._rated_limits = limits, np.array(robot.effort_limits)
+        self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
+        self._motors = MotorParameters.from_values(
+            damping=JointPD(robot, dt=dt).kd,
+            velocity_index=robot.actuated_index,
+            max_driven_speed=self.max_driven_speed,
+            default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )
 
     @property
@@ -49,11 +52,13 @@ class TorqueLimiter:
     @property
     def max_torque(self) -> Array:
         """(nu,) maximum torques that are commanded [N m]."""
-        return np.minimum(self.limits, self._default_limit)
+        return np.minimum(self.limits, self._motors.default_limit)
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
-        return self.limit_overspeed(tau, state.v[self._index])
+        clamped = np.empty(len(tau))
+        clamp_torques(self._motors, self.limits, tau, state.writable_coordinates()[1], clamped)
+        return clamped
 
     def limit_overspeed(self, tau: Array, speed: Array) -> Array:
         """Returns the torques (nu,) clamped to the limits at joint speeds (nu,) [N m].
@@ -62,14 +67,9 @@ class TorqueLimiter:
             tau: (nu,) torques [N m].
             speed: (nu,) joint velocities [rad/s or m/s].
         """
-        limits = self.max_torque
-        tau = np.minimum(np.maximum(tau, -limits), limits)
-        excess_speed = np.abs(speed) - self.max_driven_speed
-        if excess_speed.max() <= 0.0:
-            return tau
-        braking = -np.sign(speed) * self._damping * excess_speed
-        limited = np.where(speed > 0.0, np.minimum(tau, braking), np.maximum(tau, braking))
-        return np.minimum(np.maximum(np.where(excess_speed > 0.0, limited, tau), -limits), limits)
+        clamped = np.empty(len(tau))
+        limit_overspeed(self._motors, self.limits, tau, speed, clamped)
+        return clamped
 
     def damping_torque(self, state: State, reference_speed: Array | float = 0.0) -> Array:
         """Computes clamped damping torques (nu,) [N m].
@@ -78,4 +78,7 @@ class TorqueLimiter:
             state: present state of the robot.
             reference_speed: (nu,) joint velocities relative to which the joints are damped [rad/s or m/s].
         """
-        return self.clamp(self._damping * (reference_speed - state.v[self._index]), state)
+        tau, speed = np.empty(len(self._rated_limits)), np.empty(len(self._rated_limits))
+        speed[:] = reference_speed
+        compute_damping_torques(self._motors, self.limits, state.writable_coordinates()[1], speed, tau)
+        return tau
