@@ -13,7 +13,7 @@ from ..urdf.tree import Array
 from .arguments import validate_jump
 from .centroidal_state import CentroidalState
 from .command import JUMPS, NO_GROUND, LocomotionCommand
-from .contact_monitor import MIN_STANCE_FEET
+from .ground_contact import MIN_STANCE_FEET, GroundEvent
 from .ground_plane import SLOPE_TIME, GroundPlane
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
@@ -143,14 +143,11 @@ class FlightPhaseController:
             LocomotionMode.RISING,
             LocomotionMode.CROUCHING,
         ) or (quad.mode is LocomotionMode.MOVING and quad.gait_scheduler.phase < 0.0):
-            if quad.contact_monitor.ground_lost(motion.velocity[2], motion.feet, measured_contacts):
+            event = quad.contact_monitor.check_ground(motion, measured_contacts)
+            if event is GroundEvent.LOST:
                 self.end_jump()
                 self._begin_landing()
-            elif quad.mode is LocomotionMode.STARTING and (
-                quad.contact_monitor.is_supported
-                if measured_contacts is None
-                else len(measured_contacts) >= MIN_STANCE_FEET
-            ):
+            elif event is GroundEvent.SUPPORTED and quad.mode is LocomotionMode.STARTING:
                 quad.mode = LocomotionMode.STANDING
 
     def _begin_landing(self, distance: float = 0.0) -> None:

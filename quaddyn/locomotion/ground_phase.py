@@ -16,6 +16,8 @@ from .footwork import Footwork
 from .force_profile import compute_force_profile
 from .gait import GaitScheduler
 from .gait_timing import advance_phase
+from .ground_contact import check_ground
+from .ground_normals import write_ground_normals
 from .ground_plane import SLOPE_TIME, GroundPlane
 from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
@@ -106,6 +108,8 @@ class GroundPhaseController:
             fit_planes,
             find_edges,
             read_motion,
+            check_ground,
+            write_ground_normals,
             update_fall_detection,
         ):
             function.compile()

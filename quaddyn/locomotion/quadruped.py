@@ -19,6 +19,7 @@ from .foothold_map import FootholdMap, Heights
 from .force_profile import LOADING_TIME
 from .friction_model import FrictionModel
 from .gait import Gait, GaitScheduler, find_gait
+from .ground_normals import write_ground_normals
 from .ground_plane import GroundPlane
 from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode
@@ -68,6 +69,7 @@ class Quadruped:
         terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
         mode: present mode.
+        normals: (4, 3) unit normals of the ground under the feet at the last tick, world.
         ground: plane of the feet; None before the first tick, and if the next tick is treated as the first one.
         path_reference: path reference; available after the first tick.
         gait_scheduler: phases of the gait; available after the first tick.
@@ -92,6 +94,7 @@ class Quadruped:
         "ground",
         "mode",
         "morphology",
+        "normals",
         "path_reference",
         "preview",
         "robot",
@@ -123,7 +126,7 @@ class Quadruped:
         wbc: WholeBodyController | None,
     ) -> None:
         self.morphology = p = Morphology.from_robot(robot)
-        self.robot, self.dt = robot, check_number("dt", dt)
+        self.robot, self.dt, self.normals = robot, check_number("dt", dt), np.zeros((len(FEET), 3))
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self.gait = find_gait(gait)
@@ -189,11 +192,17 @@ class Quadruped:
     def ground_normals(self, ground: GroundPlane, *, ignore_map: bool = False) -> list[tuple[float, float, float]]:
         """Returns the unit normals of the ground under each foot, world, from the map or from the plane.
 
+        Compiled code finds them in `normals`.
+
         Args:
             ground: plane of the feet.
             ignore_map: whether the normal of the plane is used for all feet.
         """
-        x, y, z = ground.normal.tolist()
-        if self.foothold_map is None or ignore_map:
-            return [(x, y, z)] * len(FEET)
-        return [self.foothold_map.normal(*point) or (x, y, z) for point in ground.points.tolist()]
+        normals = self.normals
+        write_ground_normals(ground.state, normals)
+        if self.foothold_map is not None and not ignore_map:
+            for row, point in zip(normals, ground.points.tolist(), strict=True):
+                normal = self.foothold_map.normal(*point)
+                if normal is not None:
+                    row[:] = normal
+        return [(x, y, z) for x, y, z in normals.tolist()]
