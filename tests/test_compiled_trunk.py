@@ -8,9 +8,10 @@ import pytest
 from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
-from quaddyn.locomotion import trunk_references
+from quaddyn.locomotion import leg_reach, trunk_references
 from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
 from quaddyn.locomotion.com_preview_kernel import ComReferenceState
+from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology
 from quaddyn.locomotion.motion import allocate_motion
@@ -107,3 +108,18 @@ def test_point_forces_of_other_contacts_are_rejected() -> None:
     wbc = qd.WholeBodyController(qd.load("go2"))
     with pytest.raises(qd.UnknownNameError, match="nose"):
         wbc.tasks["forces"].set_point_forces(("nose",), np.ones((1, 3)), np.ones(1, dtype=np.int64))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_lowering_of_the_trunk_equals_python(seed: int, body: BodyParameters) -> None:
+    rng, scheduler, ground = np.random.default_rng([14, seed]), GaitScheduler("trot", 0.2), allocate_ground_state()
+    scheduler.start()
+    for _ in range(10 * seed):
+        scheduler.advance(0.005)
+    path = PathState.allocate(position=2, velocity=3)
+    path.yaw, path.velocity[:] = rng.normal(), rng.normal(size=3)
+    ground.points[:, :2] = body.nominal_stance + 0.05 * rng.normal(size=(4, 2))
+    ground.next_footholds[:], ground.has_next_foothold[:] = 0.1 * rng.normal(size=(4, 3)), rng.integers(0, 2, 4)
+    ground.slope[:] = 0.2 * rng.normal(size=2)
+    arguments = body, np.full(4, 0.4), scheduler.state, path, ground, rng.uniform(-1.0, 1.0, 4), 0.01, -0.02
+    assert assert_compiled_equals_python(leg_reach.compute_required_lowering, *arguments) >= 0.0

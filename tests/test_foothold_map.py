@@ -14,9 +14,10 @@ from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS, fit_planes
 from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.leg_reach import USABLE_REACH_FRACTION
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.swing import OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTrajectory
-from quaddyn.locomotion.trunk_height_limiter import USABLE_REACH_FRACTION, TrunkHeightLimiter
+from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
@@ -303,7 +304,7 @@ def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
     assert stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0)) == 0.0
     feet[0, 0] -= 0.5 * p.length
     plane.points = feet
-    plane.slope = np.zeros(2)
+    plane.state.slope[:] = 0.0
     deep = stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0))
     hip = p.hips[0] + [0.0, 0.0, p.height - deep]
     assert 0.0 < deep < 0.25 * p.height

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,17 +9,14 @@ import numpy as np
 from ..robot.chain import Chain
 from ..robot.legs import make_limbs
 from ..robot.robot import Robot
+from .body_parameters import make_body_parameters
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
+from .leg_reach import compute_required_lowering
 from .morphology import FEET, Morphology
 from .path_reference import PathReference
 from .swing import SwingTrajectory
-from .trunk_controller import compute_slope_lowering
 
-#: Fraction of the maximum leg length that is used.
-USABLE_REACH_FRACTION = 0.95
-#: Maximum lowering of the trunk [h].
-MAX_LOWERING_FRACTION = 0.25
 #: Number of sampled configurations of a leg for its maximum length.
 N_REACH_SAMPLES = 4096
 
@@ -40,10 +36,10 @@ class TrunkHeightLimiter:
         max_leg_length: (4,) maximum distance of a foot from its leg's first joint [m].
     """
 
-    __slots__ = ("_morphology", "max_leg_length")
+    __slots__ = ("_body", "max_leg_length")
 
     def __init__(self, robot: Robot, morphology: Morphology) -> None:
-        self._morphology = morphology
+        self._body = make_body_parameters(morphology)
         limbs = make_limbs(robot)
         self.max_leg_length = np.array([measure_leg_reach(limbs[foot].chain) for foot in FEET])
 
@@ -64,28 +60,15 @@ class TrunkHeightLimiter:
             swings: trajectories of the swing feet, by index.
             com: (2,) position of the center of mass, world x and y [m].
         """
-        p, axes = self._morphology, ground.axes(path.yaw)
-        hips, (x, y) = (p.hips @ axes.T).tolist(), com
-        com_height = ground.height(x, y) + p.height - compute_slope_lowering(p, axes)
-        u, v = path.world_velocity().tolist()
-        a, b = ground.slope.tolist()
-        rise = a * u + b * v
-        time_to_liftoff, lowering = scheduler.time_to_liftoff, 0.0
-        for i, (px, py, pz) in enumerate(ground.list_support_points()):
-            hx, hy, hz = hips[i]
-            swing = swings.get(i)
-            if swing is None:
-                begin, end = 0.0, time_to_liftoff[i]
-            else:
-                begin = end = max(0.0, 1.0 - swing.progress) * scheduler.swing_time
-            squared_reach, hip_height = (
-                (USABLE_REACH_FRACTION * self.max_leg_length[i]) ** 2,
-                com_height + hz - pz - p.radii[i],
+        swing_progress = np.full(len(FEET), -1.0)
+        for i, swing in swings.items():
+            swing_progress[i] = swing.progress
+        return float(
+            compute_required_lowering(
+                self._body, self.max_leg_length, scheduler.state, path.state, ground.state, swing_progress,
+                float(com[0]), float(com[1]),
             )
-            for t in (begin, end):
-                dx, dy = x + hx + t * u - px, y + hy + t * v - py
-                lowering = max(lowering, hip_height + t * rise - math.sqrt(max(squared_reach - dx * dx - dy * dy, 0.0)))
-        return min(lowering, MAX_LOWERING_FRACTION * p.height)
+        )  # fmt: skip
 
 
 def measure_leg_reach(leg: Chain) -> float:
