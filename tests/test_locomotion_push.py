@@ -14,7 +14,8 @@ from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
 from quaddyn.locomotion.footwork import MAX_INWARD_FRACTION, MAX_OUTWARD_OFFSET, Footwork
-from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
+from quaddyn.locomotion.friction_model import FrictionModel
+from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.morphology import FEET

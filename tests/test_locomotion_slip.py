@@ -12,8 +12,10 @@ import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.friction_estimation import MIN_FRICTION, RECOVERY_TIME, SLIP_SAFETY_FACTOR, FrictionEstimation
-from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
+from quaddyn.locomotion.friction_estimate import MIN_FRICTION, SLIP_SAFETY_FACTOR
+from quaddyn.locomotion.friction_estimation import RECOVERY_TIME, FrictionEstimation
+from quaddyn.locomotion.friction_model import FrictionModel
+from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.locomotion.velocity_clamping import FRICTION_SPEED_RATIO
 from quaddyn.locomotion.velocity_limits import GROUND_FRICTION

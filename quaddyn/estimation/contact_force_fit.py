@@ -264,6 +264,41 @@ def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: V
     return rank
 
 
+@compiled(inline=False)
+def compute_contact_jacobian(
+    t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor
+) -> int:
+    """Computes the Jacobian of the active contacts, writes it to ``w.J`` and returns the number of its rows.
+
+    Args:
+        t: contacts.
+        w: workspace.
+        active: (contacts,) whether each contact is active.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+    """
+    k, at, points = 0, local(3), t.points
+    for i in range(len(active)):
+        if active[i] == 0:
+            continue
+        compute_position(points, joint_placements, i, at)
+        for x in range(3):
+            at[x] += t.lever[i, x]
+        for x in range(t.size[i]):
+            for j in range(w.J.shape[1]):
+                w.J[k + x, j] = 0.0
+        for c in range(1, points.chain[i, 0] + 1):
+            j = points.chain[i, c]
+            column = columns[j]
+            w.J[k, j] = column[0] + column[4] * at[2] - column[5] * at[1]
+            w.J[k + 1, j] = column[1] + column[5] * at[0] - column[3] * at[2]
+            w.J[k + 2, j] = column[2] + column[3] * at[1] - column[4] * at[0]
+            for x in range(3, t.size[i]):
+                w.J[k + x, j] = column[x]
+        k += t.size[i]
+    return k
+
+
 @entry("the contact forces")
 def fit_contact_forces(
     t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor, r: Vector
@@ -278,23 +313,5 @@ def fit_contact_forces(
         joint_placements: placements of the joints, as of `State.kinematic_arrays`.
         r: (nv,) generalized force.
     """
-    k, at, points = 0, local(3), t.points
-    for i in range(len(active)):
-        if active[i] == 0:
-            continue
-        compute_position(points, joint_placements, i, at)
-        for x in range(3):
-            at[x] += t.lever[i, x]
-        for x in range(t.size[i]):
-            for j in range(len(r)):
-                w.J[k + x, j] = 0.0
-        for c in range(1, points.chain[i, 0] + 1):
-            j = points.chain[i, c]
-            column = columns[j]
-            w.J[k, j] = column[0] + column[4] * at[2] - column[5] * at[1]
-            w.J[k + 1, j] = column[1] + column[5] * at[0] - column[3] * at[2]
-            w.J[k + 2, j] = column[2] + column[3] * at[1] - column[4] * at[0]
-            for x in range(3, t.size[i]):
-                w.J[k + x, j] = column[x]
-        k += t.size[i]
+    k = compute_contact_jacobian(t, w, active, columns, joint_placements)
     return int(solve_contact_forces(t, w, k, r))

@@ -1,39 +1,37 @@
-"""`FootForces`: contact forces and ground normals as arrays for compiled code."""
+"""`FootForces`: validated contact states, contact forces and ground normals for compiled code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
+from .foot_loads import FootLoads, allocate_foot_loads
 
 WORLD_UP = np.array((0.0, 0.0, 1.0))
 
 
 class FootForces:
-    """Validated contact forces and ground normals of all feet.
+    """Validated contact states, contact forces and ground normals of all feet.
 
     Args:
         feet: names of the feet.
+        loads: record to which they are written; None for a new one.
 
     Attributes:
-        values: (nf, 3) contact force of each foot; zero where none is given [N].
-        has_force: (nf,) whether a force is given.
-        normals: (nf, 3) unit normals of the ground under each foot.
+        loads: record that contains them, for compiled functions.  The force of a foot is zero where none is given.
     """
 
-    __slots__ = ("_feet", "has_force", "normals", "values")
+    __slots__ = ("_feet", "loads")
 
-    def __init__(self, feet: Sequence[str]) -> None:
-        self._feet = tuple(feet)
-        self.values, self.has_force = np.zeros((len(feet), 3)), np.zeros(len(feet), dtype=np.int64)
-        self.normals = np.zeros((len(feet), 3))
+    def __init__(self, feet: Sequence[str], loads: FootLoads | None = None) -> None:
+        self._feet, self.loads = tuple(feet), allocate_foot_loads(len(feet)) if loads is None else loads
 
-    def set_normals(self, normal: Array | None) -> Array:
-        """Sets the normals and returns them (nf, 3).
+    def set_normals(self, normal: Array | None) -> None:
+        """Sets the normals.
 
         Args:
             normal: (3,) for all feet, or (nf, 3) for each foot; None for world z.
@@ -41,16 +39,16 @@ class FootForces:
         Raises:
             ArgumentError: a wrong shape, or a value that is not finite.
         """
+        normals = self.loads.normals
         if normal is None:
-            self.normals[:] = WORLD_UP
+            normals[:] = WORLD_UP
         else:
             try:
                 each = np.ndim(normal) == 2
             except ValueError:  # rows of different lengths, which `check_vector` rejects
                 each = True
-            shape, meaning = (self.normals.shape, "under each foot") if each else ((3,), "out of the ground")
-            self.normals[:] = check_vector("normal", normal, shape, meaning)
-        return self.normals
+            shape, meaning = (normals.shape, "under each foot") if each else ((3,), "out of the ground")
+            normals[:] = check_vector("normal", normal, shape, meaning)
 
     def set_forces(self, forces: Mapping[str, Array] | Array) -> None:
         """Sets the contact forces, (3,) by name of the foot or (nf, 3) of all feet [N].
@@ -60,10 +58,10 @@ class FootForces:
             UnknownNameError: there is no such foot.
             ArgumentError: a force has a wrong shape or is not finite.
         """
-        feet, values = self._feet, self.values
+        feet, values, has_force = self._feet, self.loads.forces, self.loads.has_force
         if type(forces) is np.ndarray:
             values[:] = check_vector("forces", forces, values.shape, "of all feet, world axes")
-            self.has_force.fill(1)
+            has_force.fill(1)
             return
         if not isinstance(forces, Mapping):
             raise ArgumentTypeError(f"forces: expected a mapping from feet to forces, got {type(forces).__name__}")
@@ -72,5 +70,19 @@ class FootForces:
                 raise UnknownNameError("foot", foot, feet)
         checked = {foot: check_vector(f"forces[{foot!r}]", f, (3,), "world axes") for foot, f in forces.items()}
         for i, foot in enumerate(feet):
-            self.has_force[i] = foot in checked
+            has_force[i] = foot in checked
             values[i] = checked.get(foot, 0.0)
+
+    def set_contacts(self, contacts: Collection[str]) -> None:
+        """Sets which feet are in contact.
+
+        Args:
+            contacts: names of the feet in contact.
+
+        Raises:
+            UnknownNameError: there is no such foot.
+        """
+        for foot in contacts:
+            if foot not in self._feet:
+                raise UnknownNameError("foot", foot, self._feet)
+        self.loads.in_contact[:] = [foot in contacts for foot in self._feet]

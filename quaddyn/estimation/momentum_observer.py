@@ -14,7 +14,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .generalized_momentum import make_momentum_bodies
-from .momentum_residual import ResidualFilter, observe_momentum, update_residual
+from .momentum_residual import make_residual_filter, observe_momentum, reset_residual, update_residual
 
 
 @renamed_attributes(started="is_initialized")
@@ -77,18 +77,14 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
                 f"stiction_speed: expected a positive, finite speed [rad/s or m/s], got {stiction_speed}"
             )
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))
-        n, friction_factor = robot.nv, 1.0 if joint_friction else 0.0
-        self._filter = ResidualFilter(
-            self.dt, np.array(self.beta), friction_factor * robot.damping, friction_factor * robot.friction, stiction,
-            np.array(robot.actuated_index, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((2, n)),
-            np.zeros(1, dtype=np.int64),
-        )  # fmt: skip
+        self._filter = make_residual_filter(
+            robot, self.dt, self.beta, joint_friction=joint_friction, stiction_speed=stiction
+        )
         # For robots with coupled joints Pinocchio computes the momentum balance.
         self._bodies = make_momentum_bodies(robot) if robot.coupling is None else None
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
         self._observe: Callable[..., None] | None = None  # bound to its arrays at the first update
         self._torques = f"nu of {robot.name}"
-        self.reset()
 
     @property
     def residual(self) -> Array:
@@ -98,12 +94,11 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
     @property
     def is_initialized(self) -> bool:
         """Whether there was an update since the last reset, so that the next residual is an estimate."""
-        return bool(self._filter.is_initialized[0])
+        return self._filter.is_initialized
 
     def reset(self) -> None:
         """Resets the observer; the next update is the first one."""
-        self._filter.r[:] = 0.0
-        self._filter.is_initialized[0] = 0
+        reset_residual(self._filter)
 
     def update(self, s: State, tau: Array) -> Array:
         """Updates the estimate of the external generalized force by one step.

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import numpy as np
 
-from ..compiler import IntVector, Matrix, Tensor, Vector, entry
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry
+from ..robot.robot import Robot
+from ..urdf.tree import Array
 from .generalized_momentum import MomentumBodies, compute_momentum_and_drive
 
 
-class ResidualFilter(NamedTuple):
+class ResidualFilter(Record):
     """Parameters and state of a `MomentumObserver`."""
 
     dt: float  # between updates [s]
     beta: Vector  # (nv,) factor of the previous estimate in the filter
     damping: Vector  # (nv,) viscous friction of the joints; zeros to include it in the estimate
     friction: Vector  # (nv,) Coulomb friction of the joints; zeros to include it in the estimate
-    stiction: float  # speed below which Coulomb friction is proportional to it
+    stiction_speed: float  # speed below which Coulomb friction is proportional to it [rad/s or m/s]
     actuated: IntVector  # (nu,) velocity indices of the motors
     r: Vector  # (nv,) estimated external generalized force
     p: Vector  # (nv,) momentum at the last update
     drive: Vector  # (nv,) rate of the momentum at the last update, without motors and external forces
     current: Matrix  # (2, nv) momentum and its rate at this update
-    is_initialized: IntVector  # (1,) whether there was an update
+    is_initialized: bool  # whether there was an update
+
+
+def make_residual_filter(
+    robot: Robot, dt: float, beta: Array, *, joint_friction: bool = True, stiction_speed: float = 1e-3
+) -> ResidualFilter:
+    """Creates the filter of an observer before its first update.
+
+    Args:
+        robot: the robot.
+        dt: time between updates [s].
+        beta: (nv,) factor of the previous estimate in the filter.
+        joint_friction: whether the robot's joint friction is part of the model, and not of the estimate.
+        stiction_speed: joint speed below which Coulomb friction is proportional to it [rad/s or m/s].
+    """
+    n, factor = robot.nv, 1.0 if joint_friction else 0.0
+    return ResidualFilter.from_values(
+        dt=dt,
+        beta=beta,
+        damping=factor * robot.damping,
+        friction=factor * robot.friction,
+        stiction_speed=stiction_speed,
+        actuated=np.array(robot.actuated_index, dtype=np.int64),
+        r=np.zeros(n),
+        p=np.zeros(n),
+        drive=np.zeros(n),
+        current=np.zeros((2, n)),
+        is_initialized=False,
+    )
+
+
+@compiled()
+def reset_residual(o: ResidualFilter) -> None:
+    """Resets the observer; the next update is the first one."""
+    for i in range(len(o.r)):
+        o.r[i] = 0.0
+    o.is_initialized = False
 
 
 @entry("the momentum observer")
@@ -35,9 +73,9 @@ def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
     """
     p, drive = o.current[0], o.current[1]
     for i in range(len(v)):
-        speed = max(abs(v[i]), o.stiction)
+        speed = max(abs(v[i]), o.stiction_speed)
         drive[i] -= o.damping[i] * v[i] + o.friction[i] * v[i] / speed
-    if o.is_initialized[0] != 0:
+    if o.is_initialized:
         for i in range(len(v)):
             # Mean external generalized force over the step, without the motors, in `o.p`.
             o.p[i] = (p[i] - o.p[i]) / o.dt - 0.5 * (o.drive[i] + drive[i])
@@ -48,7 +86,7 @@ def update_residual(o: ResidualFilter, v: Vector, tau: Vector) -> None:
     for i in range(len(v)):
         o.p[i] = p[i]
         o.drive[i] = drive[i]
-    o.is_initialized[0] = 1
+    o.is_initialized = True
 
 
 @entry("the momentum observer")

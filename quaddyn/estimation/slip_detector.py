@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from .body_points import make_body_points
 from .foot_forces import FootForces
 from .sensor_noise import SensorNoise
 from .slip_kernel import (
-    SlipMemory,
     SlipModel,
     estimate_slip_friction,
     find_max_held_ratio,
+    make_slip_memory,
+    reset_slip_memory,
     update_slip_from_state,
     update_slip_probabilities,
 )
@@ -46,6 +47,45 @@ UNKNOWN_CREEP, MAX_CREEP, CREEP_FRACTION = 0.3, 0.5, 0.25
 CREEP_TIME = 20.0
 #: Time constant of the ratio of forces that a foot holds [sqrt(l/g)], and minimum normal force [m g / n].
 HOLDING_TIME, MIN_HOLDING_FORCE = 0.3, 0.2
+
+
+def make_slip_model(robot: Robot, feet: Sequence[str], dt: float, length: float, noise: SensorNoise) -> SlipModel:
+    """Creates the constant parameters of a slip detector.
+
+    Args:
+        robot: a robot with feet.
+        feet: names of all feet, in the order of the detector's arrays.
+        dt: time between updates [s].
+        length: leg length, as the unit of times and speeds [m].
+        noise: standard deviations of the sensors.
+    """
+    gravity = float(np.linalg.norm(robot.model.gravity.linear))
+    time_unit, weight_per_foot, speed_unit_squared = (
+        math.sqrt(length / gravity),
+        robot.mass * gravity / len(feet),
+        gravity * length,
+    )
+    holding_variance = noise.contact_velocity**2 + (length * noise.velocity) ** 2
+    compliance = math.sqrt(speed_unit_squared) / weight_per_foot  # unit of the creep compliance [m/s/N]
+    return SlipModel(
+        holding_variance=holding_variance,
+        slipping_variance=holding_variance + SLIDING_SPEED**2 * speed_unit_squared,
+        touchdown_variance=TOUCHDOWN_SPEED**2 * speed_unit_squared,
+        touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * time_unit)),
+        settled_variance=SETTLED_SPEED**2 * speed_unit_squared,
+        onset_probability=min(1.0, ONSET_RATE * dt / time_unit),
+        end_probability=min(1.0, dt / (SLIP_TIME * time_unit)),
+        reading_weight=min(1.0, dt / (CORRELATION_TIME * time_unit)),
+        evidence_decay=math.exp(-dt / (FRICTION_TIME * time_unit)),
+        min_evidence=MIN_EVIDENCE * weight_per_foot**2,
+        min_normal_force=MIN_HOLDING_FORCE * weight_per_foot,
+        creep_prior_variance=(UNKNOWN_CREEP * compliance) ** 2,
+        creep_relative_variance=CREEP_FRACTION**2,
+        max_creep=MAX_CREEP * compliance,
+        creep_decay=math.exp(-dt / (CREEP_TIME * time_unit)),
+        holding_alpha=dt / (HOLDING_TIME * time_unit + dt),
+        radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
+    )
 
 
 @renamed_attributes(
@@ -108,53 +148,17 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         for name, value in (("dt", self.dt), ("length", self.length)):
             if not 0.0 < value < math.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
-        gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
-        time_unit, weight_per_foot, speed_unit_squared = (
-            math.sqrt(length / gravity),
-            robot.mass * gravity / n,
-            gravity * length,
-        )
-        holding_variance = noise.contact_velocity**2 + (length * noise.velocity) ** 2
-        compliance = math.sqrt(speed_unit_squared) / weight_per_foot  # unit of the creep compliance [m/s/N]
-        self._model = SlipModel(
-            holding_variance=holding_variance,
-            slipping_variance=holding_variance + SLIDING_SPEED**2 * speed_unit_squared,
-            touchdown_variance=TOUCHDOWN_SPEED**2 * speed_unit_squared,
-            touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * time_unit)),
-            settled_variance=SETTLED_SPEED**2 * speed_unit_squared,
-            onset_probability=min(1.0, ONSET_RATE * dt / time_unit),
-            end_probability=min(1.0, dt / (SLIP_TIME * time_unit)),
-            reading_weight=min(1.0, dt / (CORRELATION_TIME * time_unit)),
-            evidence_decay=math.exp(-dt / (FRICTION_TIME * time_unit)),
-            min_evidence=MIN_EVIDENCE * weight_per_foot**2,
-            min_normal_force=MIN_HOLDING_FORCE * weight_per_foot,
-            creep_prior_variance=(UNKNOWN_CREEP * compliance) ** 2,
-            creep_relative_variance=CREEP_FRACTION**2,
-            max_creep=MAX_CREEP * compliance,
-            creep_decay=math.exp(-dt / (CREEP_TIME * time_unit)),
-            holding_alpha=dt / (HOLDING_TIME * time_unit + dt),
-            radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
-        )
-        self._memory = SlipMemory(
-            probability=np.zeros(n),
-            is_slipping=np.zeros(n, dtype=np.int64),
-            evidence=np.zeros((n, 2)),
-            touchdown_variance=np.full(n, self._model.touchdown_variance),
-            speed=np.zeros(n),
-            unbraked_updates=np.zeros(n),
-            held_ratio=np.zeros(n),
-            creep=np.zeros(2),
-        )
+        feet = robot.feet
+        self._model = make_slip_model(robot, feet, self.dt, self.length, noise)
+        self._memory = make_slip_memory(self._model)
         self._points = (
             make_body_points(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         )
-        self._forces, self._motion, self._in_contact = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
+        self._forces = FootForces(feet)
 
     def reset(self) -> None:
         """Resets the detector: no foot slips, friction and creep compliance are unknown."""
-        for array in self._memory:
-            array[:] = 0
-        self._memory.touchdown_variance[:] = self._model.touchdown_variance
+        reset_slip_memory(self._model, self._memory)
 
     @property
     def slip_probability(self) -> dict[str, float]:
@@ -214,32 +218,15 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """
         if not isinstance(s, State) or s.robot is not self.robot:
             raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")
-        feet, foot_forces = self.robot.feet, self._forces
-        normals = foot_forces.set_normals(normal)
-        for foot in contacts:
-            if foot not in feet:
-                raise UnknownNameError("foot", foot, feet)
+        foot_forces, loads, model, memory = self._forces, self._forces.loads, self._model, self._memory
+        foot_forces.set_normals(normal)
+        foot_forces.set_contacts(contacts)
         foot_forces.set_forces(forces)
-        self._in_contact[:] = [foot in contacts for foot in feet]
-        model, memory, motion = self._model, self._memory, self._motion
         if self._points is not None:
             v = s.writable_coordinates()[1]
-            update_slip_from_state(
-                model,
-                memory,
-                self._points,
-                *s.kinematic_arrays(),
-                v,
-                foot_forces.values,
-                foot_forces.has_force,
-                self._in_contact,
-                normals,
-                motion,
-            )
+            update_slip_from_state(model, memory, self._points, loads, *s.kinematic_arrays(), v)
         else:
-            for row, foot in zip(motion, feet, strict=True):
+            for row, foot in zip(memory.motion, self.robot.feet, strict=True):
                 row[:] = s.velocity(foot)
-            update_slip_probabilities(
-                model, memory, motion, foot_forces.values, foot_forces.has_force, self._in_contact, normals
-            )
+            update_slip_probabilities(model, memory, loads)
         return self.slipping_feet

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from .body_points import BodyPoints, compute_body_velocity, compute_position
+from .foot_loads import FootLoads
 
 #: Probability above which a foot counts as slipping, and below which it no longer does.
 SLIP_ONSET_PROBABILITY, SLIP_END_PROBABILITY = 0.9, 0.5
@@ -40,7 +41,7 @@ class SlipModel(NamedTuple):
     radius: Vector  # (nf,) radii of the foot spheres [m]
 
 
-class SlipMemory(NamedTuple):
+class SlipMemory(Record):
     """State of a `SlipDetector`, for each foot and for the creep compliance."""
 
     probability: Vector  # (nf,) that a foot slips
@@ -51,6 +52,36 @@ class SlipMemory(NamedTuple):
     unbraked_updates: Vector  # (nf,) time of slip without deceleration, minus that with it [updates]
     held_ratio: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
     creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
+    motion: Matrix  # (nf, 6) velocities of the centers of the foot spheres, linear before angular, world axes
+
+
+def make_slip_memory(m: SlipModel) -> SlipMemory:
+    """Creates the state of a detector before its first update."""
+    n = len(m.radius)
+    memory = SlipMemory.allocate(
+        probability=n, is_slipping=n, evidence=(n, 2), touchdown_variance=n, speed=n, unbraked_updates=n,
+        held_ratio=n, creep=2, motion=(n, 6),
+    )  # fmt: skip
+    reset_slip_memory(m, memory)
+    return memory
+
+
+@compiled()
+def reset_foot(m: SlipModel, f: SlipMemory, i: int) -> None:
+    """Resets the state of a foot to that before a touchdown."""
+    f.probability[i] = 0.0
+    f.is_slipping[i] = 0
+    f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
+    f.touchdown_variance[i] = m.touchdown_variance
+    f.speed[i], f.unbraked_updates[i], f.held_ratio[i] = 0.0, 0.0, 0.0
+
+
+@compiled()
+def reset_slip_memory(m: SlipModel, f: SlipMemory) -> None:
+    """Resets the detector: no foot slips, friction and creep compliance are unknown."""
+    f.creep[0], f.creep[1] = 0.0, 0.0
+    for i in range(len(f.probability)):
+        reset_foot(m, f, i)
 
 
 @compiled()
@@ -62,43 +93,24 @@ def compute_slip_posterior(m: SlipModel, p: float, odds: float) -> float:
 
 
 @entry("the slip detector")
-def update_slip_probabilities(
-    m: SlipModel,
-    f: SlipMemory,
-    motion: Matrix,
-    forces: Matrix,
-    has_force: IntVector,
-    in_contact: IntVector,
-    normals: Matrix,
-) -> None:
+def update_slip_probabilities(m: SlipModel, f: SlipMemory, loads: FootLoads) -> None:
     """Updates the slip probability, friction estimate and creep compliance of all feet by one step.
 
     Args:
         m: parameters.
-        f: state; updated.
-        motion: (nf, 6) velocities of the centers of the foot spheres, linear before angular, world axes.
-        forces: (nf, 3) contact forces on the robot, world axes [N].
-        has_force: (nf,) whether the force of a foot is given.
-        in_contact: (nf,) whether a foot is in contact.
-        normals: (nf, 3) unit normals out of the ground under each foot.
+        f: state, with the velocities of the feet in contact in `f.motion`; updated.
+        loads: contact states, forces and normals.
     """
     tangential_velocity, shear = local(3), local(3)
+    motion, forces, has_force, normals = f.motion, loads.forces, loads.has_force, loads.normals
     f.creep[0] *= m.creep_decay
     f.creep[1] *= m.creep_decay
     information = f.creep[1] + m.holding_variance / m.creep_prior_variance
     compliance = min(max(f.creep[0] / information, 0.0), m.max_creep)
     compliance_variance = m.holding_variance / information + m.creep_relative_variance * compliance * compliance
-    for i in range(len(in_contact)):
-        if in_contact[i] == 0:
-            f.probability[i] = 0.0
-            f.is_slipping[i] = 0
-            f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
-            f.touchdown_variance[i], f.speed[i], f.unbraked_updates[i], f.held_ratio[i] = (
-                m.touchdown_variance,
-                0.0,
-                0.0,
-                0.0,
-            )
+    for i in range(len(loads.in_contact)):
+        if loads.in_contact[i] == 0:
+            reset_foot(m, f, i)
             continue
         normal = normals[i]
         for r in range(3):
@@ -170,19 +182,36 @@ def update_slip_probabilities(
             f.creep[1] += m.reading_weight * (1.0 - p) * shear_square
 
 
+@compiled()
+def compute_foot_motion(
+    f: SlipMemory, feet: BodyPoints, in_contact: IntVector, columns: Matrix, joint_placements: Tensor, v: Vector
+) -> None:
+    """Computes the velocities of the feet in contact from the kinematics and writes them to ``f.motion``.
+
+    Args:
+        f: state; updated.
+        feet: centers of the foot spheres.
+        in_contact: (nf,) whether a foot is in contact.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        v: (nv,) velocity.
+    """
+    at = local(3)
+    for i in range(len(in_contact)):
+        if in_contact[i] != 0:
+            compute_position(feet, joint_placements, i, at)
+            compute_body_velocity(feet, columns, v, i, at, f.motion[i])
+
+
 @entry("the slip detector")
 def update_slip_from_state(
     m: SlipModel,
     f: SlipMemory,
     feet: BodyPoints,
+    loads: FootLoads,
     columns: Matrix,
     joint_placements: Tensor,
     v: Vector,
-    forces: Matrix,
-    has_force: IntVector,
-    in_contact: IntVector,
-    normals: Matrix,
-    motion: Matrix,
 ) -> None:
     """Computes the foot velocities from the kinematics and calls `update_slip_probabilities`.
 
@@ -190,21 +219,13 @@ def update_slip_from_state(
         m: parameters.
         f: state; updated.
         feet: centers of the foot spheres.
+        loads: contact states, forces and normals.
         columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
         joint_placements: placements of the joints, as of `State.kinematic_arrays`.
         v: (nv,) velocity.
-        forces: as of `update_slip_probabilities`.
-        has_force: as of `update_slip_probabilities`.
-        in_contact: as of `update_slip_probabilities`.
-        normals: as of `update_slip_probabilities`.
-        motion: (nf, 6) velocities of the foot spheres; written.
     """
-    at = local(3)
-    for i in range(len(in_contact)):
-        if in_contact[i] != 0:
-            compute_position(feet, joint_placements, i, at)
-            compute_body_velocity(feet, columns, v, i, at, motion[i])
-    update_slip_probabilities(m, f, motion, forces, has_force, in_contact, normals)
+    compute_foot_motion(f, feet, loads.in_contact, columns, joint_placements, v)
+    update_slip_probabilities(m, f, loads)
 
 
 @entry("the slip detector")

@@ -14,7 +14,14 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .foot_forces import FootForces
-from .touchdown_kernel import SchmittTrigger, update_triggers
+from .touchdown_kernel import (
+    LIFTOFF_FORCE_RATIO,
+    TOUCHDOWN_FORCE_FRACTION,
+    make_schmitt_trigger,
+    raise_thresholds,
+    reset_triggers,
+    update_triggers,
+)
 
 
 @renamed_attributes(
@@ -60,10 +67,12 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
             raise ArgumentError(f"robot: expected a robot with feet, got {robot.name!r}, which has none")
         weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear)) / len(robot.feet)
         self.touchdown_threshold = (
-            0.2 * weight if touchdown_threshold is None else check_number("touchdown_threshold", touchdown_threshold)
+            TOUCHDOWN_FORCE_FRACTION * weight
+            if touchdown_threshold is None
+            else check_number("touchdown_threshold", touchdown_threshold)
         )
         self.liftoff_threshold = (
-            0.5 * self.touchdown_threshold
+            LIFTOFF_FORCE_RATIO * self.touchdown_threshold
             if liftoff_threshold is None
             else check_number("liftoff_threshold", liftoff_threshold)
         )
@@ -75,10 +84,9 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         self.dwell_time = check_number("dwell_time", dwell_time)
         if not 0.0 <= self.dwell_time < np.inf:
             raise ArgumentError(f"dwell_time: expected a time of 0 or more [s], got {dwell_time}")
-        self._feet, n = robot.feet, len(robot.feet)
-        flags = [np.zeros(n, dtype=np.int64) for _ in range(3)]
-        self._trigger = SchmittTrigger(
-            self.touchdown_threshold, self.liftoff_threshold, self.dwell_time, flags[0], flags[1], np.zeros(n), flags[2]
+        self._feet = robot.feet
+        self._trigger = make_schmitt_trigger(
+            len(robot.feet), self.touchdown_threshold, self.liftoff_threshold, self.dwell_time
         )
         self._forces = FootForces(robot.feet)
         self.events = ContactEvents(robot.feet)
@@ -93,7 +101,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         """Resets the detector: all feet in the air, no events."""
         self.events.reset()
         self._last = -np.inf
-        self._trigger.in_contact[:] = self._trigger.is_beyond_threshold[:] = 0
+        reset_triggers(self._trigger)
 
     def raise_thresholds(self, force: float) -> None:
         """Raises the touchdown threshold to a force, and the lift-off threshold in proportion; never below those given.
@@ -101,10 +109,7 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
         Args:
             force: normal force that may be an error of the estimate [N].
         """
-        scale = max(1.0, check_number("force", force) / self.touchdown_threshold)
-        self._trigger = self._trigger._replace(
-            touchdown_threshold=scale * self.touchdown_threshold, liftoff_threshold=scale * self.liftoff_threshold
-        )
+        raise_thresholds(self._trigger, check_number("force", force))
 
     def update(
         self, time: float, forces: Mapping[str, Array] | Array, *, normal: Array | None = None
@@ -122,13 +127,13 @@ class TouchdownDetector(StrictAttributes, fixed=("touchdown_threshold", "liftoff
             ArgumentError: a force has a wrong shape or is not finite, or the time decreases.
         """
         trigger, foot_forces = self._trigger, self._forces
-        normals = foot_forces.set_normals(normal)
+        foot_forces.set_normals(normal)
         time = check_number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected at least the time of the previous call, {self._last}, got {time}")
         foot_forces.set_forces(forces)
         self._last = time
-        if not update_triggers(trigger, time, foot_forces.values, foot_forces.has_force, normals):
+        if not update_triggers(trigger, foot_forces.loads, time):
             return ()
         states = zip(self._feet, trigger.changed.tolist(), trigger.in_contact.tolist(), strict=True)
         return self.events.update(time, {foot: bool(in_contact) for foot, changed, in_contact in states if changed})

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-
 from ..dynamics import State
-from ..estimation.contact_force_fit import fit_contact_forces
-from ..estimation.momentum_residual import observe_momentum
-from ..estimation.slip_kernel import estimate_slip_friction, find_max_held_ratio, update_slip_from_state
-from ..estimation.touchdown_kernel import update_triggers
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command
+from .contact_estimate import estimate_contacts
 from .contact_estimation import ContactEstimation
+from .friction_estimate import update_friction
 from .friction_estimation import FrictionEstimation
 from .friction_model import FrictionModel
-from .morphology import FEET, Morphology
+from .friction_state import adapt_friction
+from .morphology import Morphology
 from .payload_compensation import PayloadCompensation
 
 
@@ -33,18 +30,13 @@ class LocomotionEstimators:
         payload: whether to estimate and compensate mass beyond the robot's model.
         contacts: whether to detect the feet in contact.
         friction: whether to detect slips and to bound the friction coefficient.
+
+    Attributes:
+        contact_estimation: estimator of the contact forces and detector of the feet in contact.
+        friction_estimation: estimator of the friction bound.
     """
 
-    __slots__ = (
-        "_contact_estimation",
-        "_contacts",
-        "_detects_contacts",
-        "_friction_estimation",
-        "_friction_model",
-        "_normals",
-        "_order",
-        "_payload",
-    )
+    __slots__ = ("_friction_model", "_is_enabled", "_payload", "contact_estimation", "friction_estimation")
 
     def __init__(
         self,
@@ -57,48 +49,38 @@ class LocomotionEstimators:
         contacts: bool,
         friction: bool,
     ) -> None:
-        self._friction_model, self._detects_contacts = friction_model, contacts
+        self._friction_model, self._is_enabled = friction_model, contacts or friction
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
-        self._friction_estimation = FrictionEstimation(robot, morphology, dt) if friction else None
-        self._contact_estimation = ContactEstimation(robot, morphology, dt) if contacts or friction else None
-        self._contacts: tuple[str, ...] | None = None
-        self._normals, self._order = np.zeros((len(FEET), 3)), [robot.feet.index(foot) for foot in FEET]
+        self.contact_estimation = ContactEstimation(
+            robot, morphology, dt, detects_contacts=contacts, needs_forces=friction
+        )
+        self.friction_estimation = FrictionEstimation(robot, morphology, dt, is_enabled=friction)
 
     def warmup(self) -> None:
         """Compiles all compiled functions of the estimators."""
-        for function in (
-            observe_momentum,
-            fit_contact_forces,
-            update_triggers,
-            update_slip_from_state,
-            estimate_slip_friction,
-            find_max_held_ratio,
-        ):
+        for function in (estimate_contacts, update_friction, adapt_friction):
             function.compile()
 
     def reset(self) -> None:
         """Resets all estimates."""
         if self._payload is not None:
             self._payload.reset()
-        if self._contact_estimation is not None:
-            self._contact_estimation.reset()
-        if self._friction_estimation is not None:
-            self._friction_estimation.reset()
-            self._friction_model.set_slip_bound(math.inf)
+        self.contact_estimation.reset()
+        self.friction_estimation.reset()
+        self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
         """Interrupts the estimates while feet are not on the ground; the results stay available."""
         if self._payload is not None:
             self._payload.pause()
-        if self._contact_estimation is not None:
-            self._contact_estimation.reset()
+        self.contact_estimation.reset()
 
     # -- feet ------------------------------------------------------------------------------------------------------
     def detect_contacts(
         self,
         state: State,
         tau: Array,
-        normals: Sequence[tuple[float, float, float]],
+        normals: Array | Sequence[tuple[float, float, float]],
         measured: tuple[str, ...] | None,
         blocked: Collection[str] = (),
         swinging: Collection[str] = (),
@@ -113,33 +95,33 @@ class LocomotionEstimators:
         Args:
             state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
-            normals: unit normals of the ground under each foot, in the order of `FEET`, world.
+            normals: (4, 3) unit normals of the ground under each foot, in the order of `FEET`, world.
             measured: names of the feet in contact; None without foot sensors.
             blocked: names of the feet that lag behind their paths.
             swinging: names of the mid-swing feet.
             has_flight_phase: whether the gait has flight phases.
         """
-        self._contacts = measured
-        if self._contact_estimation is not None and (measured is None or self._friction_estimation is not None):
-            self._normals[self._order] = normals
-            detected = self._contact_estimation.update(state, tau, self._normals, blocked, swinging)
-            self._contacts = detected if measured is None else measured
-        return self._contacts if self._detects_contacts and not has_flight_phase else measured
+        if self._is_enabled:
+            contacts = self.contact_estimation.update(
+                state, tau, normals, blocked, swinging, measured=measured, has_flight_phase=has_flight_phase
+            )
+            return contacts if measured is None else measured
+        return measured
 
     @property
     def forces(self) -> Mapping[str, Array] | None:
         """(3,) last estimated contact force of each foot on the robot, by name, world axes [N]; None if disabled."""
-        return None if self._contact_estimation is None else self._contact_estimation.forces
+        return self.contact_estimation.forces if self._is_enabled else None
 
     @property
     def model_mismatch(self) -> bool:
         """Whether the forces estimated at swing feet show that the model is wrong."""
-        return self._contact_estimation is not None and self._contact_estimation.model_mismatch
+        return self.contact_estimation.model_mismatch
 
     @property
     def uncertainty(self) -> float:
         """Upper bound of the error of an estimated contact force [N]."""
-        return 0.0 if self._contact_estimation is None else self._contact_estimation.uncertainty
+        return self.contact_estimation.uncertainty
 
     def update_friction(
         self, state: State, carrying: Collection[str], *, lower_bound: bool, rough: bool = False
@@ -152,21 +134,17 @@ class LocomotionEstimators:
             lower_bound: whether slips lower the friction bound.
             rough: whether a foot may scrape along edges.
         """
-        if (
-            self._friction_estimation is not None
-            and self._contact_estimation is not None
-            and self._contacts is not None
-        ):
-            grounded = [foot for foot in carrying if foot in self._contacts]
-            forces, normals = self._contact_estimation.stacked_forces, self._normals
-            self._friction_model.set_slip_bound(
-                self._friction_estimation.update(state, forces, grounded, normals, lower_bound=lower_bound, rough=rough)
+        friction = self.friction_estimation
+        if friction.parameters.is_enabled:
+            friction.update_from_contacts(
+                state, self.contact_estimation, carrying, lower_bound=lower_bound, rough=rough
             )
+            self._friction_model.set_slip_bound(friction.bound)
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:
         """Names of the feet that slip."""
-        return () if self._friction_estimation is None else self._friction_estimation.slipping_feet
+        return self.friction_estimation.slipping_feet
 
     # -- payload ---------------------------------------------------------------------------------------------------
     @property

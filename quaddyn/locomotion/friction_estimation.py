@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
 
 from ..dynamics import State
-from ..estimation import SlipDetector
+from ..estimation import SensorNoise
+from ..estimation.body_points import make_body_points
+from ..estimation.foot_forces import FootForces
+from ..estimation.foot_loads import allocate_foot_loads
+from ..estimation.slip_detector import make_slip_model
+from ..estimation.slip_kernel import make_slip_memory
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .morphology import Morphology
+from .contact_estimation import ContactEstimation
+from .friction_estimate import (
+    FrictionEstimate,
+    FrictionInputs,
+    FrictionParameters,
+    reset_friction_estimate,
+    set_foot_loads,
+    update_friction,
+    update_slips,
+    update_slips_from_state,
+)
+from .morphology import FEET, Morphology
+from .state_fields import StateField
 
-#: Fraction of the friction coefficient measured in slips that is assumed, and the smallest coefficient assumed.
-SLIP_SAFETY_FACTOR, MIN_FRICTION = 0.8, 0.03
 #: Time constant with which a slip lowers the bound [sqrt(l/g)].
 SLIP_TIME_CONSTANT = 0.03
 #: Time scale T of the return of a bound that no slip confirms, which grows by ``exp(t^2 / (2 T^2))`` [sqrt(l/g)].
 RECOVERY_TIME = 4.0
-#: Ratio of the friction of a slip to the bound up to which the slip confirms the bound.
-CONFIRMATION_RATIO = 1.2
 #: Minimum time of a slip, without deceleration, before its forces are used for the friction [sqrt(l/g)].
 MIN_SLIP_TIME = 0.03
-#: Number of feet that must slip at once on rough ground for their slips to be used.
-MIN_SLIPPING_FEET = 2
-#: Time constant with which the bound is raised to forces that feet hold without slipping [sqrt(l/g)], and uncertainty
-#: of these forces, as a ratio of tangential to normal force.
-HOLDING_TIME_CONSTANT, HOLDING_UNCERTAINTY = 1.0, 0.05
+#: Time constant with which the bound is raised to forces that feet hold without slipping [sqrt(l/g)].
+HOLDING_TIME_CONSTANT = 1.0
 
 
 class FrictionEstimation:
@@ -34,50 +45,62 @@ class FrictionEstimation:
     The bound is infinite before the first slip.  A slip with a friction below the bound lowers it to
     `SLIP_SAFETY_FACTOR` times that friction.  Without further slips of similar friction the bound grows again, the
     faster the longer none confirms it.  If a foot holds a larger ratio of forces without slipping, the bound was too
-    low and follows that ratio.
+    low and follows that ratio.  Slips are detected as by `quaddyn.estimation.SlipDetector`.
 
     Args:
         robot: a quadruped.
         morphology: lengths and units of the robot.
         dt: control period [s].
+        is_enabled: whether `update_from_contacts` detects slips.
 
     Attributes:
-        detector: slip detector.
+        parameters: robot and parameters, for compiled functions.
+        state: estimate, for compiled functions.
+        inputs: inputs of the last tick, for compiled functions.
         bound: upper bound of the friction coefficient, dimensionless; inf before the first slip.
-        slipping_feet: names of the feet that slip.
     """
 
-    __slots__ = (
-        "_dt",
-        "_growth_rate",
-        "_holding_alpha",
-        "_min_slip_time",
-        "_slip_alpha",
-        "_time_since_slip",
-        "bound",
-        "detector",
-        "slipping_feet",
-    )
+    __slots__ = ("_has_coupled_joints", "_loads", "_update", "inputs", "parameters", "state")
 
-    def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
-        self.detector = SlipDetector(robot, dt=dt, length=morphology.length)
-        self._slip_alpha = dt / (SLIP_TIME_CONSTANT * morphology.time_scale + dt)
-        self._dt, self._growth_rate = dt, dt / (RECOVERY_TIME * morphology.time_scale) ** 2
-        self._min_slip_time = MIN_SLIP_TIME * morphology.time_scale
-        self._holding_alpha = dt / (HOLDING_TIME_CONSTANT * morphology.time_scale + dt)
-        self.reset()
+    bound = StateField[float]()
+
+    def __init__(self, robot: Robot, morphology: Morphology, dt: float, *, is_enabled: bool = True) -> None:
+        time_scale, self._has_coupled_joints = morphology.time_scale, robot.coupling is not None
+        slip_model = make_slip_model(robot, FEET, dt, morphology.length, SensorNoise())
+        centers = [] if self._has_coupled_joints else [(foot, np.zeros(3)) for foot in FEET]
+        self.parameters = FrictionParameters(
+            slip=slip_model,
+            feet=make_body_points(robot, centers),
+            dt=dt,
+            slip_alpha=dt / (SLIP_TIME_CONSTANT * time_scale + dt),
+            holding_alpha=dt / (HOLDING_TIME_CONSTANT * time_scale + dt),
+            growth_rate=dt / (RECOVERY_TIME * time_scale) ** 2,
+            min_slip_updates=MIN_SLIP_TIME * time_scale / dt,
+            is_enabled=is_enabled,
+        )
+        self.state = FrictionEstimate.from_values(
+            slip=make_slip_memory(slip_model),
+            loads=allocate_foot_loads(len(FEET)),
+            bound=np.inf,
+            time_since_slip=0.0,
+        )
+        self.inputs = FrictionInputs.allocate(is_carrying=len(FEET))
+        self._loads = FootForces(FEET, self.state.loads)
+        self._update: Callable[..., None] | None = None  # bound to its records at the first update
 
     def reset(self) -> None:
         """Resets slip detection and bound."""
-        self.detector.reset()
-        self._time_since_slip = 0.0
-        self.bound = math.inf
-        self.slipping_feet: tuple[str, ...] = ()
+        reset_friction_estimate(self.parameters, self.state)
+
+    @property
+    def slipping_feet(self) -> tuple[str, ...]:
+        """Names of the feet that slip."""
+        return tuple(foot for foot, slips in zip(FEET, self.state.slip.is_slipping.tolist(), strict=True) if slips)
 
     def update(
         self,
         state: State,
-        forces: Array,
+        forces: Mapping[str, Array] | Array,
         contacts: Collection[str],
         normals: Array,
         *,
@@ -88,9 +111,10 @@ class FrictionEstimation:
 
         Args:
             state: present state of the robot.
-            forces: (4, 3) estimated forces of the feet on the robot, in the order of the robot's feet, world axes [N].
+            forces: (3,) by name of the foot, or (4, 3) in the order of `FEET`: estimated forces of the feet on the
+                robot, world axes [N].
             contacts: names of the feet that are in contact and carry load.
-            normals: (4, 3) unit normals of the ground under each foot, in the same order, world.
+            normals: (4, 3) unit normals of the ground under each foot, in the same order, or (3,) of all, world.
             lower_bound: whether slips lower the bound.
             rough: whether only simultaneous slips of several feet lower the bound: on rough ground a single foot may
                 scrape along an edge.
@@ -98,19 +122,47 @@ class FrictionEstimation:
         Returns:
             The bound.
         """
-        self.slipping_feet = self.detector.update(state, forces, contacts, normal=normals)
-        may_lower = lower_bound and len(self.slipping_feet) >= (MIN_SLIPPING_FEET if rough else 1)
-        slip_friction = self.detector.estimate_friction(self._min_slip_time) if may_lower else None
-        self._time_since_slip += self._dt
-        if slip_friction is not None and SLIP_SAFETY_FACTOR * slip_friction < CONFIRMATION_RATIO * self.bound:
-            self._time_since_slip = 0.0
-        if slip_friction is not None and SLIP_SAFETY_FACTOR * slip_friction < self.bound:
-            start = min(self.bound, 1.0)
-            self.bound = start + self._slip_alpha * (max(SLIP_SAFETY_FACTOR * slip_friction, MIN_FRICTION) - start)
-            return self.bound
-        if self.bound < math.inf:
-            self.bound *= math.exp(self._growth_rate * self._time_since_slip)
-            held_ratio = self.detector.max_held_ratio - HOLDING_UNCERTAINTY
-            if SLIP_SAFETY_FACTOR * held_ratio > self.bound:
-                self.bound += self._holding_alpha * (held_ratio - self.bound)
+        self._loads.set_normals(normals)
+        self._loads.set_contacts(contacts)
+        self._loads.set_forces(forces)
+        if self._has_coupled_joints:
+            self._update_slips_of_coupled_joints(state, lower_bound=lower_bound, rough=rough)
+        else:
+            v = state.writable_coordinates()[1]
+            update_slips_from_state(self.parameters, self.state, *state.kinematic_arrays(), v, lower_bound, rough)
         return self.bound
+
+    def update_from_contacts(
+        self,
+        state: State,
+        contacts: ContactEstimation,
+        carrying: Collection[str],
+        *,
+        lower_bound: bool,
+        rough: bool,
+    ) -> None:
+        """Updates the estimate by one tick from forces and contact states that were estimated before.
+
+        Args:
+            state: present state of the robot.
+            contacts: estimate of the contacts, updated with the same state.
+            carrying: names of the feet that carry load.
+            lower_bound: see `update`.
+            rough: see `update`.
+        """
+        x, v = self.inputs, state.writable_coordinates()[1]
+        x.is_carrying[:] = [foot in carrying for foot in FEET]
+        x.may_lower, x.is_rough = lower_bound, rough
+        if not self._has_coupled_joints:
+            if self._update is None:
+                self._update = update_friction.bind(self.parameters, self.state, x, contacts.state, contacts.inputs)
+            self._update(*state.kinematic_arrays(), v)
+        elif self.parameters.is_enabled and contacts.state.is_known:
+            set_foot_loads(self.state, x, contacts.state, contacts.inputs)
+            self._update_slips_of_coupled_joints(state, lower_bound=lower_bound, rough=rough)
+
+    def _update_slips_of_coupled_joints(self, state: State, *, lower_bound: bool, rough: bool) -> None:
+        """Updates slip detection and bound with the foot velocities of Pinocchio."""
+        for row, foot in zip(self.state.slip.motion, FEET, strict=True):
+            row[:] = state.velocity(foot)
+        update_slips(self.parameters, self.state, lower_bound, rough)

@@ -9,21 +9,21 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .friction_estimation import SLIP_SAFETY_FACTOR
+from .friction_state import (
+    PYRAMID_FACE_RATIO,
+    FrictionState,
+    adapt_friction,
+    compute_known_friction,
+    compute_slip_bound,
+    is_slippery,
+    is_steep,
+    set_assumed_bound,
+    set_normals,
+)
 from .morphology import FEET
+from .state_fields import StateField
 
-#: Friction at a face of the pyramid that walking on a slope needs beyond the tangent of the slope.
-SLOPE_FRICTION_MARGIN = 0.2
-#: The same after slips on the slope, as a fraction of its tangent.
-SLIP_MARGIN_FRACTION = 0.05
-#: Ratio of the slip bound to the nominal friction below which the ground counts as slippery.
-SLIPPERY_FRICTION_RATIO = 0.6
-#: Ratio of the tangential force at the middle of a face of the inscribed friction pyramid to that of the cone.
-PYRAMID_FACE_RATIO = math.sqrt(0.5)
-#: Minimum change of a normal [rad] and of the friction coefficient with which the contacts are updated.
-MIN_NORMAL_CHANGE, MIN_FRICTION_CHANGE = 0.02, 0.02
-#: Friction coefficient below which the minimum change decreases in proportion.
-FINE_STEP_FRICTION = 0.4
+__all__ = ["PYRAMID_FACE_RATIO", "FrictionModel"]
 
 
 class FrictionModel:
@@ -37,85 +37,73 @@ class FrictionModel:
         is_given: whether the nominal friction is known to be that of the ground, instead of assumed.
 
     Attributes:
-        normal: (3,) mean unit normal of the ground under all feet, out of the ground, world.
+        state: record of the compiled functions, with all of the state.
+        normal: (3,) mean unit normal of the ground under all feet, out of the ground, world; a view.
     """
 
-    __slots__ = ("_is_given", "_nominal", "_normals", "_slip_bound", "_wbc", "normal")
+    __slots__ = ("_given_normals", "_wbc", "state")
+
+    normal = StateField[Array]()
 
     def __init__(self, wbc: WholeBodyController, *, is_given: bool = False) -> None:
-        self._wbc = wbc
-        self._nominal, self._slip_bound, self._is_given = wbc.friction, math.inf, is_given
-        self.normal: Array = np.array([0.0, 0.0, 1.0])
-        self._normals = [(0.0, 0.0, 1.0)] * len(FEET)
+        self._wbc, self._given_normals = wbc, np.zeros((len(FEET), 3))
+        self.state = FrictionState.allocate(normals=(len(FEET), 3), has_new_normal=len(FEET), normal=3)
+        self.state.nominal = self.state.friction = wbc.friction
+        self.state.is_given, self.state.assumed_bound = is_given, math.inf
+        self.state.normals[:] = self.state.normal[:] = 0.0, 0.0, 1.0
 
     @property
     def nominal(self) -> float:
         """Friction coefficient assumed on level ground; a value that is set counts as that of the ground."""
-        return self._nominal
+        return self.state.nominal
 
     @nominal.setter
     def nominal(self, value: float) -> None:
         self._wbc.friction = value
-        self._nominal, self._is_given = self._wbc.friction, True
-        self._update_friction(self._slope)
-
-    @property
-    def _slope(self) -> float:
-        """Tangent of the angle of the ground."""
-        return math.hypot(*self.normal[:2].tolist()) / float(self.normal[2])
+        self.state.nominal, self.state.is_given = self._wbc.friction, True
+        self._adapt_friction()
 
     @property
     def known_friction(self) -> float:
         """Friction coefficient of the ground if it was given; inf if it is only assumed."""
-        return self._nominal if self._is_given else math.inf
+        return compute_known_friction(self.state)
 
     @property
     def slip_bound(self) -> float:
         """Upper bound of the friction coefficient from slips, dimensionless; inf before any slip."""
-        return self._slip_bound / SLIP_SAFETY_FACTOR
+        return compute_slip_bound(self.state)
 
     def set_slip_bound(self, bound: float) -> None:
         """Sets the upper bound of the assumed coefficient from slips; inf before any slip."""
-        if bound != self._slip_bound:
-            self._slip_bound = bound
-            self._update_friction(self._slope)
+        if set_assumed_bound(self.state, float(bound)):
+            self._adapt_friction()
 
     @property
     def is_slippery(self) -> bool:
         """Whether slips have shown much less friction than the nominal one."""
-        return self._slip_bound < SLIPPERY_FRICTION_RATIO * self._nominal
+        return is_slippery(self.state)
 
     @property
     def is_steep(self) -> bool:
         """Whether the slope is steeper than the nominal friction allows, so that the ground must have more friction."""
-        return self._slope > PYRAMID_FACE_RATIO * self._nominal
+        return bool(is_steep(self.state))
 
     @property
     def friction(self) -> float:
         """Friction coefficient that the contact constraints assume at present, dimensionless."""
         return self._wbc.friction
 
-    def set_normals(self, normals: Sequence[tuple[float, float, float]]) -> None:
-        """Sets the unit normals of the ground under the feet, in the order of `FEET`, world."""
-        has_changed = False
-        for i, (normal, last_normal) in enumerate(zip(normals, self._normals, strict=True)):
-            x, y, z = normal[0] - last_normal[0], normal[1] - last_normal[1], normal[2] - last_normal[2]
-            if x * x + y * y + z * z < MIN_NORMAL_CHANGE * MIN_NORMAL_CHANGE:
-                continue
-            self._normals[i] = normal
-            self._wbc.contacts[FEET[i]].normal = normal
-            has_changed = True
-        if has_changed:
-            total = np.array(self._normals).sum(axis=0)
-            self.normal = total / np.linalg.norm(total)
-            self._update_friction(self._slope)
+    def set_normals(self, normals: Array | Sequence[tuple[float, float, float]]) -> None:
+        """Sets the unit normals (4, 3) of the ground under the feet, in the order of `FEET`, world."""
+        self._given_normals[:] = normals
+        if set_normals(self.state, self._given_normals):
+            for foot, normal, is_new in zip(FEET, self.state.normals, self.state.has_new_normal.tolist(), strict=True):
+                if is_new:
+                    self._wbc.contacts[foot].normal = normal
+            self._adapt_friction()
 
-    def _update_friction(self, slope: float) -> None:
-        """Sets the friction coefficient of the contacts for the tangent of a slope, if it has changed enough."""
-        required = max(self._nominal, (slope + min(slope, SLOPE_FRICTION_MARGIN)) / PYRAMID_FACE_RATIO)
-        required = min(required, max(self._slip_bound, (1.0 + SLIP_MARGIN_FRACTION) * slope / PYRAMID_FACE_RATIO))
-        present = self._wbc.friction
-        if abs(required - present) > MIN_FRICTION_CHANGE * min(1.0, required / FINE_STEP_FRICTION) or (
-            required == self._nominal != present
-        ):
-            self._wbc.friction = required
+    def _adapt_friction(self) -> None:
+        """Sets the friction coefficient of the contacts if the required one has changed enough."""
+        self.state.friction = self._wbc.friction
+        if adapt_friction(self.state):
+            self._wbc.friction = self.state.friction

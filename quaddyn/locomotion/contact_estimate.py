@@ -1,0 +1,217 @@
+"""Compiled detection of the feet in contact from the torques of the legs; see `ContactEstimation`.
+
+All arrays of feet are in the order of `FEET`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, norm, vec3
+from ..estimation.contact_force_fit import (
+    ContactSetArrays,
+    ForceFitWorkspace,
+    compute_contact_jacobian,
+    solve_contact_forces,
+)
+from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive
+from ..estimation.momentum_residual import ResidualFilter, reset_residual, update_residual
+from ..estimation.touchdown_kernel import SchmittTrigger, raise_thresholds, reset_triggers, update_trigger
+
+#: Multiple of the error of the estimated forces that a force must exceed to count as contact.
+ERROR_MULTIPLE = 2.0
+
+
+class ContactModel(NamedTuple):
+    """Robot and parameters of `ContactEstimation`."""
+
+    bodies: MomentumBodies
+    feet: ContactSetArrays
+    work: ForceFitWorkspace
+    is_active: IntVector  # (4,) ones: the forces of all feet are fitted
+    dt: float  # control period [s]
+    startup_time: float  # time after a reset in which the estimated forces are not used [s]
+    min_blocked_force: float  # normal force with which a foot that lags behind its path counts as in contact [N]
+    max_error: float  # largest error of the estimated forces that is considered [N]
+    detects_contacts: bool  # whether the gait follows the contacts in place of the schedule
+    needs_forces: bool  # whether forces are estimated also with foot sensors
+
+
+class ContactInputs(Record):
+    """Inputs of `estimate_contacts` that `walk` computes or measures at each tick."""
+
+    normals: Matrix  # (4, 3) unit normals of the ground under each foot, world
+    is_blocked: IntVector  # (4,) whether a foot lags behind its path
+    is_mid_swing: IntVector  # (4,) whether a foot is far from the ground
+    is_touching: IntVector  # (4,) whether the sensor of a foot measures contact
+    has_sensors: bool  # whether contacts are measured
+    has_flight_phase: bool  # whether the gait has flight phases
+
+
+class ContactEstimate(Record):
+    """Estimated contact forces, and which feet are in contact."""
+
+    observer: ResidualFilter
+    trigger: SchmittTrigger
+    time: float  # since the last reset [s]
+    forces: Matrix  # (4, 3) estimated contact forces on the robot, world axes [N]
+    error: float  # error of the estimated forces [N]
+    peaks: Vector  # (4,) largest force in the present or last swing of each foot [N]
+    was_mid_swing: IntVector  # (4,) `ContactInputs.is_mid_swing` of the last tick
+    in_contact: IntVector  # (4,) whether a foot is in contact, as measured or estimated
+    is_known: bool  # whether `in_contact` is measured or estimated
+    is_followed: bool  # whether the gait follows `in_contact`, in place of its schedule
+
+
+@compiled()
+def compute_uncertainty(e: ContactEstimate) -> float:
+    """Returns the upper bound of the error of an estimated contact force [N]."""
+    return ERROR_MULTIPLE * e.error
+
+
+@compiled()
+def has_model_mismatch(e: ContactEstimate) -> bool:
+    """Returns whether the uncertainty exceeds the contact threshold of a correct model."""
+    return compute_uncertainty(e) > e.trigger.touchdown_threshold
+
+
+@compiled()
+def compute_second_largest(x: Vector) -> float:
+    """Returns the second largest of at least two entries that are not negative."""
+    largest, second = 0.0, 0.0
+    for i in range(len(x)):
+        second = max(second, min(x[i], largest))
+        largest = max(largest, x[i])
+    return second
+
+
+@compiled()
+def update_error(m: ContactModel, e: ContactEstimate, is_mid_swing: IntVector) -> None:
+    """Updates the error of the estimate from mid-swing feet, whose true contact force is zero.
+
+    Without any swing since the last reset the thresholds stay as they are.
+    """
+    has_changed = False
+    for foot in range(4):
+        if is_mid_swing[foot] != 0:
+            last_peak = e.peaks[foot] if e.was_mid_swing[foot] != 0 else 0.0
+            e.peaks[foot] = max(last_peak, norm(vec3(e.forces[foot])))
+        has_changed = has_changed or is_mid_swing[foot] != 0 or e.was_mid_swing[foot] != 0
+        e.was_mid_swing[foot] = is_mid_swing[foot]
+    if has_changed:
+        e.error = min(compute_second_largest(e.peaks), m.max_error)
+        raise_thresholds(e.trigger, compute_uncertainty(e))
+
+
+@compiled()
+def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> None:
+    """Updates the contact states from the estimated forces."""
+    e.time += m.dt
+    update_error(m, e, x.is_mid_swing)
+    min_blocked_force = max(m.min_blocked_force, compute_uncertainty(e))
+    for foot in range(4):
+        force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
+        update_trigger(e.trigger, foot, e.time, force)
+        is_pressed = x.is_blocked[foot] != 0 and force > min_blocked_force
+        e.in_contact[foot] = int(e.trigger.in_contact[foot] != 0 or is_pressed)
+    e.is_known = e.time >= m.startup_time
+
+
+@compiled()
+def fit_forces(m: ContactModel, e: ContactEstimate, M: Matrix, v: Vector, tau: Vector) -> None:
+    """Updates the observer and the forces, with momenta in ``e.observer.current`` and the Jacobian in ``m.work.J``."""
+    update_residual(e.observer, v, tau)
+    for i in range(len(v)):
+        for j in range(i + 1):
+            m.work.M[i, j] = M[i, j]
+    solve_contact_forces(m.feet, m.work, 12, e.observer.r)
+    for foot in range(4):
+        for r in range(3):
+            e.forces[foot, r] = m.work.forces[3 * foot + r]
+
+
+@compiled()
+def estimates_forces(m: ContactModel, x: ContactInputs) -> bool:
+    """Returns whether the contact forces are estimated at this tick."""
+    return m.needs_forces or (m.detects_contacts and not x.has_sensors)
+
+
+@compiled()
+def choose_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> None:
+    """Replaces the estimated contact states by measured ones where sensors exist, and decides about their use.
+
+    In gaits with flight phases estimated contacts are not followed: a flying robot can neither wait for the ground nor
+    carry load sooner, and its center-of-mass motion is planned for the moment at which all feet land.
+    """
+    if x.has_sensors:
+        for foot in range(4):
+            e.in_contact[foot] = x.is_touching[foot]
+        e.is_known = True
+    elif not estimates_forces(m, x):
+        e.is_known = False
+    e.is_followed = x.has_sensors or (e.is_known and m.detects_contacts and not x.has_flight_phase)
+
+
+# -- entries ---------------------------------------------------------------------------------------------------------
+@entry("contacts of the feet")
+def estimate_contacts(
+    m: ContactModel,
+    e: ContactEstimate,
+    x: ContactInputs,
+    columns: Matrix,
+    joint_placements: Tensor,
+    M: Matrix,
+    v: Vector,
+    tau: Vector,
+) -> None:
+    """Updates the contact forces and the contact states by one tick.
+
+    Args:
+        m: robot and parameters.
+        e: estimate; updated.
+        x: ground and swing feet.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+    """
+    if estimates_forces(m, x):
+        compute_momentum_and_drive(m.bodies, columns, joint_placements, v, e.observer.current[0], e.observer.current[1])
+        compute_contact_jacobian(m.feet, m.work, m.is_active, columns, joint_placements)
+        fit_forces(m, e, M, v, tau)
+        detect_contacts(m, e, x)
+    choose_contacts(m, e, x)
+
+
+@entry("contacts of the feet")
+def estimate_contacts_of_coupled_joints(
+    m: ContactModel, e: ContactEstimate, x: ContactInputs, M: Matrix, v: Vector, tau: Vector
+) -> None:
+    """Updates the estimate of a robot with coupled joints; momenta and Jacobian are given, as in `fit_forces`.
+
+    Args:
+        m: robot and parameters.
+        e: estimate; updated.
+        x: ground and swing feet.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+    """
+    if estimates_forces(m, x):
+        fit_forces(m, e, M, v, tau)
+        detect_contacts(m, e, x)
+    choose_contacts(m, e, x)
+
+
+@entry("contacts of the feet")
+def reset_contact_estimate(e: ContactEstimate) -> None:
+    """Resets all estimates.  Raised thresholds stay raised until the next swing, since the model is the same."""
+    reset_residual(e.observer)
+    reset_triggers(e.trigger)
+    e.time, e.error = 0.0, 0.0
+    for foot in range(4):
+        e.peaks[foot] = 0.0
+        e.was_mid_swing[foot] = 0
+        for r in range(3):
+            e.forces[foot, r] = 0.0
