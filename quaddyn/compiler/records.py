@@ -32,6 +32,8 @@ from .kinds import BOOL, INT, MAT3, QUAT, VEC3, ArrayKind, RecordKind, SmallArra
 
 #: Alignment of arrays of at least as many bytes, a line of the cache [bytes].
 _LINE = 64
+#: Types of integers and truth values.
+_INTEGERS: tuple[type, ...] = (int, np.integer, np.bool_)
 _MAKE_SMALL = {VEC3: language.vec3, MAT3: language.mat3, QUAT: language.quat}
 
 
@@ -260,12 +262,48 @@ def _identity(stored: Any) -> Any:
     return stored
 
 
+def _writer(owner: type[Record], index: int, name: str) -> Callable[[Any, Any], None]:
+    """Returns a function of the array in which a record holds a field, and of a value, that assigns the value.
+
+    The function raises an ArgumentTypeError or ArgumentError for values that compiled code would not accept.
+
+    Args:
+        owner: class of the record.
+        index: index of the field.
+        name: name of the field.
+    """
+    what, shown, members = f"{owner.__name__}.{name}", owner._kind().values[index], enumeration(owner, name)
+
+    def reject(stored: Any, value: Any) -> None:
+        raise AttributeError(f"{what}: an array or record in a record cannot be replaced; write into it instead")
+
+    def write_small_array(stored: Any, value: Any) -> None:
+        given = np.asarray(value, dtype=np.float64)
+        if given.shape != shown.shape:
+            raise ArgumentError(f"{what}: expected shape {shown.shape}, got {given.shape}")
+        stored[:] = given.ravel()
+
+    def write_number(stored: Any, value: Any) -> None:
+        # Saved states contain ints in bool fields.
+        if not isinstance(value, types) or (shown == BOOL and value not in (0, 1)):
+            raise ArgumentTypeError(f"{what}: expected {shown}, got {type(value).__name__}")
+        if members is not None and int(value) not in members._value2member_map_:
+            raise ArgumentError(f"{what}: expected a member of {members.__name__}, got {value}")
+        stored[()] = value
+
+    if shown is None:
+        return reject
+    types = _INTEGERS if shown in (BOOL, INT) else (*_INTEGERS, float, np.floating)
+    return write_small_array if isinstance(shown, SmallArrayKind) else write_number
+
+
 class _FieldProperty:
     """Attribute of a record: the value of one field."""
 
     def __init__(self, index: int, name: str) -> None:
         self._index, self._name = index, name
         self._read: Callable[[Any], Any] | None = None
+        self._write: Callable[[Any, Any], None] | None = None
 
     def __get__(self, record: Record | None, owner: type[Record]) -> Any:
         if record is None:
@@ -275,38 +313,9 @@ class _FieldProperty:
         return self._read(record[self._index])
 
     def __set__(self, record: Record, value: Any) -> None:
-        stored, shown = record[self._index], record._kind().values[self._index]
-        if shown is None:
-            what = f"{type(record).__name__}.{self._name}"
-            raise AttributeError(f"{what}: an array or record in a record cannot be replaced; write into it instead")
-        if isinstance(shown, SmallArrayKind):
-            given = np.asarray(value, dtype=np.float64)
-            if given.shape != shown.shape:
-                what = f"{type(record).__name__}.{self._name}"
-                raise ArgumentError(f"{what}: expected shape {shown.shape}, got {given.shape}")
-            stored[:] = given.ravel()
-        else:
-            stored[()] = self._number(record, value, shown)
-
-    def _number(self, record: Record, value: Any, kind: Any) -> Any:
-        """Returns a number to be stored, if compiled code would accept it.
-
-        Raises:
-            ArgumentError: no member of the enumeration has this value.
-            ArgumentTypeError: the value has another type than the field.
-        """
-        if kind == BOOL:
-            fits = isinstance(value, int | np.integer | np.bool_) and value in (0, 1)  # saved states contain ints
-        elif kind == INT:
-            fits = isinstance(value, int | np.integer | np.bool_)
-        else:
-            fits = isinstance(value, int | float | np.integer | np.floating | np.bool_)
-        what, members = f"{type(record).__name__}.{self._name}", enumeration(type(record), self._name)
-        if not fits:
-            raise ArgumentTypeError(f"{what}: expected {kind}, got {type(value).__name__}")
-        if members is not None and int(value) not in members._value2member_map_:
-            raise ArgumentError(f"{what}: expected a member of {members.__name__}, got {value}")
-        return value
+        if self._write is None:
+            self._write = _writer(type(record), self._index, self._name)
+        self._write(record[self._index], value)
 
 
 def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, list[tuple[int, tuple[int, ...]]]]:

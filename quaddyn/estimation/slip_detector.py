@@ -9,7 +9,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes

@@ -132,6 +132,7 @@ class ContactEstimation:
         *,
         measured: Collection[str] | None = None,
         has_flight_phase: bool = False,
+        inertia: Array | None = None,
     ) -> tuple[str, ...] | None:
         """Updates the estimate by one tick and returns the names of the feet in contact.
 
@@ -144,6 +145,7 @@ class ContactEstimation:
             swinging: names of the mid-swing feet, which are far from the ground.
             measured: names of the feet in contact; None without foot sensors.
             has_flight_phase: whether the gait has flight phases.
+            inertia: (nv, nv) joint-space inertia of the state, C-contiguous; None for that of Pinocchio.
 
         Returns:
             The names of the feet in contact, as measured or estimated; None where the gait schedule is used, as during
@@ -156,14 +158,14 @@ class ContactEstimation:
         x.has_sensors, x.has_flight_phase = measured is not None, has_flight_phase
         if measured is not None:
             x.is_touching[:] = [foot in measured for foot in FEET]
-        v = state.writable_coordinates()[1]
+        v, M = state.writable_coordinates()[1], np.ascontiguousarray(state.M.T) if inertia is None else inertia
         if self._dynamics is None:
             if self._update is None:
                 self._update = estimate_contacts.bind(self.model, self.state, x)
-            self._update(*state.kinematic_arrays(), state.M.T, v, tau)  # M is symmetric; its transpose is contiguous
+            self._update(*state.kinematic_arrays(), M, v, tau)
         else:
             self._write_terms(state, self._dynamics)
-            estimate_contacts_of_coupled_joints(self.model, self.state, x, np.ascontiguousarray(state.M), v, tau)
+            estimate_contacts_of_coupled_joints(self.model, self.state, x, M, v, tau)
         if not self.state.is_followed:
             return None
         return tuple(foot for foot, touches in zip(FEET, self.state.in_contact.tolist(), strict=True) if touches)

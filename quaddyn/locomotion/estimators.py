@@ -6,9 +6,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ..dynamics import State
-from ..robot.robot import Robot
 from ..urdf.tree import Array
-from ..wbc import Command
+from ..wbc import Command, WholeBodyController
 from .contact_estimate import estimate_contacts
 from .contact_estimation import ContactEstimation
 from .friction_estimate import update_friction
@@ -23,9 +22,8 @@ class LocomotionEstimators:
     """Estimators of a locomotion controller; disabled ones return neutral values at no cost.
 
     Args:
-        robot: a quadruped.
+        wbc: whole-body controller of a quadruped, whose rigid-body terms are used.
         morphology: lengths and units of the robot.
-        dt: control period [s].
         friction_model: friction model, whose slip bound is set.
         payload: whether to estimate and compensate mass beyond the robot's model.
         contacts: whether to detect the feet in contact.
@@ -36,20 +34,20 @@ class LocomotionEstimators:
         friction_estimation: estimator of the friction bound.
     """
 
-    __slots__ = ("_friction_model", "_is_enabled", "_payload", "contact_estimation", "friction_estimation")
+    __slots__ = ("_friction_model", "_is_enabled", "_payload", "_wbc", "contact_estimation", "friction_estimation")
 
     def __init__(
         self,
-        robot: Robot,
+        wbc: WholeBodyController,
         morphology: Morphology,
-        dt: float,
         friction_model: FrictionModel,
         *,
         payload: bool,
         contacts: bool,
         friction: bool,
     ) -> None:
-        self._friction_model, self._is_enabled = friction_model, contacts or friction
+        robot, dt = wbc.robot, wbc.dt
+        self._wbc, self._friction_model, self._is_enabled = wbc, friction_model, contacts or friction
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
         self.contact_estimation = ContactEstimation(
             robot, morphology, dt, detects_contacts=contacts, needs_forces=friction
@@ -102,9 +100,12 @@ class LocomotionEstimators:
             has_flight_phase: whether the gait has flight phases.
         """
         if self._is_enabled:
+            solver = self._wbc.solver
+            solver.update_terms(*state.writable_coordinates())
             contacts = self.contact_estimation.update(
-                state, tau, normals, blocked, swinging, measured=measured, has_flight_phase=has_flight_phase
-            )
+                state, tau, normals, blocked, swinging,
+                measured=measured, has_flight_phase=has_flight_phase, inertia=solver.data.terms.M,
+            )  # fmt: skip
             return contacts if measured is None else measured
         return measured
 

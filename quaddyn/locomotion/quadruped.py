@@ -155,7 +155,7 @@ class Quadruped:
         self.set_terrain_knowledge(terrain)
         self.friction_model = FrictionModel(wbc, is_given=is_default_wbc and is_given)
         self.estimators = LocomotionEstimators(
-            robot, p, self.dt, self.friction_model, payload=is_estimated("payload", payload),
+            wbc, p, self.friction_model, payload=is_estimated("payload", payload),
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
         )  # fmt: skip
         self.preview, self.contact_monitor = ComPreview(p), ContactMonitor(robot, p, self.dt)
