@@ -5,6 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
+# Compiled functions as plain Python, where array indices are checked; takes hours.
+QUADDYN_INTERPRET=1 "$python" -m pytest -n auto tests/test_hierarchy*.py tests/test_contact*.py tests/test_wbc*.py \
+    tests/test_simulation.py tests/test_estimation*.py tests/test_locomotion*.py
 "$python" benchmarks/fuzz.py --cases 40000
 "$python" benchmarks/fuzz.py --loader bodies --cases 10000
 "$python" tests/fuzz_files.py --cases 40000

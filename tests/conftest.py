@@ -7,7 +7,7 @@ import importlib.util
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -44,6 +44,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture(scope="session", autouse=os.environ.get("QUADDYN_INTERPRET") == "1")
+def interpreted_entries() -> Iterator[None]:
+    """Runs all compiled functions as plain Python, where array indices are checked, if QUADDYN_INTERPRET=1."""
+    from quaddyn.compiler import interpret
+
+    with interpret():
+        yield
 
 
 # -- optional packages ------------------------------------------------------------------------------------------------
