@@ -9,9 +9,24 @@ import numpy as np
 import pytest
 from test_simulation_compiled import assert_compiled_equals_python
 
-from quaddyn.locomotion import slope_clamping, velocity_clamping
+from quaddyn.locomotion import (
+    LocomotionMode,
+    mode_decisions,
+    progress_averages,
+    slope_clamping,
+    steering_motion,
+    velocity_clamping,
+)
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.gait import GAITS, write_gait_parameters
+from quaddyn.locomotion.friction_state import FrictionState
+from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
+from quaddyn.locomotion.gait_timing import GaitState
+from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.mode_decisions import ModeCode
+from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.step_rate import adapt_step_timing
+from quaddyn.locomotion.tick_displacements import TickDisplacements, measure_tick_period, reset_tick_period
 from quaddyn.locomotion.velocity_clamping import GaitLimits, LegLimits, LimitReason
 
 SEEDS = range(12)
@@ -70,17 +85,11 @@ def test_compiled_velocity_limits_equal_python(seed: int) -> None:
     rng = make_generator("limits", seed)
     body = make_body(rng)
     legs, gait = make_legs(rng, body), make_gait_limits(rng, body)
-    for for_reference in (False, True):
-        velocity = make_velocity(rng)
-        reason = assert_compiled_equals_python(
-            velocity_clamping.clamp_to_gait, body, legs, gait, velocity, for_reference
-        )
-        assert LimitReason(reason).name
-    for friction in (math.inf, 0.0, 0.3):
-        velocity = make_velocity(rng)
-        assert_compiled_equals_python(velocity_clamping.clamp_to_friction, body, legs, gait, velocity, friction)
-    assert_compiled_equals_python(velocity_clamping.measure_hip_speed, legs, *rng.normal(size=3).tolist())
-    assert_compiled_equals_python(velocity_clamping.measure_swing_length, legs, gait)
+    velocity = make_velocity(rng)
+    assert LimitReason(assert_compiled_equals_python(velocity_clamping.clamp_command, body, legs, gait, velocity)).name
+    assert_compiled_equals_python(velocity_clamping.clamp_velocity, body, legs, gait, velocity, 1.0)
+    assert_compiled_equals_python(velocity_clamping.compute_max_hip_speed, legs, *rng.normal(size=3).tolist())
+    assert_compiled_equals_python(velocity_clamping.compute_swing_length, legs, gait)
     displacements = rng.choice([0.0, 1.0, 1.0], (4, 1)) * rng.normal(size=(4, 2))
     assert_compiled_equals_python(velocity_clamping.write_stride_scale, gait.reach, displacements, np.zeros(1))
 
@@ -90,22 +99,129 @@ def test_compiled_slope_limits_equal_python(seed: int) -> None:
     rng = make_generator("slope", seed)
     body, slope = make_body(rng), slope_clamping.allocate_slope_state()
     slope.min_velocity_change = slope_clamping.MIN_VELOCITY_CHANGE * body.speed_scale
-    gait, evaluations = make_gait_limits(rng, body).timing, set()
+    legs, limits, evaluations = make_legs(rng, body), make_gait_limits(rng, body), set()
+    friction = FrictionState.allocate(normals=(4, 3), has_new_normal=4, normal=3)
     for _ in range(20):
-        normal = np.array([*rng.choice([0.0, 0.3, 0.31]) * rng.normal(size=2), 1.0])
-        normal /= np.linalg.norm(normal)
-        velocity, bounds = make_velocity(rng, 0.05), [float(x) for x in rng.choice([0.4, math.inf], 2)]
-        arguments = slope, gait, velocity, float(rng.normal()), normal, *bounds
-        evaluation = assert_compiled_equals_python(slope_clamping.advance_slope_case, *arguments)
-        slope_clamping.advance_slope_case(*arguments)
+        friction.normal[:] = *rng.choice([0.0, 0.3, 0.31]) * rng.normal(size=2), 1.0
+        friction.normal[:] /= np.linalg.norm(friction.normal)
+        friction.nominal, friction.is_given = 0.5, bool(rng.integers(0, 2))
+        friction.assumed_bound = rng.choice([0.4, math.inf])
+        gait, velocity = limits.timing, make_velocity(rng, 0.05)
+        arguments = slope, gait, velocity, float(rng.normal()), friction
+        evaluation = assert_compiled_equals_python(slope_clamping.update_slope, *arguments)
+        slope_clamping.update_slope(*arguments)
         before = slope.copy()
-        assert slope_clamping.advance_slope_case(*arguments) == evaluation and repr(slope) == repr(before)
+        assert slope_clamping.update_slope(*arguments) == evaluation and repr(slope) == repr(before)
         evaluations.add(evaluation)
         if evaluation == slope_clamping.SlopeEvaluation.START:
             assert_compiled_equals_python(slope_clamping.begin_evaluation, slope, gait, velocity)
             slope_clamping.begin_evaluation(slope, gait, velocity)
             slope.is_evaluating = bool(rng.integers(0, 2))
             slope.fraction, slope.reason = 0.5, LimitReason.LEGS_ON_SLOPE
-        assert_compiled_equals_python(slope_clamping.clamp_to_slope, slope, velocity)
+        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_slope, slope, velocity)
+        arguments = slope, body, legs, limits, 10.0 * velocity, friction
+        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_ground, *arguments)
     assert slope_clamping.SlopeEvaluation.START in evaluations
-    assert_compiled_equals_python(slope_clamping.reset_slope_state, slope)
+    assert_compiled_equals_python(slope_clamping.reset_slope, slope)
+
+
+def make_path(rng: np.random.Generator) -> PathState:
+    path = PathState.allocate(position=2, velocity=3)
+    path.position[:], path.yaw, path.velocity[:] = rng.normal(size=2), rng.normal(scale=4.0), make_velocity(rng, 0.3)
+    return path
+
+
+def make_motion(rng: np.random.Generator) -> Motion:
+    motion = allocate_motion()
+    motion.com, motion.velocity, motion.yaw = rng.normal(size=3), rng.normal(scale=0.3, size=3), rng.normal()
+    motion.feet[:] = rng.normal(size=(4, 3))
+    return motion
+
+
+def make_gait_state(rng: np.random.Generator) -> GaitState:
+    scheduler = GaitScheduler(str(rng.choice(sorted(GAITS))), 0.2)
+    if rng.integers(0, 2):
+        scheduler.start()
+        scheduler.advance(rng.uniform(0.0, 1.0))
+    return scheduler.state
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compiled_steering_equals_python(seed: int) -> None:
+    rng = make_generator("steering", seed)
+    body, steering = make_body(rng), steering_motion.allocate_steering_state()
+    legs, path, ground = make_legs(rng, body), make_path(rng), allocate_ground_state()
+    ground.slope[:], steering.dt = rng.normal(scale=0.2, size=2), 2e-3
+    for _ in range(6):
+        gait, command = make_gait_limits(rng, body), make_velocity(rng, 0.5)
+        steering.mean_lag[:] = rng.choice([0.0, 0.03, 1.0]) * rng.normal(size=2)
+        conditions = float(rng.uniform(0.05, 1.0)), bool(rng.integers(0, 4) == 0), bool(rng.integers(0, 4) == 0)
+        u, v, *error = rng.normal(scale=0.1, size=4).tolist()
+        for entry, *arguments in (
+            (steering_motion.set_conditions, *conditions),
+            (steering_motion.update_speed_averages, body, path, u, v),
+            (steering_motion.is_blocked, body),
+            (steering_motion.update_steering, body, legs, gait, path, ground, command),
+            (steering_motion.limit_reference_lead, body, path, *error, path.yaw + float(rng.normal())),
+        ):
+            assert_compiled_equals_python(entry, steering, *arguments)
+            entry(steering, *arguments)
+    assert_compiled_equals_python(steering_motion.reset_steering, steering)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compiled_progress_monitor_equals_python(seed: int) -> None:
+    rng = make_generator("progress", seed)
+    body, progress, motion = make_body(rng), progress_averages.ProgressState.allocate(), make_motion(rng)
+    progress.alpha, reasons = 0.2, set()
+    for k in range(30):
+        motion.velocity = np.zeros(3) if seed % 2 else rng.normal(size=3)
+        velocity = np.array([0.3, 0.0, 0.1]) if k % 10 else make_velocity(rng, 0.3)
+        arguments = progress, body, velocity, motion, 0.0
+        reasons.add(assert_compiled_equals_python(progress_averages.filter_command, *arguments))
+        progress_averages.filter_command(*arguments)
+    assert LimitReason.NO_PROGRESS in reasons or seed % 2 == 0
+    assert_compiled_equals_python(progress_averages.reset_progress, progress)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compiled_step_timing_equals_python(seed: int) -> None:
+    rng = make_generator("timing", seed)
+    for _ in range(4):
+        g, body, error = make_gait_state(rng), make_body(rng), rng.choice([0.0, 0.01, 0.1]) * rng.normal(size=2)
+        assert_compiled_equals_python(adapt_step_timing, g, body, float(rng.choice([5.0, math.inf])), *error.tolist())
+
+
+@pytest.mark.parametrize("mode", ModeCode)
+def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
+    rng, state = make_generator("modes", int(mode)), mode_decisions.allocate_mode_state()
+    assert LocomotionMode.from_code(mode).code is mode and LocomotionMode.from_code(mode).name == mode.name
+    for _ in range(30):
+        body, g, path = make_body(rng), make_gait_state(rng), make_path(rng)
+        gait, velocity = make_gait_limits(rng, body).timing, make_velocity(rng)
+        stance = np.array(body.nominal_stance)
+        path.position[:] = 0.0
+        path.velocity[:] *= rng.integers(0, 2)
+        c, s = math.cos(path.yaw), math.sin(path.yaw)
+        feet = np.column_stack((stance @ [[c, s], [-s, c]], np.zeros(4)))
+        feet[0] += rng.choice([0.0, 0.2]) * body.length * rng.normal(size=3)
+        error = rng.choice([0.01, 0.3]) * body.length * rng.normal(size=2)
+        conditions = int(mode), 0.5, *error.tolist(), bool(rng.integers(0, 2)), bool(rng.integers(0, 2))
+        assert_compiled_equals_python(mode_decisions.set_mode_conditions, state, *conditions)
+        mode_decisions.set_mode_conditions(state, *conditions)
+        state.is_lying_requested = bool(rng.integers(0, 3) == 0)
+        assert_compiled_equals_python(mode_decisions.next_mode, state, body, gait, g, path, velocity, feet, stance)
+        assert_compiled_equals_python(mode_decisions.is_dcm_near_edge, *error.tolist(), feet, 0.5)
+        assert_compiled_equals_python(mode_decisions.is_stance_misplaced, feet, path, stance, body.length)
+
+
+def test_compiled_tick_period_equals_python() -> None:
+    rng, sums, motion, periods = make_generator("ticks", 0), TickDisplacements.allocate(), allocate_motion(), []
+    sums.dt = 0.01
+    for k in range(100):
+        motion.velocity = rng.normal(1.0, 0.1, 3)
+        motion.com = motion.com + motion.velocity * (0.01 if k < 30 else 0.02)
+        periods.append(assert_compiled_equals_python(measure_tick_period, sums, motion))
+        measure_tick_period(sums, motion)
+    assert not any(periods[:30]) and any(periods)
+    assert_compiled_equals_python(reset_tick_period, sums)

@@ -21,12 +21,12 @@ from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.steering import (
+from quaddyn.locomotion.steering import Steering
+from quaddyn.locomotion.steering_motion import (
     MAX_LAG_COMPENSATION,
     MAX_REFERENCE_LEAD,
     REFERENCE_WAIT_TIME,
     TRANSITION_SPEED_FRACTION,
-    Steering,
 )
 from quaddyn.locomotion.trunk_references import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_clamping import COMMAND_RESERVE

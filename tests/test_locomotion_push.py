@@ -20,7 +20,8 @@ from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import ComPreview, PathReference
-from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, StepTimingAdapter
+from quaddyn.locomotion.step_rate import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE
+from quaddyn.locomotion.step_timing import StepTimingAdapter
 from quaddyn.locomotion.trunk_controller import TrunkController
 from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.locomotion.trunk_references import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION

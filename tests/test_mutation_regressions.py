@@ -26,7 +26,8 @@ from quaddyn.locomotion.fall_detector import FallDetector
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.steering import REFERENCE_WAIT_TIME, Steering
+from quaddyn.locomotion.steering import Steering
+from quaddyn.locomotion.steering_motion import REFERENCE_WAIT_TIME
 from quaddyn.locomotion.velocity_limits import VelocityLimits
 from quaddyn.robot import validation
 from quaddyn.simulation import Simulation

@@ -11,12 +11,9 @@ from slow_parameters import NIGHT
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.centroidal_state import CentroidalState
-from quaddyn.locomotion.progress_monitor import (
-    AVERAGING_TIME,
-    MIN_PROGRESS_FRACTION,
-    NO_PROGRESS_MESSAGE,
-    ProgressMonitor,
-)
+from quaddyn.locomotion.progress_averages import AVERAGING_TIME, MIN_PROGRESS_FRACTION
+from quaddyn.locomotion.progress_monitor import ProgressMonitor
+from quaddyn.locomotion.velocity_limits import NO_PROGRESS_MESSAGE
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plane, Simulation
 

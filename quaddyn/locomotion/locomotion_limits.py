@@ -18,12 +18,13 @@ from .jump_planner import JumpPlanner
 from .leg_pose_solver import LegPoseSolver
 from .leg_workspace import LegWorkspace
 from .morphology import Morphology
+from .slope_clamping import clamp_velocity_on_ground
 from .slope_limiter import SlopeLimiter
 from .slope_statics import SlopeStatics
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import KNOWN_SLOPE_LOWERING
-from .velocity_clamping import LimitReason, clamp_to_friction
-from .velocity_limits import GROUND_FRICTION, VelocityLimits
+from .velocity_clamping import LimitReason
+from .velocity_limits import VelocityLimits
 
 
 class LocomotionLimits:
@@ -95,14 +96,12 @@ class LocomotionLimits:
             friction_model: normal and friction of the ground.
             yaw: yaw angle of the heading frame [rad].
         """
-        velocity, reason = self._slope_limiter.clamp_velocity(
-            gait, velocity, friction_model, yaw, self._torque_limiter.limits
+        limiter, legs, clamped = self._slope_limiter, self.velocity_limits, velocity.copy()
+        limiter.update(gait, velocity, friction_model, yaw, self._torque_limiter.limits)
+        reason = clamp_velocity_on_ground(
+            limiter.state, legs.body, legs.legs, legs.gait_limits(gait), clamped, friction_model.state
         )
-        legs, clamped = self.velocity_limits, velocity.copy()
-        friction = float(min(friction_model.known_friction, friction_model.slip_bound))
-        if clamp_to_friction(legs.body, legs.legs, legs.gait_limits(gait), clamped, friction) == LimitReason.NONE:
-            return velocity, reason
-        return clamped, GROUND_FRICTION
+        return (velocity, "") if reason == LimitReason.NONE else (clamped, limiter.reason_text(reason))
 
     def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 
 from ..urdf.tree import Array
+from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
 from .contact_monitor import ContactMonitor
-from .gait import Gait, GaitScheduler
+from .gait import GAITS, Gait, GaitScheduler, write_gait_parameters
+from .gait_timing import GaitParameters
 from .ground_plane import GroundPlane
-from .modes import MAX_STANDING_FRACTION, LocomotionMode, is_dcm_near_edge, is_stance_misplaced
+from .mode_decisions import MAX_STANDING_FRACTION, ModeCode, allocate_mode_state, next_mode, set_mode_conditions
+from .modes import LocomotionMode, as_matrix, is_dcm_near_edge
 from .morphology import Morphology
 from .path_reference import PathReference
-from .steering import MAX_REFERENCE_LEAD
+from .state_fields import StateField
 from .step_timing import StepTimingAdapter
 from .trunk_controller import TrunkController
 
@@ -32,14 +35,19 @@ class ModeTransitions:
         morphology: lengths and units of the robot.
 
     Attributes:
+        state: record of the compiled functions.
         is_lying_requested: whether the robot is to lie down.
     """
 
-    __slots__ = ("_morphology", "_step_timing", "is_lying_requested")
+    __slots__ = ("_body", "_gait", "_gait_parameters", "_morphology", "_step_timing", "state")
+
+    is_lying_requested = StateField[bool]()
 
     def __init__(self, morphology: Morphology) -> None:
         self._morphology, self._step_timing = morphology, StepTimingAdapter(morphology)
-        self.is_lying_requested = False
+        self._body, self.state = make_body_parameters(morphology), allocate_mode_state()
+        self._gait: Gait | None = None
+        self._gait_parameters = GaitParameters.allocate(phase_offsets=4, footprint_scale=2)
 
     def initial_trunk_state(
         self, motion: CentroidalState, ground: GroundPlane, slope_lowering: float, path: PathReference
@@ -91,37 +99,29 @@ class ModeTransitions:
             trunk: trunk controller.
             contact_monitor: contact monitor.
         """
-        p, is_idle = self._morphology, not any(command.tolist())
         self._step_timing.adapt(scheduler, error)
-        if mode in (LocomotionMode.STANDING, LocomotionMode.STARTING):
-            if self.is_lying_requested:
-                trunk.go_to(LYING_HEIGHT * p.height)
-                return LocomotionMode.LOWERING
-            if not is_idle:
-                scheduler.set_gait(gait)
-                scheduler.start()
-                return LocomotionMode.MOVING
-            if contact_monitor.is_settled and (
-                is_dcm_near_edge(error, feet) or is_stance_misplaced(feet, path, stance, p.length)
-            ):
-                scheduler.set_gait("trot")
-                scheduler.start(lead_phase=0.0)
-                return LocomotionMode.RECOVERING
-        elif mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING):
-            has_stopped = scheduler.phase >= 1.0 and not any(path.velocity.tolist())
-            if not scheduler.is_running:
-                return LocomotionMode.STANDING
-            if self.is_lying_requested or (
-                is_idle and has_stopped and max(map(abs, error)) < 0.5 * MAX_REFERENCE_LEAD * p.length
-            ):
-                scheduler.stop_stepping()
-            elif not is_idle:
-                scheduler.set_gait(gait)
-                scheduler.start()  # cancels a stop
-                return LocomotionMode.MOVING
-        elif not trunk.is_moving:
-            return {
-                LocomotionMode.RISING: LocomotionMode.STANDING,
-                LocomotionMode.CROUCHING: LocomotionMode.JUMPING,
-            }.get(mode, LocomotionMode.LYING)
-        return mode
+        state = self.state
+        set_mode_conditions(
+            state,
+            int(mode.code),  # entries take exact types
+            float(scheduler.lead_phase),
+            float(error[0]),
+            float(error[1]),
+            bool(trunk.is_moving),
+            bool(contact_monitor.is_settled),
+        )
+        if gait is not self._gait:
+            self._gait = gait
+            write_gait_parameters(self._gait_parameters, gait, scheduler.time_scale)
+        code = next_mode(
+            state, self._body, self._gait_parameters, scheduler.state, path.state, command, as_matrix(feet),
+            as_matrix(stance),
+        )  # fmt: skip
+        if code == ModeCode.MOVING and command.any():
+            scheduler.gait = gait
+        elif code != mode.code:
+            if code == ModeCode.RECOVERING:
+                scheduler.gait = GAITS["trot"]
+            elif code == ModeCode.LOWERING:
+                trunk.go_to(LYING_HEIGHT * self._morphology.height)
+        return LocomotionMode.from_code(code)

@@ -8,14 +8,9 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .path_reference import PathReference, compute_footholds
-
-#: Offset of a stance foot from its nominal position above which the robot steps [l], and offset of the divergent
-#: component above which it steps, as a fraction of the distance from the center of the feet to the support edge.
-MAX_FOOT_OFFSET, MAX_DCM_FRACTION = 0.12, 0.5
-#: Offset of the center of mass that a standing robot can correct without a step, as a fraction of the distance from
-#: the center of the feet to the support edge.
-MAX_STANDING_FRACTION = 0.98
+from . import mode_decisions
+from .mode_decisions import MAX_DCM_FRACTION, ModeCode
+from .path_reference import PathReference
 
 
 @renamed_attributes(upright="is_upright")
@@ -50,6 +45,20 @@ class LocomotionMode(enum.Enum):
             LocomotionMode.RECOVERING,
         )
 
+    @property
+    def code(self) -> ModeCode:
+        """Code of the mode in compiled functions."""
+        return _CODES[self]
+
+    @staticmethod
+    def from_code(code: int) -> LocomotionMode:
+        """Returns the mode of a code of compiled functions."""
+        return _MODES[code]
+
+
+_CODES = {mode: ModeCode[mode.name] for mode in LocomotionMode}
+_MODES = {int(code): mode for mode, code in _CODES.items()}
+
 
 def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = MAX_DCM_FRACTION) -> bool:
     """Returns whether the divergent component is so near the support edge that only a step prevents a fall.
@@ -59,14 +68,7 @@ def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = 
         feet: (4, 3) or (4, 2) positions of the feet in the order FL, FR, RL, RR, world [m].
         fraction: limit, as a fraction of the distance from the center of the feet to the support edge.
     """
-    center = feet[:, :2].mean(axis=0)
-    for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # edges counterclockwise: the inside is to the left
-        ax, ay = (feet[i, :2] - center).tolist()
-        ex, ey = (feet[j, :2] - feet[i, :2]).tolist()
-        margin = ey * ax - ex * ay  # distance of the center from the edge times the edge's length
-        if ey * error[0] - ex * error[1] > fraction * margin:
-            return True
-    return False
+    return bool(mode_decisions.is_dcm_near_edge(float(error[0]), float(error[1]), as_matrix(feet), float(fraction)))
 
 
 def is_stance_misplaced(feet: Array, path: PathReference, stance: Array, length: float) -> bool:
@@ -78,6 +80,9 @@ def is_stance_misplaced(feet: Array, path: PathReference, stance: Array, length:
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
         length: leg length [m].
     """
-    home = compute_footholds(path, np.zeros(4), stance)
-    home += feet[:, :2].mean(axis=0) - home.mean(axis=0)
-    return bool(np.abs(feet[:, :2] - home).max() > MAX_FOOT_OFFSET * length)
+    return bool(mode_decisions.is_stance_misplaced(as_matrix(feet), path.state, as_matrix(stance), float(length)))
+
+
+def as_matrix(x: Array) -> Array:
+    """Returns an array as compiled functions take it."""
+    return np.ascontiguousarray(x, dtype=float)

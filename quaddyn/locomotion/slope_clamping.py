@@ -4,9 +4,23 @@ import enum
 import math
 
 from ..compiler import Record, Vector, compiled, entry
-from .friction_model import PYRAMID_FACE_RATIO
+from .body_parameters import BodyParameters
+from .friction_state import (
+    PYRAMID_FACE_RATIO,
+    FrictionState,
+    compute_ground_slope,
+    compute_known_friction,
+    compute_slip_bound,
+)
 from .gait_timing import GaitParameters, copy_gait_parameters
-from .velocity_clamping import LimitReason, scale_velocity
+from .velocity_clamping import (
+    GaitLimits,
+    LegLimits,
+    LimitReason,
+    clamp_velocity_by_friction,
+    is_zero_velocity,
+    scale_velocity,
+)
 
 #: Minimum slope that is evaluated.
 MIN_SLOPE = 0.1
@@ -40,9 +54,10 @@ class SlopeState(Record):
     reason: LimitReason  # of the last evaluation
 
 
-@compiled()
+@entry("limits on slopes")
 def reset_slope(slope: SlopeState) -> None:
     """Resets the evaluation."""
+    slope.is_steep = False
     slope.is_sliding = False
     slope.has_evaluated = False
     slope.is_evaluating = False
@@ -78,15 +93,13 @@ def has_case_changed(slope: SlopeState, gait: GaitParameters, velocity: Vector) 
     return False
 
 
-@compiled(inline=False)
+@entry("limits on slopes")
 def update_slope(
     slope: SlopeState,
     gait: GaitParameters,
     velocity: Vector,
     yaw: float,
-    normal: Vector,
-    known_friction: float,
-    slip_bound: float,
+    friction: FrictionState,
 ) -> SlopeEvaluation:
     """Updates the slope under the robot, and returns what the evaluation of the legs has to do in this tick.
 
@@ -97,55 +110,27 @@ def update_slope(
         gait: gait to walk with.
         velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
         yaw: yaw angle of the heading frame [rad].
-        normal: (3,) unit normal of the ground, world.
-        known_friction: friction coefficient of the ground if it was given, else inf.
-        slip_bound: upper bound of the friction coefficient from slips; inf before any slip.
+        friction: friction and normals of the contacts.
     """
-    x, y, z = normal[0], normal[1], normal[2]
-    tangent = math.sqrt(x * x + y * y) / z
-    slope.is_steep = not tangent < MIN_SLOPE
-    if not slope.is_steep:
+    tangent = compute_ground_slope(friction)
+    if tangent < MIN_SLOPE:
         reset_slope(slope)
         return SlopeEvaluation.NONE
-    if velocity[0] == 0.0 and velocity[1] == 0.0 and velocity[2] == 0.0:
+    slope.is_steep = True
+    if is_zero_velocity(velocity):
         return SlopeEvaluation.NONE
     required_friction = tangent / PYRAMID_FACE_RATIO
     min_slip_bound = required_friction * (RELEASE_FRICTION_RATIO if slope.is_sliding else 1.0)
-    slope.is_sliding = known_friction < required_friction or slip_bound < min_slip_bound
+    slope.is_sliding = (
+        compute_known_friction(friction) < required_friction or compute_slip_bound(friction) < min_slip_bound
+    )
     if slope.is_sliding:
         return SlopeEvaluation.NONE
-    c, s = math.cos(yaw), math.sin(yaw)
+    c, s, x, y, z = math.cos(yaw), math.sin(yaw), friction.normal[0], friction.normal[1], friction.normal[2]
     slope.uphill[0], slope.uphill[1] = -(c * x + s * y) / z, (s * x - c * y) / z
     if slope.is_evaluating:
         return SlopeEvaluation.CONTINUE
     return SlopeEvaluation.START if has_case_changed(slope, gait, velocity) else SlopeEvaluation.NONE
-
-
-@compiled()
-def clamp_velocity_on_slope(slope: SlopeState, velocity: Vector) -> LimitReason:
-    """Scales a velocity (3,) down for the slope, after `update_slope`, and returns the reason."""
-    if not slope.is_steep or (velocity[0] == 0.0 and velocity[1] == 0.0 and velocity[2] == 0.0):
-        return LimitReason.NONE
-    if slope.is_sliding:
-        scale_velocity(velocity, 0.0)
-        return LimitReason.GROUND_FRICTION
-    scale_velocity(velocity, slope.fraction)
-    return slope.reason
-
-
-# -- entries ---------------------------------------------------------------------------------------------------------
-@entry("limits on slopes")
-def advance_slope_case(
-    slope: SlopeState,
-    gait: GaitParameters,
-    velocity: Vector,
-    yaw: float,
-    normal: Vector,
-    known_friction: float,
-    slip_bound: float,
-) -> int:
-    """Updates the slope under the robot and returns the `SlopeEvaluation`, see `update_slope`."""
-    return int(update_slope(slope, gait, velocity, yaw, normal, known_friction, slip_bound))
 
 
 @entry("limits on slopes")
@@ -159,16 +144,40 @@ def begin_evaluation(slope: SlopeState, gait: GaitParameters, velocity: Vector) 
 
 
 @entry("limits on slopes")
-def clamp_to_slope(slope: SlopeState, velocity: Vector) -> int:
-    """Scales a velocity (3,) down for the slope and returns the `LimitReason`."""
-    return int(clamp_velocity_on_slope(slope, velocity))
+def clamp_velocity_on_slope(slope: SlopeState, velocity: Vector) -> LimitReason:
+    """Scales a velocity (3,) down for the slope, after `update_slope`, and returns the reason."""
+    if not slope.is_steep or is_zero_velocity(velocity):
+        return LimitReason.NONE
+    if slope.is_sliding:
+        scale_velocity(velocity, 0.0)
+        return LimitReason.GROUND_FRICTION
+    scale_velocity(velocity, slope.fraction)
+    return slope.reason
 
 
 @entry("limits on slopes")
-def reset_slope_state(slope: SlopeState) -> None:
-    """Resets the evaluation."""
-    slope.is_steep = False
-    reset_slope(slope)
+def clamp_velocity_on_ground(
+    slope: SlopeState,
+    body: BodyParameters,
+    legs: LegLimits,
+    gait: GaitLimits,
+    velocity: Vector,
+    friction: FrictionState,
+) -> LimitReason:
+    """Scales a velocity down for the slope and the friction of the ground, after `update_slope`; returns the reason.
+
+    Args:
+        slope: state of the slope limiter.
+        body: parameters of the robot.
+        legs: limits of its legs.
+        gait: gait to walk with.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; written.
+        friction: friction and normals of the contacts.
+    """
+    slope_reason = clamp_velocity_on_slope(slope, velocity)
+    ground_friction = min(compute_known_friction(friction), compute_slip_bound(friction))
+    friction_reason = clamp_velocity_by_friction(body, legs, gait, velocity, ground_friction)
+    return slope_reason if friction_reason == LimitReason.NONE else friction_reason
 
 
 def allocate_slope_state() -> SlopeState:

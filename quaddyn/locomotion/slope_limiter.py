@@ -13,11 +13,11 @@ from .gait_timing import GaitParameters
 from .slope_clamping import (
     MIN_VELOCITY_CHANGE,
     SlopeEvaluation,
-    advance_slope_case,
     allocate_slope_state,
     begin_evaluation,
-    clamp_to_slope,
-    reset_slope_state,
+    clamp_velocity_on_slope,
+    reset_slope,
+    update_slope,
 )
 from .slope_statics import SlopeStatics
 from .velocity_clamping import LimitReason
@@ -56,7 +56,7 @@ class SlopeLimiter:
 
     def reset(self) -> None:
         """Resets the evaluation."""
-        reset_slope_state(self.state)
+        reset_slope(self.state)
         self._evaluation: Generator[None, None, tuple[float, str]] | None = None
         self.leg_reason = ""
 
@@ -72,33 +72,41 @@ class SlopeLimiter:
             yaw: yaw angle of the heading frame [rad].
             torque_limits: (nu,) torque limits of the motors [N m].
         """
+        self.update(gait, velocity, friction_model, yaw, torque_limits)
+        clamped = velocity.copy()
+        reason = clamp_velocity_on_slope(self.state, clamped)
+        return (velocity, "") if reason == LimitReason.NONE else (clamped, self.reason_text(reason))
+
+    def reason_text(self, reason: int) -> str:
+        """Returns the text of a `LimitReason`, "" if there is none."""
+        return self.leg_reason if reason == LimitReason.LEGS_ON_SLOPE else REASON_TEXTS[reason]
+
+    def update(
+        self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float, torque_limits: Array
+    ) -> None:
+        """Updates the slope under the robot, and evaluates one part of the leg limits if that is necessary.
+
+        Args:
+            gait: gait to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
+            friction_model: normal and friction of the ground.
+            yaw: yaw angle of the heading frame [rad].
+            torque_limits: (nu,) torque limits of the motors [N m].
+        """
         if gait is not self._gait:  # the parameters are compared only, so that their unit of time does not matter
             self._gait = gait
             write_gait_parameters(self._timing, gait, 1.0)
-        evaluation = advance_slope_case(
-            self.state,
-            self._timing,
-            velocity,
-            float(yaw),
-            friction_model.normal,
-            float(friction_model.known_friction),
-            float(friction_model.slip_bound),
-        )
+        evaluation = update_slope(self.state, self._timing, velocity, float(yaw), friction_model.state)
         if evaluation != SlopeEvaluation.NONE:
-            self.advance_evaluation(SlopeEvaluation(evaluation), gait, self._timing, velocity, torque_limits)
-        clamped = velocity.copy()
-        reason = clamp_to_slope(self.state, clamped)
-        if reason == LimitReason.NONE:
-            return velocity, ""
-        return clamped, self.leg_reason if reason == LimitReason.LEGS_ON_SLOPE else REASON_TEXTS[reason]
+            self.advance_evaluation(evaluation, gait, self._timing, velocity, torque_limits)
 
     def advance_evaluation(
-        self, evaluation: SlopeEvaluation, gait: Gait, timing: GaitParameters, velocity: Array, torque_limits: Array
+        self, evaluation: int, gait: Gait, timing: GaitParameters, velocity: Array, torque_limits: Array
     ) -> None:
         """Evaluates one part of the leg limits, or starts a new evaluation.
 
         Args:
-            evaluation: result of `update_slope`.
+            evaluation: `SlopeEvaluation` of `update_slope`.
             gait: gait to walk with.
             timing: its parameters, as passed to `update_slope`.
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.

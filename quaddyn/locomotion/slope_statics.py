@@ -20,7 +20,8 @@ from .gait import GAITS, Gait
 from .ground_plane import GroundPlane
 from .ground_state import MAX_SLOPE
 from .leg_pose_solver import LegPoseSolver
-from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
+from .mode_decisions import MAX_STANDING_FRACTION
+from .modes import is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
 from .velocity_limits import GROUND_FRICTION

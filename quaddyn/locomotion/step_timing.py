@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
+from .body_parameters import make_body_parameters
 from .gait import GaitScheduler
 from .morphology import Morphology
-
-#: Maximum shift of a foothold from that of the gait [l].
-MAX_FOOTHOLD_SHIFT = 0.25
-#: Maximum factor by which the cycle is accelerated.
-MAX_RATE_SCALE = 1.5
-#: Length of a swing [l], and mean speed divided by peak speed of a minimum-jerk path: leg length times the speed of the
-#: slowest joint bounds the peak speed.
-SWING_LENGTH, MEAN_TO_PEAK_SPEED = 0.6, 8.0 / 15.0
+from .step_rate import adapt_step_timing
 
 
 class StepTimingAdapter:
@@ -34,11 +26,10 @@ class StepTimingAdapter:
         morphology: lengths and units of the robot.
     """
 
-    __slots__ = ("_max_swing_rate", "_morphology")
+    __slots__ = ("_body", "_joint_speed")
 
     def __init__(self, morphology: Morphology) -> None:
-        p = self._morphology = morphology
-        self._max_swing_rate = MEAN_TO_PEAK_SPEED * p.joint_speed / SWING_LENGTH  # swings per second
+        self._body, self._joint_speed = make_body_parameters(morphology), morphology.joint_speed
 
     def adapt(self, scheduler: GaitScheduler, error: tuple[float, float]) -> None:
         """Sets the rate scale of the gait scheduler.
@@ -47,11 +38,4 @@ class StepTimingAdapter:
             scheduler: phases of the gait.
             error: (2,) error of the divergent component, world x and y [m].
         """
-        p, error_size, rate_scale = self._morphology, math.hypot(*error), 1.0
-        if scheduler.is_running and error_size > 0.0:
-            swing_time = scheduler.swing_time * scheduler.rate_scale
-            rate_scale = swing_time * p.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * p.length / error_size)
-            rate_scale = max(1.0, min(rate_scale, MAX_RATE_SCALE, swing_time * self._max_swing_rate))
-            if rate_scale > 1.0 and not scheduler.has_constant_force:
-                rate_scale = 1.0
-        scheduler.rate_scale = rate_scale
+        adapt_step_timing(scheduler.state, self._body, self._joint_speed, float(error[0]), float(error[1]))

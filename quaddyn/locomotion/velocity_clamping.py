@@ -71,13 +71,13 @@ def compute_stance_time(gait: GaitLimits) -> float:
     return gait.timing.duty_factor * gait.timing.period
 
 
-@compiled()
+@entry("velocity limits")
 def compute_swing_length(legs: LegLimits, gait: GaitLimits) -> float:
     """Returns the path length that the joints can cover in one swing [l]."""
     return SWING_SPEED_FRACTION * legs.joint_speed * (1.0 - gait.timing.duty_factor) * gait.timing.period
 
 
-@compiled()
+@entry("velocity limits")
 def compute_max_hip_speed(legs: LegLimits, x: float, y: float, yaw_rate: float) -> float:
     """Returns an upper bound of the speed of all hips [m/s] at a velocity [m/s, rad/s]."""
     return math.sqrt(x * x + y * y) + abs(yaw_rate) * legs.radius
@@ -114,13 +114,19 @@ def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]
 
 
 @compiled()
+def is_zero_velocity(velocity: Vector) -> bool:
+    """Returns whether all components of a velocity (3,) are zero."""
+    return velocity[0] == 0.0 and velocity[1] == 0.0 and velocity[2] == 0.0
+
+
+@compiled()
 def scale_velocity(velocity: Vector, scale: float) -> None:
     """Multiplies a velocity (3,) by a factor."""
     for i in range(3):
         velocity[i] *= scale
 
 
-@compiled(inline=False)
+@entry("velocity limits")
 def clamp_velocity(
     body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, reserve: float
 ) -> LimitReason:
@@ -134,7 +140,7 @@ def clamp_velocity(
         reserve: fraction of the limits that may be used.
     """
     x, y, yaw_rate = velocity[0], velocity[1], velocity[2]
-    is_moving = x != 0.0 or y != 0.0 or yaw_rate != 0.0
+    is_moving = not is_zero_velocity(velocity)
     if not gait.timing.has_swing_phase:
         scale_velocity(velocity, 0.0)
         return LimitReason.NO_STEPPING if is_moving else LimitReason.NONE
@@ -172,7 +178,7 @@ def clamp_velocity(
     return reason
 
 
-@compiled()
+@entry("velocity limits")
 def clamp_command(body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector) -> LimitReason:
     """Scales a commanded velocity (3,) down to the limits of the legs, see `clamp_velocity`, and returns the reason."""
     return clamp_velocity(body, legs, gait, velocity, COMMAND_RESERVE if gait.has_end_support else 1.0)
@@ -202,37 +208,6 @@ def clamp_velocity_by_friction(
         return LimitReason.NONE
     scale_velocity(velocity, max_speed / speed)
     return LimitReason.GROUND_FRICTION
-
-
-# -- entries ---------------------------------------------------------------------------------------------------------
-@entry("velocity limits")
-def clamp_to_gait(
-    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, for_reference: bool
-) -> int:
-    """Clamps the velocity of a command, or that of the path reference, and returns the `LimitReason`."""
-    if for_reference:
-        return int(clamp_velocity(body, legs, gait, velocity, 1.0))
-    return int(clamp_command(body, legs, gait, velocity))
-
-
-@entry("velocity limits")
-def clamp_to_friction(
-    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, friction: float
-) -> int:
-    """Limits a velocity on ground of known friction, and returns the `LimitReason`."""
-    return int(clamp_velocity_by_friction(body, legs, gait, velocity, friction))
-
-
-@entry("velocity limits")
-def measure_hip_speed(legs: LegLimits, x: float, y: float, yaw_rate: float) -> float:
-    """Returns an upper bound of the speed of all hips [m/s] at a velocity [m/s, rad/s]."""
-    return compute_max_hip_speed(legs, x, y, yaw_rate)
-
-
-@entry("velocity limits")
-def measure_swing_length(legs: LegLimits, gait: GaitLimits) -> float:
-    """Returns the path length that the joints can cover in one swing [l]."""
-    return compute_swing_length(legs, gait)
 
 
 @entry("velocity limits")

@@ -16,9 +16,10 @@ from .velocity_clamping import (
     LegLimits,
     LimitReason,
     allocate_gait_limits,
-    clamp_to_gait,
-    measure_hip_speed,
-    measure_swing_length,
+    clamp_command,
+    clamp_velocity,
+    compute_max_hip_speed,
+    compute_swing_length,
 )
 
 #: Minimum path length that a foot must be able to cover in its swing [l], in gaits with end support, in which no foot
@@ -102,7 +103,7 @@ class VelocityLimits:
             y: leftward speed [m/s].
             yaw_rate: yaw rate [rad/s].
         """
-        return float(measure_hip_speed(self.legs, float(x), float(y), float(yaw_rate)))
+        return float(compute_max_hip_speed(self.legs, float(x), float(y), float(yaw_rate)))
 
     def gait_limit_reason(self, gait: Gait) -> str:
         """Returns the reason for which legs cannot perform a gait at any velocity; "" if they can.
@@ -117,7 +118,7 @@ class VelocityLimits:
 
     def swing_length(self, gait: Gait) -> float:
         """Computes the path length that the joints can cover in one swing [l]."""
-        return float(measure_swing_length(self.legs, self.gait_limits(gait)))
+        return float(compute_swing_length(self.legs, self.gait_limits(gait)))
 
     def clamp_velocity(self, gait: Gait, velocity: Array, *, for_reference: bool = False) -> tuple[Array, str]:
         """Returns the velocity, scaled down in all components alike, and the reason ("" if it was not limited).
@@ -127,6 +128,8 @@ class VelocityLimits:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
             for_reference: whether it is the velocity of the path reference, which may exceed the command.
         """
-        clamped = np.array(velocity, dtype=float)
-        reason = clamp_to_gait(self.body, self.legs, self.gait_limits(gait), clamped, for_reference)
-        return clamped, "" if for_reference else REASON_TEXTS[reason]
+        clamped, limits = np.array(velocity, dtype=float), self.gait_limits(gait)
+        if for_reference:
+            clamp_velocity(self.body, self.legs, limits, clamped, 1.0)
+            return clamped, ""
+        return clamped, REASON_TEXTS[clamp_command(self.body, self.legs, limits, clamped)]

@@ -1,0 +1,78 @@
+"""Compiled comparison of the robot's velocity with the commanded one; see `ProgressMonitor`."""
+
+import math
+
+from ..compiler import Record, Vec3, Vector, compiled, entry, norm, vec3
+from .body_parameters import BodyParameters
+from .motion import Motion
+from .velocity_clamping import LimitReason, scale_velocity
+
+#: Time constant of the speed averages [sqrt(l/g)], and fraction of the commanded speed below which there is no
+#: progress.
+AVERAGING_TIME, MIN_PROGRESS_FRACTION = 20.0, 0.1
+#: Minimum average of the commanded speed, as a fraction of the present one, at which progress is evaluated.
+MIN_AVERAGING_FRACTION = 1.0 - math.exp(-1.0)
+#: Minimum commanded speed at which progress is evaluated [sqrt(g l)]: below it the sway of the trunk dominates.
+MIN_MONITORED_SPEED = 0.01
+#: Relative change of the command above which it counts as a new one.
+COMMAND_CHANGE_FRACTION = 0.5
+
+
+class ProgressState(Record):
+    """Averages of the commanded and of the measured speed."""
+
+    alpha: float  # control period divided by the averaging time
+    command: Vec3  # that is averaged: forward and leftward speed, and yaw rate times l [m/s]
+    mean_commanded: float  # [m/s]
+    mean_measured: float  # along the command [m/s]
+    is_stuck: bool  # whether the command is refused
+
+
+@compiled()
+def restart_averages(progress: ProgressState, command: Vec3) -> None:
+    """Restarts the averages for another command (3,) [m/s]."""
+    progress.command = command
+    progress.mean_commanded, progress.mean_measured = 0.0, 0.0
+    progress.is_stuck = False
+
+
+@entry("progress of the robot")
+def reset_progress(progress: ProgressState) -> None:
+    """Resets the averages, so that every command is accepted again."""
+    restart_averages(progress, vec3(0.0, 0.0, 0.0))
+
+
+@entry("progress of the robot")
+def filter_command(
+    progress: ProgressState, body: BodyParameters, velocity: Vector, motion: Motion, yaw_rate: float
+) -> LimitReason:
+    """Updates the averages by one tick, and refuses the command of a stuck robot.
+
+    Args:
+        progress: state of the monitor.
+        body: parameters of the robot.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; set to zero
+            if the command is refused.
+        motion: present motion of the robot.
+        yaw_rate: measured yaw rate [rad/s].
+
+    Returns:
+        `LimitReason.NO_PROGRESS` if the command is refused, else `LimitReason.NONE`.
+    """
+    command = vec3(velocity[0], velocity[1], body.length * velocity[2])
+    speed = norm(command)
+    if norm(command - progress.command) > COMMAND_CHANGE_FRACTION * norm(progress.command):
+        restart_averages(progress, command)
+    if not progress.is_stuck and not speed < MIN_MONITORED_SPEED * body.speed_scale:
+        c, s, u, v = math.cos(motion.yaw), math.sin(motion.yaw), motion.velocity[0], motion.velocity[1]
+        measured = vec3(c * u + s * v, c * v - s * u, body.length * yaw_rate)
+        progress.mean_commanded += (speed - progress.mean_commanded) * progress.alpha
+        progress.mean_measured += (measured @ command / speed - progress.mean_measured) * progress.alpha
+        progress.is_stuck = (
+            progress.mean_commanded >= MIN_AVERAGING_FRACTION * speed
+            and progress.mean_measured < MIN_PROGRESS_FRACTION * progress.mean_commanded
+        )
+    if not progress.is_stuck:
+        return LimitReason.NONE
+    scale_velocity(velocity, 0.0)
+    return LimitReason.NO_PROGRESS

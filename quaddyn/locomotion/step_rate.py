@@ -1,0 +1,35 @@
+"""Compiled adaptation of step durations to an error of the divergent component; see `StepTimingAdapter`."""
+
+import math
+
+from ..compiler import entry
+from .body_parameters import BodyParameters
+from .gait_timing import GaitState
+
+#: Maximum shift of a foothold from that of the gait [l].
+MAX_FOOTHOLD_SHIFT = 0.25
+#: Maximum factor by which the cycle is accelerated.
+MAX_RATE_SCALE = 1.5
+#: Length of a swing [l], and mean speed divided by peak speed of a minimum-jerk path: leg length times the speed of the
+#: slowest joint bounds the peak speed.
+SWING_LENGTH, MEAN_TO_PEAK_SPEED = 0.6, 8.0 / 15.0
+
+
+@entry("step timing")
+def adapt_step_timing(g: GaitState, body: BodyParameters, joint_speed: float, error_x: float, error_y: float) -> None:
+    """Sets the rate scale of the gait.
+
+    Args:
+        g: state of the gait.
+        body: parameters of the robot.
+        joint_speed: smallest velocity limit of the leg joints [rad/s or m/s]; inf where there is none.
+        error_x: error of the divergent component along world x [m].
+        error_y: error along world y [m].
+    """
+    error, rate_scale = math.sqrt(error_x * error_x + error_y * error_y), 1.0
+    if g.is_running and error > 0.0 and g.force_profile.is_constant:
+        swing_time = (1.0 - g.duty_factor) * g.nominal_period
+        required = swing_time * body.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * body.length / error)
+        max_swing_rate = MEAN_TO_PEAK_SPEED * joint_speed / SWING_LENGTH  # swings per second
+        rate_scale = max(1.0, min(required, MAX_RATE_SCALE, swing_time * max_swing_rate))
+    g.rate_scale = rate_scale
