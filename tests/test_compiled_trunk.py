@@ -53,9 +53,9 @@ def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters)
     assert_compiled_equals_python(trunk_references.update_trunk_references, *arguments, 0.002)
     trunk_references.update_trunk_references(*arguments, 0.002)
     np.testing.assert_allclose(trunk.references.base @ trunk.references.base.T, np.eye(3), atol=1e-12)
-    com, base = np.full(22, 2.0), np.full(28, 2.0)
-    assert assert_compiled_equals_python(trunk_references.write_motion_references, trunk, com, base)
-    assert not assert_compiled_equals_python(trunk_references.write_motion_references, trunk, com, com)
+    com, base, rows = np.full(22, 2.0), np.full(28, 2.0), np.full((4, 8), np.nan)
+    assert assert_compiled_equals_python(trunk_references.write_task_references, trunk, com, base, rows)
+    assert not assert_compiled_equals_python(trunk_references.write_task_references, trunk, com, com, rows)
     assert_compiled_equals_python(trunk_references.set_base_weight, trunk, base, float(rng.choice([1.0, 0.1])))
 
 
@@ -85,8 +85,9 @@ def test_motion_references_are_those_of_the_tasks() -> None:
     forces = {"FR": references.contact_forces[1], "RL": references.contact_forces[2]}
     public.tasks["forces"].reference(forces)
     tasks = direct.tasks
-    assert trunk_references.write_motion_references(trunk, tasks["com"].block, tasks["base"].block)
-    tasks["forces"].set_point_forces(("FL", "FR", "RL", "RR"), references.contact_forces, references.has_force)
+    rows = np.full((4, 8), np.nan)
+    assert trunk_references.write_task_references(trunk, tasks["com"].block, tasks["base"].block, rows)
+    tasks["forces"].set_point_forces(("FL", "FR", "RL", "RR"), rows)
     np.testing.assert_array_equal(direct.parameter_vector, public.parameter_vector)
     given = tasks["forces"].references
     assert given.keys() == forces.keys() and len(given) == 2 and "FL" not in given
@@ -107,7 +108,7 @@ def test_motion_references_are_those_of_the_tasks() -> None:
 def test_point_forces_of_other_contacts_are_rejected() -> None:
     wbc = qd.WholeBodyController(qd.load("go2"))
     with pytest.raises(qd.UnknownNameError, match="nose"):
-        wbc.tasks["forces"].set_point_forces(("nose",), np.ones((1, 3)), np.ones(1, dtype=np.int64))
+        wbc.tasks["forces"].set_point_forces(("nose",), np.ones((1, 8)))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -29,7 +29,7 @@ from .trunk_references import (
     start_trunk_motion,
     start_trunk_stop,
     update_trunk_references,
-    write_motion_references,
+    write_task_references,
 )
 
 #: Natural frequency of the height control [1/sqrt(l/g)].
@@ -75,7 +75,17 @@ class TrunkController:
         desired_rate: rate of change of `desired_height` [m/s].
     """
 
-    __slots__ = ("_body", "_friction_model", "_inputs", "_morphology", "_motion", "_reference", "_wbc", "state")
+    __slots__ = (
+        "_body",
+        "_force_rows",
+        "_friction_model",
+        "_inputs",
+        "_morphology",
+        "_motion",
+        "_reference",
+        "_wbc",
+        "state",
+    )
 
     desired_height = StateField[float]()
     desired_rate = StateField[float]()
@@ -92,6 +102,7 @@ class TrunkController:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
         self._inputs, self._motion = TrunkInputs.allocate(), allocate_motion()
+        self._force_rows = np.zeros((4, 8))
         self._reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
         state = self.state
         state.slope_lowering, state.height = slope_lowering, (height, 0.0, 0.0)
@@ -192,12 +203,13 @@ class TrunkController:
         update_trunk_references(
             state, self._reference, path.state, ground.state, self._body, motion, self._inputs, float(dt)
         )
-        tasks, references = self._wbc.tasks, state.references
+        tasks = self._wbc.tasks
         com_task, base_task = tasks["com"], tasks["base"]
-        if not write_motion_references(state, com_task.block, base_task.block):
+        if not write_task_references(state, com_task.block, base_task.block, self._force_rows):
+            references = state.references
             com_task.reference(references.com, references.com_velocity, references.com_acceleration)
             base_task.reference(references.base, references.base_velocity)
-        tasks["forces"].set_point_forces(FEET, references.contact_forces, references.has_force)
+        tasks["forces"].set_point_forces(FEET, self._force_rows)
 
     def restore_base_weight(self) -> None:
         """Restores the weight of the task "base"; `update_references` does so where feet carry load."""

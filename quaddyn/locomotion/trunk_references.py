@@ -378,21 +378,38 @@ def write_motion_reference(task: Vector, velocity: Vec3, acceleration: Vec3) -> 
     return p.position
 
 
+@compiled()
+def write_force_references(references: TrunkReferences, rows: Matrix) -> None:
+    """Writes the contact forces as in `TickInputData.force_references`.
+
+    Args:
+        references: references to be written.
+        rows: (4, 8) written: for each foot 1, whether it has a reference, the force [N], and three zeros.
+    """
+    for foot in range(4):
+        row = rows[foot]
+        row[0], row[1] = 1.0, float(references.has_force[foot])
+        row[2:5] = references.contact_forces[foot]
+        row[5:8] = vec3(0.0, 0.0, 0.0)
+
+
 @entry("references of the trunk")
-def write_motion_references(trunk: TrunkState, com: Vector, base: Vector) -> bool:
-    """Writes the references into the parameters of the tasks "com" and "base".
+def write_task_references(trunk: TrunkState, com: Vector, base: Vector, forces: Matrix) -> bool:
+    """Writes the references into the parameters of the tasks "com" and "base", and those of contact forces.
 
     Args:
         trunk: state of the trunk; it stores the weight of the task "base" while it is reduced.
         com: (22,) parameters of the task "com".
         base: (28,) parameters of the task "base".
+        forces: (4, 8) references of contact forces; see `write_force_references`.
 
     Returns:
-        False if a task has another number of parameters, so that nothing is written.
+        False if a task has another number of parameters, so that only the contact forces are written.
     """
+    references = trunk.references
+    write_force_references(references, forces)
     if len(com) != COM_BLOCK_SIZE or len(base) != BASE_BLOCK_SIZE:
         return False
-    references = trunk.references
     position = write_motion_reference(com, references.com_velocity, references.com_acceleration)
     position[0:3] = references.com
     position = write_motion_reference(base, references.base_velocity, vec3(0.0, 0.0, 0.0))

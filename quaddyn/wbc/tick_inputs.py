@@ -124,11 +124,10 @@ def write_force_references(
 ) -> None:
     """Writes the references of force task i for each contact."""
     rows = inputs.force_references[i]
-    rows[:] = 0.0
     if type(references) is PointForces and references.names == names and task.contacts is None:
-        rows[:, 0], rows[:, 1] = 1.0, references.has_force
-        rows[:, 2:5] = references.forces
+        rows[:] = references.rows
         return
+    rows[:] = 0.0
     for name, row in zip(names, rows, strict=True):
         row[0] = task.contacts is None or name in task.contacts
         if name in references:

@@ -24,7 +24,6 @@ from .controller_model import build_model
 from .levels import Levels
 from .problem_reconstruction import ProblemReconstructor
 from .scales import Scales
-from .tasks import ForceTask
 from .tick import ActiveContacts, Rows, Tick
 from .tick_data import TickData, TickOutcome, TickResult, result_views
 from .tick_inputs import (
@@ -129,10 +128,8 @@ class TickSolver:
         self._custom_capacity, self._custom_layout = custom, None
         self._tick: Any = None  # compiled functions, bound to the data below
         inputs = make_inputs(tables, self.levels.parameters, count, nv, nu, custom)
-        # Each force task with the references that were written last.
-        self._written_references: list[tuple[ForceTask, Mapping[str, Array] | None]] = [
-            (t, None) for t in tables.force_tasks
-        ]
+        # References of each force task that were written last.
+        self._written_references: tuple[Mapping[str, Array] | None, ...] = (None,) * len(tables.force_tasks)
         self.data = make_data(tables, self._rigid_body_terms, self._contacts, inputs, self._max_unknowns)
 
     @property
@@ -207,7 +204,7 @@ class TickSolver:
             self._update_custom_rows(state, previous_torque)
         if self._has_torque_rate:
             write_previous_torque(self.data.inputs, previous_torque)
-        for task, written in self._written_references:
+        for task, written in zip(self.tables.force_tasks, self._written_references, strict=True):
             if task.references is not written:  # references are replaced as a whole
                 self._read_references()
                 break
@@ -264,13 +261,14 @@ class TickSolver:
 
     def _read_references(self) -> None:
         """Copies the references of all force tasks after a change."""
-        references = tuple([task.references for task, _ in self._written_references])
-        self._written_references = [
-            (task, written) for (task, _), written in zip(self._written_references, references, strict=True)
-        ]
-        for i, (task, written) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
-            write_force_references(self.data.inputs, i, task, written, self.names)
-        self.slow_inputs = self.slow_inputs._replace(force_references=references)
+        force_tasks = self.tables.force_tasks
+        references = tuple([task.references for task in force_tasks])
+        for i, (task, written) in enumerate(zip(force_tasks, references, strict=True)):
+            if written is not self._written_references[i]:
+                write_force_references(self.data.inputs, i, task, written, self.names)
+        self._written_references = references
+        _, settings, activations, custom = self.slow_inputs
+        self.slow_inputs = SlowInputs(references, settings, activations, custom)
 
     def _update_custom_rows(self, state: State, previous_torque: Array | None) -> None:
         """Computes the rows of custom elements."""

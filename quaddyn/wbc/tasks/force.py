@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiler import IntVector, Vector, compiled
+from ...compiler import Vector, compiled
 from ...deprecation import renamed_attributes
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_sequence
 from ...robot.robot import Robot
-from ...urdf.tree import Array
+from ...urdf.tree import Array, frozen
 from ..element import Element, Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
@@ -27,34 +27,31 @@ NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
 
 
 class PointForces(Mapping[str, Array]):
-    """Immutable mapping from the names of contacts to forces (3,), stored in one array.
+    """Immutable mapping from the names of point contacts to reference forces (3,).
 
     Args:
-        names: names of contacts.
-        forces: (contacts, 3) forces, copied [N].
-        has_force: (contacts,) whether the mapping contains a contact, copied.
+        names: names of all contacts.
+        rows: (contacts, 8) references as in `TickInputData.force_references`, copied.
     """
 
-    __slots__ = ("forces", "has_force", "names")
+    __slots__ = ("names", "rows")
 
-    def __init__(self, names: tuple[str, ...], forces: Array, has_force: IntVector) -> None:
-        self.names, self.forces, self.has_force = names, forces.copy(), has_force.copy()
-        self.forces.flags.writeable = False
+    def __init__(self, names: tuple[str, ...], rows: Array) -> None:
+        self.names, self.rows = names, rows.copy()
 
     def __getitem__(self, name: str) -> Array:
         if name not in self:
             raise KeyError(name)
-        force: Array = self.forces[self.names.index(name)]
-        return force
+        return frozen(self.rows[self.names.index(name), 2:5])
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names and bool(self.has_force[self.names.index(name)])  # type: ignore[arg-type]
+        return name in self.names and bool(self.rows[self.names.index(name), 1])  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, is_contained in zip(self.names, self.has_force.tolist(), strict=True) if is_contained)
+        return (name for name, row in zip(self.names, self.rows, strict=True) if row[1])
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self.has_force))
+        return int(np.count_nonzero(self.rows[:, 1]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({dict(self)})"
@@ -174,18 +171,18 @@ class ForceTask(Element, fixed=("contacts",)):
             references[name] = force
         self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
 
-    def set_point_forces(self, names: tuple[str, ...], forces: Array, has_force: IntVector) -> None:
-        """Sets all reference forces of point contacts, for internal use: finite numbers are not checked again.
+    def set_point_forces(self, names: tuple[str, ...], rows: Array) -> None:
+        """Sets the reference forces of point contacts without checking their values, for internal use.
 
         Args:
             names: names of contacts.
-            forces: (contacts, 3) forces on the robot, world axes [N]; zeros where there is no reference.
-            has_force: (contacts,) whether a contact has a reference; the others have the reference zero.
+            rows: (contacts, 8) for each contact 1, whether it has a reference, and the reference: (3,) on the robot,
+                world axes [N], and three zeros.  A contact without a reference has the reference zero.
 
         Raises:
             UnknownNameError: the task does not include a contact that has a reference.
         """
-        references = PointForces(names, forces, has_force)
+        references = PointForces(names, rows)
         if self._known_contacts == names:
             object.__setattr__(self, "_references", references)  # the attribute exists
         else:
