@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +10,8 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .friction_state import (
     PYRAMID_FACE_RATIO,
-    FrictionState,
     adapt_friction,
+    allocate_friction_state,
     compute_known_friction,
     compute_slip_bound,
     is_slippery,
@@ -47,10 +46,8 @@ class FrictionModel:
 
     def __init__(self, wbc: WholeBodyController, *, is_given: bool = False) -> None:
         self._wbc, self._given_normals = wbc, np.zeros((len(FEET), 3))
-        self.state = FrictionState.allocate(normals=(len(FEET), 3), has_new_normal=len(FEET), normal=3)
-        self.state.nominal = self.state.friction = wbc.friction
-        self.state.is_given, self.state.assumed_bound = is_given, math.inf
-        self.state.normals[:] = self.state.normal[:] = 0.0, 0.0, 1.0
+        self.state = allocate_friction_state(wbc.friction)
+        self.state.is_given = is_given
 
     @property
     def nominal(self) -> float:

@@ -108,3 +108,12 @@ def set_assumed_bound(f: FrictionState, bound: float) -> bool:
         return False
     f.assumed_bound = bound
     return True
+
+
+def allocate_friction_state(friction: float) -> FrictionState:
+    """Returns the state on level ground whose nominal friction coefficient is assumed."""
+    state = FrictionState.allocate(normals=(4, 3), has_new_normal=4, normal=3)
+    state.nominal = state.friction = friction
+    state.assumed_bound = math.inf
+    state.normals[:] = state.normal[:] = 0.0, 0.0, 1.0
+    return state

@@ -1,0 +1,148 @@
+"""Compiled estimators of contacts, slips and friction give the same results as in Python and as the public classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from test_simulation_compiled import assert_compiled_equals_python
+
+import quaddyn as qd
+from quaddyn.contact import ContactSet
+from quaddyn.estimation import ContactForceEstimator, SlipDetector, TouchdownDetector
+from quaddyn.locomotion import FEET, Morphology
+from quaddyn.locomotion import contact_estimate as contacts
+from quaddyn.locomotion import friction_estimate as friction
+from quaddyn.locomotion import friction_state as model
+from quaddyn.locomotion.contact_estimation import ContactEstimation
+from quaddyn.locomotion.contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
+from quaddyn.locomotion.friction_estimation import FrictionEstimation
+from quaddyn.robot import Robot
+
+DT = 2e-3
+UP = np.array([0.0, 0.0, 1.0])
+Sample = tuple[qd.State, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return qd.load("go2")
+
+
+def random_states(robot: Robot, rng: np.random.Generator, n: int, speed: float = 0.1) -> Iterator[Sample]:
+    """States and torques near standing."""
+    dynamics, tau = qd.Dynamics(robot), qd.WholeBodyController(robot, dt=DT)
+    for _ in range(n):
+        q = robot.algorithms.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.05, robot.nv))
+        s = dynamics.update(q, rng.normal(0.0, speed, robot.nv))
+        yield s, tau.compute(s).tau + rng.normal(0.0, 1.0, robot.nu)
+
+
+def random_normals(rng: np.random.Generator) -> np.ndarray:
+    normals = rng.normal(0.0, 0.1, (4, 3)) + UP
+    return np.asarray(normals / np.linalg.norm(normals, axis=1)[:, None])
+
+
+def randomize_inputs(rng: np.random.Generator, x: contacts.ContactInputs) -> None:
+    x.normals[:] = random_normals(rng)
+    x.is_blocked[:], x.is_mid_swing[:], x.is_touching[:] = rng.integers(0, 2, (3, 4))
+    x.has_sensors, x.has_flight_phase = bool(rng.integers(0, 2)), bool(rng.integers(0, 2))
+
+
+@pytest.mark.parametrize(("detects_contacts", "needs_forces"), [(True, True), (True, False), (False, False)])
+def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts: bool, needs_forces: bool) -> None:
+    rng, p = np.random.default_rng([1, detects_contacts, needs_forces]), Morphology.from_robot(robot)
+    made = ContactEstimation(robot, p, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+    e, x = made.state, made.inputs
+    for s, tau in random_states(robot, rng, 6):
+        randomize_inputs(rng, x)
+        e.trigger.in_contact[:], e.time = rng.integers(0, 2, 4), rng.uniform(0.0, 0.1)
+        arrays = (*s.kinematic_arrays(), np.ascontiguousarray(s.M.T), s.writable_coordinates()[1], tau)
+        assert_compiled_equals_python(contacts.estimate_contacts, made.model, e, x, *arrays)
+        assert_compiled_equals_python(contacts.estimate_contacts_of_coupled_joints, made.model, e, x, *arrays[2:])
+        contacts.estimate_contacts(made.model, e, x, *arrays)
+    assert_compiled_equals_python(contacts.reset_contact_estimate, e)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_friction_estimate_equals_python(robot: Robot, seed: int) -> None:
+    rng, p = np.random.default_rng([2, seed]), Morphology.from_robot(robot)
+    sensed, made = ContactEstimation(robot, p, DT), FrictionEstimation(robot, p, DT)
+    e, c, f, x = sensed.state, sensed.inputs, made.state, made.inputs
+    for s, _ in random_states(robot, rng, 6):
+        randomize_inputs(rng, c)
+        e.is_known, e.in_contact[:] = bool(rng.random() < 0.8), rng.integers(0, 2, 4)
+        e.forces[:] = rng.normal(0.0, 5.0, (4, 3)) + 40.0 * UP
+        f.slip.is_slipping[:], f.slip.unbraked_updates[:] = rng.integers(0, 2, 4), rng.uniform(0.0, 20.0, 4)
+        f.slip.probability[:], f.slip.evidence[:] = rng.uniform(0.0, 1.0, 4), rng.uniform(100.0, 200.0, (4, 2))
+        f.slip.held_ratio[:], f.bound = rng.uniform(0.0, 0.8, 4), rng.choice([math.inf, 0.4])
+        x.is_carrying[:], x.may_lower, x.is_rough = rng.integers(0, 2, 4), rng.random() < 0.8, rng.random() < 0.5
+        arrays = (*s.kinematic_arrays(), s.writable_coordinates()[1])
+        assert_compiled_equals_python(friction.update_friction, made.parameters, f, x, e, c, *arrays)
+        friction.set_foot_loads(f, x, e, c)
+        assert_compiled_equals_python(friction.update_slips, made.parameters, f, x.may_lower, x.is_rough)
+    assert_compiled_equals_python(friction.reset_friction_estimate, made.parameters, f)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compiled_friction_of_contacts_equals_python(seed: int) -> None:
+    rng, f = np.random.default_rng([3, seed]), model.allocate_friction_state(0.4)
+    f.friction, f.assumed_bound = rng.uniform(0.1, 0.5), rng.choice([math.inf, 0.1, 0.35])
+    f.normals[:] = random_normals(rng)
+    assert not assert_compiled_equals_python(model.set_normals, f, f.normals + 1e-3)
+    normals = f.normals.copy()
+    normals[seed % 4] = random_normals(rng)[0]
+    assert assert_compiled_equals_python(model.set_normals, f, normals)
+    assert model.set_normals(f, normals) and f.has_new_normal.tolist() == [int(i == seed % 4) for i in range(4)]
+    assert_compiled_equals_python(model.adapt_friction, f)
+    assert not assert_compiled_equals_python(model.set_assumed_bound, f, f.assumed_bound)
+    assert assert_compiled_equals_python(model.set_assumed_bound, f, 0.2)
+
+
+def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
+    rng, p = np.random.default_rng(4), Morphology.from_robot(robot)
+    made = ContactEstimation(robot, p, DT)
+    estimator = ContactForceEstimator(
+        ContactSet.from_feet(robot, FEET), dt=DT, gain=1.0 / (FORCE_TIME_CONSTANT * p.time_scale)
+    )
+    detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * p.time_scale)
+    seen = set()
+    for k, (s, all_torques) in enumerate(random_states(robot, rng, 150, 1e-3)):
+        normals, tau = random_normals(rng), (k // 25 % 2) * all_torques
+        found = made.update(s, tau, normals)
+        forces = estimator.update(s, tau).forces
+        detector.update(k * DT, forces, normal=normals[[FEET.index(foot) for foot in robot.feet]])
+        for foot in FEET:
+            np.testing.assert_allclose(made.forces[foot], forces[foot], rtol=0.0, atol=1e-9)
+        if found is not None:
+            assert set(found) == set(detector.feet_in_contact)
+            seen.add(found)
+    assert len(seen) > 1
+
+
+def test_slips_agree_with_the_public_class(robot: Robot) -> None:
+    rng, p = np.random.default_rng(5), Morphology.from_robot(robot)
+    made, detector = FrictionEstimation(robot, p, DT), SlipDetector(robot, dt=DT, length=p.length)
+    for s, _ in random_states(robot, rng, 60):
+        forces = {foot: rng.normal(0.0, 5.0, 3) + 40.0 * UP for foot in FEET}
+        touching = [foot for foot in FEET if rng.random() < 0.95]
+        made.update(s, forces, touching, UP)
+        assert set(detector.update(s, forces, touching)) == set(made.slipping_feet)
+        for foot, probability in zip(FEET, made.state.slip.probability, strict=True):
+            assert detector.slip_probability[foot] == pytest.approx(probability, rel=1e-9)
+
+
+def test_contacts_are_measured_estimated_or_unknown(robot: Robot) -> None:
+    p, s = Morphology.from_robot(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    tau, up = qd.WholeBodyController(robot, dt=DT).compute(s).tau, [(0.0, 0.0, 1.0)] * 4
+    for detects_contacts, needs_forces in ((True, True), (True, False), (False, True), (False, False)):
+        made = ContactEstimation(robot, p, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+        assert made.update(s, tau, up) is None and not made.state.is_known  # startup
+        for _ in range(60):
+            found = made.update(s, tau, up)
+        assert found == (FEET if detects_contacts else None)
+        assert made.state.is_known == (detects_contacts or needs_forces)
+        assert made.update(s, tau, up, has_flight_phase=True) is None
+        assert made.update(s, tau, up, measured=("FL",), has_flight_phase=True) == ("FL",) and made.state.is_known
