@@ -224,7 +224,7 @@ class GroundPhaseController:
         contacts = estimators.detect_contacts(
             state,
             quad.tau,
-            normals,
+            quad.normals,
             measured_contacts,
             blocked,
             footwork.mid_swing_feet,
@@ -234,7 +234,7 @@ class GroundPhaseController:
             scheduler, ground, feet, normals, contacts, dt, foothold_map, estimators.forces,
             uncertainty=estimators.uncertainty, model_mismatch=measured_contacts is None and estimators.model_mismatch,
         )  # fmt: skip
-        friction_model.set_normals(normals)
+        friction_model.set_normals(quad.normals)
         # On a slope at the friction limit feet creep, which gives no estimate of the friction.  On rough ground a
         # single foot may scrape along an edge.  During slip, the deviation from the plan must not be classified as
         # roughness.
