@@ -13,7 +13,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
 from .foothold_kernel import compute_required_lift, fit_plane_under_foot
 from .morphology import Morphology
-from .swing import APEX_PHASE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
+from .swing import OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
+from .swing_state import APEX_PHASE, EVEN_TERRAIN_TOLERANCE
 from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
 
 # Lengths in units of l, times in sqrt(l / g).
@@ -25,8 +26,6 @@ ACCEPTABLE_COST = 0.3
 #: Clearance of the path of a foot sphere over the terrain, since fast feet lag behind their paths, and maximum
 #: clearance.
 TERRAIN_CLEARANCE, MAX_CLEARANCE = 0.08, 0.35
-#: Height difference up to which terrain counts as even.
-EVEN_TERRAIN_TOLERANCE = 0.02
 #: Fractions of the swing at which its path is compared with the terrain; near its ends the foot is at its footholds.
 SWING_SAMPLES = np.linspace(0.15, 0.85, 15)
 #: Lateral deviation of the foot from its path at `SWING_SAMPLES`: on its way up, where edges stop it, and down.

@@ -10,9 +10,10 @@ from .centroidal_state import CentroidalState
 from .com_preview_kernel import update_com_reference
 from .command import LocomotionCommand
 from .fall_detection import update_fall_detection
-from .foothold import Foothold
+from .foot_tasks import set_foot_references
 from .foothold_kernel import fit_planes
 from .footwork import Footwork
+from .footwork_state import run_contact_update
 from .force_profile import compute_force_profile
 from .gait import GaitScheduler
 from .gait_timing import advance_phase
@@ -33,7 +34,6 @@ from .quadruped import Quadruped
 from .steering import Steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
-from .swing import advance_path
 from .torque_clamping import clamp_torques
 from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
@@ -102,9 +102,10 @@ class GroundPhaseController:
             advance_path_reference,
             update_com_reference,
             compute_plane_height,
-            advance_path,
             update_trunk_references,
             clamp_torques,
+            run_contact_update,
+            set_foot_references,
             fit_planes,
             find_edges,
             read_motion,
@@ -145,12 +146,7 @@ class GroundPhaseController:
     def _is_obstructed(self) -> bool:
         """Returns whether an unknown obstacle or slipping feet block the robot."""
         reflex, quad = self.footwork.stumble_reflex, self._quadruped
-        return bool(
-            reflex.extra_clearance
-            or reflex.lowered_feet
-            or quad.friction_model.is_slippery
-            or quad.estimators.slipping_feet
-        )
+        return bool(reflex.has_met_obstacle or quad.friction_model.is_slippery or quad.estimators.slipping_feet)
 
     def compute(
         self,
@@ -240,7 +236,7 @@ class GroundPhaseController:
         # roughness.
         is_rough = footwork.stumble_reflex.extra_clearance > 0.0 and not friction_model.is_slippery
         estimators.update_friction(
-            state, footwork.grounded_feet(carrying), lower_bound=not friction_model.is_steep, rough=is_rough
+            state, footwork.grounded_feet, lower_bound=not friction_model.is_steep, rough=is_rough
         )
         if foothold_map is None:
             ground.advance(dt, MAP_SLOPE_TIME * p.time_scale if footwork.stumble_reflex.extra_clearance else None)
@@ -266,10 +262,9 @@ class GroundPhaseController:
             foothold_map,
             reference,
             error,
-            (x, y),
+            motion,
             self._filtered_velocity,
             stance,
-            motion.yaw,
             dt,
         )
         quad.mode = self.transitions.next_mode(
@@ -286,6 +281,7 @@ class GroundPhaseController:
         tau = estimators.add_payload_torques(state, quad.tau, command)
         damps_only = not command.ok and friction_model.is_slippery
         quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
+        snapshot = footwork.take_snapshot(self._margins)
         return LocomotionCommand(
             quad.tau,
             quad.mode,
@@ -296,13 +292,13 @@ class GroundPhaseController:
             velocity,
             path.velocity.copy(),
             limit_reason,
-            {FEET[i]: swing for i, swing in footwork.swings.items()},
+            snapshot.swings,
             contacts,
             estimators.payload_mass,
             estimators.slipping_feet,
             friction_model.friction,
             jump_plan,
-            {FEET[i]: Foothold(selection, self._margins) for i, selection in footwork.selections.items()},
+            snapshot.footholds,
             {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
             estimators.model_mismatch,
         )

@@ -13,7 +13,7 @@ import pinocchio as pin
 from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
-from .footwork import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
+from .footwork_state import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
 from .force_profile import N_CYCLE_SAMPLES
 from .friction_model import PYRAMID_FACE_RATIO
 from .gait import GAITS, Gait

@@ -11,10 +11,10 @@ from ..robot.chain import Chain
 from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .foothold_map import EVEN_TERRAIN_TOLERANCE
 from .gait import Gait
 from .morphology import FEET, Morphology
 from .step_lookahead_kernel import StepPath, find_edges
+from .swing_state import EVEN_TERRAIN_TOLERANCE
 from .terrain_window import SLOPE_SCALE, TerrainWindow
 from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 
 import numpy as np
 
 from ..urdf.tree import Array
+from .body_parameters import make_body_parameters
 from .morphology import FEET, Morphology
-from .swing import UNIFORM_TIMING, SwingTiming, SwingTrajectory
+from .state_fields import StateField
+from .stumble_state import (
+    ROUGH_HEIGHT,
+    STUMBLE_SHAPES,
+    UP_FIRST_START,
+    StumbleState,
+    allocate_foot_contacts,
+    has_left_foothold,
+    has_met_obstacle,
+    record_touchdown,
+    run_stumble_reflex,
+    set_contacts,
+)
+from .swing import UNIFORM_TIMING, SwingMapping, SwingTiming
 
-#: A foot is blocked if it lags behind its path by at least this distance [l] and is slower than this fraction of the
-#: path's speed for this time [sqrt(l/g)]: slow legs lag behind, too, but keep moving.
-BLOCKED_FOOT_DISTANCE, BLOCKED_SPEED_FRACTION, BLOCKED_TIME = 0.04, 0.3, 0.05
-#: Minimum contact force against the path of a blocked foot, as a fraction of the weight per foot, and as a multiple of
-#: the vertical force: friction against the path of a foot that lands early or scrapes along the ground is less than its
-#: normal force.
-MIN_BLOCKING_FORCE, MIN_BLOCKING_FORCE_RATIO = 0.05, 1.0
-#: Fraction of the swing until which a blocked foot is lifted over the obstacle; later it is put down in front of it.
-ELEVATING_PHASE = 0.6
-#: Fraction of the swing at which the swing of a blocked foot restarts at most, and duration of its purely vertical
-#: motion, as a fraction of the swing.
-RESTART_PHASE, VERTICAL_PHASE = 0.1, 0.2
-#: Assumed height of an obstacle that blocks a foot [l].
-ASSUMED_OBSTACLE_HEIGHT = 0.12
-#: Minimum deviation of a foothold from the plane of the feet that counts as rough ground, and maximum additional
-#: clearance of the feet [l].
-ROUGH_HEIGHT, MAX_EXTRA_CLEARANCE = 0.03, 0.15
-#: Displacement of a stance foot along the ground normal above which it has left its foothold [l].
-SLIP_DISTANCE = 0.03
-#: Time constant with which the roughness decays [sqrt(l/g)].
-ROUGHNESS_DECAY_TIME = 15.0
 NO_FORCE = np.zeros(3)
 #: On rough ground feet move up first, then forward.
-UP_FIRST = SwingTiming(0.12, 1.0, 0.0, 1.0)
+UP_FIRST = SwingTiming(UP_FIRST_START, 1.0, 0.0, 1.0)
 
 
 class StumbleReflex:
@@ -50,35 +42,33 @@ class StumbleReflex:
 
     Args:
         morphology: lengths and units of the robot.
+        state: record of the compiled functions; None for a new one.
 
     Attributes:
+        state: record of the compiled functions.
         roughness: expected height of obstacles [l]; 0 on even ground.
         lowered_feet: positions of the feet that are put down in front of an obstacle, world x and y [m], by index.
     """
 
-    __slots__ = (
-        "_blocked_times",
-        "_last_feet",
-        "_min_blocking_force",
-        "_morphology",
-        "_touchdown_positions",
-        "lowered_feet",
-        "roughness",
-    )
+    __slots__ = ("_body", "lowered_feet", "state")
 
-    def __init__(self, morphology: Morphology) -> None:
-        self._morphology = morphology
-        self._min_blocking_force = MIN_BLOCKING_FORCE * morphology.mass * morphology.gravity / len(FEET)
-        self.roughness = 0.0
-        self.lowered_feet: dict[int, tuple[float, float]] = {}
-        self._last_feet: Array | None = None
-        self._blocked_times: dict[int, float] = {}  # time for which each foot has been blocked [s]
-        self._touchdown_positions: dict[int, Array] = {}  # (3,) position of each foot at touchdown [m]
+    roughness = StateField[float]()
+
+    def __init__(self, morphology: Morphology, state: StumbleState | None = None) -> None:
+        self._body = make_body_parameters(morphology)
+        self.state = StumbleState.allocate(**STUMBLE_SHAPES) if state is None else state
+        self.lowered_feet = LoweredFeet(self.state)
 
     @property
     def extra_clearance(self) -> float:
         """Additional clearance of the feet on rough ground [l]."""
-        return self.roughness if self.roughness > ROUGH_HEIGHT else 0.0
+        roughness = self.roughness
+        return roughness if roughness > ROUGH_HEIGHT else 0.0
+
+    @property
+    def has_met_obstacle(self) -> bool:
+        """Whether the ground is rough, or a foot is put down in front of an obstacle."""
+        return bool(has_met_obstacle(self.state))
 
     @property
     def timing(self) -> SwingTiming:
@@ -93,11 +83,7 @@ class StumbleReflex:
             position: (3,) contact point of the foot, world [m].
             height_error: height of the foothold over the plane of the others [m].
         """
-        self.lowered_feet.pop(i, None)
-        self._touchdown_positions[i] = position
-        deviation = abs(height_error) / self._morphology.length
-        if deviation > ROUGH_HEIGHT:
-            self.roughness = min(max(self.roughness, deviation), MAX_EXTRA_CLEARANCE)
+        record_touchdown(self.state, self._body, i, np.array(position), float(height_error))
 
     def has_left_foothold(self, i: int, position: Array, normal: tuple[float, float, float]) -> bool:
         """Returns whether a stance foot has left its foothold; it is then lowered until its next touchdown.
@@ -109,16 +95,11 @@ class StumbleReflex:
             position: (3,) contact point of the foot, world [m].
             normal: (3,) unit normal of the ground, world.
         """
-        displacement = float((position - self._touchdown_positions.setdefault(i, position)) @ np.array(normal))
-        if abs(displacement) < SLIP_DISTANCE * self._morphology.length:
-            return False
-        del self._touchdown_positions[i]
-        self.lowered_feet[i] = float(position[0]), float(position[1])
-        return True
+        return bool(has_left_foothold(self.state, self._body, i, np.array(position), np.array(normal)))
 
     def advance(
         self,
-        swings: dict[int, SwingTrajectory],
+        swings: SwingMapping,
         monitored: Collection[int],
         feet: Array,
         forces: Mapping[str, Array] | None,
@@ -126,10 +107,10 @@ class StumbleReflex:
         dt: float,
         uncertainty: float = 0.0,
     ) -> None:
-        """Advances by `dt` and replaces the swings of blocked feet.
+        """Advances by `dt` and restarts the swings of blocked feet.
 
         Args:
-            swings: swing trajectories by index of the foot; those of blocked feet are replaced.
+            swings: swing trajectories by index of the foot; those of blocked feet are restarted.
             monitored: indices of the feet that may meet an obstacle.
             feet: (4, 3) centers of the foot spheres, world [m].
             forces: (3,) contact forces on the robot, by name of the foot, world axes [N]; zero for a missing foot.
@@ -138,46 +119,43 @@ class StumbleReflex:
             dt: control period [s].
             uncertainty: contact force that may be an error of the estimate [N].
         """
-        p = self._morphology
-        self.roughness -= self.roughness * min(1.0, dt / (ROUGHNESS_DECAY_TIME * p.time_scale))
-        last_feet, self._last_feet = self._last_feet, feet
-        if last_feet is None:
-            return
-        for i, swing in swings.items():
-            if i not in monitored or i in self.lowered_feet or swing.progress >= 1.0:
-                continue
-            u, v, _ = swing.velocity.tolist()
-            speed = math.hypot(u, v)
-            (x, y, _), (a, b, _), (c, d, _) = swing.position.tolist(), feet[i].tolist(), last_feet[i].tolist()
-            lag, progress = (x - a) * u + (y - b) * v, (a - c) * u + (b - d) * v  # times speed
-            is_blocked = (
-                lag > BLOCKED_FOOT_DISTANCE * p.length * speed
-                and progress < BLOCKED_SPEED_FRACTION * speed * speed * dt
-            )
-            if is_blocked and forces is not None:
-                x, y, z = forces.get(FEET[i], NO_FORCE).tolist()
-                opposing_force = -(x * u + y * v) / max(math.hypot(u, v), 1e-12)
-                is_blocked = opposing_force > max(self._min_blocking_force, uncertainty, MIN_BLOCKING_FORCE_RATIO * z)
-            if not is_blocked:
-                self._blocked_times.pop(i, None)
-                continue
-            self._blocked_times[i] = self._blocked_times.get(i, 0.0) + dt
-            if self._blocked_times[i] < BLOCKED_TIME * p.time_scale:
-                continue
-            del self._blocked_times[i]
-            self.roughness = max(self.roughness, ASSUMED_OBSTACLE_HEIGHT)
-            is_late = swing.progress > ELEVATING_PHASE
-            new_swing = SwingTrajectory(
-                feet[i],
-                np.zeros(3),
-                duration=duration,
-                clearance=swing.clearance,
-                touchdown_speed=swing.touchdown_speed,
-                ground_normal=swing.ground_normal,
-            )
-            new_swing.progress = swing.progress if is_late else min(swing.progress, RESTART_PHASE)
-            if is_late:
-                self.lowered_feet[i] = float(feet[i, 0]), float(feet[i, 1])
-            else:
-                new_swing.timing = SwingTiming(new_swing.progress + VERTICAL_PHASE, 1.0, 0.0, 1.0)
-            swings[i] = new_swing
+        contacts = allocate_foot_contacts()
+        if forces is not None:
+            contacts.forces[:] = [forces.get(foot, NO_FORCE) for foot in FEET]
+        set_contacts(contacts, True, False, forces is not None, float(uncertainty))
+        self.state.is_monitored[:] = [i in monitored for i in range(len(FEET))]
+        run_stumble_reflex(self.state, swings.states, self._body, feet, contacts, float(duration), float(dt))
+
+
+class LoweredFeet(MutableMapping[int, tuple[float, float]]):
+    """Positions of the feet that are put down in front of an obstacle, world x and y [m], by index.
+
+    Args:
+        state: record of `StumbleReflex`.
+    """
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: StumbleState) -> None:
+        self._state = state
+
+    def __getitem__(self, foot: int) -> tuple[float, float]:
+        if not self._state.is_lowered[foot]:
+            raise KeyError(foot)
+        x, y = self._state.lowered_position[foot].tolist()
+        return x, y
+
+    def __setitem__(self, foot: int, position: tuple[float, float]) -> None:
+        self._state.is_lowered[foot] = 1
+        self._state.lowered_position[foot] = position
+
+    def __delitem__(self, foot: int) -> None:
+        if not self._state.is_lowered[foot]:
+            raise KeyError(foot)
+        self._state.is_lowered[foot] = 0
+
+    def __iter__(self) -> Iterator[int]:
+        yield from np.flatnonzero(self._state.is_lowered).tolist()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._state.is_lowered))

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from collections.abc import Iterator, MutableMapping
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from ..compiler import Matrix, Vector, entry
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .minimum_jerk import advance_quintic
+from .swing_state import SwingStates, allocate_swings, move_swing, start_swing
 
-#: Fraction of the swing after which the target is frozen: later changes would need too large accelerations.
-TARGET_FREEZE_PHASE = 0.8
-#: Fraction of the swing at which the foot is highest.
-APEX_PHASE = 0.45
-#: Descent of a foot that touches down late: increase of the touchdown speed per fraction of the swing that it is late,
-#: and the maximum, as multiples of the touchdown speed.
-LATE_DESCENT_GAIN, MAX_DESCENT_RATIO = 20.0, 8.0
 WORLD_UP = (0.0, 0.0, 1.0)
-
-
-class SwingPath(NamedTuple):
-    """State of a swing foot on its path.
-
-    Attributes:
-        motion: (3, 3) position [m], velocity [m/s] and acceleration [m/s^2] along x, y and z, a row each, without the
-            lift.
-        lift: (3,) height above that motion along the ground normal, its rate and its acceleration.
-        normal: (3,) unit normal of the ground.
-        position: (3,) position of the path, world [m].
-        velocity: (3,) its velocity [m/s].
-        acceleration: (3,) its acceleration [m/s^2].
-        target: (3,) position at touchdown, world [m].
-    """
-
-    motion: Matrix
-    lift: Vector
-    normal: Vector
-    position: Vector
-    velocity: Vector
-    acceleration: Vector
-    target: Vector
 
 
 class SwingTiming(NamedTuple):
@@ -93,30 +62,11 @@ class SwingTrajectory:
         ground_normal: (3,) unit normal of the ground, world.
 
     Attributes:
-        position: (3,) present position of the path, world [m].
-        velocity: (3,) present velocity [m/s].
-        acceleration: (3,) present acceleration [m/s^2].
-        clearance: height of the apex [m], as given last.
-        progress: elapsed time divided by the duration; beyond 1 if touchdown is late.
-        start: (3,) position at lift-off, world [m].
-        target: (3,) position at touchdown, world [m], as given last.
-        timing: timing of the horizontal motion and of the change of height; may be set while neither has ended.
+        states: record of the compiled functions.
+        row: row of the record that contains this swing.
     """
 
-    __slots__ = (
-        "_advance_path",
-        "_duration",
-        "_path",
-        "_touchdown_speed",
-        "acceleration",
-        "clearance",
-        "position",
-        "progress",
-        "start",
-        "target",
-        "timing",
-        "velocity",
-    )
+    __slots__ = ("row", "states")
 
     def __init__(
         self,
@@ -128,18 +78,22 @@ class SwingTrajectory:
         touchdown_speed: float,
         ground_normal: Array | tuple[float, float, float] = WORLD_UP,
     ) -> None:
-        self.position, self.velocity = np.array(position), np.array(velocity)
-        self.acceleration = np.zeros(3)
-        self.start, self.target = np.array(position), np.array(position)
-        self._duration, self.clearance, self._touchdown_speed = duration, clearance, touchdown_speed
-        motion = np.column_stack((self.position, self.velocity, self.acceleration))
-        normal = np.array(ground_normal, dtype=np.float64)
-        self._path = SwingPath(
-            motion, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target
-        )
-        self._advance_path = advance_path.compile()
-        self.progress = 0.0
-        self.timing = UNIFORM_TIMING
+        self.states, self.row = allocate_swings(1), 0
+        vectors = (np.array(x, dtype=np.float64) for x in (position, velocity, ground_normal))
+        start_swing(self.states, 0, *vectors, float(duration), float(clearance), float(touchdown_speed))
+
+    @classmethod
+    def from_row(cls, states: SwingStates, row: int) -> Self:
+        """Returns the trajectory in a row of a record; it shares the memory of the record."""
+        swing = cls.__new__(cls)
+        swing.states, swing.row = states, row
+        return swing
+
+    def copy(self) -> Self:
+        """Returns a trajectory with the same state in separate memory."""
+        states = allocate_swings(1)
+        copy_row(self.states, self.row, states, 0)
+        return self.from_row(states, 0)
 
     def advance(
         self,
@@ -156,34 +110,68 @@ class SwingTrajectory:
             duration: new duration of the whole swing [s]; None if it has not changed.
             clearance: new height of the apex [m]; None if it has not changed.  Ignored after the apex.
         """
-        if duration is not None:
-            self._duration = duration
-        if clearance is not None:
-            self.clearance = clearance
-        if self.progress < TARGET_FREEZE_PHASE:
-            self.target[:] = target
-        progress, duration, timing = self.progress, self._duration, self.timing
-        time_to_touchdown, time_to_apex = (1.0 - progress) * duration, (APEX_PHASE - progress) * duration
-        # A motion that has not begun stays at rest; an infinite time marks it.
-        horizontal_time = (
-            (timing.horizontal_end - progress) * duration if progress >= timing.horizontal_start else math.inf
-        )
-        vertical_time = (timing.vertical_end - progress) * duration if progress >= timing.vertical_start else math.inf
-        speed = self._touchdown_speed * min(1.0 + LATE_DESCENT_GAIN * max(0.0, progress - 1.0), MAX_DESCENT_RATIO)
-        self._advance_path(
-            self._path, self.clearance, speed, time_to_apex, time_to_touchdown, horizontal_time, vertical_time, dt
-        )
-        self.progress += dt / duration
+        duration = self.states.duration[self.row] if duration is None else duration
+        clearance = self.clearance if clearance is None else clearance
+        x, y, z = map(float, target)
+        move_swing(self.states, self.row, x, y, z, float(duration), float(clearance), float(dt))
 
     @property
-    def touchdown_speed(self) -> float:
-        """Downward speed of the foot at touchdown [m/s]."""
-        return self._touchdown_speed
+    def position(self) -> Array:
+        """(3,) present position of the path, world [m]."""
+        return self.states.position[self.row]
+
+    @property
+    def velocity(self) -> Array:
+        """(3,) present velocity [m/s]."""
+        return self.states.velocity[self.row]
+
+    @property
+    def acceleration(self) -> Array:
+        """(3,) present acceleration [m/s^2]."""
+        return self.states.acceleration[self.row]
+
+    @property
+    def start(self) -> Array:
+        """(3,) position at lift-off, world [m]."""
+        return self.states.start[self.row]
+
+    @property
+    def target(self) -> Array:
+        """(3,) position at touchdown, world [m], as given last."""
+        return self.states.target[self.row]
 
     @property
     def ground_normal(self) -> Array:
         """(3,) unit normal of the ground, world."""
-        return self._path.normal
+        return self.states.normal[self.row]
+
+    @property
+    def touchdown_speed(self) -> float:
+        """Downward speed of the foot at touchdown [m/s]."""
+        return float(self.states.touchdown_speed[self.row])
+
+    @property
+    def clearance(self) -> float:
+        """Height of the apex over the straight line from lift-off to target [m], as given last."""
+        return float(self.states.clearance[self.row])
+
+    @property
+    def progress(self) -> float:
+        """Elapsed time divided by the duration; beyond 1 if touchdown is late."""
+        return float(self.states.progress[self.row])
+
+    @progress.setter
+    def progress(self, value: float) -> None:
+        self.states.progress[self.row] = value
+
+    @property
+    def timing(self) -> SwingTiming:
+        """Timing of the horizontal motion and of the change of height; may be set while neither has ended."""
+        return SwingTiming(*self.states.timing[self.row].tolist())
+
+    @timing.setter
+    def timing(self, value: SwingTiming) -> None:
+        self.states.timing[self.row] = value
 
     def remaining_path(self, count: int = 12) -> Array:
         """Returns points (count + 1, 3) of the remaining path for the present target [m].
@@ -193,59 +181,58 @@ class SwingTrajectory:
         Args:
             count: number of steps from now to touchdown.
         """
-        copy = SwingTrajectory(
-            self.position,
-            self.velocity,
-            duration=self._duration,
-            clearance=self.clearance,
-            touchdown_speed=self._touchdown_speed,
-            ground_normal=self._path.normal,
-        )
-        for source, destination in zip(self._path, copy._path, strict=True):
-            destination[...] = source
-        copy.start, copy.progress, copy.timing = self.start, self.progress, self.timing
-        points = [copy.position.copy()]
-        remaining_time = (1.0 - self.progress) * self._duration
+        swing = self.copy()
+        points = [swing.position.copy()]
+        remaining_time = (1.0 - self.progress) * float(self.states.duration[self.row])
         for _ in range(count if remaining_time > 0.0 else 0):
-            copy.advance(remaining_time / count, self.target)
-            points.append(copy.position.copy())
+            swing.advance(remaining_time / count, self.target)
+            points.append(swing.position.copy())
         return np.array(points)
 
 
-@entry("swing trajectories")
-def advance_path(
-    path: SwingPath,
-    clearance: float,
-    touchdown_speed: float,
-    time_to_apex: float,
-    time_to_touchdown: float,
-    horizontal_time: float,
-    vertical_time: float,
-    dt: float,
-) -> None:
-    """Advances the path of a swing foot by `dt`.
+class SwingMapping(MutableMapping[int, SwingTrajectory]):
+    """Swing trajectories by index of the foot, in the order of the lift-offs.
+
+    The trajectories share the memory of the record.  Assigning one copies its state.
 
     Args:
-        path: state of the foot; updated except for target and normal.
-        clearance: height of the apex over the straight line [m].
-        touchdown_speed: downward speed of the foot at touchdown [m/s].
-        time_to_apex: time until the apex [s]; 0 or less after it.
-        time_to_touchdown: time until touchdown [s].
-        horizontal_time: time until the end of the horizontal motion [s]; infinite before its start.
-        vertical_time: time until the end of the change of height [s]; infinite before its start.
-        dt: time step [s].
+        states: record of the swings.
     """
-    x, v, a = path.lift[0], path.lift[1], path.lift[2]
-    goal, speed, time = (
-        (clearance, 0.0, time_to_apex) if time_to_apex > 0.0 else (0.0, -touchdown_speed, time_to_touchdown)
-    )
-    x, v, a = advance_quintic(x, v, a, goal, speed, time, dt)
-    path.lift[0], path.lift[1], path.lift[2] = x, v, a
-    for i in range(3):
-        normal = path.normal[i]
-        b, c, d = path.motion[i, 0], path.motion[i, 1], path.motion[i, 2]
-        motion_time = horizontal_time if i < 2 else vertical_time
-        if motion_time < math.inf:
-            b, c, d = advance_quintic(b, c, d, path.target[i], 0.0, motion_time, dt)
-            path.motion[i, 0], path.motion[i, 1], path.motion[i, 2] = b, c, d
-        path.position[i], path.velocity[i], path.acceleration[i] = b + normal * x, c + normal * v, d + normal * a
+
+    __slots__ = ("states",)
+
+    def __init__(self, states: SwingStates) -> None:
+        self.states = states
+
+    def __getitem__(self, foot: int) -> SwingTrajectory:
+        if foot not in self:
+            raise KeyError(foot)
+        return SwingTrajectory.from_row(self.states, foot)
+
+    def __contains__(self, foot: object) -> bool:
+        flags = self.states.is_swinging
+        return isinstance(foot, int) and 0 <= foot < len(flags) and bool(flags[foot])
+
+    def __setitem__(self, foot: int, swing: SwingTrajectory) -> None:
+        copy_row(swing.states, swing.row, self.states, foot)
+        self.states.n_liftoffs += 1
+        self.states.is_swinging[foot], self.states.liftoff_number[foot] = 1, self.states.n_liftoffs
+
+    def __delitem__(self, foot: int) -> None:
+        if foot not in self:
+            raise KeyError(foot)
+        self.states.is_swinging[foot] = 0
+
+    def __iter__(self) -> Iterator[int]:
+        feet = np.flatnonzero(self.states.is_swinging)
+        yield from feet[np.argsort(self.states.liftoff_number[feet])].tolist()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.states.is_swinging))
+
+
+def copy_row(source: SwingStates, source_row: int, destination: SwingStates, row: int) -> None:
+    """Copies the swing in a row of a record to a row of another record."""
+    for given, mine in zip(source, destination, strict=True):
+        if given.ndim > 0:
+            mine[row] = given[source_row]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .body_parameters import make_body_parameters
-from .footwork import MAX_INWARD_FRACTION
+from .footwork_state import MAX_INWARD_FRACTION
 from .gait import Gait, write_gait_parameters
 from .leg_workspace import LegWorkspace
 from .morphology import FEET, Morphology
