@@ -29,7 +29,7 @@ from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS
 from quaddyn.locomotion.foothold_map import ACCEPTABLE_COST, FootholdMap
 from quaddyn.locomotion.leg_margins import LegMargins, StanceInterval
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.swing import TARGET_FREEZE_PHASE
+from quaddyn.locomotion.swing_state import TARGET_FREEZE_PHASE
 from quaddyn.locomotion.terrain_window import CELL_SIZE, DEVIATION_SCALE, ROUGHNESS_SCALE, SLOPE_SCALE
 from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs

@@ -76,7 +76,7 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
     for swing, end in ((late, 1.1), (due, 0.9)):
         while swing.progress < end:
             swing.advance(0.01, tuple(swing.start), 0.2)
-    footwork.swings = {0: late, 1: due}
+    footwork.swings.update({0: late, 1: due})
     assert footwork.find_blocked_feet(feet, up) == ()  # hardly below the ground yet
     feet[:, 2] += 0.03 * p.length
     assert footwork.find_blocked_feet(feet, up) == ("FL",)  # the other one is above its path, and not late

@@ -13,12 +13,21 @@ from quaddyn.campaigns.pushes import PushCampaign
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
-from quaddyn.locomotion.footwork import MAX_INWARD_FRACTION, MAX_OUTWARD_OFFSET, Footwork
+from quaddyn.locomotion.body_parameters import make_body_parameters
+from quaddyn.locomotion.footwork import Footwork
+from quaddyn.locomotion.footwork_state import (
+    MAX_INWARD_FRACTION,
+    MAX_OUTWARD_OFFSET,
+    allocate_balance,
+    compute_nominal_foothold,
+)
 from quaddyn.locomotion.friction_model import FrictionModel
 from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import ComPreview, PathReference
 from quaddyn.locomotion.step_rate import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE
 from quaddyn.locomotion.step_timing import StepTimingAdapter
@@ -112,11 +121,17 @@ def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology
         np.random.default_rng(seed),
         Footwork(go2, TrunkHeightLimiter(qd.load("go2"), go2).max_leg_length),
     )
+    path, scheduler, motion = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale), allocate_motion()
+    ground, balance = allocate_ground_state(), allocate_balance()  # the foothold of the path is its position
     for _ in range(300):
         i, yaw = int(rng.integers(4)), rng.uniform(-math.pi, math.pi)
         x, y, u, v = rng.uniform(-1.0, 1.0, 4) * p.length
         side, half = math.copysign(1.0, p.nominal_stance[i, 1]), abs(float(p.nominal_stance[i, 1]))
-        place = footwork._clamp_foothold(i, x, y, yaw, 1.0, (u, v))
+        path.position, ground.points[i ^ 1, :2], motion.yaw = (x, y), (u, v), yaw
+        compute_nominal_foothold(
+            footwork.state, make_body_parameters(p), scheduler.state, path.state, ground, motion, balance, i
+        )
+        place = footwork.state.request.nominal
         left = np.array([-math.sin(yaw), math.cos(yaw)])
         out, other = side * float(left @ place), side * float(left @ [u, v])
         assert out >= max(0.0, other) + (1.0 - MAX_INWARD_FRACTION) * half - 1e-12

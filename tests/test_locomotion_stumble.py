@@ -14,14 +14,15 @@ from quaddyn.locomotion.footwork import Footwork
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import SLOPE_TIME, GroundPlane
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.stumble_reflex import (
+from quaddyn.locomotion.stumble_reflex import StumbleReflex
+from quaddyn.locomotion.stumble_state import (
     ASSUMED_OBSTACLE_HEIGHT,
     MAX_EXTRA_CLEARANCE,
     ROUGH_HEIGHT,
     ROUGHNESS_DECAY_TIME,
-    StumbleReflex,
 )
-from quaddyn.locomotion.swing import UNIFORM_TIMING, SwingTrajectory
+from quaddyn.locomotion.swing import UNIFORM_TIMING, SwingMapping, SwingTrajectory
+from quaddyn.locomotion.swing_state import allocate_swings
 from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.robot import Robot
 
@@ -38,16 +39,30 @@ def opposing_force(p: Morphology) -> dict[str, np.ndarray]:
     return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
 
 
+def begin_swing(p: Morphology) -> tuple[SwingMapping, SwingTrajectory]:
+    """The first foot begins a swing at the origin."""
+    swings = SwingMapping(allocate_swings())
+    swings[0] = SwingTrajectory(
+        np.zeros(3), np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1
+    )
+    return swings, swings[0]
+
+
+def has_restarted(swing: SwingTrajectory) -> bool:
+    """Whether a swing has been restarted away from the origin."""
+    return bool(swing.start.any())
+
+
 def blocked_swing(
     p: Morphology, share: float, forces: dict[str, np.ndarray] | None
-) -> tuple[StumbleReflex, dict[int, SwingTrajectory], np.ndarray]:
+) -> tuple[StumbleReflex, SwingMapping, np.ndarray]:
     """A swing foot that is blocked by a wall at the fraction `share` of its swing."""
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
-    swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
-    swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
+    swings, swing = begin_swing(p)
+    target = np.array([0.6 * p.length, 0.0, 0.0])
     for _ in range(round(2.0 * SWING / DT)):
         stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
-        if swings[0] is not swing:
+        if has_restarted(swing):
             break
         swing.advance(DT, target, SWING)
         if swing.progress < share:
@@ -86,25 +101,23 @@ def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Rob
     p = Morphology.from_robot(robot)
     for lag in (0.0, 0.15):  # at the end the lag is twice that of a stumble
         stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
-        swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
-        swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
+        (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
         while swing.progress < 0.9:
             stumbles.advance(swings, (0,), feet.copy(), opposing_force(p), SWING, DT)
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
-        assert swings[0] is swing and stumbles.roughness == 0.0
+        assert not has_restarted(swing) and stumbles.roughness == 0.0
 
 
 @pytest.mark.parametrize("push", [0.0, 1.0])
 def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: float) -> None:
     p = Morphology.from_robot(robot)
     stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
-    swing = SwingTrajectory(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1)
-    swings, forces = {0: swing}, {"FL": np.array([push * p.mass * p.gravity, 0.0, 0.0])}
+    (swings, swing), forces = begin_swing(p), {"FL": np.array([push * p.mass * p.gravity, 0.0, 0.0])}
     while swing.progress < 0.9:
         stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
         swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
-    assert swings[0] is swing and not stumbles.lowered_feet
+    assert not has_restarted(swing) and not stumbles.lowered_feet
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
@@ -126,7 +139,7 @@ def test_roughness_is_stored_bounded_and_decays(robot: Robot) -> None:
     assert stumbles.extra_clearance == MAX_EXTRA_CLEARANCE
     time = ROUGHNESS_DECAY_TIME * p.time_scale
     for _ in range(1000):
-        stumbles.advance({}, (), feet, {}, SWING, time / 1000)
+        stumbles.advance(SwingMapping(allocate_swings()), (), feet, {}, SWING, time / 1000)
     assert stumbles.roughness == pytest.approx(MAX_EXTRA_CLEARANCE * np.exp(-1.0), rel=1e-3)
 
 

@@ -1,0 +1,236 @@
+"""Compiled swings, reaction to obstacles and footwork equal Python; snapshots of records do not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_simulation_compiled import assert_compiled_equals_python
+
+import quaddyn as qd
+from quaddyn.compiler import Record
+from quaddyn.locomotion import LocomotionController, Morphology, foot_tasks, footwork_state, stumble_state, swing_state
+from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
+from quaddyn.locomotion.foot_masks import find_feet
+from quaddyn.locomotion.foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE
+from quaddyn.locomotion.footwork import REASONS, make_selections
+from quaddyn.locomotion.footwork_state import FootworkState, SelectionReason
+from quaddyn.locomotion.gait import GaitScheduler
+from quaddyn.locomotion.gait_timing import GaitState
+from quaddyn.locomotion.ground_state import GroundState, allocate_ground_state
+from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot
+from quaddyn.locomotion.stumble_state import FootContacts
+from quaddyn.locomotion.swing import SwingMapping, SwingTiming, SwingTrajectory
+
+DT = 2e-3
+
+
+@pytest.fixture(scope="module")
+def p() -> Morphology:
+    return Morphology.from_robot(qd.load("go2"))
+
+
+@pytest.fixture(scope="module")
+def body(p: Morphology) -> BodyParameters:
+    return make_body_parameters(p)
+
+
+def fill(record: Record, rng: np.random.Generator) -> None:
+    """Sets all fields to random values: flags to 0 or 1, numbers of the order of 1."""
+    for name, x in zip(record._fields, record, strict=True):
+        if isinstance(x, Record):
+            fill(x, rng)
+        elif x.dtype == np.int64 or isinstance(getattr(record, name), bool):
+            x[...] = rng.integers(0, 2, x.shape)
+        else:
+            x[...] = rng.uniform(-0.3, 0.3, x.shape)
+
+
+def random_footwork(rng: np.random.Generator) -> FootworkState:
+    """A state of the footwork with two or three swing feet on the average."""
+    f = footwork_state.allocate_footwork()
+    fill(f, rng)
+    swings = f.swings
+    swings.liftoff_number[:], swings.n_liftoffs = 1 + rng.permutation(4), 4
+    swings.progress[:], swings.duration[:] = rng.uniform(0.0, 1.2, 4), rng.uniform(0.1, 0.3, 4)
+    swings.timing[:] = (0.0, 1.0, 0.2, 0.9)
+    f.max_hip_distance[:] = rng.uniform(0.05, 0.3, 4)
+    f.stumble.blocked_time[:] = rng.uniform(0.0, 0.02, 4)
+    f.stumble.roughness = rng.choice([0.0, 0.1])
+    f.selections.reason[:] = rng.integers(0, 3, 4)
+    return f
+
+
+def random_contacts(rng: np.random.Generator) -> FootContacts:
+    contacts = stumble_state.allocate_foot_contacts()
+    fill(contacts, rng)
+    contacts.is_detected = bool(rng.random() < 0.8)
+    contacts.forces[:] *= 500.0
+    return contacts
+
+
+def random_gait(rng: np.random.Generator, p: Morphology) -> GaitState:
+    scheduler = GaitScheduler(str(rng.choice(["trot", "walk", "pronk"])), p.time_scale)
+    scheduler.start(lead_phase=0.0)
+    for _ in range(int(rng.integers(1, 400))):
+        scheduler.advance(DT)
+    scheduler.rate_scale = float(rng.choice([1.0, 1.2]))
+    return scheduler.state
+
+
+def random_ground(rng: np.random.Generator) -> GroundState:
+    ground = allocate_ground_state()
+    fill(ground, rng)
+    return ground
+
+
+def random_feet(rng: np.random.Generator, f: FootworkState, p: Morphology) -> tuple[np.ndarray, np.ndarray]:
+    """Centers of the foot spheres, some of them near their paths, and normals of the ground."""
+    feet = rng.normal(np.column_stack([p.nominal_stance, p.radii]), 0.02)
+    near = rng.random(4) < 0.7
+    feet[near] = f.swings.position[near] + rng.normal(scale=0.03, size=(4, 3))[near]
+    f.stumble.last_feet[:] = feet + rng.normal(scale=1e-4, size=(4, 3))
+    normals = rng.normal((0.0, 0.0, 1.0), 0.1, (4, 3))
+    return np.ascontiguousarray(feet), normals / np.linalg.norm(normals, axis=1)[:, None]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_swings_equal_python(seed: int) -> None:
+    rng, swings = np.random.default_rng([1, seed]), random_footwork(np.random.default_rng(seed)).swings
+    position, velocity, normal = rng.normal(size=(3, 3))
+    assert_compiled_equals_python(swing_state.start_swing, swings, 2, position, velocity, normal, 0.2, 0.05, 0.1)
+    for foot in range(4):
+        assert_compiled_equals_python(swing_state.move_swing, swings, foot, *rng.normal(size=3).tolist(), 0.2, 0.1, DT)
+    blocks = rng.normal(size=(4, 22))
+    assert_compiled_equals_python(foot_tasks.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_compiled_reaction_to_obstacles_equals_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+    rng = np.random.default_rng([2, seed])
+    f, contacts = random_footwork(rng), random_contacts(rng)
+    feet, normals = random_feet(rng, f, p)
+    stumble = f.stumble
+    assert_compiled_equals_python(stumble_state.run_stumble_reflex, stumble, f.swings, body, feet, contacts, 0.2, DT)
+    assert_compiled_equals_python(stumble_state.record_touchdown, stumble, body, 1, feet[1], float(rng.normal()))
+    for foot in range(4):
+        assert_compiled_equals_python(stumble_state.has_left_foothold, stumble, body, foot, feet[foot], normals[foot])
+    assert_compiled_equals_python(stumble_state.has_met_obstacle, stumble)
+    assert_compiled_equals_python(stumble_state.set_contacts, contacts, True, False, True, 3.0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+    rng = np.random.default_rng([3, seed])
+    f, gait, ground, contacts = random_footwork(rng), random_gait(rng, p), random_ground(rng), random_contacts(rng)
+    feet, normals = random_feet(rng, f, p)
+    assert_compiled_equals_python(footwork_state.run_contact_update, f, body, gait, ground, feet, normals, contacts, DT)
+    assert_compiled_equals_python(footwork_state.waits_for_touchdown, f, gait)
+    mask = np.full(4, 7, dtype=np.int64)
+    assert_compiled_equals_python(footwork_state.write_blocked_feet, f, body, feet, normals, mask)
+    assert_compiled_equals_python(footwork_state.write_mid_swing_feet, f, mask)
+    assert_compiled_equals_python(footwork_state.write_grounded_feet, f, mask)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+    rng = np.random.default_rng([4, seed])
+    f, gait, ground = random_footwork(rng), random_gait(rng, p), random_ground(rng)
+    path, motion, balance = (
+        PathState.allocate(position=2, velocity=3),
+        allocate_motion(),
+        footwork_state.allocate_balance(),
+    )
+    for record in (path, motion, balance):
+        fill(record, rng)
+    records: tuple[Any, ...] = f, body, gait, path, ground, motion
+    assert_compiled_equals_python(footwork_state.set_balance, balance, *rng.normal(size=5).tolist())
+    assert_compiled_equals_python(footwork_state.run_blind_swings, *records, balance, DT)
+    assert_compiled_equals_python(footwork_state.prepare_selection, *records)
+    assert_compiled_equals_python(footwork_state.measure_nominal_clearance, ground)
+    for foot in range(4):
+        assert_compiled_equals_python(footwork_state.compute_nominal_foothold, *records, balance, foot)
+        assert_compiled_equals_python(footwork_state.aim_blind_swing, f, body, gait, ground, foot)
+        point, normal = rng.normal(size=(2, 3))
+        assert_compiled_equals_python(footwork_state.aim_swing, f, body, gait, foot, point, normal, foot % 3)
+        assert_compiled_equals_python(footwork_state.raise_swing, f, body, ground, foot)
+        assert_compiled_equals_python(footwork_state.finish_selection, f, foot, DT)
+
+
+def test_swings_are_visited_in_the_order_of_their_lift_offs() -> None:
+    f = footwork_state.allocate_footwork()
+    swings, foot = (
+        SwingMapping(f.swings),
+        SwingTrajectory(np.ones(3), np.zeros(3), duration=0.2, clearance=0.05, touchdown_speed=0.1),
+    )
+    for i in (2, 0, 3):
+        swings[i] = foot
+    assert list(swings) == [2, 0, 3] and len(swings) == 3 and 1 not in swings
+    found = footwork_state.find_next_swing(f.swings, 0)
+    for expected in (2, 0, 3, -1):
+        assert found == expected
+        found = footwork_state.find_next_swing(f.swings, int(f.swings.liftoff_number[found]))
+    del swings[0]
+    assert list(swings) == [2, 3] and swings.get(0) is None
+    with pytest.raises(KeyError):
+        swings[0]
+    with pytest.raises(KeyError):
+        del swings[0]
+    swings[2].timing = SwingTiming(0.1, 1.0, 0.0, 0.9)
+    assert swings[2].timing == SwingTiming(0.1, 1.0, 0.0, 0.9) and swings[3].timing == SwingTiming(0.0, 1.0, 0.0, 1.0)
+
+
+def test_selections_have_the_reasons_and_windows_of_their_rows() -> None:
+    f, windows = random_footwork(np.random.default_rng(5)), [object()] * 4
+    f.swings.is_swinging[:] = f.selections.is_selected[:] = 1
+    f.selections.reason[:], f.selections.is_on_map[:] = (0, 1, 2, 0), (1, 1, 0, 0)
+    found = make_selections(f, windows)  # type: ignore[arg-type]
+    assert [found[i].reason for i in range(4)] == ["", PLACED_BEFORE_OBSTACLE, DESCENT_BEGUN, ""]
+    assert [found[i].window is None for i in range(4)] == [False, False, True, True]
+    assert found[1].stance.com == tuple(f.selections.com[1]) and found[1].nominal == tuple(f.selections.nominal[1])
+    assert set(REASONS) == set(SelectionReason)
+
+
+def test_names_of_a_mask() -> None:
+    assert find_feet(np.array([1, 0, 0, 1])) == (FEET[0], FEET[3]) and find_feet(np.zeros(4, dtype=np.int64)) == ()
+
+
+def test_snapshot_of_a_record_in_a_record() -> None:
+    motion: Motion = allocate_motion()
+    f = random_footwork(np.random.default_rng(6))
+    for record in (f, f.swings, motion):
+        fill(record, np.random.default_rng(7))
+        snapshot, before = RecordSnapshot(record), record.copy()
+        memory = snapshot.take()
+        fill(record, np.random.default_rng(8))
+        restored = snapshot.restore(memory)
+        for name in record._fields:
+            np.testing.assert_array_equal(repr(getattr(restored, name)), repr(getattr(before, name)))
+    calls: list[int] = []
+    lazy = LazyMapping(lambda x: calls.append(x) or {"a": x}, 3)
+    assert not calls and lazy["a"] == 3 and list(lazy) == ["a"] and len(lazy) == 1 and calls == [3]
+
+
+def test_swings_and_footholds_of_a_command_do_not_change() -> None:
+    robot = qd.load("go2")
+    controller, plant, dynamics = LocomotionController(robot, dt=DT), qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
+    commands, positions = [], []
+    for _ in range(500):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
+        plant.step(command.tau)
+        if controller._walking.footwork.swings:
+            commands.append(command)
+            swings = controller._walking.footwork.swings.items()
+            positions.append({FEET[i]: (s.position.copy(), s.target.copy(), s.progress) for i, s in swings})
+    assert commands
+    for command, expected in zip(commands, positions, strict=True):
+        assert list(command.swings) == list(expected) == list(command.footholds)
+        for foot, (position, target, progress) in expected.items():
+            swing = command.swings[foot]
+            np.testing.assert_array_equal(swing.position, position)
+            np.testing.assert_array_equal(swing.target, target)
+            assert swing.progress == progress and command.footholds[foot] is command.footholds[foot]
