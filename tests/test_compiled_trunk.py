@@ -11,6 +11,7 @@ import quaddyn as qd
 from quaddyn.locomotion import leg_reach, trunk_references
 from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
 from quaddyn.locomotion.com_preview_kernel import ComReferenceState
+from quaddyn.locomotion.friction_state import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology
@@ -46,10 +47,10 @@ def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters)
     ground.points[:], ground.slope[:] = rng.normal(size=(4, 3)), 0.3 * rng.normal(size=2)
     ground.slope_rate[:], ground.climb_rate, ground.lowering = rng.normal(size=2), 0.1, 0.02
     ground.follows_map = bool(seed % 2)
-    motion, inputs = allocate_motion(), trunk_references.TrunkInputs.allocate()
+    motion, friction = allocate_motion(), FrictionState.allocate(normals=(4, 3), has_new_normal=4, normal=3)
     motion.com, motion.velocity, motion.R_base = rng.normal(size=3), rng.normal(size=3), pin.exp3(rng.normal(size=3))
-    inputs.friction, inputs.normal, inputs.is_stepping_fast = 0.5, (0.0, 0.6, 0.8), bool(seed % 3)
-    arguments = trunk, reference, path, ground, body, motion, inputs
+    friction.friction, friction.normal[:], trunk.is_stepping_fast = 0.5, (0.0, 0.6, 0.8), bool(seed % 3)
+    arguments = trunk, reference, path, ground, body, motion, friction
     assert_compiled_equals_python(trunk_references.update_trunk_references, *arguments, 0.002)
     trunk_references.update_trunk_references(*arguments, 0.002)
     np.testing.assert_allclose(trunk.references.base @ trunk.references.base.T, np.eye(3), atol=1e-12)

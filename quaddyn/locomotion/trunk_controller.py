@@ -21,7 +21,6 @@ from .state_fields import StateField
 from .trunk_references import (
     FLIGHT_BASE_FRACTION,
     KNOWN_SLOPE_LOWERING,
-    TrunkInputs,
     allocate_trunk_state,
     lower_trunk,
     set_base_weight,
@@ -79,7 +78,6 @@ class TrunkController:
         "_body",
         "_force_rows",
         "_friction_model",
-        "_inputs",
         "_morphology",
         "_motion",
         "_reference",
@@ -101,7 +99,7 @@ class TrunkController:
     ) -> None:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
-        self._inputs, self._motion = TrunkInputs.allocate(), allocate_motion()
+        self._motion = allocate_motion()
         self._force_rows = np.zeros((4, 8))
         self._reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
         state = self.state
@@ -194,14 +192,13 @@ class TrunkController:
         # Arrays of the records are written directly, which takes less time than assigning their fields.
         motion[0][:], motion[1][:] = com, velocity
         motion[2].reshape(3, 3)[:] = R_base
-        friction, normal, is_fast = self._inputs
-        friction[()], normal[:], is_fast[()] = friction_model.friction, friction_model.normal, is_stepping_fast
+        state.is_stepping_fast, friction_model.state.friction = is_stepping_fast, friction_model.friction
         cop, dcm, load_fractions, _, frequency, vertical_force, height, height_rate = self._reference
         cop[:], dcm[:], load_fractions[:] = reference.cop, reference.dcm, reference.load_fractions
         frequency[()], vertical_force[()] = reference.frequency, reference.vertical_force
         height[()], height_rate[()] = reference.height_motion
         update_trunk_references(
-            state, self._reference, path.state, ground.state, self._body, motion, self._inputs, float(dt)
+            state, self._reference, path.state, ground.state, self._body, motion, friction_model.state, float(dt)
         )
         tasks = self._wbc.tasks
         com_task, base_task = tasks["com"], tasks["base"]

@@ -6,7 +6,7 @@ from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, 
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .body_parameters import BodyParameters
 from .com_preview_kernel import ComReferenceState
-from .friction_model import PYRAMID_FACE_RATIO
+from .friction_state import PYRAMID_FACE_RATIO, FrictionState
 from .gait_timing import clamp
 from .ground_state import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic
@@ -51,6 +51,7 @@ class TrunkReferences(Record):
 class TrunkState(Record):
     """Motion of the trunk to another height or offset, and integral corrections; see `TrunkController`."""
 
+    is_stepping_fast: bool  # whether a push has accelerated the steps; set by the caller at each tick
     slope_lowering: float  # in blind locomotion, divided by the sine of the slope's angle [l]
     height: Vec3  # over the ground [m], its rate [m/s] and its acceleration [m/s^2]
     com_offset: Matrix  # (2, 3) offset from the center of the feet: [m], [m/s] and [m/s^2], world x and y in rows
@@ -64,14 +65,6 @@ class TrunkState(Record):
     base_weight: Vec3  # weight of the task "base" where `base_weight_fraction` is 1; valid elsewhere
     base_weight_fraction: float  # present fraction of that weight
     references: TrunkReferences  # of the whole-body controller
-
-
-class TrunkInputs(Record):
-    """Friction, and pace of the steps, at one tick."""
-
-    friction: float  # friction coefficient that the contact constraints assume
-    normal: Vec3  # mean unit normal of the ground under the feet, world
-    is_stepping_fast: bool  # whether a push has accelerated the steps
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -199,21 +192,23 @@ def advance_trunk_motion(trunk: TrunkState, dt: float) -> None:
 # -- references ------------------------------------------------------------------------------------------------------
 @compiled()
 def compute_ground_acceleration(
+    trunk: TrunkState,
     reference: ComReferenceState,
     ground: GroundState,
     body: BodyParameters,
     motion: Motion,
-    inputs: TrunkInputs,
+    friction: FrictionState,
     weight: float,
 ) -> Vec3:
     """Computes the acceleration of the center of mass along the ground that friction allows [m/s^2].
 
     Args:
+        trunk: state of the trunk.
         reference: reference of the center of mass from the preview.
         ground: plane of the feet.
         body: parameters of the robot.
         motion: measured motion.
-        inputs: friction, and pace of the steps.
+        friction: friction and normals of the contacts.
         weight: vertical contact force divided by the mass [m/s^2].
     """
     stiffness = weight / (body.height + reference.height)
@@ -221,10 +216,10 @@ def compute_ground_acceleration(
     com, velocity, cop, dcm = motion.com, motion.velocity, reference.cop, reference.dcm
     x = stiffness * (com[0] - cop[0]) - gain * (com[0] + velocity[0] / omega - dcm[0])
     y = stiffness * (com[1] - cop[1]) - gain * (com[1] + velocity[1] / omega - dcm[1])
-    normal, usable_ratio = inputs.normal, 1.0 if inputs.is_stepping_fast else PYRAMID_FACE_RATIO
+    normal, usable_ratio = friction.normal, 1.0 if trunk.is_stepping_fast else PYRAMID_FACE_RATIO
     fraction = compute_friction_fraction(
         x, y, -normal[0] / normal[2], -normal[1] / normal[2],
-        GROUND_FORCE_FRACTION * usable_ratio * inputs.friction, weight,
+        GROUND_FORCE_FRACTION * usable_ratio * friction.friction, weight,
     )  # fmt: skip
     x, y = fraction * x, fraction * y
     return vec3(x, y, ground.slope[0] * x + ground.slope[1] * y)
@@ -237,7 +232,7 @@ def update_com_references(
     ground: GroundState,
     body: BodyParameters,
     motion: Motion,
-    inputs: TrunkInputs,
+    friction: FrictionState,
     lowering: float,
     dt: float,
 ) -> None:
@@ -249,7 +244,7 @@ def update_com_references(
         ground: plane of the feet.
         body: parameters of the robot.
         motion: measured motion.
-        inputs: friction, and pace of the steps.
+        friction: friction and normals of the contacts.
         lowering: lowering of the trunk on the slope [m].
         dt: control period [s].
     """
@@ -257,7 +252,7 @@ def update_com_references(
     height, rate = trunk.height[0], trunk.height[1] + reference.height_rate
     # Vertical contact force per mass: while a fall is stopped, much more than the weight.
     weight = max(reference.vertical_force * body.gravity + trunk.height[2], 0.0)
-    acceleration = compute_ground_acceleration(reference, ground, body, motion, inputs, weight)
+    acceleration = compute_ground_acceleration(trunk, reference, ground, body, motion, friction, weight)
     plane = plane_height(ground, com[0], com[1])
     base_height = plane - ground.lowering - lowering + reference.height
     trunk.desired_height = base_height + height - plane
@@ -318,7 +313,7 @@ def update_trunk_references(
     ground: GroundState,
     body: BodyParameters,
     motion: Motion,
-    inputs: TrunkInputs,
+    friction: FrictionState,
     dt: float,
 ) -> None:
     """Computes the references of the whole-body controller for one tick; see `TrunkController`.
@@ -330,14 +325,14 @@ def update_trunk_references(
         ground: plane of the feet.
         body: parameters of the robot.
         motion: measured motion.
-        inputs: friction, and pace of the steps.
+        friction: friction and normals of the contacts.
         dt: control period [s].
     """
     advance_trunk_motion(trunk, dt)
     axes = compute_heading_axes(path.yaw, ground.slope[0], ground.slope[1])
     fraction = KNOWN_SLOPE_LOWERING if ground.follows_map else trunk.slope_lowering
     lowering = slope_lowering(body.length, axes[2, 2], fraction)
-    update_com_references(trunk, reference, ground, body, motion, inputs, lowering, dt)
+    update_com_references(trunk, reference, ground, body, motion, friction, lowering, dt)
     update_base_references(trunk, path, ground, body, motion, axes, dt)
     carries_load = False
     for foot in range(4):
@@ -345,7 +340,7 @@ def update_trunk_references(
     trunk.references.base_weight_fraction = 1.0
     if not carries_load:
         trunk.references.base_weight_fraction = FLIGHT_BASE_FRACTION
-    elif inputs.is_stepping_fast:
+    elif trunk.is_stepping_fast:
         trunk.references.base_weight_fraction = FAST_STEP_BASE_FRACTION
 
 
