@@ -102,17 +102,20 @@ class CentroidalState:
     @property
     def R_base(self) -> Array:
         """(3, 3) attitude of the base."""
-        return self._R_base.copy()
+        R_base: Array = self._R_base.copy()
+        return R_base
 
     @property
     def axes(self) -> Array:
         """(3, 3) heading axes of the trunk: columns forward, left and up."""
-        return self._axes.copy()
+        axes: Array = self._axes.copy()
+        return axes
 
     @property
     def feet(self) -> Array:
         """(4, 3) centers of the foot spheres [m]."""
-        return self._feet.copy()
+        feet: Array = self._feet.copy()
+        return feet
 
     @property
     def angular_velocity(self) -> Vector3:

@@ -47,14 +47,16 @@ class FallDetectorState(Record):
 @compiled()
 def tilt_cosine(motion: Motion, ground: GroundState) -> float:
     """Returns the cosine of the angle between the trunk's upward axis and the normal of the ground."""
-    return trunk_up(motion) @ plane_normal(ground)
+    cosine: float = trunk_up(motion) @ plane_normal(ground)
+    return cosine
 
 
 @compiled()
 def com_height(motion: Motion, ground: GroundState) -> float:
     """Returns the height of the center of mass over the plane of the feet [m]."""
     com = motion.com
-    return com[2] - plane_height(ground, com[0], com[1])
+    height: float = com[2] - plane_height(ground, com[0], com[1])
+    return height
 
 
 @compiled()
@@ -89,7 +91,7 @@ def predict_tilt(body: BodyParameters, motion: Motion, ground: GroundState) -> f
     if cosine >= math.cos(MIN_PREDICTED_TILT):
         return 0.0
     # rate of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
-    cosine_rate = cross(motion.angular_velocity, trunk_up(motion)) @ plane_normal(ground)
+    cosine_rate: float = cross(motion.angular_velocity, trunk_up(motion)) @ plane_normal(ground)
     angle = math.acos(max(cosine, -1.0))
     return angle - cosine_rate / math.sin(angle) * TILT_PREDICTION_TIME * body.time_scale
 
@@ -106,7 +108,7 @@ def predict_rest_height(body: BodyParameters, motion: Motion, ground: GroundStat
     """
     velocity = motion.velocity
     ground_rate = ground.slope[0] * velocity[0] + ground.slope[1] * velocity[1]
-    sinking = max(desired_rate + ground_rate - velocity[2], 0.0)
+    sinking: float = max(desired_rate + ground_rate - velocity[2], 0.0)
     return com_height(motion, ground) - 0.5 * sinking * sinking / (STOPPING_ACCELERATION * body.gravity)
 
 
@@ -171,9 +173,10 @@ def update_fall_detection(
     if sign != FallSign.NONE:
         return sign
     if is_upright:
-        return detect_fall(d, body, motion, ground, path, desired_height, desired_rate)
-    d.duration = 0.0
-    return FallSign.NONE
+        sign = detect_fall(d, body, motion, ground, path, desired_height, desired_rate)
+    else:
+        d.duration = 0.0
+    return sign
 
 
 @entry("detection of falls")

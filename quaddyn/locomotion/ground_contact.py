@@ -66,7 +66,8 @@ def update_ground_force(g: GroundContactState, body: BodyParameters, rate: float
 @compiled()
 def count_contacts(contacts: IntVector) -> int:
     """Returns the number of feet in contact."""
-    return contacts[0] + contacts[1] + contacts[2] + contacts[3]
+    count: int = contacts[0] + contacts[1] + contacts[2] + contacts[3]
+    return count
 
 
 @compiled()
