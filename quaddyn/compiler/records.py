@@ -255,7 +255,8 @@ def _reader(shown: Any, members: type[enum.IntEnum] | None) -> Callable[[Any], A
     if members is not None:
         by_value = members._value2member_map_
         return lambda stored: by_value.get(stored.item(), stored.item())
-    return (lambda stored: bool(stored)) if shown == BOOL else np.ndarray.item
+    read_number: Any = np.ndarray.item
+    return (lambda stored: bool(stored)) if shown == BOOL else read_number
 
 
 def _identity(stored: Any) -> Any:
@@ -272,7 +273,8 @@ def _writer(owner: type[Record], index: int, name: str) -> Callable[[Any, Any], 
         index: index of the field.
         name: name of the field.
     """
-    what, shown, members = f"{owner.__name__}.{name}", owner._kind().values[index], enumeration(owner, name)
+    shown: Any = owner._kind().values[index]
+    what, members = f"{owner.__name__}.{name}", enumeration(owner, name)
 
     def reject(stored: Any, value: Any) -> None:
         raise AttributeError(f"{what}: an array or record in a record cannot be replaced; write into it instead")
@@ -284,8 +286,8 @@ def _writer(owner: type[Record], index: int, name: str) -> Callable[[Any, Any], 
         stored[:] = given.ravel()
 
     def write_number(stored: Any, value: Any) -> None:
-        # Saved states contain ints in bool fields.
-        if not isinstance(value, types) or (shown == BOOL and value not in (0, 1)):
+        fits = isinstance(value, types) and (shown != BOOL or value in (0, 1))  # saved states contain ints as bools
+        if not fits:
             raise ArgumentTypeError(f"{what}: expected {shown}, got {type(value).__name__}")
         if members is not None and int(value) not in members._value2member_map_:
             raise ArgumentError(f"{what}: expected a member of {members.__name__}, got {value}")

@@ -67,6 +67,7 @@ def update_trigger(t: SchmittTrigger, i: int, time: float, force: float) -> bool
         force: normal force [N].
     """
     t.changed[i] = 0
+    has_changed = False
     is_beyond = force > t.threshold_scale * t.touchdown_threshold
     if t.in_contact[i] != 0:
         is_beyond = force < t.threshold_scale * t.liftoff_threshold
@@ -80,7 +81,8 @@ def update_trigger(t: SchmittTrigger, i: int, time: float, force: float) -> bool
         t.is_beyond_threshold[i] = 0
         t.in_contact[i] = 1 - t.in_contact[i]
         t.changed[i] = 1
-    return t.changed[i] != 0
+        has_changed = True
+    return has_changed
 
 
 @entry("the touchdown detector")

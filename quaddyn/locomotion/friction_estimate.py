@@ -76,7 +76,8 @@ def measure_slip_friction(p: FrictionParameters, f: FrictionEstimate, is_rough: 
     """Returns the friction coefficient that the present slips show; inf if they show none."""
     if count_slipping_feet(f) < (MIN_SLIPPING_FEET if is_rough else 1):
         return math.inf
-    return estimate_slip_friction(p.slip, f.slip, p.min_slip_updates)
+    slip_friction: float = estimate_slip_friction(p.slip, f.slip, p.min_slip_updates)
+    return slip_friction
 
 
 @compiled()

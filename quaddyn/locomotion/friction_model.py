@@ -9,7 +9,6 @@ import numpy as np
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .friction_state import (
-    PYRAMID_FACE_RATIO,
     adapt_friction,
     allocate_friction_state,
     compute_known_friction,
@@ -21,8 +20,6 @@ from .friction_state import (
 )
 from .morphology import FEET
 from .state_fields import StateField
-
-__all__ = ["PYRAMID_FACE_RATIO", "FrictionModel"]
 
 
 class FrictionModel:

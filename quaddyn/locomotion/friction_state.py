@@ -36,7 +36,8 @@ class FrictionState(Record):
 @compiled()
 def compute_ground_slope(f: FrictionState) -> float:
     """Returns the tangent of the angle of the ground."""
-    return math.sqrt(f.normal[0] * f.normal[0] + f.normal[1] * f.normal[1]) / f.normal[2]
+    slope: float = math.sqrt(f.normal[0] * f.normal[0] + f.normal[1] * f.normal[1]) / f.normal[2]
+    return slope
 
 
 @compiled()
