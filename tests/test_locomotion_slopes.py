@@ -21,7 +21,8 @@ from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import ComPreview, PathReference
 from quaddyn.locomotion.slope_limiter import SlopeLimiter
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
-from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, TrunkController
+from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, TrunkController
+from quaddyn.locomotion.trunk_references import KNOWN_SLOPE_LOWERING
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import WholeBodyController

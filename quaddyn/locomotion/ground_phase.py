@@ -35,9 +35,9 @@ from .steering import Steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
 from .torque_clamping import clamp_torques
-from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering
+from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
-from .trunk_references import update_trunk_references
+from .trunk_references import KNOWN_SLOPE_LOWERING, update_trunk_references
 
 # Times in sqrt(l / g).
 #: Time constant of the velocity filter for the footholds.

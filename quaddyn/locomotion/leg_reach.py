@@ -19,7 +19,8 @@ MAX_LOWERING_FRACTION = 0.25
 def compute_excess_height(hip: Vec3, foot: Vec3, reach: float) -> float:
     """Returns the height of a hip over the highest point from which its leg reaches a foot [m]."""
     d = hip - foot
-    return d[2] - math.sqrt(max(reach * reach - d[0] * d[0] - d[1] * d[1], 0.0))
+    excess: float = d[2] - math.sqrt(max(reach * reach - d[0] * d[0] - d[1] * d[1], 0.0))
+    return excess
 
 
 @entry("reach of the legs")

@@ -22,7 +22,7 @@ from .slope_clamping import clamp_velocity_on_ground
 from .slope_limiter import SlopeLimiter
 from .slope_statics import SlopeStatics
 from .torque_limiter import TorqueLimiter
-from .trunk_controller import KNOWN_SLOPE_LOWERING
+from .trunk_references import KNOWN_SLOPE_LOWERING
 from .velocity_clamping import LimitReason
 from .velocity_limits import VelocityLimits
 

@@ -23,7 +23,8 @@ from .leg_pose_solver import LegPoseSolver
 from .mode_decisions import MAX_STANDING_FRACTION
 from .modes import is_dcm_near_edge
 from .morphology import FEET, Morphology
-from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
+from .trunk_controller import BLIND_SLOPE_LOWERINGS, compute_slope_lowering
+from .trunk_references import KNOWN_SLOPE_LOWERING
 from .velocity_limits import GROUND_FRICTION
 
 #: Reasons for which a slope is infeasible; for torque and reach the name of the joint or the leg follows.

@@ -16,7 +16,7 @@ from .morphology import FEET, Morphology
 from .step_lookahead_kernel import StepPath, find_edges
 from .swing_state import EVEN_TERRAIN_TOLERANCE
 from .terrain_window import SLOPE_SCALE, TerrainWindow
-from .trunk_controller import KNOWN_SLOPE_LOWERING
+from .trunk_references import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits
 
 # Lengths in units of l.

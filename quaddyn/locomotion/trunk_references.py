@@ -163,7 +163,7 @@ def start_trunk_stop(
 def lower_trunk(trunk: TrunkState, rate: float, min_height: float, dt: float) -> bool:
     """Lowers the trunk by one tick; returns False if it is already at the minimum height [m]."""
     height = trunk.height[0]
-    is_above = height > min_height
+    is_above: bool = height > min_height
     if is_above:
         trunk.height = vec3(max(height - rate * dt, min_height), -rate, 0.0)
     else:

@@ -45,7 +45,7 @@ class PointForces(Mapping[str, Array]):
         return frozen(self.rows[self.names.index(name), 2:5])
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names and bool(self.rows[self.names.index(name), 1])  # type: ignore[arg-type]
+        return name in self.names and bool(self.rows[self.names.index(name), 1])
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, row in zip(self.names, self.rows, strict=True) if row[1])
