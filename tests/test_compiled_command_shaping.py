@@ -119,8 +119,8 @@ def test_compiled_slope_limits_equal_python(seed: int) -> None:
             slope.is_evaluating = bool(rng.integers(0, 2))
             slope.fraction, slope.reason = 0.5, LimitReason.LEGS_ON_SLOPE
         assert_compiled_equals_python(slope_clamping.clamp_velocity_on_slope, slope, velocity)
-        arguments = slope, body, legs, limits, 10.0 * velocity, friction
-        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_ground, *arguments)
+        ground_limits = slope, body, legs, limits, 10.0 * velocity, friction
+        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_ground, *ground_limits)
     assert slope_clamping.SlopeEvaluation.START in evaluations
     assert_compiled_equals_python(slope_clamping.reset_slope, slope)
 

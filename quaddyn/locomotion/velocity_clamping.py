@@ -116,7 +116,10 @@ def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]
 @compiled()
 def is_zero_velocity(velocity: Vector) -> bool:
     """Returns whether all components of a velocity (3,) are zero."""
-    return velocity[0] == 0.0 and velocity[1] == 0.0 and velocity[2] == 0.0
+    for i in range(3):
+        if velocity[i] != 0.0:
+            return False
+    return True
 
 
 @compiled()
@@ -181,7 +184,7 @@ def clamp_velocity(
 @entry("velocity limits")
 def clamp_command(body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector) -> LimitReason:
     """Scales a commanded velocity (3,) down to the limits of the legs, see `clamp_velocity`, and returns the reason."""
-    return clamp_velocity(body, legs, gait, velocity, COMMAND_RESERVE if gait.has_end_support else 1.0)
+    return LimitReason(clamp_velocity(body, legs, gait, velocity, COMMAND_RESERVE if gait.has_end_support else 1.0))
 
 
 @compiled()
