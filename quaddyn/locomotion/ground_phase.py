@@ -23,21 +23,28 @@ from .ground_plane import SLOPE_TIME, GroundPlane
 from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
+from .mode_decisions import next_mode
 from .mode_transitions import ModeTransitions
 from .modes import LocomotionMode
 from .morphology import FEET
 from .motion import read_motion
 from .path_motion import advance_path_reference
 from .path_reference import PathReference
+from .progress_averages import filter_command
 from .progress_monitor import ProgressMonitor
 from .quadruped import Quadruped
+from .slope_clamping import update_slope
 from .steering import Steering
+from .steering_motion import update_steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
+from .step_rate import adapt_step_timing
+from .tick_displacements import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING, update_trunk_references
+from .velocity_clamping import clamp_command
 
 # Times in sqrt(l / g).
 #: Time constant of the velocity filter for the footholds.
@@ -112,6 +119,13 @@ class GroundPhaseController:
             check_ground,
             write_ground_normals,
             update_fall_detection,
+            clamp_command,
+            update_slope,
+            filter_command,
+            update_steering,
+            adapt_step_timing,
+            next_mode,
+            measure_tick_period,
         ):
             function.compile()
 
