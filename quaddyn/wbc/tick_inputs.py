@@ -12,7 +12,7 @@ from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tasks import ForceTask
-from .tasks.force import PointForces
+from .tasks.force import PointForceReferences
 from .tick import ActiveContacts, Rows
 from .tick_data import ROLES, ContactStateData, TickInputData
 
@@ -124,7 +124,7 @@ def write_force_references(
 ) -> None:
     """Writes the references of force task i for each contact."""
     rows = inputs.force_references[i]
-    if type(references) is PointForces and references.names == names and task.contacts is None:
+    if type(references) is PointForceReferences and references.names == names and task.contacts is None:
         rows[:] = references.rows
         return
     rows[:] = 0.0

@@ -26,7 +26,7 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
 
 
-class PointForces(Mapping[str, Array]):
+class PointForceReferences(Mapping[str, Array]):
     """Immutable mapping from the names of point contacts to reference forces (3,).
 
     Args:
@@ -182,7 +182,7 @@ class ForceTask(Element, fixed=("contacts",)):
         Raises:
             UnknownNameError: the task does not include a contact that has a reference.
         """
-        references = PointForces(names, rows)
+        references = PointForceReferences(names, rows)
         if self._known_contacts == names:
             object.__setattr__(self, "_references", references)  # the attribute exists
         else:
