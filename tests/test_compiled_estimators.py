@@ -19,6 +19,7 @@ from quaddyn.locomotion import friction_state as model
 from quaddyn.locomotion.contact_estimation import ContactEstimation
 from quaddyn.locomotion.contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
 from quaddyn.locomotion.friction_estimation import FrictionEstimation
+from quaddyn.locomotion.stumble_state import allocate_foot_contacts
 from quaddyn.robot import Robot
 
 DT = 2e-3
@@ -63,6 +64,7 @@ def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts:
         assert_compiled_equals_python(contacts.estimate_contacts, made.model, e, x, *arrays)
         assert_compiled_equals_python(contacts.estimate_contacts_of_coupled_joints, made.model, e, x, *arrays[2:])
         contacts.estimate_contacts(made.model, e, x, *arrays)
+        assert_compiled_equals_python(contacts.write_foot_contacts, made.model, e, x, allocate_foot_contacts())
     assert_compiled_equals_python(contacts.reset_contact_estimate, e)
 
 

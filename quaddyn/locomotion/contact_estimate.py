@@ -17,6 +17,7 @@ from ..estimation.contact_force_fit import (
 from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive
 from ..estimation.momentum_residual import ResidualFilter, reset_residual, update_residual
 from ..estimation.touchdown_kernel import SchmittTrigger, raise_thresholds, reset_triggers, update_trigger
+from .stumble_state import FootContacts
 
 #: Multiple of the error of the estimated forces that a force must exceed to count as contact.
 ERROR_MULTIPLE = 2.0
@@ -202,6 +203,18 @@ def estimate_contacts_of_coupled_joints(
         fit_forces(m, e, M, v, tau)
         detect_contacts(m, e, x)
     choose_contacts(m, e, x)
+
+
+@entry("contacts of the feet")
+def write_foot_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs, contacts: FootContacts) -> None:
+    """Writes contact states and forces for the footwork, after `estimate_contacts`."""
+    contacts.is_detected = e.is_followed
+    contacts.is_unreliable = has_model_mismatch(e) and not x.has_sensors
+    contacts.has_forces = m.detects_contacts or m.needs_forces
+    contacts.uncertainty = compute_uncertainty(e)
+    for foot in range(4):
+        contacts.in_contact[foot] = e.in_contact[foot]
+        contacts.forces[foot] = vec3(e.forces[foot])
 
 
 @entry("contacts of the feet")

@@ -26,6 +26,7 @@ from .contact_estimate import (
     reset_contact_estimate,
 )
 from .contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
+from .foot_masks import find_feet
 from .morphology import FEET, Morphology
 from .state_fields import StateField
 
@@ -166,9 +167,7 @@ class ContactEstimation:
         else:
             self._write_terms(state, self._dynamics)
             estimate_contacts_of_coupled_joints(self.model, self.state, x, M, v, tau)
-        if not self.state.is_followed:
-            return None
-        return tuple(foot for foot, touches in zip(FEET, self.state.in_contact.tolist(), strict=True) if touches)
+        return find_feet(self.state.in_contact) if self.state.is_followed else None
 
     def _write_terms(self, state: State, dynamics: Dynamics) -> None:
         """Writes the momentum and its rate, and the Jacobian of the feet, of a robot with coupled joints."""

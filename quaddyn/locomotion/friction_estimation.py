@@ -16,6 +16,7 @@ from ..estimation.slip_kernel import make_slip_memory
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact_estimation import ContactEstimation
+from .foot_masks import find_feet
 from .friction_estimate import (
     FrictionEstimate,
     FrictionInputs,
@@ -95,7 +96,7 @@ class FrictionEstimation:
     @property
     def slipping_feet(self) -> tuple[str, ...]:
         """Names of the feet that slip."""
-        return tuple(foot for foot, slips in zip(FEET, self.state.slip.is_slipping.tolist(), strict=True) if slips)
+        return find_feet(self.state.slip.is_slipping)
 
     def update(
         self,
