@@ -170,10 +170,10 @@ def test_swings_are_visited_in_the_order_of_their_lift_offs() -> None:
     for i in (2, 0, 3):
         swings[i] = foot
     assert list(swings) == [2, 0, 3] and len(swings) == 3 and 1 not in swings
-    found = footwork_state.find_next_swing(f.swings, 0)
+    found = swing_state.find_next_swing(f.swings, 0)
     for expected in (2, 0, 3, -1):
         assert found == expected
-        found = footwork_state.find_next_swing(f.swings, int(f.swings.liftoff_number[found]))
+        found = swing_state.find_next_swing(f.swings, int(f.swings.liftoff_number[found]))
     del swings[0]
     assert list(swings) == [2, 3] and swings.get(0) is None
     with pytest.raises(KeyError):
@@ -211,7 +211,12 @@ def test_snapshot_of_a_record_in_a_record() -> None:
         for name in record._fields:
             np.testing.assert_array_equal(repr(getattr(restored, name)), repr(getattr(before, name)))
     calls: list[int] = []
-    lazy = LazyMapping(lambda x: calls.append(x) or {"a": x}, 3)
+
+    def make(x: int) -> dict[str, int]:
+        calls.append(x)
+        return {"a": x}
+
+    lazy = LazyMapping(make, 3)
     assert not calls and lazy["a"] == 3 and list(lazy) == ["a"] and len(lazy) == 1 and calls == [3]
 
 

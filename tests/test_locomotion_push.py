@@ -127,7 +127,7 @@ def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology
         i, yaw = int(rng.integers(4)), rng.uniform(-math.pi, math.pi)
         x, y, u, v = rng.uniform(-1.0, 1.0, 4) * p.length
         side, half = math.copysign(1.0, p.nominal_stance[i, 1]), abs(float(p.nominal_stance[i, 1]))
-        path.position, ground.points[i ^ 1, :2], motion.yaw = (x, y), (u, v), yaw
+        path.position, ground.points[i ^ 1, :2], motion.yaw = np.array([x, y]), (u, v), yaw
         compute_nominal_foothold(
             footwork.state, make_body_parameters(p), scheduler.state, path.state, ground, motion, balance, i
         )

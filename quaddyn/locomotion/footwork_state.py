@@ -154,8 +154,10 @@ def is_waiting_for_touchdown(f: FootworkState, gait: GaitState) -> bool:
 @compiled()
 def is_mid_swing(f: FootworkState, foot: int) -> bool:
     """Returns whether a foot is in the middle of its swing, far from level ground."""
-    progress = f.swings.progress[foot]
-    return f.swings.is_swinging[foot] != 0 and progress > MID_SWING_START and progress < TOUCHDOWN_PHASE
+    if f.swings.is_swinging[foot] == 0:
+        return False
+    progress: float = f.swings.progress[foot]
+    return progress > MID_SWING_START and progress < TOUCHDOWN_PHASE
 
 
 @compiled()
@@ -171,14 +173,15 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
     """
     if f.swings.is_swinging[foot] == 0 or f.swings.progress[foot] <= 1.0:
         return False
-    depth = (vec3(feet[foot]) - vec3(f.swings.position[foot])) @ vec3(normals[foot])
+    depth: float = (vec3(feet[foot]) - vec3(f.swings.position[foot])) @ vec3(normals[foot])
     return depth > BLOCKED_FOOT_DEPTH * body.length
 
 
 @compiled()
 def is_grounded(f: FootworkState, foot: int) -> bool:
     """Returns whether a foot carries load and has finished its swing."""
-    return f.is_carrying[foot] != 0 and f.swings.is_swinging[foot] == 0
+    found: bool = f.is_carrying[foot] != 0 and f.swings.is_swinging[foot] == 0
+    return found
 
 
 # -- contacts --------------------------------------------------------------------------------------------------------
@@ -191,7 +194,8 @@ def compute_contact_point(body: BodyParameters, feet: Matrix, normals: Matrix, f
 @compiled()
 def compute_height_over_plane(ground: GroundState, point: Vec3) -> float:
     """Returns the height of a point (3,) over the plane of the feet [m]."""
-    return point[2] - plane_height(ground, point[0], point[1])
+    height: float = point[2] - plane_height(ground, point[0], point[1])
+    return height
 
 
 @compiled(inline=False)
@@ -342,12 +346,12 @@ def may_stumble(f: FootworkState, body: BodyParameters, contacts: FootContacts, 
     """
     if not contacts.is_detected:
         return False
+    is_blind: bool = f.is_blind[foot] != 0
     if not contacts.has_forces:
-        return f.is_blind[foot] != 0 and contacts.in_contact[foot] != 0
-    return (
-        f.is_blind[foot] != 0
-        or f.swings.target[foot, 2] - f.swings.start[foot, 2] > EVEN_TERRAIN_TOLERANCE * body.length
-    )
+        has_contact: bool = contacts.in_contact[foot] != 0
+        return is_blind and has_contact
+    rise: float = f.swings.target[foot, 2] - f.swings.start[foot, 2]
+    return is_blind or rise > EVEN_TERRAIN_TOLERANCE * body.length
 
 
 # -- footholds -------------------------------------------------------------------------------------------------------
@@ -464,7 +468,8 @@ def clamp_foothold(
 @compiled()
 def compute_sphere_height(body: BodyParameters, foot: int) -> float:
     """Returns the height over the ground of the target of a foot sphere's center, along the normal [m]."""
-    return body.radii[foot] - TARGET_DEPTH * body.length
+    height: float = body.radii[foot] - TARGET_DEPTH * body.length
+    return height
 
 
 @compiled(inline=False)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..compiler import Record
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 R = TypeVar("R", bound=Record)
 
 

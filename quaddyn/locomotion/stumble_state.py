@@ -71,7 +71,8 @@ def compute_extra_clearance(r: StumbleState) -> float:
 @compiled()
 def has_lowered_foot(r: StumbleState) -> bool:
     """Returns whether any foot is put down in front of an obstacle."""
-    return r.is_lowered[0] + r.is_lowered[1] + r.is_lowered[2] + r.is_lowered[3] > 0
+    count: int = r.is_lowered[0] + r.is_lowered[1] + r.is_lowered[2] + r.is_lowered[3]
+    return count > 0
 
 
 @compiled()
@@ -161,8 +162,9 @@ def is_stopped(
         return True
     force = vec3(contacts.forces[foot])
     min_force = max(MIN_BLOCKING_FORCE * body.mass * body.gravity / 4.0, contacts.uncertainty)
-    opposing_force = -(force[0] * u + force[1] * v) / max(speed, 1e-12)
-    return opposing_force > max(min_force, MIN_BLOCKING_FORCE_RATIO * force[2])
+    opposing_force: float = -(force[0] * u + force[1] * v) / max(speed, 1e-12)
+    max_friction: float = MIN_BLOCKING_FORCE_RATIO * force[2]
+    return opposing_force > max(min_force, max_friction)
 
 
 @compiled(inline=False)

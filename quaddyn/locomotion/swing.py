@@ -118,32 +118,38 @@ class SwingTrajectory:
     @property
     def position(self) -> Array:
         """(3,) present position of the path, world [m]."""
-        return self.states.position[self.row]
+        row: Array = self.states.position[self.row]
+        return row
 
     @property
     def velocity(self) -> Array:
         """(3,) present velocity [m/s]."""
-        return self.states.velocity[self.row]
+        row: Array = self.states.velocity[self.row]
+        return row
 
     @property
     def acceleration(self) -> Array:
         """(3,) present acceleration [m/s^2]."""
-        return self.states.acceleration[self.row]
+        row: Array = self.states.acceleration[self.row]
+        return row
 
     @property
     def start(self) -> Array:
         """(3,) position at lift-off, world [m]."""
-        return self.states.start[self.row]
+        row: Array = self.states.start[self.row]
+        return row
 
     @property
     def target(self) -> Array:
         """(3,) position at touchdown, world [m], as given last."""
-        return self.states.target[self.row]
+        row: Array = self.states.target[self.row]
+        return row
 
     @property
     def ground_normal(self) -> Array:
         """(3,) unit normal of the ground, world."""
-        return self.states.normal[self.row]
+        row: Array = self.states.normal[self.row]
+        return row
 
     @property
     def touchdown_speed(self) -> float:
