@@ -9,10 +9,10 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, fall_detection
-from quaddyn.locomotion.body_parameters import make_body_parameters
 from quaddyn.locomotion.fall_detection import FallSign
 from quaddyn.locomotion.fall_detector import SIGN_TEXTS, FallDetector
 from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_motion import PathState
 

@@ -11,7 +11,7 @@ from test_simulation_compiled import assert_compiled_equals_python
 import quaddyn as qd
 from quaddyn.compiler import Record
 from quaddyn.locomotion import LocomotionController, Morphology, foot_tasks, footwork_state, stumble_state, swing_state
-from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
+from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE
 from quaddyn.locomotion.footwork import REASONS, make_selections
@@ -19,7 +19,7 @@ from quaddyn.locomotion.footwork_state import FootworkState, SelectionReason
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.gait_timing import GaitState
 from quaddyn.locomotion.ground_state import GroundState, allocate_ground_state
-from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_motion import PathState
 from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot

@@ -10,10 +10,11 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, ground_contact
-from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
+from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.ground_contact import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
 from quaddyn.locomotion.ground_normals import write_ground_normals
 from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.morphology import make_body_parameters
 
 DT = 2e-3
 

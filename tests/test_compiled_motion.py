@@ -10,8 +10,8 @@ from test_simulation_compiled import assert_compiled_equals_python
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.locomotion import FEET, LocomotionController, Morphology
-from quaddyn.locomotion.body_parameters import make_body_parameters
 from quaddyn.locomotion.centroidal_state import CentroidalState, MotionReader
+from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion, read_motion, write_attitude
 from quaddyn.wbc import WholeBodyController
 

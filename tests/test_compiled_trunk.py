@@ -9,12 +9,12 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import leg_reach, trunk_references
-from quaddyn.locomotion.body_parameters import BodyParameters, make_body_parameters
+from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.com_preview_kernel import ComReferenceState
 from quaddyn.locomotion.friction_state import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
-from quaddyn.locomotion.morphology import Morphology
+from quaddyn.locomotion.morphology import Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_motion import PathState
 

@@ -113,7 +113,7 @@ def test_ground_plane_follows_planned_footholds_continuously() -> None:
     dt, before, height = 1e-3, plane.slope.copy(), 0.0
     for k in range(3000):
         share = min(1.0, k / 200)
-        plane.next_footholds[0] = (0.2, 0.1, -0.08 * share)
+        plane.set_next_foothold(0, 0.2, 0.1, -0.08 * share)
         plane.advance_on_map(dt, 0.15, 0.05, 0.2, 0.01)
         low = plane.height(0.0, 0.0) - plane.lowering
         assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(

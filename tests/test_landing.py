@@ -227,7 +227,7 @@ def test_com_offset_decays_equally_on_both_axes() -> None:
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
     controller.compute(state)
     trunk = controller._quadruped.trunk
-    trunk._com_offset = (0.02, 0.0, 0.0), (0.02, 0.0, 0.0)
+    trunk.state.com_offset[:] = (0.02, 0.0, 0.0)
     trunk.go_to(controller.morphology.height)
     for _ in range(5):
         controller.compute(state)

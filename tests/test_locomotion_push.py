@@ -13,7 +13,6 @@ from quaddyn.campaigns.pushes import PushCampaign
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
-from quaddyn.locomotion.body_parameters import make_body_parameters
 from quaddyn.locomotion.footwork import Footwork
 from quaddyn.locomotion.footwork_state import (
     MAX_INWARD_FRACTION,
@@ -26,7 +25,7 @@ from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.ground_state import allocate_ground_state
-from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import ComPreview, PathReference
 from quaddyn.locomotion.step_rate import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE

@@ -1,9 +1,6 @@
 """Lengths, mass and natural units of a quadruped, as compiled functions read them; see `Morphology`."""
 
-from __future__ import annotations
-
 from ..compiler import Mat3, Matrix, Record, Vector
-from .morphology import Morphology
 
 
 class BodyParameters(Record):
@@ -20,8 +17,3 @@ class BodyParameters(Record):
     radii: Vector  # (4,) of the foot spheres [m]
     hips: Matrix  # (4, 3) first leg joints relative to the center of mass at home, heading axes [m]
     heading: Mat3  # rotation from heading axes to the base frame
-
-
-def make_body_parameters(morphology: Morphology) -> BodyParameters:
-    """Returns the parameters of a robot as a record."""
-    return BodyParameters.from_values(**{name: getattr(morphology, name) for name in BodyParameters._fields})

@@ -13,8 +13,7 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from ..wbc.tick_solver import TickSolver
 from ..wbc.tick_workspace import make_terms
-from .body_parameters import make_body_parameters
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .motion import Motion, allocate_motion, read_motion, write_attitude
 from .state_fields import StateField
 

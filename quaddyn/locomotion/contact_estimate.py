@@ -212,9 +212,8 @@ def write_foot_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs, c
     contacts.is_unreliable = has_model_mismatch(e) and not x.has_sensors
     contacts.has_forces = m.detects_contacts or m.needs_forces
     contacts.uncertainty = compute_uncertainty(e)
-    for foot in range(4):
-        contacts.in_contact[foot] = e.in_contact[foot]
-        contacts.forces[foot] = vec3(e.forces[foot])
+    contacts.in_contact[:] = e.in_contact
+    contacts.forces[:] = e.forces
 
 
 @entry("contacts of the feet")

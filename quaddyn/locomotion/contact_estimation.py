@@ -165,16 +165,23 @@ class ContactEstimation:
                 self._update = estimate_contacts.bind(self.model, self.state, x)
             self._update(*state.kinematic_arrays(), M, v, tau)
         else:
-            self._write_terms(state, self._dynamics)
+            self.write_terms(state)
             estimate_contacts_of_coupled_joints(self.model, self.state, x, M, v, tau)
         return find_feet(self.state.in_contact) if self.state.is_followed else None
 
-    def _write_terms(self, state: State, dynamics: Dynamics) -> None:
-        """Writes the momentum and its rate, and the Jacobian of the feet, of a robot with coupled joints."""
+    def write_terms(self, state: State) -> bool:
+        """Writes momentum and its rate, and the Jacobian of the feet, of a robot with coupled joints.
+
+        Returns:
+            Whether the robot has coupled joints; otherwise nothing is written.
+        """
+        if self._dynamics is None:
+            return False
         q, v = state.writable_coordinates()
         current = self.state.observer.current
-        current[0], current[1] = state.M @ v, dynamics.coriolis(q, v).T @ v - state.gravity
+        current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
         self.model.work.J[:] = self._contact_set.jacobian(state)
+        return True
 
     @property
     def uncertainty(self) -> float:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
 
 from ..dynamics import State
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimate import estimate_contacts
 from .contact_estimation import ContactEstimation
+from .foot_masks import find_feet
 from .friction_estimate import update_friction
 from .friction_estimation import FrictionEstimation
 from .friction_model import FrictionModel
 from .friction_state import adapt_friction
-from .morphology import Morphology
+from .morphology import FEET, Morphology
 from .payload_compensation import PayloadCompensation
+
+#: Jacobian columns and placements of the joints, inertia and velocity of a state.
+DynamicsArrays = tuple[Array, Array, Array, Array]
+#: Columns and placements where they are not used.
+NO_COLUMNS, NO_PLACEMENTS = np.zeros((1, 6)), np.zeros((1, 4, 3))
 
 
 class LocomotionEstimators:
@@ -74,73 +81,45 @@ class LocomotionEstimators:
         self.contact_estimation.reset()
 
     # -- feet ------------------------------------------------------------------------------------------------------
-    def detect_contacts(
-        self,
-        state: State,
-        tau: Array,
-        normals: Array | Sequence[tuple[float, float, float]],
-        measured: tuple[str, ...] | None,
-        blocked: Collection[str] = (),
-        swinging: Collection[str] = (),
-        *,
-        has_flight_phase: bool = False,
-    ) -> tuple[str, ...] | None:
-        """Returns the names of the feet in contact, as measured or estimated; None where the gait schedule is used.
+    def set_measured_contacts(self, measured: tuple[str, ...] | None) -> None:
+        """Sets the names of the feet that foot sensors measure in contact; None without foot sensors."""
+        x = self.contact_estimation.inputs
+        x.has_sensors = measured is not None
+        if measured is not None:
+            x.is_touching[:] = [foot in measured for foot in FEET]
 
-        The schedule is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load
-        sooner, and its center-of-mass motion is planned for the moment at which all feet land.
+    def read_dynamics(self, state: State) -> DynamicsArrays:
+        """Returns what `quaddyn.locomotion.walking.detect` needs of a state.
+
+        For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
 
         Args:
             state: present state of the robot.
-            tau: (nu,) torques since the last tick [N m].
-            normals: (4, 3) unit normals of the ground under each foot, in the order of `FEET`, world.
-            measured: names of the feet in contact; None without foot sensors.
-            blocked: names of the feet that lag behind their paths.
-            swinging: names of the mid-swing feet.
-            has_flight_phase: whether the gait has flight phases.
         """
-        if self._is_enabled:
-            solver = self._wbc.solver
-            solver.update_terms(*state.writable_coordinates())
-            contacts = self.contact_estimation.update(
-                state, tau, normals, blocked, swinging,
-                measured=measured, has_flight_phase=has_flight_phase, inertia=solver.data.terms.M,
-            )  # fmt: skip
-            return contacts if measured is None else measured
-        return measured
+        q, v = state.writable_coordinates()
+        solver = self._wbc.solver
+        solver.update_terms(q, v)
+        columns, placements = NO_COLUMNS, NO_PLACEMENTS
+        if self._is_enabled and not self.contact_estimation.write_terms(state):
+            columns, placements = state.kinematic_arrays()
+        elif self._is_enabled:
+            self.friction_estimation.write_foot_velocities(state)
+        return columns, placements, solver.data.terms.M, v
 
     @property
-    def forces(self) -> Mapping[str, Array] | None:
-        """(3,) last estimated contact force of each foot on the robot, by name, world axes [N]; None if disabled."""
-        return self.contact_estimation.forces if self._is_enabled else None
+    def detected_contacts(self) -> tuple[str, ...] | None:
+        """Names of the feet in contact, as measured or estimated; None where the gait schedule is used.
+
+        The schedule is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load
+        sooner, and its center-of-mass motion is planned for the moment at which all feet land.
+        """
+        estimate = self.contact_estimation.state
+        return find_feet(estimate.in_contact) if estimate.is_followed else None
 
     @property
     def model_mismatch(self) -> bool:
         """Whether the forces estimated at swing feet show that the model is wrong."""
         return self.contact_estimation.model_mismatch
-
-    @property
-    def uncertainty(self) -> float:
-        """Upper bound of the error of an estimated contact force [N]."""
-        return self.contact_estimation.uncertainty
-
-    def update_friction(
-        self, state: State, carrying: Collection[str], *, lower_bound: bool, rough: bool = False
-    ) -> None:
-        """Updates slip detection and friction bound; call it after `detect_contacts`.
-
-        Args:
-            state: present state of the robot.
-            carrying: names of the feet that carry load.
-            lower_bound: whether slips lower the friction bound.
-            rough: whether a foot may scrape along edges.
-        """
-        friction = self.friction_estimation
-        if friction.parameters.is_enabled:
-            friction.update_from_contacts(
-                state, self.contact_estimation, carrying, lower_bound=lower_bound, rough=rough
-            )
-            self._friction_model.set_slip_bound(friction.bound)
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from types import MappingProxyType
 
-from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
 from .fall_detection import (
     FallDetectorState,
@@ -17,7 +16,7 @@ from .fall_detection import (
 )
 from .ground_plane import GroundPlane
 from .modes import LocomotionMode
-from .morphology import Morphology
+from .morphology import Morphology, make_body_parameters
 from .path_reference import PathReference
 
 #: Signs of a fall, as `LocomotionCommand.limit_reason` reports them.

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc.tasks.foot import FootTask
-from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
 from .foot_masks import find_feet
 from .foot_tasks import set_foot_references
@@ -17,6 +16,7 @@ from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdS
 from .foothold_map import FootholdMap
 from .footwork_state import (
     TARGET_DEPTH,
+    BalanceState,
     FootworkState,
     SelectionReason,
     SelectionStates,
@@ -40,7 +40,7 @@ from .footwork_state import (
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
 from .leg_margins import LegMargins, StanceInterval
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .path_reference import ComReference, PathReference
 from .record_snapshot import LazyMapping, RecordSnapshot
 from .state_fields import StateField
@@ -87,6 +87,7 @@ class Footwork:
 
     Attributes:
         state: record of the compiled functions.
+        contacts: record of the contacts of a tick, likewise.
         swings: `SwingTrajectory` of each swing foot, by index in `FEET`; it changes with the state.
         stumble_reflex: reaction to unknown obstacles, and roughness of the ground.
         is_touchdown_late: whether a foot without contact should be in stance.
@@ -95,12 +96,12 @@ class Footwork:
     __slots__ = (
         "_balance",
         "_body",
-        "_contacts",
         "_mask",
         "_morphology",
         "_normals",
         "_source",
         "_windows",
+        "contacts",
         "state",
         "stumble_reflex",
         "swings",
@@ -121,7 +122,7 @@ class Footwork:
         self.swings = SwingMapping(self.state.swings)
         self.stumble_reflex = StumbleReflex(morphology, self.state.stumble)
         self._body = make_body_parameters(morphology)
-        self._contacts, self._balance, self._normals = allocate_foot_contacts(), allocate_balance(), np.zeros((4, 3))
+        self.contacts, self._balance, self._normals = allocate_foot_contacts(), allocate_balance(), np.zeros((4, 3))
         self._mask = np.zeros(4, dtype=np.int64)
         self._windows: list[TerrainWindow | None] = [None] * len(FEET)  # of the selections
 
@@ -202,26 +203,43 @@ class Footwork:
         Returns:
             The names of the feet that are to carry load.
         """
-        state, given = self.state, self._contacts
+        state, given = self.state, self.contacts
         self._normals[:] = normals
         set_contacts(given, contacts is not None, bool(model_mismatch), forces is not None, float(uncertainty))
         if contacts is not None:
             given.in_contact[:] = [foot in contacts for foot in FEET]
         if forces is not None:
             given.forces[:] = [forces.get(foot, NO_FORCE) for foot in FEET]
-        if state.terrain.is_known is not (foothold_map is not None):
-            state.terrain.is_known = foothold_map is not None
+        self.set_map_known(foothold_map is not None)
         if foothold_map is not None:
-            self._read_ground(scheduler, ground, feet, foothold_map)
+            self.read_ground(scheduler, ground, feet, self._normals, foothold_map)
         run_contact_update(state, self._body, scheduler.state, ground.state, feet, self._normals, given, float(dt))
         return find_feet(state.is_carrying)
 
-    def _read_ground(
-        self, scheduler: GaitScheduler, ground: GroundPlane, feet: Array, foothold_map: FootholdMap
+    def set_map_known(self, is_known: bool) -> None:
+        """Sets whether there is a terrain map, which `read_ground` reads."""
+        if self.state.terrain.is_known is not is_known:
+            self.state.terrain.is_known = is_known
+
+    @property
+    def carrying_feet(self) -> tuple[str, ...]:
+        """Names of the feet that are to carry load."""
+        return find_feet(self.state.is_carrying)
+
+    def read_ground(
+        self, scheduler: GaitScheduler, ground: GroundPlane, feet: Array, normals: Array, foothold_map: FootholdMap
     ) -> None:
-        """Reads from the map the ground under feet that may lift off or touch down at this tick."""
+        """Reads from the map the ground under feet that may lift off or touch down at this tick.
+
+        Args:
+            scheduler: phases of the gait, already advanced.
+            ground: plane of the feet.
+            feet: (4, 3) centers of the foot spheres, world [m].
+            normals: (4, 3) unit normals of the ground under the feet, world.
+            foothold_map: foothold map.
+        """
         terrain, swings = self.state.terrain, self.state.swings.is_swinging.tolist()
-        points = feet - self._morphology.radii[:, None] * self._normals
+        points = feet - self._morphology.radii[:, None] * normals
         for i, (in_stance, is_swinging) in enumerate(zip(scheduler.stance_mask.tolist(), swings, strict=True)):
             if is_swinging and in_stance:
                 terrain.is_ground_known[i] = foothold_map.normal(*points[i].tolist()) is not None
@@ -261,10 +279,34 @@ class Footwork:
         balance = self._balance
         set_balance(balance, *map(float, (*velocity, *error, reference.foothold_gain)))
         balance.stance[:] = stance
-        records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
         if foothold_map is None:
+            records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
             run_blind_swings(*records, balance, float(dt))
-            return
+        else:
+            self.advance_on_map(scheduler, path, ground, foothold_map, motion, balance, dt)
+
+    def advance_on_map(
+        self,
+        scheduler: GaitScheduler,
+        path: PathReference,
+        ground: GroundPlane,
+        foothold_map: FootholdMap,
+        motion: CentroidalState,
+        balance: BalanceState,
+        dt: float,
+    ) -> None:
+        """Advances the swing trajectories by one tick, with new footholds on a terrain map.
+
+        Args:
+            scheduler: phases of the gait.
+            path: path reference.
+            ground: plane of the feet.
+            foothold_map: foothold map.
+            motion: motion of center of mass and trunk.
+            balance: error of the divergent component, and nominal positions of the feet.
+            dt: control period [s].
+        """
+        records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
         foot = prepare_selection(*records)
         while foot >= 0:
             compute_nominal_foothold(*records, balance, foot)

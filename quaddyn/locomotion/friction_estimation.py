@@ -15,15 +15,12 @@ from ..estimation.slip_detector import make_slip_model
 from ..estimation.slip_kernel import make_slip_memory
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contact_estimation import ContactEstimation
 from .foot_masks import find_feet
 from .friction_estimate import (
     FrictionEstimate,
     FrictionInputs,
     FrictionParameters,
     reset_friction_estimate,
-    set_foot_loads,
-    update_friction,
     update_slips,
     update_slips_from_state,
 )
@@ -52,7 +49,7 @@ class FrictionEstimation:
         robot: a quadruped.
         morphology: lengths and units of the robot.
         dt: control period [s].
-        is_enabled: whether `update_from_contacts` detects slips.
+        is_enabled: whether slips are detected in locomotion.
 
     Attributes:
         parameters: robot and parameters, for compiled functions.
@@ -133,37 +130,12 @@ class FrictionEstimation:
             update_slips_from_state(self.parameters, self.state, *state.kinematic_arrays(), v, lower_bound, rough)
         return self.bound
 
-    def update_from_contacts(
-        self,
-        state: State,
-        contacts: ContactEstimation,
-        carrying: Collection[str],
-        *,
-        lower_bound: bool,
-        rough: bool,
-    ) -> None:
-        """Updates the estimate by one tick from forces and contact states that were estimated before.
-
-        Args:
-            state: present state of the robot.
-            contacts: estimate of the contacts, updated with the same state.
-            carrying: names of the feet that carry load.
-            lower_bound: see `update`.
-            rough: see `update`.
-        """
-        x, v = self.inputs, state.writable_coordinates()[1]
-        x.is_carrying[:] = [foot in carrying for foot in FEET]
-        x.may_lower, x.is_rough = lower_bound, rough
-        if not self._has_coupled_joints:
-            if self._update is None:
-                self._update = update_friction.bind(self.parameters, self.state, x, contacts.state, contacts.inputs)
-            self._update(*state.kinematic_arrays(), v)
-        elif self.parameters.is_enabled and contacts.state.is_known:
-            set_foot_loads(self.state, x, contacts.state, contacts.inputs)
-            self._update_slips_of_coupled_joints(state, lower_bound=lower_bound, rough=rough)
-
     def _update_slips_of_coupled_joints(self, state: State, *, lower_bound: bool, rough: bool) -> None:
         """Updates slip detection and bound with the foot velocities of Pinocchio."""
+        self.write_foot_velocities(state)
+        update_slips(self.parameters, self.state, lower_bound, rough)
+
+    def write_foot_velocities(self, state: State) -> None:
+        """Writes the velocities of the feet as Pinocchio computes them."""
         for row, foot in zip(self.state.slip.motion, FEET, strict=True):
             row[:] = state.velocity(foot)
-        update_slips(self.parameters, self.state, lower_bound, rough)

@@ -90,14 +90,28 @@ class FrictionModel:
     def set_normals(self, normals: Array | Sequence[tuple[float, float, float]]) -> None:
         """Sets the unit normals (4, 3) of the ground under the feet, in the order of `FEET`, world."""
         self._given_normals[:] = normals
+        self.read_friction()
         if set_normals(self.state, self._given_normals):
-            for foot, normal, is_new in zip(FEET, self.state.normals, self.state.has_new_normal.tolist(), strict=True):
+            adapt_friction(self.state)
+        self.apply()
+
+    def read_friction(self) -> None:
+        """Reads the friction coefficient of the contacts, which users may have set."""
+        self.state.friction = self._wbc.friction
+
+    def apply(self) -> None:
+        """Sets normals and friction coefficient of the contacts where they have changed."""
+        state, wbc = self.state, self._wbc
+        if state.has_new_normal.any():
+            for foot, normal, is_new in zip(FEET, state.normals, state.has_new_normal.tolist(), strict=True):
                 if is_new:
-                    self._wbc.contacts[foot].normal = normal
-            self._adapt_friction()
+                    wbc.contacts[foot].normal = normal
+            state.has_new_normal[:] = 0
+        if state.friction != wbc.friction:
+            wbc.friction = state.friction
 
     def _adapt_friction(self) -> None:
         """Sets the friction coefficient of the contacts if the required one has changed enough."""
-        self.state.friction = self._wbc.friction
-        if adapt_friction(self.state):
-            self._wbc.friction = self.state.friction
+        self.read_friction()
+        adapt_friction(self.state)
+        self.apply()

@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-import numpy as np
+import operator
 
 from ..dynamics import State
 from ..urdf.tree import Array
+from . import walking
 from .centroidal_state import CentroidalState
-from .com_preview_kernel import update_com_reference
 from .command import LocomotionCommand
+from .estimators import DynamicsArrays
 from .fall_detection import update_fall_detection
 from .foot_tasks import set_foot_references
 from .foothold_kernel import fit_planes
+from .foothold_map import FootholdMap
 from .footwork import Footwork
-from .footwork_state import run_contact_update
+from .footwork_state import allocate_balance, measure_nominal_clearance
 from .force_profile import compute_force_profile
-from .gait import GaitScheduler
+from .gait import GAITS, GaitScheduler
 from .gait_timing import advance_phase
 from .ground_contact import check_ground
-from .ground_normals import write_ground_normals
-from .ground_plane import SLOPE_TIME, GroundPlane
+from .ground_plane import GroundPlane
 from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
-from .mode_decisions import next_mode
 from .mode_transitions import ModeTransitions
 from .modes import LocomotionMode
 from .morphology import FEET
 from .motion import read_motion
-from .path_motion import advance_path_reference
 from .path_reference import PathReference
-from .progress_averages import filter_command
 from .progress_monitor import ProgressMonitor
 from .quadruped import Quadruped
-from .slope_clamping import update_slope
+from .slope_clamping import SlopeEvaluation
 from .steering import Steering
-from .steering_motion import update_steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
-from .step_rate import adapt_step_timing
 from .tick_displacements import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
-from .trunk_references import KNOWN_SLOPE_LOWERING, update_trunk_references
-from .velocity_clamping import clamp_command
+from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
+from .velocity_clamping import LimitReason, clamp_command
+from .velocity_limits import REASON_TEXTS
+from .walking import ROUGH_SLOPE_TIME, SLOPE_TIME, VelocityCommand, WalkData, WalkParameters, filter_velocity
 
-# Times in sqrt(l / g).
-#: Time constant of the velocity filter for the footholds.
-VELOCITY_FILTER_TIME = 0.2
-#: Time constants of the slope on a map or on rough ground; of the height on a map; and of the rise of a trunk that was
-#: lowered for its legs: on stairs the next step needs it low as well.
-MAP_SLOPE_TIME, MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.75, 0.25, 2.0
+#: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
+#: stairs the next step needs it low as well [sqrt(l/g)].
+MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
 
 
 class GroundPhaseController:
@@ -72,7 +67,8 @@ class GroundPhaseController:
     """
 
     __slots__ = (
-        "_filtered_velocity",
+        "_balance",
+        "_calls",
         "_height_limiter",
         "_margins",
         "_quadruped",
@@ -84,7 +80,7 @@ class GroundPhaseController:
     )
 
     footwork: Footwork
-    _filtered_velocity: tuple[float, float]
+    _calls: WalkCalls | None
 
     def __init__(self, quadruped: Quadruped) -> None:
         quad, p = quadruped, quadruped.morphology
@@ -94,6 +90,7 @@ class GroundPhaseController:
         self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
         self._steering = Steering(p, quad.capability.velocity_limits, quad.dt)
         self.transitions, self.progress_monitor = ModeTransitions(p), ProgressMonitor(p, quad.dt)
+        self._balance, self._calls = allocate_balance(), None
 
     @property
     def max_leg_length(self) -> Array:
@@ -104,27 +101,20 @@ class GroundPhaseController:
     def warmup() -> None:
         """Compiles all compiled functions of the controller."""
         for function in (
+            walking.walk,
             advance_phase,
             compute_force_profile,
-            advance_path_reference,
-            update_com_reference,
             compute_plane_height,
-            update_trunk_references,
+            measure_nominal_clearance,
+            write_task_references,
             clamp_torques,
-            run_contact_update,
             set_foot_references,
             fit_planes,
             find_edges,
             read_motion,
             check_ground,
-            write_ground_normals,
             update_fall_detection,
             clamp_command,
-            update_slope,
-            filter_command,
-            update_steering,
-            adapt_step_timing,
-            next_mode,
             measure_tick_period,
         ):
             function.compile()
@@ -136,7 +126,7 @@ class GroundPhaseController:
         quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
         quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
         self.footwork = Footwork(p, self._height_limiter.max_leg_length)
-        self._filtered_velocity = motion.velocity[:2]
+        self._balance.velocity[:] = motion.velocity[:2]
         self._steering.reset()
         self.progress_monitor.reset()
         self._step_lookahead.reset()
@@ -153,15 +143,10 @@ class GroundPhaseController:
 
     def update_velocity_filter(self, motion: CentroidalState) -> None:
         """Updates the filtered horizontal velocity that determines footholds; call it at every tick."""
-        quad, (a, b), (u, v, _) = self._quadruped, self._filtered_velocity, motion.velocity
-        alpha = min(1.0, quad.dt / (VELOCITY_FILTER_TIME * quad.morphology.time_scale))
-        self._filtered_velocity = a + alpha * (u - a), b + alpha * (v - b)
+        quad = self._quadruped
+        filter_velocity(self._balance, quad.capability.velocity_limits.body, motion.state, quad.dt)
 
-    def _is_obstructed(self) -> bool:
-        """Returns whether an unknown obstacle or slipping feet block the robot."""
-        reflex, quad = self.footwork.stumble_reflex, self._quadruped
-        return bool(reflex.has_met_obstacle or quad.friction_model.is_slippery or quad.estimators.slipping_feet)
-
+    # -- one tick --------------------------------------------------------------------------------------------------
     def compute(
         self,
         state: State,
@@ -180,117 +165,30 @@ class GroundPhaseController:
             jump_plan: plan of a jump for which it crouches: the robot is then assumed to stand on a plane, since it is
                 often right before an edge that the map smooths.
         """
-        quad, footwork = self._quadruped, self.footwork
-        ground, scheduler, path, foothold_map, trunk = (
-            quad.ground,
-            quad.gait_scheduler,
-            quad.path_reference,
-            quad.foothold_map,
-            quad.trunk,
-        )
-        assert ground is not None
-        p, dt, friction_model, estimators = quad.morphology, quad.dt, quad.friction_model, quad.estimators
-        feet, (x, y, _) = motion.feet, motion.com
-
-        # Velocity within all limits, and path reference.
-        velocity, limit_reason = quad.capability.velocity_limits.clamp_velocity(quad.gait, requested)
-        velocity, slope_reason = quad.capability.clamp_velocity_on_ground(
-            quad.gait, velocity, friction_model, motion.yaw
-        )
-        limit_reason = slope_reason or limit_reason
-        if foothold_map is not None:
-            foothold_map.advance(x, y, dt)
-            velocity, limit_reason = self._step_lookahead.clamp_velocity(
-                quad.gait, velocity, limit_reason, foothold_map.window, (x, y), motion.yaw
-            )
-        velocity, limit_reason = self.progress_monitor.filter_command(
-            velocity, limit_reason, motion, motion.angular_velocity[2]
-        )
-        is_stepping = quad.mode in (LocomotionMode.MOVING, LocomotionMode.RECOVERING) and scheduler.phase >= 0.0
-        path_command = velocity if is_stepping else np.zeros(3)
-        self._steering.update_speed_averages(path, motion.velocity)
-        is_obstructed = self._is_obstructed()
-        self._steering.update_velocity(
-            path,
-            ground,
-            quad.gait,
-            path_command,
-            friction_model.friction,
-            is_transitioning=scheduler.is_transitioning,
-            is_obstructed=is_obstructed,
-        )
-        if scheduler.rate_scale > 1.0 or not footwork.is_waiting_for_touchdown(
-            scheduler
-        ):  # after a push the gait does not wait for late touchdowns
-            scheduler.advance(dt)
-        path.advance(dt)
-
-        # Contacts, and the ground under them.
-        normals = quad.ground_normals(ground, ignore_map=jump_plan is not None)
-        blocked, has_flight_phase = (
-            footwork.find_blocked_feet(feet, normals),
-            not scheduler.has_constant_force,
-        )
-        contacts = estimators.detect_contacts(
-            state,
-            quad.tau,
-            quad.normals,
-            measured_contacts,
-            blocked,
-            footwork.mid_swing_feet,
-            has_flight_phase=has_flight_phase,
-        )
-        carrying = footwork.update_contacts(
-            scheduler, ground, feet, normals, contacts, dt, foothold_map, estimators.forces,
-            uncertainty=estimators.uncertainty, model_mismatch=measured_contacts is None and estimators.model_mismatch,
-        )  # fmt: skip
-        friction_model.set_normals(quad.normals)
-        # On a slope at the friction limit feet creep, which gives no estimate of the friction.  On rough ground a
-        # single foot may scrape along an edge.  During slip, the deviation from the plan must not be classified as
-        # roughness.
-        is_rough = footwork.stumble_reflex.extra_clearance > 0.0 and not friction_model.is_slippery
-        estimators.update_friction(
-            state, footwork.grounded_feet, lower_bound=not friction_model.is_steep, rough=is_rough
-        )
-        if foothold_map is None:
-            ground.advance(dt, MAP_SLOPE_TIME * p.time_scale if footwork.stumble_reflex.extra_clearance else None)
+        quad, footwork, estimators = self._quadruped, self.footwork, self._quadruped.estimators
+        friction_model, mode, gait = quad.friction_model, quad.mode, quad.gait
+        calls = self._bind(motion)
+        data = calls.data
+        reason = self._limit_command(calls, requested)
+        estimators.set_measured_contacts(measured_contacts)
+        arrays = estimators.read_dynamics(state)
+        footwork.set_map_known(quad.foothold_map is not None)
+        if quad.foothold_map is None:
+            calls.walk(*arrays, quad.tau)
         else:
-            required_lowering = self._height_limiter.required_lowering(scheduler, path, ground, footwork.swings, (x, y))
-            ground.advance_on_map(
-                dt,
-                MAP_SLOPE_TIME * p.time_scale,
-                MAP_HEIGHT_TIME * p.time_scale,
-                TRUNK_RISE_TIME * p.time_scale,
-                required_lowering,
-            )
-
-        # Center-of-mass motion and footholds.
-        stance = p.nominal_stance * scheduler.footprint_scale @ ground.compute_projection(path.yaw).T
-        reference = quad.preview.reference(scheduler, path, ground.points[:, :2], stance, trunk.com_offset)
-        error = reference.dcm_error((x, y), self._filtered_velocity)
-        self._steering.limit_reference_lead(path, error, motion.yaw)
-        footwork.advance(
-            scheduler,
-            path,
-            ground,
-            foothold_map,
-            reference,
-            error,
-            motion,
-            self._filtered_velocity,
-            stance,
-            dt,
-        )
-        quad.mode = self.transitions.next_mode(
-            quad.mode, quad.gait, velocity, error, feet, stance, scheduler, path, trunk, quad.contact_monitor
-        )
+            reason = self._walk_on_map(calls, quad.foothold_map, motion, arrays, reason, jump_plan is not None)
+        friction_model.apply()
+        velocity = data.command.velocity.copy()
+        quad.mode = LocomotionMode.from_code(data.mode.mode)
+        if quad.mode is LocomotionMode.MOVING and velocity.any():
+            quad.gait_scheduler.gait = gait
+        elif quad.mode is LocomotionMode.RECOVERING and mode is not LocomotionMode.RECOVERING:
+            quad.gait_scheduler.gait = GAITS["trot"]
 
         # Torques.
-        footwork.update_references(quad.wbc.tasks, feet)
-        is_stepping_fast = scheduler.rate_scale > 1.0
-        trunk.update_references(
-            reference, path, ground, motion.com, motion.velocity, motion.R_base, dt, is_stepping_fast=is_stepping_fast
-        )
+        carrying = footwork.carrying_feet
+        footwork.update_references(quad.wbc.tasks, data.motion.feet)
+        quad.trunk.write_references()
         command = quad.wbc.compute(state, carrying)
         tau = estimators.add_payload_torques(state, quad.tau, command)
         damps_only = not command.ok and friction_model.is_slippery
@@ -301,18 +199,173 @@ class GroundPhaseController:
             quad.mode,
             carrying,
             command,
-            reference.cop,
+            data.reference.cop.copy(),
             requested,
             velocity,
-            path.velocity.copy(),
-            limit_reason,
+            data.path.velocity.copy(),
+            self._reason_text(data.command.reason, reason),
             snapshot.swings,
-            contacts,
+            estimators.detected_contacts if measured_contacts is None else measured_contacts,
             estimators.payload_mass,
             estimators.slipping_feet,
             friction_model.friction,
             jump_plan,
             snapshot.footholds,
-            {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
+            {
+                foot: (x, y, z)
+                for foot, (x, y, z) in zip(FEET, data.contact_inputs.normals.tolist(), strict=True)
+                if foot in carrying
+            },
             estimators.model_mismatch,
         )
+
+    def _bind(self, motion: CentroidalState) -> WalkCalls:
+        """Returns the compiled stages, bound to the records of the present components."""
+        quad = self._quadruped
+        parts = motion, quad.ground, quad.path_reference, quad.gait_scheduler, quad.trunk, self.footwork
+        if self._calls is None or not all(map(operator.is_, parts, self._calls.parts)):
+            self._calls = WalkCalls(parts, self._make_data(motion))
+        return self._calls
+
+    def _make_data(self, motion: CentroidalState) -> WalkData:
+        """Returns the records of the present components."""
+        quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
+        assert quad.ground is not None
+        contacts, friction = quad.estimators.contact_estimation, quad.estimators.friction_estimation
+        parameters = WalkParameters.from_values(
+            dt=quad.dt,
+            lead_phase=quad.gait_scheduler.lead_phase,
+            has_coupled_joints=quad.robot.coupling is not None,
+            reads_map=False,
+        )
+        return WalkData(
+            parameters=parameters,
+            body=limits.body,
+            legs=limits.legs,
+            gait_limits=limits.gait_limits(quad.gait),
+            motion=motion.state,
+            command=VelocityCommand.allocate(velocity=3),
+            slope=quad.capability.slope_limiter.state,
+            progress=self.progress_monitor.state,
+            steering=self._steering.state,
+            gait=quad.gait_scheduler.state,
+            path=quad.path_reference.state,
+            ground=quad.ground.state,
+            ground_contact=quad.contact_monitor.state,
+            footwork=self.footwork.state,
+            foot_contacts=self.footwork.contacts,
+            balance=self._balance,
+            contact_model=contacts.model,
+            contact_inputs=contacts.inputs,
+            contacts=contacts.state,
+            friction_parameters=friction.parameters,
+            friction_inputs=friction.inputs,
+            slips=friction.state,
+            friction=quad.friction_model.state,
+            preview=quad.preview.parameters,
+            reference=quad.preview.state,
+            trunk=quad.trunk.state,
+            mode=self.transitions.state,
+        )
+
+    def _limit_command(self, calls: WalkCalls, requested: Array) -> str:
+        """Clamps the command to the limits of gait and legs, and returns the text of the reason on slopes."""
+        quad, data = self._quadruped, calls.data
+        limits, limiter = quad.capability.velocity_limits, quad.capability.slope_limiter
+        limits.gait_limits(quad.gait)
+        data.mode.mode = quad.mode.code
+        data.command.velocity[:] = requested
+        quad.friction_model.read_friction()
+        evaluation = calls.limit_command()
+        if evaluation != SlopeEvaluation.NONE:
+            velocity, timing = data.command.velocity, data.gait_limits.timing
+            limiter.advance_evaluation(evaluation, quad.gait, timing, velocity, quad.torque_limiter.limits)
+        return limiter.leg_reason
+
+    def _reason_text(self, reason: int, text: str) -> str:
+        """Returns the text of the reason for a limit of the velocity.
+
+        Args:
+            reason: `LimitReason`.
+            text: text of the reasons that depend on robot or terrain.
+        """
+        return text if reason in (LimitReason.LEGS_ON_SLOPE, LimitReason.TERRAIN_STEP) else REASON_TEXTS[reason]
+
+    def _walk_on_map(
+        self,
+        calls: WalkCalls,
+        foothold_map: FootholdMap,
+        motion: CentroidalState,
+        arrays: DynamicsArrays,
+        reason: str,
+        ignores_map: bool,
+    ) -> str:
+        """Runs the stages of a tick on a terrain map, and returns the text of the reason for a limit of the velocity.
+
+        Args:
+            calls: compiled stages.
+            foothold_map: foothold map.
+            motion: present state of center of mass and trunk.
+            arrays: Jacobians, placements, inertia and velocity of the robot.
+            reason: text of the reason on slopes.
+            ignores_map: whether the normals are those of the plane of the feet.
+        """
+        quad, data, footwork, (x, y, _) = self._quadruped, calls.data, self.footwork, motion.com
+        ground, p, dt = quad.ground, quad.morphology, quad.dt
+        assert ground is not None
+        calls.limit_command_on_ground()
+        foothold_map.advance(x, y, dt)
+        velocity, text = self._step_lookahead.clamp_velocity(
+            quad.gait, data.command.velocity.copy(), "", foothold_map.window, (x, y), motion.yaw
+        )
+        if text:
+            data.command.velocity[:], data.command.reason, reason = velocity, LimitReason.TERRAIN_STEP, text
+        calls.steer()
+        data.parameters.reads_map = not ignores_map
+        if not ignores_map:
+            data.contact_inputs.normals[:] = quad.ground_normals(ground)
+        footwork.read_ground(quad.gait_scheduler, ground, data.motion.feet, data.contact_inputs.normals, foothold_map)
+        calls.detect(*arrays, quad.tau)
+        required_lowering = self._height_limiter.required_lowering(
+            quad.gait_scheduler, quad.path_reference, ground, footwork.swings, (x, y)
+        )
+        ground.advance_on_map(
+            dt,
+            ROUGH_SLOPE_TIME * p.time_scale,
+            MAP_HEIGHT_TIME * p.time_scale,
+            TRUNK_RISE_TIME * p.time_scale,
+            required_lowering,
+        )
+        calls.plan_com_motion()
+        footwork.advance_on_map(
+            quad.gait_scheduler, quad.path_reference, ground, foothold_map, motion, self._balance, dt
+        )
+        calls.decide()
+        return reason
+
+
+class WalkCalls:
+    """Compiled stages of a tick, bound to records.
+
+    Args:
+        parts: components whose records these are, which may be replaced.
+        data: the records.
+
+    Attributes:
+        parts, data: as given.
+    """
+
+    __slots__ = ("data", "decide", "detect", "limit_command", "limit_command_on_ground", "parts", "plan_com_motion",
+                 "steer", "walk")  # fmt: skip
+
+    def __init__(self, parts: tuple[object, ...], data: WalkData) -> None:
+        self.parts, self.data = parts, data
+        self.limit_command, self.limit_command_on_ground, self.steer, self.detect, self.plan_com_motion, self.decide, (
+            self.walk
+        ) = (
+            stage.bind(data)
+            for stage in (
+                walking.limit_command, walking.limit_command_on_ground, walking.steer, walking.detect,
+                walking.plan_com_motion, walking.decide, walking.walk,
+            )
+        )  # fmt: skip

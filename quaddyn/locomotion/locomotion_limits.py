@@ -38,6 +38,7 @@ class LocomotionLimits:
         jump_acceleration_ratio: ratio of the joint accelerations allowed in a jump to those of `bounds`.
 
     Attributes:
+        slope_limiter: limits of velocities on slopes.
         velocity_limits: limits of velocities on level ground.
         jump_acceleration_ratio: ratio of the joint accelerations allowed in a jump to those of `bounds`.
         slope_lowering: lowering of the trunk on slopes in blind locomotion, divided by the sine of their angle [l].
@@ -48,10 +49,10 @@ class LocomotionLimits:
         "_jump_planner",
         "_morphology",
         "_robot",
-        "_slope_limiter",
         "_statics",
         "_torque_limiter",
         "jump_acceleration_ratio",
+        "slope_limiter",
         "slope_lowering",
         "velocity_limits",
     )
@@ -77,11 +78,11 @@ class LocomotionLimits:
         poses = None if closed_form is None else closed_form.poses
         self.velocity_limits = VelocityLimits(morphology, LegWorkspace(robot, morphology, poses))
         self.slope_lowering = KNOWN_SLOPE_LOWERING if self._statics is None else self._statics.slope_lowering
-        self._slope_limiter = SlopeLimiter(closed_form, morphology.speed_scale)
+        self.slope_limiter = SlopeLimiter(closed_form, morphology.speed_scale)
 
     def reset(self) -> None:
         """Resets the evaluation of the slope under the robot."""
-        self._slope_limiter.reset()
+        self.slope_limiter.reset()
 
     def clamp_velocity_on_ground(
         self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float
@@ -96,7 +97,7 @@ class LocomotionLimits:
             friction_model: normal and friction of the ground.
             yaw: yaw angle of the heading frame [rad].
         """
-        limiter, legs, clamped = self._slope_limiter, self.velocity_limits, velocity.copy()
+        limiter, legs, clamped = self.slope_limiter, self.velocity_limits, velocity.copy()
         limiter.update(gait, velocity, friction_model, yaw, self._torque_limiter.limits)
         reason = clamp_velocity_on_ground(
             limiter.state, legs.body, legs.legs, legs.gait_limits(gait), clamped, friction_model.state

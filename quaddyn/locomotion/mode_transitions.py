@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from ..urdf.tree import Array
-from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
 from .contact_monitor import ContactMonitor
 from .gait import GAITS, Gait, GaitScheduler, write_gait_parameters
@@ -13,7 +12,7 @@ from .gait_timing import GaitParameters
 from .ground_plane import GroundPlane
 from .mode_decisions import MAX_STANDING_FRACTION, ModeCode, allocate_mode_state, next_mode, set_mode_conditions
 from .modes import LocomotionMode, as_matrix, is_dcm_near_edge
-from .morphology import Morphology
+from .morphology import Morphology, make_body_parameters
 from .path_reference import PathReference
 from .state_fields import StateField
 from .step_timing import StepTimingAdapter

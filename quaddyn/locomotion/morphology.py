@@ -15,6 +15,7 @@ from ..robot.legs import find_wheels, make_limbs
 from ..robot.limbs import forward_and_left
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
+from .body_parameters import BodyParameters
 
 #: Minimum lateral motion of the foot per radian of any joint with which a leg can step sideways [l].
 MIN_LATERAL_MOTION = 0.05
@@ -149,6 +150,11 @@ class Morphology:
     def natural_frequency(self) -> float:
         """Natural frequency of the linear inverted pendulum, ``sqrt(g / h)`` [1/s]."""
         return float(np.sqrt(self.gravity / self.height))
+
+
+def make_body_parameters(morphology: Morphology) -> BodyParameters:
+    """Returns the parameters of a robot as a record of compiled functions."""
+    return BodyParameters.from_values(**{name: getattr(morphology, name) for name in BodyParameters._fields})
 
 
 def _reject_locked_legs(robot: Robot) -> None:

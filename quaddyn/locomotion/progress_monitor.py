@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..urdf.tree import Array
-from .body_parameters import make_body_parameters
 from .centroidal_state import CentroidalState
-from .morphology import Morphology
+from .morphology import Morphology, make_body_parameters
 from .progress_averages import AVERAGING_TIME, ProgressState, filter_command, reset_progress
 from .state_fields import StateField
 from .velocity_clamping import LimitReason

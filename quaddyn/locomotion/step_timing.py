@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .body_parameters import make_body_parameters
 from .gait import GaitScheduler
-from .morphology import Morphology
+from .morphology import Morphology, make_body_parameters
 from .step_rate import adapt_step_timing
 
 

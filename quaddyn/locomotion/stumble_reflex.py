@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping
 import numpy as np
 
 from ..urdf.tree import Array
-from .body_parameters import make_body_parameters
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .state_fields import StateField
 from .stumble_state import (
     ROUGH_HEIGHT,

@@ -10,11 +10,10 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .body_parameters import make_body_parameters
 from .com_preview_kernel import ComReferenceState
 from .friction_model import FrictionModel
 from .ground_plane import GroundPlane
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .motion import allocate_motion
 from .path_reference import ComReference, OffsetMotion, PathReference
 from .state_fields import StateField
@@ -68,6 +67,7 @@ class TrunkController:
         slope_lowering: lowering on slopes in blind locomotion, divided by the sine of their angle [l].
 
     Attributes:
+        state: record of the compiled functions, with all of the state.
         is_moving: whether a motion to another height or offset is in progress.
         desired_height: height of the center of mass over the plane of the feet as last commanded, measured vertically
             [m]: the lowering on slopes and for low footholds and the vertical motion of the gait included.
@@ -200,7 +200,11 @@ class TrunkController:
         update_trunk_references(
             state, self._reference, path.state, ground.state, self._body, motion, friction_model.state, float(dt)
         )
-        tasks = self._wbc.tasks
+        self.write_references()
+
+    def write_references(self) -> None:
+        """Writes the references of the record to the tasks of the whole-body controller."""
+        state, tasks = self.state, self._wbc.tasks
         com_task, base_task = tasks["com"], tasks["base"]
         if not write_task_references(state, com_task.block, base_task.block, self._force_rows):
             references = state.references

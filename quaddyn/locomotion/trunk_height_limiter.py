@@ -9,11 +9,10 @@ import numpy as np
 from ..robot.chain import Chain
 from ..robot.legs import make_limbs
 from ..robot.robot import Robot
-from .body_parameters import make_body_parameters
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
 from .leg_reach import compute_required_lowering
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .path_reference import PathReference
 from .swing import SwingTrajectory
 

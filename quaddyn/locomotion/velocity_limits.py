@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..urdf.tree import Array
-from .body_parameters import make_body_parameters
 from .footwork_state import MAX_INWARD_FRACTION
 from .gait import Gait, write_gait_parameters
 from .leg_workspace import LegWorkspace
-from .morphology import FEET, Morphology
+from .morphology import FEET, Morphology, make_body_parameters
 from .velocity_clamping import (
     SWING_SPEED_FRACTION,
     GaitLimits,

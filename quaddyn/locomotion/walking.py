@@ -1,0 +1,301 @@
+"""Compiled tick of a robot on the ground, from its measured motion to the references of the whole-body controller.
+
+    limit the command -> steer the path -> detect contacts -> plan the motion -> decide the mode -> write references
+
+Python calls the stages one by one where a terrain map is read between them, and `walk` in blind locomotion.
+"""
+
+from typing import NamedTuple
+
+from ..compiler import Matrix, Record, Tensor, Vector, compiled, entry, local
+from .body_parameters import BodyParameters
+from .com_preview_kernel import ComReferenceState, PreviewParameters, update_com_reference
+from .contact_estimate import (
+    ContactEstimate,
+    ContactInputs,
+    ContactModel,
+    estimate_contacts,
+    estimate_contacts_of_coupled_joints,
+    write_foot_contacts,
+)
+from .footwork_state import (
+    BalanceState,
+    FootworkState,
+    advance_swings,
+    is_blocked,
+    is_grounded,
+    is_mid_swing,
+    is_waiting_for_touchdown,
+    update_contacts,
+)
+from .friction_estimate import (
+    FrictionEstimate,
+    FrictionInputs,
+    FrictionParameters,
+    count_slipping_feet,
+    set_foot_loads,
+    update_friction,
+    update_slips,
+)
+from .friction_state import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
+from .gait_timing import GaitState, advance_phase, is_transitioning
+from .ground_contact import GroundContactState, is_settled
+from .ground_normals import write_ground_normals
+from .ground_state import GroundState, advance_slope, compute_horizontal_projection
+from .mode_decisions import ModeCode, ModeState, next_mode, set_mode_conditions
+from .motion import Motion
+from .path_motion import PathState, advance_path_reference
+from .progress_averages import ProgressState, filter_command
+from .slope_clamping import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
+from .steering_motion import (
+    SteeringState,
+    limit_reference_lead,
+    set_conditions,
+    update_speed_averages,
+    update_steering,
+)
+from .step_rate import adapt_step_timing
+from .stumble_state import FootContacts, has_lowered_foot, is_rough
+from .trunk_references import TrunkState, is_trunk_moving, start_trunk_motion, update_trunk_references
+from .velocity_clamping import GaitLimits, LegLimits, LimitReason, clamp_command
+
+#: Time constant of the velocity that determines footholds [sqrt(l/g)].
+VELOCITY_FILTER_TIME = 0.2
+#: Time constants of the slope of the ground in blind locomotion: on even ground, and on rough ground or on a known
+#: terrain, where it changes with every step [sqrt(l/g)].
+SLOPE_TIME, ROUGH_SLOPE_TIME = 2.0, 0.75
+#: Height of the center of mass when lying, as a fraction of that at home, and time to stand up or to lie down
+#: [sqrt(l/g)].
+LYING_HEIGHT, RISING_TIME = 0.5, 6.0
+
+
+class WalkParameters(Record):
+    """Parameters of `walk` that belong to no other record."""
+
+    dt: float  # control period [s]
+    lead_phase: float  # time from the start until the first foot may lift off [cycles]
+    has_coupled_joints: bool  # whether Python computes momenta, Jacobians and foot velocities
+    reads_map: bool  # whether Python gives the normals of the ground, from a terrain map
+
+
+class VelocityCommand(Record):
+    """Commanded velocity of a tick, and the reason for its limit."""
+
+    velocity: Vector  # (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; clamped
+    reason: LimitReason
+
+
+class WalkData(NamedTuple):
+    """Records of all parts of the controller that a tick on the ground reads and writes."""
+
+    parameters: WalkParameters
+    body: BodyParameters
+    legs: LegLimits
+    gait_limits: GaitLimits
+    motion: Motion
+    command: VelocityCommand
+    slope: SlopeState
+    progress: ProgressState
+    steering: SteeringState
+    gait: GaitState
+    path: PathState
+    ground: GroundState
+    ground_contact: GroundContactState
+    footwork: FootworkState
+    foot_contacts: FootContacts
+    balance: BalanceState
+    contact_model: ContactModel
+    contact_inputs: ContactInputs
+    contacts: ContactEstimate
+    friction_parameters: FrictionParameters
+    friction_inputs: FrictionInputs
+    slips: FrictionEstimate
+    friction: FrictionState
+    preview: PreviewParameters
+    reference: ComReferenceState
+    trunk: TrunkState
+    mode: ModeState
+
+
+@entry("walking")
+def filter_velocity(balance: BalanceState, body: BodyParameters, motion: Motion, dt: float) -> None:
+    """Updates the filtered horizontal velocity of the center of mass by one tick."""
+    alpha = min(1.0, dt / (VELOCITY_FILTER_TIME * body.time_scale))
+    for i in range(2):
+        balance.velocity[i] += alpha * (motion.velocity[i] - balance.velocity[i])
+
+
+# -- stages ----------------------------------------------------------------------------------------------------------
+@entry("walking")
+def limit_command(w: WalkData) -> SlopeEvaluation:
+    """Clamps the requested velocity in ``w.command`` to the limits of gait and legs on level ground.
+
+    Returns:
+        What the evaluation of the legs on slopes has to do before the next stage, see `SlopeLimiter`.
+    """
+    velocity = w.command.velocity
+    w.command.reason = clamp_command(w.body, w.legs, w.gait_limits, velocity)
+    return update_slope(w.slope, w.gait_limits.timing, velocity, w.motion.yaw, w.friction)
+
+
+@entry("walking")
+def limit_command_on_ground(w: WalkData) -> None:
+    """Clamps the velocity to the limits of slope and friction of the ground."""
+    reason = clamp_velocity_on_ground(w.slope, w.body, w.legs, w.gait_limits, w.command.velocity, w.friction)
+    if reason != LimitReason.NONE:
+        w.command.reason = reason
+
+
+@compiled()
+def is_obstructed(w: WalkData) -> bool:
+    """Returns whether an unknown obstacle or slipping feet block the robot."""
+    stumble = w.footwork.stumble
+    return is_rough(stumble) or has_lowered_foot(stumble) or is_slippery(w.friction) or count_slipping_feet(w.slips) > 0
+
+
+@entry("walking")
+def steer(w: WalkData) -> None:
+    """Moves the path reference and the phase of the gait by one tick.
+
+    After a push that accelerates the steps, the gait does not wait for late touchdowns.
+    """
+    dt, gait, velocity = w.parameters.dt, w.gait, w.command.velocity
+    if filter_command(w.progress, w.body, velocity, w.motion, w.motion.angular_velocity[2]) != LimitReason.NONE:
+        w.command.reason = LimitReason.NO_PROGRESS
+    mode, path_velocity = w.mode.mode, local(3)
+    path_velocity[:] = 0.0
+    if (mode == ModeCode.MOVING or mode == ModeCode.RECOVERING) and gait.phase >= 0.0:
+        path_velocity[:] = velocity
+    update_speed_averages(w.steering, w.body, w.path, w.motion.velocity[0], w.motion.velocity[1])
+    set_conditions(w.steering, w.friction.friction, is_transitioning(gait), is_obstructed(w))
+    update_steering(w.steering, w.body, w.legs, w.gait_limits, w.path, w.ground, path_velocity)
+    if gait.rate_scale > 1.0 or not is_waiting_for_touchdown(w.footwork, gait):
+        advance_phase(gait, dt)
+    advance_path_reference(w.path, dt)
+
+
+@compiled()
+def prepare_contact_inputs(w: WalkData) -> None:
+    """Sets the inputs of the contact estimate but those of foot sensors and terrain maps."""
+    x = w.contact_inputs
+    if not w.parameters.reads_map:
+        write_ground_normals(w.ground, x.normals)
+    for foot in range(4):
+        x.is_blocked[foot] = int(is_blocked(w.footwork, w.body, w.motion.feet, x.normals, foot))
+        x.is_mid_swing[foot] = int(is_mid_swing(w.footwork, foot))
+    x.has_flight_phase = not w.gait.force_profile.is_constant
+
+
+@compiled()
+def bound_friction(w: WalkData, columns: Matrix, joint_placements: Tensor, v: Vector) -> None:
+    """Updates slips, the bound of the friction coefficient, and the coefficient of the contact constraints.
+
+    On a slope at the friction limit feet creep, which gives no estimate of the friction.  On rough ground a single foot
+    may scrape along an edge.  During slip, the deviation from the plan must not be classified as roughness.
+    """
+    x, friction = w.friction_inputs, w.friction
+    if set_normals(friction, w.contact_inputs.normals):
+        adapt_friction(friction)
+    x.is_rough = is_rough(w.footwork.stumble) and not is_slippery(friction)
+    x.may_lower = not is_steep(friction)
+    for foot in range(4):
+        x.is_carrying[foot] = int(is_grounded(w.footwork, foot))
+    if not w.friction_parameters.is_enabled:
+        return
+    if not w.parameters.has_coupled_joints:
+        update_friction(w.friction_parameters, w.slips, x, w.contacts, w.contact_inputs, columns, joint_placements, v)
+    elif w.contacts.is_known:
+        set_foot_loads(w.slips, x, w.contacts, w.contact_inputs)
+        update_slips(w.friction_parameters, w.slips, x.may_lower, x.is_rough)
+    if set_assumed_bound(friction, w.slips.bound):
+        adapt_friction(friction)
+
+
+@entry("walking")
+def detect(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: Vector, tau: Vector) -> None:
+    """Estimates contacts and friction, and starts and ends swings.
+
+    Args:
+        w: records of the controller.
+        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+    """
+    prepare_contact_inputs(w)
+    if w.parameters.has_coupled_joints:
+        estimate_contacts_of_coupled_joints(w.contact_model, w.contacts, w.contact_inputs, M, v, tau)
+    else:
+        estimate_contacts(w.contact_model, w.contacts, w.contact_inputs, columns, joint_placements, M, v, tau)
+    write_foot_contacts(w.contact_model, w.contacts, w.contact_inputs, w.foot_contacts)
+    feet, normals = w.motion.feet, w.contact_inputs.normals
+    update_contacts(w.footwork, w.body, w.gait, w.ground, feet, normals, w.foot_contacts, w.parameters.dt)
+    bound_friction(w, columns, joint_placements, v)
+
+
+@compiled()
+def advance_blind_ground(w: WalkData) -> None:
+    """Updates the slope of the plane of the feet by one tick, in blind locomotion."""
+    time = ROUGH_SLOPE_TIME if is_rough(w.footwork.stumble) else SLOPE_TIME
+    advance_slope(w.ground, min(1.0, w.parameters.dt / (time * w.body.time_scale)))
+
+
+@compiled()
+def update_stance(w: WalkData) -> None:
+    """Computes the nominal positions of the feet on the slope, about the path reference."""
+    forward_x, forward_y, leftward_y = compute_horizontal_projection(w.ground, w.path.yaw)
+    for foot in range(4):
+        x = w.body.nominal_stance[foot, 0] * w.gait.footprint_scale[0]
+        y = w.body.nominal_stance[foot, 1] * w.gait.footprint_scale[1]
+        w.balance.stance[foot, 0] = forward_x * x + forward_y * y
+        w.balance.stance[foot, 1] = leftward_y * y
+
+
+@entry("walking")
+def plan_com_motion(w: WalkData) -> None:
+    """Computes the reference of the center of mass and the error of its divergent component."""
+    update_stance(w)
+    balance, reference = w.balance, w.reference
+    update_com_reference(w.preview, w.gait, w.path, balance.stance, w.ground.points, w.trunk.com_offset, reference)
+    for i in range(2):
+        dcm = w.motion.com[i] + balance.velocity[i] / reference.frequency
+        balance.error[i] = dcm - reference.dcm[i]
+    balance.foothold_gain = reference.foothold_gain
+    limit_reference_lead(w.steering, w.body, w.path, balance.error[0], balance.error[1], w.motion.yaw)
+
+
+@entry("walking")
+def decide(w: WalkData) -> None:
+    """Decides the mode of the robot, and computes the references of the trunk."""
+    state, error = w.mode, w.balance.error
+    adapt_step_timing(w.gait, w.body, w.legs.joint_speed, error[0], error[1])
+    is_lowering = state.mode == ModeCode.LOWERING
+    set_mode_conditions(
+        state,
+        state.mode,
+        w.parameters.lead_phase,
+        error[0],
+        error[1],
+        is_trunk_moving(w.trunk),
+        is_settled(w.ground_contact, w.body),
+    )
+    state.mode = next_mode(
+        state, w.body, w.gait_limits.timing, w.gait, w.path, w.command.velocity, w.motion.feet, w.balance.stance
+    )
+    if state.mode == ModeCode.LOWERING and not is_lowering:
+        start_trunk_motion(w.trunk, LYING_HEIGHT * w.body.height, 0.0, 0.0, RISING_TIME * w.body.time_scale)
+    w.trunk.is_stepping_fast = w.gait.rate_scale > 1.0
+    update_trunk_references(w.trunk, w.reference, w.path, w.ground, w.body, w.motion, w.friction, w.parameters.dt)
+
+
+@entry("walking")
+def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: Vector, tau: Vector) -> None:
+    """Computes a tick of blind locomotion, after `limit_command`; the arguments are those of `detect`."""
+    limit_command_on_ground(w)
+    steer(w)
+    detect(w, columns, joint_placements, M, v, tau)
+    advance_blind_ground(w)
+    plan_com_motion(w)
+    advance_swings(w.footwork, w.body, w.gait, w.path, w.ground, w.motion, w.balance, w.parameters.dt)
+    decide(w)
