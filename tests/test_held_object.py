@@ -328,3 +328,5 @@ def test_invalid_held_bodies_are_rejected(robot: qd.Robot) -> None:
         qd.Simulation(robot, held_bodies=[qd.simulation.HeldBody(**(good | {"frame": "no palm"}))])
     with pytest.raises(qd.ArgumentError, match="held"):
         qd.simulation.rollout(qd.Simulation(robot, held_bodies=[body]), np.zeros((2, robot.nu)))
+    with pytest.raises(qd.ArgumentError, match="batch: not supported by a simulation with held_bodies"):
+        qd.Simulation(robot, held_bodies=[body]).batch(2)

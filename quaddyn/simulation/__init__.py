@@ -2,6 +2,7 @@
 
 from ..deprecation import renamed_names
 from .actuators import Actuators
+from .batch import SimulationBatch
 from .depth_camera import DepthCamera, camera_pose
 from .held_bodies import HeldBody, HeldState
 from .log import Log
@@ -38,6 +39,7 @@ __all__ = [
     "Rollout",
     "Sensors",
     "Simulation",
+    "SimulationBatch",
     "Terrain",
     "Work",
     "body_spheres",

@@ -9,7 +9,7 @@ validated. One substep is integrated by `adaptive_step.integrate_substep`.
 
 from __future__ import annotations
 
-from ..compiler import Matrix, Vector, compiled, entry
+from ..compiler import Matrix, Tensor, Vector, compiled, entry
 from .actuators import TorqueSpeedLimits
 from .adaptive_step import (
     MAX_MIDPOINT_ITERATIONS,
@@ -21,6 +21,17 @@ from .contact_data import SphereContacts, StepDynamics, StepModel
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
 from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION
 from .kinematic_tree import KinematicTree, PointForces
+from .lanes import (
+    LaneCommands,
+    LaneCursor,
+    LaneLayout,
+    LaneParameters,
+    LaneStates,
+    compute_lane_command,
+    load_lane,
+    store_lane,
+    with_weight,
+)
 from .step_memory import (
     ContactStatus,
     StepMemory,
@@ -168,6 +179,55 @@ def advance_step(
     return StepResult.DONE
 
 
+@compiled()
+def begin_run(memory: StepMemory) -> None:
+    """Ends a step that was not completed, and sets the number of steps to zero."""
+    progress = memory.progress
+    if progress.phase != StepPhase.NOT_STARTED:
+        progress.terms_are_current = False
+    progress.phase, progress.iteration = StepPhase.NOT_STARTED, 0
+    progress.has_help, progress.has_rk4_step, progress.has_pending_contacts = False, False, False
+    progress.n_steps, progress.n_inaccurate = 0, 0
+
+
+@compiled()
+def take_step(
+    model: StepModel,
+    motors: TorqueSpeedLimits,
+    pushes: PointForces,
+    terms: StepTerms,
+    memory: StepMemory,
+    motion: StepDynamics,
+    contacts: SphereContacts,
+    accumulated: SubstepContacts,
+    torque: Vector,
+) -> int:
+    """Takes one step under a commanded torque (nu,), or continues one that needed help, and counts it.
+
+    Returns:
+        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
+    """
+    progress = memory.progress
+    if progress.phase == StepPhase.NOT_STARTED:
+        write_motor_torques(motors, memory.drives, torque, memory.v, memory.tau)
+    result: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
+    if result == StepResult.DONE:
+        if progress.status == ContactStatus.INACCURATE:
+            progress.n_inaccurate += 1
+        progress.n_steps += 1
+    return result
+
+
+@compiled()
+def clear_last_step(memory: StepMemory, contacts: SphereContacts) -> None:
+    """Removes contacts, status and residual of a step that was not completed."""
+    progress = memory.progress
+    progress.n_contacts, progress.status, progress.was_in_flight = 0, ContactStatus.FREE, False
+    progress.terms_are_current = False
+    memory.total.residual = 0.0
+    contacts.n_stored[0] = 0
+
+
 @entry("the contact simulation", release=True)
 def run_steps(
     model: StepModel,
@@ -202,26 +262,107 @@ def run_steps(
     """
     progress = memory.progress
     if not resume:
-        if progress.phase != StepPhase.NOT_STARTED:
-            progress.terms_are_current = False
-        progress.phase, progress.iteration = StepPhase.NOT_STARTED, 0
-        progress.has_help, progress.has_rk4_step, progress.has_pending_contacts = False, False, False
-        progress.n_steps, progress.n_inaccurate = 0, 0
+        begin_run(memory)
     nq = len(memory.q)
     while progress.n_steps < len(torques):
-        if progress.phase == StepPhase.NOT_STARTED:
-            write_motor_torques(motors, memory.drives, torques[progress.n_steps], memory.v, memory.tau)
-        result: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
+        row = progress.n_steps
+        result: int = take_step(model, motors, pushes, terms, memory, motion, contacts, accumulated, torques[row])
         if result != StepResult.DONE:
             return result
-        if progress.status == ContactStatus.INACCURATE:
-            progress.n_inaccurate += 1
         if len(states) > 0:
-            for i in range(nq):
-                states[progress.n_steps, i] = memory.q[i]
-            for i in range(len(memory.v)):
-                states[progress.n_steps, nq + i] = memory.v[i]
-        progress.n_steps += 1
+            states[row, :nq] = memory.q
+            states[row, nq:] = memory.v
+    return StepResult.DONE
+
+
+@entry("the contact simulation", release=True)
+def run_lanes(
+    model: StepModel,
+    motors: TorqueSpeedLimits,
+    pushes: PointForces,
+    terms: StepTerms,
+    memory: StepMemory,
+    motion: StepDynamics,
+    contacts: SphereContacts,
+    accumulated: SubstepContacts,
+    lanes: LaneStates,
+    parameters: LaneParameters,
+    layout: LaneLayout,
+    commands: LaneCommands,
+    cursor: LaneCursor,
+    states: Tensor,
+    resume: bool,
+) -> int:
+    """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.
+
+    A lane that has diverged is not stepped. One that diverges keeps its last valid state.
+
+    Args:
+        model: constant data of the plant; the friction of its terrain and the inertia of its first body are those of
+            the last lane afterwards.
+        motors: torque-speed limits of the motors; likewise.
+        pushes: external forces, constant over all steps and the same for all lanes.
+        terms: rigid-body terms, overwritten.
+        memory: memory of the plant, overwritten.
+        motion: work of a step, overwritten.
+        contacts: contacts, overwritten.
+        accumulated: contacts of the substeps of a step, overwritten.
+        lanes: states of the lanes, updated.
+        parameters: parameters of the lanes.
+        layout: indices.
+        commands: commands of the lanes.
+        cursor: progress.
+        states: (m, T, nq + nv) receives q and v after each period; (0, ...) if they are not needed. Rows of steps that
+            were not taken repeat the last state.
+        resume: whether to continue where the last call needed help.
+
+    Returns:
+        `StepResult.DONE`, or the help that is needed.
+    """
+    progress, nq, n_periods, steps_per_period = (
+        memory.progress, len(memory.q), commands.torques.shape[1], commands.steps_per_period,
+    )  # fmt: skip
+    if not resume:
+        cursor.lane, cursor.is_loaded = 0, False
+    while cursor.lane < len(lanes.q):
+        i = cursor.lane
+        if not cursor.is_loaded:
+            if lanes.n_contacts[i] > len(contacts.keys):
+                progress.required_capacity = lanes.n_contacts[i]
+                return StepResult.NEEDS_CAPACITY
+            load_lane(i, lanes, parameters, layout, model, motors, memory, contacts)
+            begin_run(memory)
+            cursor.is_loaded, cursor.period, cursor.step = True, 0, 0
+        lane_model = with_weight(model, parameters.weights[i], parameters.allowed_work[i])
+        while cursor.period < n_periods and lanes.has_diverged[i] == 0:
+            if progress.phase == StepPhase.NOT_STARTED:
+                compute_lane_command(i, cursor.period, commands, layout, memory.drives, memory.q, memory.v)
+            result: int = take_step(
+                lane_model, motors, pushes, terms, memory, motion, contacts, accumulated, layout.command
+            )
+            if result == StepResult.DIVERGED:
+                lanes.has_diverged[i] = 1
+                clear_last_step(memory, contacts)
+            elif result != StepResult.DONE:
+                return result
+            else:
+                cursor.step += 1
+                if cursor.step == steps_per_period:
+                    if len(states) > 0:
+                        states[i, cursor.period, :nq] = memory.q
+                        states[i, cursor.period, nq:] = memory.v
+                    cursor.step = 0
+                    cursor.period += 1
+        if progress.n_contacts > lanes.keys.shape[1]:
+            cursor.required_contacts = progress.n_contacts
+            return StepResult.NEEDS_LANE_CAPACITY
+        if len(states) > 0:
+            for period in range(cursor.period, n_periods):
+                states[i, period, :nq] = memory.q
+                states[i, period, nq:] = memory.v
+        store_lane(i, lanes, layout, model.law.dt, memory, contacts)
+        cursor.lane += 1
+        cursor.is_loaded = False
     return StepResult.DONE
 
 

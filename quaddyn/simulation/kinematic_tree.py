@@ -132,9 +132,7 @@ def make_kinematic_tree(
         placements[i] = [*placement.rotation.ravel(order="F"), *placement.translation]
         if i == 0:
             continue  # bodies fixed to the world
-        lever = body.lever
-        inertia_at_origin = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
-        inertias[i] = [body.mass, *(body.mass * lever), *inertia_at_origin[np.triu_indices(3)]]
+        inertias[i] = inertia_entries(body)
         if kinds[i] in (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.PRISMATIC):
             axes[i] = _find_joint_axis(model, i, angular=kinds[i] != JointType.PRISMATIC)
         else:
@@ -190,6 +188,13 @@ def make_kinematic_tree(
         follows[1],
         rotors,
     )
+
+
+def inertia_entries(body: pin.Inertia) -> Array:
+    """Returns the inertia of a body about its origin (10,), see `INERTIA`."""
+    lever = body.lever
+    inertia_at_origin = body.inertia + body.mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
+    return np.array([body.mass, *(body.mass * lever), *inertia_at_origin[np.triu_indices(3)]])
 
 
 def _make_loop_rows(

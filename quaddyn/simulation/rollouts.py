@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,9 +12,12 @@ from numpy.typing import NDArray
 from ..deprecation import renamed_fields
 from ..dynamics.arguments import check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import Numbers, check_array, check_integer, check_sequence, check_vector
+from ..robot.arguments import Numbers, check_array, check_sequence, check_vector
 from ..urdf.tree import Array, FrozenArrays
+from .lane_worker import LaneWorker
+from .lanes import LaneCommands
 from .simulation import Simulation
+from .threads import max_threads
 
 
 @renamed_fields(inaccurate="n_inaccurate_steps", steps="n_steps")
@@ -97,15 +99,25 @@ def rollout(
 
     def run_plant(plant_index: int) -> None:
         """Computes all rollouts that are assigned to one plant."""
-        simulation = simulations[plant_index]
-        for i in range(plant_index, count, len(simulations)):
-            if initial_states is not None:
-                simulation.reset(initial_states[0][i], initial_states[1][i])
-            n_taken[i], n_inaccurate[i] = simulation._run_torques(
-                torque_array if torque_array.ndim == 2 else torque_array[i], states[i]
+        simulation, rows = simulations[plant_index], slice(plant_index, count, len(simulations))
+        if initial_states is None:
+            n_taken[plant_index], n_inaccurate[plant_index] = simulation._run_torques(
+                torque_array if torque_array.ndim == 2 else torque_array[plant_index], states[plant_index]
             )
+            return
+        q_start, v_start = (array[rows] for array in initial_states)
+        simulation.reset(q_start[-1], v_start[-1])
+        worker = LaneWorker(simulation)
+        block = worker.make_block(q_start, v_start)
+        no_targets = np.zeros((0, robot.nu))
+        lane_torques = torque_array[np.newaxis] if torque_array.ndim == 2 else np.ascontiguousarray(torque_array[rows])
+        commands = LaneCommands(lane_torques, no_targets, no_targets, no_targets, no_targets, 1)
+        lane_states = np.empty((len(q_start), steps, robot.nq + robot.nv))
+        worker.run(block, commands, lane_states)
+        states[rows], n_taken[rows], n_inaccurate[rows] = lane_states, block.states.n_steps, block.states.n_inaccurate
+        simulation._read_lane(int(block.states.n_steps[-1]), diverged=bool(block.states.has_diverged[-1]))
 
-    n_workers = min(_max_threads(threads), len(simulations), count)
+    n_workers = min(max_threads(threads), len(simulations), count)
     if n_workers > 1:
         with ThreadPoolExecutor(n_workers, "rollout") as pool:
             for _ in pool.map(run_plant, range(min(len(simulations), count))):
@@ -138,10 +150,3 @@ def _validate_plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulat
     if len(sizes) > 1:
         raise ArgumentError(f"plants: expected robots of the same sizes (nq, nv, nu), got {sorted(sizes)}")
     return simulations
-
-
-def _max_threads(threads: int | None) -> int:
-    """Returns the maximum number of threads."""
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return check_integer("threads", threads)

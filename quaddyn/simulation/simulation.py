@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,12 @@ from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
+from ..robot.arguments import check_integer
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_data, integrator
 from .actuators import Actuators
+from .batch import SimulationBatch
 from .fallback_contacts import FallbackContactSolver
 from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
@@ -39,6 +41,7 @@ from .step_model import make_contact_law, make_step_model
 from .substeps import SubstepContacts, make_substep_buffers
 from .terms import make_step_terms
 from .terrain import Surface, Terrain
+from .threads import max_threads
 
 INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")
@@ -138,10 +141,15 @@ class Simulation(Plant):
         creep: float = 0.0,
         joint_stops: bool = True,
     ) -> None:
+        soles, spheres = tuple(soles), dict(spheres) if isinstance(spheres, Mapping) else spheres
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
             soles=soles, held_bodies=held_bodies,
         )  # fmt: skip
+        self._batch_arguments: dict[str, Any] = {
+            "contact": contact, "spheres": spheres, "soles": soles, "integrator": integrator, "stiffness": stiffness,
+            "damping": damping, "creep": creep, "joint_stops": joint_stops,
+        }  # fmt: skip
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
         self._check_integrator(integrator, INTEGRATORS)
@@ -237,6 +245,37 @@ class Simulation(Plant):
             self.step(np.zeros(self.robot.nu))
         self.restore(initial_state)
         return time.perf_counter() - start
+
+    # -- batches ---------------------------------------------------------------------------------------------
+    def batch(self, n: int, *, device: str = "cpu", threads: int | None = None) -> SimulationBatch:
+        """Returns n robots like this one whose states are arrays, to step them together, see `SimulationBatch`.
+
+        The lanes have the arguments of this simulation and its present `friction`, and start at rest in ``q_home``.
+        Later changes of this simulation do not affect them.
+
+        Args:
+            n: number of robots.
+            device: "cpu".
+            threads: number of threads; None: the number of cores available to this process.
+
+        Raises:
+            ArgumentError: `n` or `threads` is not a positive integer, another device, or this simulation has held
+                bodies.
+        """
+        n = check_integer("n", n)
+        if device != "cpu":
+            reason = "simulations run on the CPU only" if device == "cuda" else 'expected "cpu"'
+            raise ArgumentError(f'device: {reason}, got {device!r}; pass device="cpu"')
+        if self.held_bodies:
+            raise ArgumentError("batch: not supported by a simulation with held_bodies=; make one without them")
+        workers = [
+            Simulation(
+                self.robot, dt=self.dt, friction=self.friction, floor=-np.inf, terrain=self.terrain,
+                actuators=self.actuators, **self._batch_arguments,
+            )
+            for _ in range(min(max_threads(threads), n))
+        ]  # fmt: skip
+        return SimulationBatch(workers, n)
 
     # -- time ------------------------------------------------------------------------------------------------
     def _reset_internal_state(self) -> None:
@@ -338,6 +377,15 @@ class Simulation(Plant):
             states[n_taken:] = np.concatenate((self._q, self._v))
         return n_taken, n_inaccurate
 
+    def _read_lane(self, n_steps: int, *, diverged: bool) -> None:
+        """Continues from the state of a lane in the memory, which was at time 0 `n_steps` steps ago."""
+        self._steps = n_steps
+        self._read_state()
+        if n_steps:
+            self._tau = frozen(self._drives.delivered)
+        if diverged:
+            self._clear_contacts()
+
     def _read_state(self) -> None:
         """Copies the state from the compiled step into ``_q`` and ``_v``."""
         q, v = self._memory.q.copy(), self._memory.v.copy()
@@ -355,12 +403,25 @@ class Simulation(Plant):
         Returns:
             False if the motion diverged.
         """
-        resume = False
-        while True:
-            result = integrator.run_steps(
+        return self._run_with_help(
+            lambda resume: integrator.run_steps(
                 self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
                 self._motion, self._contacts, self._accumulated, torques, states, resume,
-            )  # fmt: skip
+            )
+        )  # fmt: skip
+
+    def _run_with_help(self, call: Callable[[bool], int]) -> bool:
+        """Calls compiled code until all its steps are taken, and provides the results that it requests.
+
+        Args:
+            call: function of `resume`, whether to continue where the last call needed help; returns a `StepResult`.
+
+        Returns:
+            False if the motion diverged.
+        """
+        resume = False
+        while True:
+            result = call(resume)
             if result in (StepResult.DONE, StepResult.DIVERGED):
                 return bool(result == StepResult.DONE)
             if result == StepResult.NEEDS_CONTACT_SOLVER:

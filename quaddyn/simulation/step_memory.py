@@ -20,6 +20,7 @@ class StepResult(enum.IntEnum):
     NEEDS_CAPACITY = 2  # buffers for `StepProgress.required_capacity` contacts
     NEEDS_RK4_STEP = 3  # result of a Runge-Kutta step
     DIVERGED = 4
+    NEEDS_LANE_CAPACITY = 5  # memory of lanes for `LaneCursor.required_contacts` contacts
 
 
 class ContactStatus(enum.IntEnum):

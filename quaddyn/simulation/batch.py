@@ -1,0 +1,427 @@
+"""`SimulationBatch`: n equal robots whose states are arrays and which compiled code steps in several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiler import Record
+from ..contact.solvers import MAX_FRICTION
+from ..dynamics.arguments import check_unit_norms
+from ..errors import ArgumentError, ArgumentTypeError
+from ..exclusive_call import ExclusiveCall
+from ..robot.arguments import Numbers, check_integer, check_vector
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+from .kinematic_tree import inertia_entries
+from .lane_worker import LaneBlock, LaneWorker
+from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
+from .step_memory import ContactStatus
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+#: Maximum number of lanes in a block, which one call of compiled code steps.
+BLOCK_SIZE = 64
+#: Names of the statuses by their number.
+STATUS_NAMES = np.array([status.name.lower() for status in ContactStatus])
+
+
+class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "spheres", "links")):
+    """Batch of n robots, each like the `Simulation` that made it; created by `Simulation.batch`.
+
+    A robot of a batch is a *lane*. All lanes have the same robot, terrain, contact law and motors, and may differ in
+    friction, motor strength and payload (`set_parameters`). Lanes do not interact. Each lane equals a single
+    `Simulation` bit for bit, for any number of lanes and threads. All lanes start at rest in ``q_home`` at time 0.
+
+    A lane whose motion diverges keeps its last valid state and is not stepped until it is reset; the other lanes are
+    unaffected.
+
+    Attributes:
+        robot: robot of each lane.
+        dt: time step [s].
+        n: number of lanes.
+        threads: number of threads.
+        spheres: names of the rows of `contact_forces`: feet, soles and named spheres.
+        links: names of the rows of `body_forces`.
+    """
+
+    def __init__(self, workers: list[Simulation], n: int) -> None:
+        first = workers[0]
+        self.robot, self.dt, self.n, self.threads, self.spheres = first.robot, first.dt, n, len(workers), first.spheres
+        lane_workers = [LaneWorker(worker) for worker in workers]
+        self.links, self._first_worker = lane_workers[0].links, lane_workers[0]
+        self._workers: SimpleQueue[LaneWorker] = SimpleQueue()
+        for worker in lane_workers:
+            worker.simulation._contacts, worker.simulation._accumulated = worker.simulation._make_buffers(
+                INITIAL_CONTACTS
+            )
+            self._workers.put(worker)
+        self._simulations = tuple(workers)
+        robot = self.robot
+        whole = lane_workers[0].make_block(np.tile(robot.q_home, (n, 1)), np.zeros((n, robot.nv)))
+        self._states, self._parameters = whole.states, whole.parameters
+        self._payload = np.zeros(n)
+        self._blocks, self._rows = [], []
+        size = max(1, min(BLOCK_SIZE, -(-n // (4 * self.threads))))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            states = type(whole.states)._make(array[rows] for array in whole.states)
+            # Keys and impulses of contacts are arrays of each block, since the number of contacts differs.
+            states = states._replace(keys=states.keys.copy(), impulses=states.impulses.copy())
+            self._blocks.append(LaneBlock(states, LaneParameters._make(array[rows] for array in whole.parameters)))
+            self._rows.append(rows)
+        self._states = whole.states._replace(keys=np.zeros((n, 0), dtype=np.int64), impulses=np.zeros((n, 0, 3)))
+        self._no_states = np.zeros((0, 1, robot.nq + robot.nv))
+        self._pool = ThreadPoolExecutor(self.threads, "simulation batch") if self.threads > 1 else None
+        self._exclusive_call = ExclusiveCall("batch")
+
+    # -- state -----------------------------------------------------------------------------------------------
+    @property
+    def q(self) -> Array:
+        """Configurations (n, nq), a read-only view that later steps change."""
+        return _read_only(self._states.q)
+
+    @property
+    def v(self) -> Array:
+        """Velocities (n, nv), a read-only view that later steps change [m/s, rad/s]."""
+        return _read_only(self._states.v)
+
+    @property
+    def tau(self) -> Array:
+        """Motor torques of the last step (n, nu), after delays and limits, a read-only view [N m or N]."""
+        return _read_only(self._states.tau)
+
+    @property
+    def time(self) -> Array:
+        """Time of each lane since its last reset (n,) [s]."""
+        return np.asarray(self._states.n_steps * self.dt)
+
+    @property
+    def contact_forces(self) -> Array:
+        """Mean ground reaction forces of the last step (n, len(spheres), 3), a read-only view, world axes [N]."""
+        return _read_only(self._states.forces[:, : len(self.spheres)])
+
+    @property
+    def body_forces(self) -> Array:
+        """Mean ground reaction forces on other links (n, len(links), 3), a read-only view, world axes [N]."""
+        return _read_only(self._states.forces[:, len(self.spheres) :])
+
+    @property
+    def status(self) -> NDArray[np.str_]:
+        """Status of the last step of each lane (n,), see `Simulation.status`."""
+        return STATUS_NAMES[self._states.status]
+
+    @property
+    def residual(self) -> Array:
+        """Largest violation of the contact law in the last step (n,) [m/s], a read-only view."""
+        return _read_only(self._states.residual)
+
+    @property
+    def has_diverged(self) -> NDArray[np.bool_]:
+        """Whether the motion of each lane has diverged (n,)."""
+        return self._states.has_diverged.astype(bool)
+
+    @property
+    def n_inaccurate_steps(self) -> NDArray[np.int64]:
+        """Number of steps with status "inaccurate" since the last reset of each lane (n,)."""
+        return self._states.n_inaccurate.copy()
+
+    @property
+    def friction(self) -> Array:
+        """Friction coefficient of surfaces without a coefficient (n,), see `set_parameters`."""
+        return _read_only(self._parameters.friction)
+
+    @property
+    def motor_strength(self) -> Array:
+        """Maximum motor torque of each lane divided by that of the plant (n,), see `set_parameters`."""
+        return _read_only(self._parameters.strength)
+
+    @property
+    def payload(self) -> Array:
+        """Mass of the payload of each lane (n,) [kg], see `set_parameters`."""
+        return _read_only(self._payload)
+
+    @property
+    def bytes_per_lane(self) -> float:
+        """Memory of the state and the parameters of a lane, mean over all lanes [bytes]."""
+        contacts = sum(block.states.keys.nbytes + block.states.impulses.nbytes for block in self._blocks)
+        return (contacts + _count_bytes(self._states) + _count_bytes(self._parameters)) / self.n
+
+    @property
+    def bytes_per_thread(self) -> int:
+        """Memory for a step in progress, which a thread needs once for all its lanes; maximum over threads [bytes].
+
+        It grows with the square of the number of simultaneous contacts of a robot.
+        """
+        return max(
+            sum(_count_bytes(part) for part in (s._terms, s._memory, s._motion, s._contacts, s._accumulated))
+            for s in self._simulations
+        )
+
+    # -- time ------------------------------------------------------------------------------------------------
+    def step(
+        self,
+        tau: Numbers | None = None,
+        *,
+        position: Numbers | None = None,
+        velocity: Numbers | None = None,
+        stiffness: Numbers | float | None = None,
+        damping: Numbers | float | None = None,
+        steps: int = 1,
+    ) -> None:
+        """Advances all lanes by one or several time steps, in one call of compiled code for each block of lanes.
+
+        The commanded torques are ``tau + stiffness (position - q) + damping (velocity - v)`` of the motors, computed
+        in every time step, as in `MotorCommand`. Continuous joints take the shorter way. Actuators delay and limit the
+        torques. Each array has a row for each lane, (n, nu), or is the same for all lanes, (nu,).
+
+        Args:
+            tau: torques [N m or N]; None: zero.
+            position: desired positions of the actuated joints [rad or m]; None: no PD targets.
+            velocity: desired velocities [rad/s or m/s]; None: zero.
+            stiffness: gains [N m/rad or N/m], or a number; required with `position`.
+            damping: gains [N m s/rad or N s/m], or a number; required with `position`.
+            steps: number of time steps.
+
+        Raises:
+            ArgumentError: an array of a wrong shape or with an entry that is not finite, a negative gain, gains without
+                positions or positions without gains; or a lane has more contacts than a `Simulation` accepts. In the
+                last case some lanes have been stepped and others have not.
+            ConcurrencyError: another thread is stepping this batch.
+        """
+        steps = check_integer("steps", steps)
+        torques = np.zeros((1, self.robot.nu)) if tau is None else self._check_rows("tau", tau)
+        targets = self._check_targets(position, velocity, stiffness, damping)
+        with self._exclusive_call.acquire("step"):
+            self._run(LaneCommands(torques[:, np.newaxis], *targets, steps_per_period=steps))
+
+    def _run(self, commands: LaneCommands) -> None:
+        """Takes the commanded steps of all blocks."""
+
+        def run_block(index: int) -> None:
+            rows = self._rows[index]
+            own = LaneCommands._make(
+                array[rows] if isinstance(array, np.ndarray) and len(array) > 1 else array for array in commands
+            )
+            with self._borrow_worker() as worker:
+                worker.run(self._blocks[index], own, self._no_states)
+
+        indices = range(len(self._blocks))
+        # All blocks end before an exception is raised, so that no thread changes lanes after this call.
+        if self._pool is None or len(indices) == 1:
+            for index in indices:
+                run_block(index)
+        else:
+            futures = [self._pool.submit(run_block, index) for index in indices]
+            for error in [future.exception() for future in futures]:
+                if error is not None:
+                    raise error
+
+    @contextmanager
+    def _borrow_worker(self) -> Iterator[LaneWorker]:
+        """Yields a worker that no other thread uses."""
+        worker = self._workers.get()
+        try:
+            yield worker
+        finally:
+            self._workers.put(worker)
+
+    def reset(self, mask: Any = None, *, q: Numbers | None = None, v: Numbers | None = None) -> None:
+        """Sets lanes to a state at time 0, and clears delayed torques, contacts and the work done.
+
+        Parameters are unchanged.
+
+        Args:
+            mask: (n,) bools, which lanes are reset; None: all.
+            q: configurations (nq,) for all lanes or (n, nq), of which the rows in `mask` are used; None: ``q_home``.
+            v: velocities (nv,) or (n, nv) likewise; None: zero.
+
+        Raises:
+            ArgumentError: a wrong shape, a non-finite entry, or a quaternion or (cos, sin) not of unit norm; no lane
+                has changed.
+            ArgumentTypeError: `mask` is not an array of bools.
+            ConcurrencyError: another thread is stepping this batch.
+        """
+        rows = self._check_mask(mask)
+        q_rows = self._select_rows("q", self.robot.q_home if q is None else q, self.robot.nq, rows)
+        v_rows = self._select_rows("v", np.zeros(self.robot.nv) if v is None else v, self.robot.nv, rows)
+        for row in q_rows:
+            check_unit_norms(self.robot, row)
+        with self._exclusive_call.acquire("reset"):
+            self._states.q[rows], self._states.v[rows] = q_rows, v_rows
+            reset_lanes(self._states, rows, self._simulations[0]._drives)
+
+    def set_parameters(
+        self,
+        mask: Any = None,
+        *,
+        friction: Numbers | float | None = None,
+        motor_strength: Numbers | float | None = None,
+        payload: Numbers | float | None = None,
+        payload_position: Numbers = (0.0, 0.0, 0.0),
+    ) -> None:
+        """Sets parameters of lanes from the next step on, such as random ones for training.
+
+        Each parameter is a number for all lanes or (n,), of which the entries in `mask` are used; None: unchanged.
+
+        Args:
+            mask: (n,) bools, which lanes get the parameters; None: all.
+            friction: friction coefficient of surfaces without a coefficient.
+            motor_strength: maximum motor torque divided by that of ``Simulation.actuators``; 0 or more.
+            payload: mass of a ball without extent at `payload_position` [kg], as by `with_payload`; replaces the last
+                payload. May be negative if the root link keeps a possible inertia.
+            payload_position: (3,) position of the payload in the axes of the root link [m].
+
+        Raises:
+            ArgumentError: a value out of range, or a payload of a robot whose root is fixed; nothing has changed.
+            ConcurrencyError: another thread is stepping this batch.
+        """
+        rows = self._check_mask(mask)
+        new_friction = self._check_parameter("friction", friction, 0.0, MAX_FRICTION)
+        new_strength = self._check_parameter("motor_strength", motor_strength, 0.0, np.inf)
+        masses = self._check_parameter("payload", payload, -np.inf, np.inf)
+        inertias = None if masses is None else self._compute_loaded_inertias(masses, payload_position, rows)
+        with self._exclusive_call.acquire("set_parameters"):
+            parameters = self._parameters
+            if new_friction is not None:
+                parameters.friction[rows] = new_friction[rows]
+            if new_strength is not None:
+                parameters.strength[rows] = new_strength[rows]
+            if masses is not None and inertias is not None:
+                model = self._simulations[0]._step_model
+                scale = (self.robot.mass + masses[rows]) / self.robot.mass
+                self._payload[rows], parameters.root_inertias[rows] = masses[rows], inertias
+                parameters.weights[rows] = scale * model.weight
+                parameters.allowed_work[rows] = scale * model.law.allowed_work
+
+    def _compute_loaded_inertias(self, masses: Array, position: Numbers, rows: NDArray[np.bool_]) -> Array:
+        """Returns the inertia of the first body with each payload in `rows`, (k, 10)."""
+        robot = self.robot
+        if robot.root == "fixed":
+            raise ArgumentError(f"payload: not accepted, since the root of {robot.name!r} is fixed to the world")
+        at = check_vector("payload_position", position, (3,), "in the axes of the root link")
+        root = robot.bodies[0]
+        at = next(pose for link, pose in root.links if link.name == root.name).apply(at)
+        body, out = robot.model.inertias[1], []
+        for mass in masses[rows]:
+            if body.mass + mass <= 0.0:
+                raise ArgumentError(f"payload: {mass:g} kg would leave the root link with {body.mass + mass:g} kg")
+            loaded = make_ball_inertia(body, float(mass), at) if mass else body
+            moments = np.linalg.eigvalsh(loaded.inertia)
+            if not 0.0 < moments[0] + 1e-12 or moments[2] > moments[0] + moments[1] + 1e-9:
+                raise ArgumentError(
+                    f"payload: {mass:g} kg at {at.tolist()} m gives the root link an impossible inertia; choose "
+                    "another mass or position"
+                )
+            out.append(inertia_entries(loaded))
+        return np.array(out).reshape(-1, 10)
+
+    # -- arguments -------------------------------------------------------------------------------------------
+    def _check_rows(self, name: str, value: object, size: int | None = None) -> Array:
+        """Returns an argument as an array (1, size) or (n, size); `size` is nu by default."""
+        size = self.robot.nu if size is None else size
+        if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (self.n, size):
+            # `check_vector` sums squares by BLAS, whose threads take milliseconds for many lanes.
+            if np.isfinite(value).all():
+                return np.ascontiguousarray(value)
+        shape = (size,) if np.ndim(value) <= 1 else (self.n, size)  # type: ignore[arg-type]
+        try:
+            array = check_vector(name, value, shape, f"one row or n = {self.n} rows for {self.robot.name}")
+        except ArgumentError:
+            lanes = _find_lanes_not_finite(value, (self.n, size))
+            if not len(lanes):
+                raise
+            raise ArgumentError(f"{name}: expected finite numbers, got others in lanes {lanes[:8].tolist()}") from None
+        return np.ascontiguousarray(array.reshape(-1, size))
+
+    def _check_targets(
+        self, position: Any, velocity: Any, stiffness: Any, damping: Any
+    ) -> tuple[Array, Array, Array, Array]:
+        """Returns PD targets and gains as arrays with equally many rows, none without targets."""
+        nu = self.robot.nu
+        if position is None:
+            given = {"velocity": velocity, "stiffness": stiffness, "damping": damping}
+            if names := [name for name, value in given.items() if value is not None]:
+                raise ArgumentError(f"position: required with {', '.join(names)}")
+            return (np.zeros((0, nu)),) * 4
+        arrays = [
+            self._check_rows("position", position),
+            np.zeros((1, nu)) if velocity is None else self._check_rows("velocity", velocity),
+        ]
+        for name, gain in (("stiffness", stiffness), ("damping", damping)):
+            if gain is None:
+                raise ArgumentError(f"{name}: required with position")
+            array = self._check_rows(name, np.full(nu, gain) if np.ndim(gain) == 0 else gain)
+            if (array < 0.0).any():
+                raise ArgumentError(f"{name}: expected gains of 0 or more, got {array.min():g}")
+            arrays.append(array)
+        n_rows = max(len(array) for array in arrays)
+        position, velocity, stiffness, damping = (
+            np.ascontiguousarray(np.broadcast_to(array, (n_rows, nu))) for array in arrays
+        )
+        return position, velocity, stiffness, damping
+
+    def _check_mask(self, mask: Any) -> NDArray[np.bool_]:
+        """Returns the mask (n,), by default all lanes."""
+        if mask is None:
+            return np.ones(self.n, dtype=bool)
+        array = np.asarray(mask)
+        if array.dtype != bool:
+            raise ArgumentTypeError(f"mask: expected bools, got {array.dtype}")
+        if array.shape != (self.n,):
+            raise ArgumentError(f"mask: expected shape ({self.n},), got {array.shape}")
+        return array
+
+    def _select_rows(self, name: str, value: Any, size: int, rows: NDArray[np.bool_]) -> Array:
+        """Returns the `rows` of an argument (size,) or (n, size); the other rows may have any values."""
+        count = int(rows.sum())
+        if np.ndim(value) == 2 and np.shape(value) == (self.n, size):
+            return check_vector(name, np.asarray(value)[rows], (count, size), "lanes of the mask")
+        return np.tile(check_vector(name, value, (size,), f"one row or n = {self.n} rows"), (count, 1))
+
+    def _check_parameter(self, name: str, value: Any, low: float, high: float) -> Array | None:
+        """Returns a parameter as an array (n,); None if it is not given."""
+        if value is None:
+            return None
+        array = check_vector(name, np.full(self.n, value) if np.ndim(value) == 0 else value, (self.n,), "lanes")
+        if not ((array >= low) & (array <= high)).all():
+            raise ArgumentError(
+                f"{name}: expected numbers from {low:g} to {high:g}, got {array.min():g}, {array.max():g}"
+            )
+        return array
+
+    def __repr__(self) -> str:
+        return (
+            f"<SimulationBatch of {self.n} x {self.robot.name}, {self.bytes_per_lane / 1024:.1f} kB a lane, "
+            f"{self.bytes_per_thread / 1024:.0f} kB for each of {self.threads} threads>"
+        )
+
+
+def _find_lanes_not_finite(value: object, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Returns the rows of an array of numbers of `shape` that have an entry that is not finite; none for others."""
+    if isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu":
+        return np.flatnonzero(~np.isfinite(value).all(axis=1))
+    return np.zeros(0, dtype=np.intp)
+
+
+def _read_only(array: Array) -> Array:
+    """Returns a read-only view."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _count_bytes(value: Any) -> int:
+    """Returns the memory of all arrays of a record."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Record):
+        return int(value.block.nbytes)
+    return sum(_count_bytes(each) for each in value) if isinstance(value, tuple) else 8

@@ -1,0 +1,103 @@
+"""`LaneWorker`: steps lanes in the memory of one simulation, for `SimulationBatch` and `rollout`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..urdf.tree import Array
+from . import integrator
+from .lanes import (
+    LaneCommands,
+    LaneCursor,
+    LaneParameters,
+    LaneStates,
+    make_lane_layout,
+    make_lane_parameters,
+    make_lane_states,
+    reset_lanes,
+    with_contact_capacity,
+)
+from .step_memory import StepResult
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+
+@dataclass(slots=True, eq=False)
+class LaneBlock:
+    """Lanes that one call of compiled code steps; they have memory for equally many contacts.
+
+    Attributes:
+        states: states of the lanes.
+        parameters: parameters of the lanes.
+    """
+
+    states: LaneStates
+    parameters: LaneParameters
+
+
+class LaneWorker:
+    """Simulation whose memory steps lanes, one after the other.
+
+    Args:
+        simulation: the simulation; a call of `run` leaves it in the state of the last lane.
+
+    Attributes:
+        simulation: the simulation.
+        links: names of the links with contact spheres that are not in ``simulation.spheres``.
+    """
+
+    __slots__ = ("_cursor", "_layout", "_motors", "_nominal", "links", "simulation")
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        link_of_sphere = simulation._link_of_sphere
+        links = (link_of_sphere[name] for name in simulation._reported_names)
+        self.links = tuple(dict.fromkeys(link for link in links if link is not None))
+        groups = []
+        for name in simulation._reported_names:
+            link = link_of_sphere[name]
+            n_named = len(simulation.spheres)
+            groups.append(simulation.spheres.index(name) if link is None else n_named + self.links.index(link))
+        limits = simulation.actuators.torque_speed_limits
+        self._motors = limits._replace(max_torque=limits.max_torque.copy())
+        self._layout = make_lane_layout(
+            simulation.robot, simulation.terrain, np.array(groups, dtype=np.int64), limits.max_torque
+        )
+        self._nominal = make_lane_parameters(1, simulation._step_model, simulation.friction)
+        self._cursor = LaneCursor.allocate()
+
+    def make_block(self, q: Array, v: Array) -> LaneBlock:
+        """Returns m lanes with the parameters of the simulation, at time 0 in the states q (m, nq) and v (m, nv)."""
+        simulation, m = self.simulation, len(q)
+        states = make_lane_states(m, simulation.robot, simulation._drives, len(simulation.spheres) + len(self.links))
+        states.q[:], states.v[:] = q, v
+        reset_lanes(states, slice(None), simulation._drives)
+        return LaneBlock(states, LaneParameters._make(np.repeat(array, m, axis=0) for array in self._nominal))
+
+    def run(self, block: LaneBlock, commands: LaneCommands, states: NDArray[np.float64]) -> None:
+        """Takes all commanded steps of the lanes; see `integrator.run_lanes`.
+
+        Raises:
+            ArgumentError: a lane has more than `MAX_CONTACTS` contacts at once.
+        """
+        simulation = self.simulation
+
+        def call(resume: bool) -> int:
+            while True:
+                result = integrator.run_lanes(
+                    simulation._step_model, self._motors, simulation._no_pushes, simulation._terms, simulation._memory,
+                    simulation._motion, simulation._contacts, simulation._accumulated, block.states, block.parameters,
+                    self._layout, commands, self._cursor, states, resume,
+                )  # fmt: skip
+                if result != StepResult.NEEDS_LANE_CAPACITY:
+                    return int(result)
+                block.states = with_contact_capacity(block.states, 2 * self._cursor.required_contacts)
+                resume = True
+
+        simulation._active_pushes = simulation._no_pushes
+        simulation._run_with_help(call)

@@ -1,0 +1,334 @@
+"""States of many equal plants in arrays, and their transfer to and from the memory of one compiled plant; compiled.
+
+A *lane* is one of n plants that differ in their state and in a few parameters.  A lane stores only what later steps
+depend on: configuration, velocities, motors, and the contacts of the last step, as many as there were.  The terms,
+factors and contact problem of a step lie in the memory of a plant, one for each thread, which steps one lane after the
+other (`integrator.run_lanes`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from .actuators import TorqueSpeedLimits
+from .contact_data import ContactLaw, SphereContacts, StepModel
+from .drives import Drives
+from .kinematic_tree import INERTIA
+from .step_memory import ContactStatus, StepMemory, StepPhase, clear_totals
+from .terrain import Box as BoxSurface
+from .terrain import Plane, Terrain
+
+#: Contacts for which a block of lanes has memory at first; it grows with the contacts that occur.
+INITIAL_CONTACTS = 8
+
+
+class LaneStates(NamedTuple):
+    """States of m lanes after their last steps.
+
+    Attributes:
+        q: (m, nq) configurations.
+        v: (m, nv) velocities.
+        v_previous: (m, nv) velocities one step earlier.
+        tau: (m, nu) motor torques of the last step [N m or N].
+        work: (m, 6) work since the last reset, in the order of `StepWork` [J].
+        residual: (m,) largest violation of the contact law in the last step [m/s].
+        status: (m,) status of the last step, see `ContactStatus`.
+        was_in_flight: (m,) whether the last step was in flight.
+        has_diverged: (m,) whether the motion has diverged; such a lane is not stepped until it is reset.
+        n_steps: (m,) steps since the last reset.
+        n_inaccurate: (m,) inaccurate steps among them.
+        forces: (m, g, 3) sum of the contact impulses of the last step, divided by dt, in each group of spheres, world
+            axes [N].
+        offset: (m, nu) position of motors relative to their joints; (m, 0) without backlash [rad or m].
+        speed: (m, nu) velocities of motors with backlash; (m, 0) without backlash [rad/s or m/s].
+        delay_buffer: (m, r, nu) ring buffers of delayed torques; r = 0 without delays [N m or N].
+        buffer_row: (m,) row of `delay_buffer` of the next step.
+        n_contacts: (m,) contacts of the last step.
+        keys: (m, c) identifiers of these contacts.
+        impulses: (m, c, 3) impulses of these contacts, world axes [N s].
+    """
+
+    q: Matrix
+    v: Matrix
+    v_previous: Matrix
+    tau: Matrix
+    work: Matrix
+    residual: Vector
+    status: ByteVector
+    was_in_flight: ByteVector
+    has_diverged: ByteVector
+    n_steps: IntVector
+    n_inaccurate: IntVector
+    forces: Tensor
+    offset: Matrix
+    speed: Matrix
+    delay_buffer: Tensor
+    buffer_row: IntVector
+    n_contacts: IntVector
+    keys: IntMatrix
+    impulses: Tensor
+
+
+class LaneParameters(NamedTuple):
+    """Parameters in which m lanes differ.
+
+    Attributes:
+        friction: (m,) friction coefficient of surfaces without a coefficient.
+        strength: (m,) maximum motor torque divided by that of the plant.
+        root_inertias: (m, 10) inertia of the first body, see `kinematic_tree.INERTIA`.
+        weights: (m,) weight of the robot [N].
+        allowed_work: (m,) positive work that a contact may do in a step [J].
+    """
+
+    friction: Vector
+    strength: Vector
+    root_inertias: Matrix
+    weights: Vector
+    allowed_work: Vector
+
+
+class LaneCommands(NamedTuple):
+    """Commands of m lanes for T periods; k and l are m, or 1 if all lanes have the same command.
+
+    Without PD targets `positions`, `velocities`, `stiffness` and `damping` have no rows.
+
+    Attributes:
+        torques: (k, T, nu) torques, in addition to those of PD targets [N m or N].
+        positions: (l, nu) desired joint positions [rad or m].
+        velocities: (l, nu) desired joint velocities [rad/s or m/s].
+        stiffness: (l, nu) gains [N m/rad or N/m].
+        damping: (l, nu) gains [N m s/rad or N s/m].
+        steps_per_period: steps for which each row of `torques` is commanded.
+    """
+
+    torques: Tensor
+    positions: Matrix
+    velocities: Matrix
+    stiffness: Matrix
+    damping: Matrix
+    steps_per_period: int
+
+
+class LaneLayout(NamedTuple):
+    """Indices and nominal values that are the same for all lanes.
+
+    Attributes:
+        groups: (s,) entry of `LaneStates.forces` to which each sphere belongs.
+        positions: (nu,) entry of q of each motor's joint.
+        is_continuous: (nu,) whether that joint is continuous, with (cos, sin) in q.
+        max_torque: (nu,) maximum motor torque of the plant [N m or N].
+        planes, boxes, fields: surfaces without a friction coefficient.
+        command: (nu,) scratch: torques commanded in a step.
+    """
+
+    groups: IntVector
+    positions: IntVector
+    is_continuous: ByteVector
+    max_torque: Vector
+    planes: IntVector
+    boxes: IntVector
+    fields: IntVector
+    command: Vector
+
+
+class LaneCursor(Record):
+    """Progress of `integrator.run_lanes`, so that it can be continued after help."""
+
+    lane: int  # lane that is being stepped
+    is_loaded: bool  # whether its state is in the memory of the plant
+    period: int  # row of `LaneCommands.torques`
+    step: int  # step of this period
+    required_contacts: int  # contacts for which lanes need memory
+
+
+def make_lane_states(m: int, robot: Robot, drives: Drives, n_groups: int) -> LaneStates:
+    """Returns m lanes with zero states."""
+    zeros, integer, byte = np.zeros, np.int64, np.int8
+    n_offsets = robot.nu if len(drives.backlash_motors) else 0
+    c = INITIAL_CONTACTS
+    return LaneStates(
+        zeros((m, robot.nq)), zeros((m, robot.nv)), zeros((m, robot.nv)), zeros((m, robot.nu)), zeros((m, 6)), zeros(m),
+        zeros(m, byte), zeros(m, byte), zeros(m, byte), zeros(m, integer), zeros(m, integer), zeros((m, n_groups, 3)),
+        zeros((m, n_offsets)), zeros((m, n_offsets)), zeros((m, len(drives.delay_buffer), robot.nu)), zeros(m, integer),
+        zeros(m, integer), zeros((m, c), integer), zeros((m, c, 3)),
+    )  # fmt: skip
+
+
+def reset_lanes(lanes: LaneStates, rows: NDArray[np.bool_] | slice, drives: Drives) -> None:
+    """Clears everything in `rows` that depends on earlier steps; ``lanes.q`` and ``lanes.v`` are set before."""
+    for array in (
+        lanes.tau, lanes.work, lanes.residual, lanes.status, lanes.was_in_flight, lanes.has_diverged, lanes.n_steps,
+        lanes.n_inaccurate, lanes.forces, lanes.offset, lanes.delay_buffer, lanes.buffer_row, lanes.n_contacts,
+    ):  # fmt: skip
+        array[rows] = 0
+    lanes.v_previous[rows] = lanes.v[rows]
+    if lanes.speed.shape[1]:
+        lanes.speed[rows] = lanes.v[rows][:, drives.actuated]
+
+
+def with_contact_capacity(lanes: LaneStates, capacity: int) -> LaneStates:
+    """Returns the lanes with memory for more contacts each."""
+    old = lanes.keys.shape[1]
+    keys = np.zeros((len(lanes.keys), capacity), dtype=np.int64)
+    impulses = np.zeros((len(lanes.keys), capacity, 3))
+    keys[:, :old], impulses[:, :old] = lanes.keys, lanes.impulses
+    return lanes._replace(keys=keys, impulses=impulses)
+
+
+def make_lane_parameters(m: int, model: StepModel, friction: float) -> LaneParameters:
+    """Returns the parameters of the plant for m lanes."""
+    body = model.bodies.inertias[1] if len(model.bodies.inertias) > 1 else np.zeros(INERTIA)
+    return LaneParameters(
+        np.full(m, friction), np.ones(m), np.tile(body, (m, 1)), np.full(m, model.weight),
+        np.full(m, model.law.allowed_work),
+    )  # fmt: skip
+
+
+def make_lane_layout(robot: Robot, terrain: Terrain, groups: NDArray[np.int64], max_torque: Vector) -> LaneLayout:
+    """Returns the indices that `integrator.run_lanes` needs, for spheres in these `groups`."""
+    joints = JointPositions.actuated(robot)
+    unspecified: dict[str, list[int]] = {"plane": [], "box": [], "field": []}
+    counts = dict.fromkeys(unspecified, 0)
+    for surface in terrain.surfaces:
+        kind = "plane" if isinstance(surface, Plane) else "box" if isinstance(surface, BoxSurface) else "field"
+        if surface.friction is None:
+            unspecified[kind].append(counts[kind])
+        counts[kind] += 1
+    planes, boxes, fields = (np.array(rows, dtype=np.int64) for rows in unspecified.values())
+    return LaneLayout(
+        groups, joints.at.astype(np.int64), joints.turning.astype(np.int8), max_torque.copy(), planes, boxes, fields,
+        np.zeros(robot.nu),
+    )  # fmt: skip
+
+
+def make_ball_inertia(body: pin.Inertia, mass: float, position: NDArray[np.float64]) -> pin.Inertia:
+    """Returns the inertia of a body with a point mass [kg] at a position (3,) in its axes [m]."""
+    return body + pin.Inertia(mass, position, np.zeros((3, 3)))
+
+
+@compiled()
+def load_lane(
+    i: int,
+    lanes: LaneStates,
+    parameters: LaneParameters,
+    layout: LaneLayout,
+    model: StepModel,
+    motors: TorqueSpeedLimits,
+    memory: StepMemory,
+    contacts: SphereContacts,
+) -> None:
+    """Sets the memory of a plant to the state of lane i, and the parameters of its model and motors to those of i."""
+    drives, progress, work, terrain = memory.drives, memory.progress, memory.work, model.terrain
+    memory.q[:] = lanes.q[i]
+    memory.v[:] = lanes.v[i]
+    memory.v_previous[:] = lanes.v_previous[i]
+    work.actuators, work.joints, work.contacts = lanes.work[i, 0], lanes.work[i, 1], lanes.work[i, 2]
+    work.pushes, work.corrections, work.energy_gain = lanes.work[i, 3], lanes.work[i, 4], lanes.work[i, 5]
+    clear_totals(memory.total)
+    memory.total.residual = lanes.residual[i]
+    progress.phase, progress.terms_are_current = StepPhase.NOT_STARTED, False
+    progress.was_in_flight = lanes.was_in_flight[i] != 0
+    progress.n_contacts, progress.status = lanes.n_contacts[i], ContactStatus(lanes.status[i])
+    if lanes.offset.shape[1] > 0:
+        drives.offset[:] = lanes.offset[i]
+        drives.speed[:] = lanes.speed[i]
+    for row in range(len(drives.delay_buffer)):
+        drives.delay_buffer[row] = lanes.delay_buffer[i, row]
+    drives.buffer_row[0] = lanes.buffer_row[i]
+    contacts.n_stored[0] = lanes.n_contacts[i]
+    for p in range(lanes.n_contacts[i]):
+        contacts.keys[p] = lanes.keys[i, p]
+        contacts.world_impulses[p] = lanes.impulses[i, p]
+    for p in range(len(layout.planes)):
+        terrain.planes[layout.planes[p], 4] = parameters.friction[i]
+    for p in range(len(layout.boxes)):
+        terrain.boxes[layout.boxes[p], 15] = parameters.friction[i]
+    for p in range(len(layout.fields)):
+        terrain.fields[layout.fields[p], 7] = parameters.friction[i]
+    for j in range(len(motors.max_torque)):
+        motors.max_torque[j] = parameters.strength[i] * layout.max_torque[j]
+    if len(model.bodies.inertias) > 1:
+        model.bodies.inertias[1] = parameters.root_inertias[i]
+
+
+@compiled()
+def with_weight(model: StepModel, weight: float, allowed_work: float) -> StepModel:
+    """Returns the model with another weight [N] and permitted work of contacts [J]."""
+    law = model.law
+    return StepModel(
+        model.bodies, model.actuated, model.sphere_centers, model.radii, model.joints, model.last_rows, model.last_dofs,
+        model.clusters, model.cluster_spheres, model.terrain, model.stops,
+        ContactLaw(
+            law.dt, law.closing_time, law.contact_distance, law.slop, law.recovery_fraction, law.recovery_speed,
+            law.stiffness, law.damping, law.creep, law.stiction_speed, law.tolerance, allowed_work,
+        ),
+        model.is_adaptive, model.rk4_in_flight, model.has_free_root, weight, model.divergence_speed,
+    )  # fmt: skip
+
+
+@compiled()
+def compute_lane_command(
+    i: int, period: int, commands: LaneCommands, layout: LaneLayout, drives: Drives, q: Vector, v: Vector
+) -> None:
+    """Computes the torques commanded to lane i at q and v into ``layout.command``: ``tau + kp (q* - q) + kd (v* - v)``.
+
+    Positions and velocities are those of the motors, and continuous joints take the shorter way, as in `MotorCommand`.
+    """
+    out = layout.command
+    out[:] = commands.torques[i if len(commands.torques) > 1 else 0, period]
+    if len(commands.positions) > 0:
+        row = i if len(commands.positions) > 1 else 0
+        for j in range(len(out)):
+            at = layout.positions[j]
+            position = q[at] if layout.is_continuous[j] == 0 else math.atan2(q[at + 1], q[at])
+            error = commands.positions[row, j] - (position + drives.offset[j])
+            if layout.is_continuous[j] != 0:
+                error -= 2.0 * math.pi * math.floor((error + math.pi) / (2.0 * math.pi))
+            out[j] += commands.stiffness[row, j] * error
+            out[j] += commands.damping[row, j] * (commands.velocities[row, j] - v[drives.actuated[j]])
+        for p in range(len(drives.backlash_motors)):
+            j = drives.backlash_motors[p]
+            out[j] -= commands.damping[row, j] * (drives.speed[j] - v[drives.actuated[j]])
+
+
+@compiled()
+def store_lane(
+    i: int, lanes: LaneStates, layout: LaneLayout, dt: float, memory: StepMemory, contacts: SphereContacts
+) -> None:
+    """Writes the state of a plant to lane i, which has memory for its contacts."""
+    drives, progress, work = memory.drives, memory.progress, memory.work
+    lanes.q[i] = memory.q
+    lanes.v[i] = memory.v
+    lanes.v_previous[i] = memory.v_previous
+    lanes.work[i, 0], lanes.work[i, 1], lanes.work[i, 2] = work.actuators, work.joints, work.contacts
+    lanes.work[i, 3], lanes.work[i, 4], lanes.work[i, 5] = work.pushes, work.corrections, work.energy_gain
+    lanes.residual[i] = memory.total.residual
+    lanes.was_in_flight[i], lanes.status[i] = 1 if progress.was_in_flight else 0, progress.status
+    lanes.n_steps[i] += progress.n_steps
+    lanes.n_inaccurate[i] += progress.n_inaccurate
+    if progress.n_steps > 0:
+        lanes.tau[i] = drives.delivered
+    if lanes.offset.shape[1] > 0:
+        lanes.offset[i] = drives.offset
+        lanes.speed[i] = drives.speed
+    for row in range(len(drives.delay_buffer)):
+        lanes.delay_buffer[i, row] = drives.delay_buffer[row]
+    lanes.buffer_row[i] = drives.buffer_row[0]
+    for g in range(lanes.forces.shape[1]):
+        lanes.forces[i, g] = 0.0
+    lanes.n_contacts[i] = progress.n_contacts
+    for p in range(progress.n_contacts):
+        lanes.keys[i, p] = contacts.keys[p]
+        lanes.impulses[i, p] = contacts.world_impulses[p]
+        sphere = contacts.collisions.spheres[p]
+        if sphere >= 0:
+            for a in range(3):
+                lanes.forces[i, layout.groups[sphere], a] += contacts.world_impulses[p, a] / dt
