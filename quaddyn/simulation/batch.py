@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,9 @@ from ..robot.arguments import Numbers, check_integer, check_vector
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .kinematic_tree import inertia_entries
-from .lane_worker import LaneBlock, LaneWorker
+from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
 from .step_memory import ContactStatus
-
-if TYPE_CHECKING:
-    from .simulation import Simulation
 
 #: Maximum number of lanes in a block, which one call of compiled code steps.
 BLOCK_SIZE = 64
@@ -43,6 +40,10 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     A lane whose motion diverges keeps its last valid state and is not stepped until it is reset; the other lanes are
     unaffected.
 
+    Args:
+        workers: simulations made with the same arguments, one for each thread; their states are overwritten.
+        n: number of lanes.
+
     Attributes:
         robot: robot of each lane.
         dt: time step [s].
@@ -52,7 +53,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         links: names of the rows of `body_forces`.
     """
 
-    def __init__(self, workers: list[Simulation], n: int) -> None:
+    def __init__(self, workers: Sequence[SteppedPlant], n: int) -> None:
         first = workers[0]
         self.robot, self.dt, self.n, self.threads, self.spheres = first.robot, first.dt, n, len(workers), first.spheres
         lane_workers = [LaneWorker(worker) for worker in workers]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import integrator
+from .actuators import Actuators
+from .contact_data import SphereContacts, StepDynamics, StepModel
+from .drives import Drives
+from .kinematic_tree import PointForces
 from .lanes import (
     LaneCommands,
     LaneCursor,
@@ -21,10 +27,41 @@ from .lanes import (
     reset_lanes,
     with_contact_capacity,
 )
-from .step_memory import StepResult
+from .step_memory import StepMemory, StepResult
+from .substeps import SubstepContacts
+from .terms import StepTerms
+from .terrain import Terrain
 
-if TYPE_CHECKING:
-    from .simulation import Simulation
+
+class SteppedPlant(Protocol):
+    """What `LaneWorker` needs of a `Simulation`: the constant data of a plant, and the memory of its step."""
+
+    robot: Robot
+    dt: float
+    terrain: Terrain
+    actuators: Actuators
+    spheres: tuple[str, ...]
+    _link_of_sphere: dict[str, str | None]
+    _reported_names: tuple[str, ...]
+    _step_model: StepModel
+    _drives: Drives
+    _terms: StepTerms
+    _memory: StepMemory
+    _motion: StepDynamics
+    _contacts: SphereContacts
+    _accumulated: SubstepContacts
+    _no_pushes: PointForces
+    _active_pushes: PointForces
+
+    @property
+    def friction(self) -> float:
+        """Friction coefficient of surfaces without a coefficient."""
+
+    def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
+        """Returns buffers for n contacts."""
+
+    def _run_with_help(self, call: Callable[[bool], int]) -> bool:
+        """Calls compiled code until all its steps are taken."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +90,7 @@ class LaneWorker:
 
     __slots__ = ("_cursor", "_layout", "_motors", "_nominal", "links", "simulation")
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: SteppedPlant) -> None:
         self.simulation = simulation
         link_of_sphere = simulation._link_of_sphere
         links = (link_of_sphere[name] for name in simulation._reported_names)
