@@ -32,6 +32,7 @@ QUADDYN_INTERPRET=1 "$python" -m pytest -n auto tests/test_hierarchy*.py tests/t
 "$python" benchmarks/footprint.py --check
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py --check
+"$python" benchmarks/gradients.py --check
 "$python" benchmarks/locomotion.py --fleet --check
 "$python" benchmarks/locomotion.py --fleet --gait running_trot --speed 0.4 --check
 "$python" benchmarks/locomotion.py --fleet --gait pronk --speed 0.15 --check

@@ -60,6 +60,8 @@ def interpreted_entries() -> Iterator[None]:
 MISSING_PACKAGE_MESSAGES = {
     "mujoco": ("MuJoCo is not installed", "No module named 'mujoco", "could not import 'mujoco"),
     "imageio_ffmpeg": ("No module named 'imageio_ffmpeg", "could not import 'imageio_ffmpeg"),
+    "torch": ("PyTorch is not installed", "No module named 'torch", "could not import 'torch"),
+    "jax": ("JAX is not installed", "No module named 'jax", "could not import 'jax"),
 }
 MISSING_PACKAGES = [name for name in MISSING_PACKAGE_MESSAGES if importlib.util.find_spec(name) is None]
 #: Whether a test fails, instead of being skipped, if a required package or program is missing.

@@ -28,6 +28,8 @@ SUBPACKAGES = (
     "urdf",
     "robot",
     "kernels",
+    "torch",
+    "jax",
     "hierarchy",
     "dynamics",
     "kinematics",
@@ -220,7 +222,7 @@ def test_relative_imports_of_every_form_are_found(tmp_path: Path) -> None:
 
 HEAVY = (
     "llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich", "tornado", "mcap", "scipy", "pandas", "IPython",
-    "dask", "xacro",
+    "dask", "xacro", "torch", "jax",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,22 @@ def test_subpackage_kernels(robot: qd.Robot) -> None:
     zero = np.zeros((2, robot.nv))
     tau = qd.compile(robot, ("rnea",)).rnea(np.tile(robot.q_home, (2, 1)), zero, zero)
     assert np.allclose(tau, qd.Dynamics(robot).gravity(robot.q_home))
+
+
+def test_subpackage_torch(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quaddyn.torch import TorchDynamics
+
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    with pytest.raises(qd.QuaddynError, match=r"PyTorch is not installed; .* 'quaddyn\[torch\]'"):
+        TorchDynamics(robot)
+
+
+def test_subpackage_jax(robot: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quaddyn.jax import JaxDynamics
+
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(qd.QuaddynError, match=r"JAX is not installed; .* 'quaddyn\[jax\]'"):
+        JaxDynamics(robot)
 
 
 def test_subpackage_compiler() -> None:

@@ -3,19 +3,22 @@
 `graph` records arithmetic, `mechanism` chooses frames, `rnea`, `crba` and `forward_dynamics` are recursions over it,
 `operations` lists the operations that can be compiled, `program` orders and counts arithmetic, `llvm_module` and
 `c_source` write code, `kernel_cache` compiles it once and stores it on disk, `native_kernel` runs it.  Users call
-`Kernels`; `TickTerms` computes all terms of one control tick in one call.
+`Kernels`; `TickTerms` computes all terms of one control tick in one call.  `gradients` compiles gradients of
+operations, which `quaddyn.torch` and `quaddyn.jax` offer through `DifferentiableDynamics`.
 """
 
 from ..compiler.machine import UnsupportedMachineError
 from ..deprecation import renamed_names
 from .c_source import CSource
 from .code_generation import c_files, compile, generate_c
+from .differentiable import DifferentiableDynamics
 from .kernels import Kernels
 from .program import OperationCounts
 from .tick_terms import FrameLayout, TermsLayout, TickTerms, tick_terms_c
 
 __all__ = [
     "CSource",
+    "DifferentiableDynamics",
     "FrameLayout",
     "Kernels",
     "OperationCounts",

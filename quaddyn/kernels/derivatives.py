@@ -1,11 +1,14 @@
-"""Derivatives of a graph by forward-mode differentiation, one direction at a time."""
+"""Derivatives of a graph: by forward-mode differentiation in one direction, and the gradient by reverse mode.
+
+Source: Griewank and Walther, *Evaluating Derivatives*, 2008, sections 3.1 and 3.2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from .factoring import live_nodes
-from .graph import ADD, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
 from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism
 
 
@@ -55,6 +58,58 @@ def differentiate(
             s, c = graph.sin_cos(value(left & ~1), graph.value[i])
             rate[i] = c * rate_of(left & ~1) if op == SIN else -(s * rate_of(left & ~1))
     return [rate_of(r.ref) for r in results]
+
+
+def pull_back(
+    graph: Graph, results: Sequence[Expr], weights: Sequence[Expr], inputs: Sequence[Sequence[Expr]]
+) -> list[Vector]:
+    """Returns the gradient of ``sum(weights * results)`` by reverse-mode differentiation; weights are constant.
+
+    The result has at most about four times the operations of `results`, however many inputs there are.
+
+    Args:
+        graph: the graph.
+        results: expressions to differentiate.
+        weights: weight of each result.
+        inputs: groups of expressions, inputs or others, by which to differentiate.
+
+    Returns:
+        The gradient by each group.
+    """
+    order, _ = live_nodes(graph, results)
+    gradient: dict[int, Expr] = {}
+
+    def value(ref: int) -> Expr:
+        return Expr(graph, ref)
+
+    def add(ref: int, x: Expr) -> None:
+        i, x = ref >> 1, -x if ref & 1 else x
+        if graph.op[i] != CONST:
+            gradient[i] = gradient[i] + x if i in gradient else x
+
+    for result, weight in zip(results, weights, strict=True):
+        add(result.ref, weight)
+    for i in reversed(order):
+        x = gradient.get(i, graph.zero)
+        if x.is_zero:
+            continue
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if op == ADD:
+            add(left, x)
+            add(right, x)
+        elif op == MUL:
+            add(left, x * value(right))
+            add(right, x * value(left))
+        elif op == DIV:
+            share = x / value(right)
+            add(left, share)
+            add(right, -(share * value(2 * i)))
+        elif op == SQRT:
+            add(left, x * (0.5 / value(2 * i)))
+        elif op in (SIN, COS):
+            s, c = graph.sin_cos(value(left), graph.value[i])
+            add(left, x * c if op == SIN else -(x * s))
+    return [[gradient.get(x.ref >> 1, graph.zero) * (-1.0 if x.ref & 1 else 1.0) for x in group] for group in inputs]
 
 
 def configuration_rates(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:

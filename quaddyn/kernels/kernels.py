@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ..urdf.tree import Array
 from . import native_kernel
 from .kernel_cache import KernelSignature, load_or_compile
 from .llvm_module import batch_module
-from .llvm_writer import MAX_ANGLE, UNIT_NORM_TOLERANCE
+from .llvm_writer import MAX_ANGLE, NORMALIZABLE_TOLERANCE, UNIT_NORM_TOLERANCE
 from .native_kernel import NativeKernel
 from .operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from .parameters import parameter_names, standard_to_base_map
@@ -62,6 +62,8 @@ class Operation:
         self.name, self.robot, self.signature, self.dtype = name, robot, signature, dtype
         self.defaults: dict[str, Floats] = {}
         self.forces: tuple[str, ...] = ()
+        #: Tolerance of the sum of squares of quaternions and (cos, sin) pairs.
+        self.unit_tolerance = UNIT_NORM_TOLERANCE["double" if dtype == np.float64 else "float"]
         #: Function of q (nq,) that raises if a kinematic loop is not closed at q; None without loops.
         self.check_loop_closure: Callable[[Array], None] | None = None
 
@@ -77,7 +79,11 @@ class Operation:
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 target[...] = result
-        return targets[0] if len(targets) == 1 else DERIVATIVES[self.name](*targets)
+        return self._pack_results(targets)
+
+    def _pack_results(self, results: Sequence[Floats]) -> Any:
+        """Returns one array, or several as a named tuple."""
+        return results[0] if len(results) == 1 else DERIVATIVES[self.name](*results)
 
     # -- arguments -------------------------------------------------------------------------------------------
     def _collect_arguments(
@@ -207,7 +213,7 @@ class Operation:
                 )
             if name == "q":
                 self._raise_if_invalid_configuration(
-                    np.atleast_2d(x), UNIT_NORM_TOLERANCE[element], MAX_ANGLE[element], x.ndim == 1
+                    np.atleast_2d(x), self.unit_tolerance, MAX_ANGLE[element], x.ndim == 1
                 )
                 if self.check_loop_closure is not None:
                     for row in np.atleast_2d(x).astype(np.float64):
@@ -236,9 +242,11 @@ class Operation:
             if wrong.size:
                 what = "quaternion (x, y, z, w)" if len(group) == 4 else "(cos, sin)"
                 values = q[wrong[0], list(group)]
+                low, high = math.sqrt(1.0 - unit), math.sqrt(1.0 + unit)
+                expected = f"1 to within {unit / 2:g}" if unit < 0.1 else f"between {low:.3g} and {high:.3g}"
                 raise ArgumentError(
                     f"{row(int(wrong[0]))}: the {what} in entries {group[0]}:{group[-1] + 1}, {values}, has norm "
-                    f"{math.sqrt(square[wrong[0]]):.9g}, not 1 to within {unit / 2:g}; divide it by its norm"
+                    f"{math.sqrt(square[wrong[0]]):.9g}, not {expected}; divide it by its norm"
                 )
         for k in self.signature.angles:
             wrong = np.flatnonzero(~(np.abs(q[:, k]) <= largest))
@@ -355,8 +363,6 @@ class Kernels:
     def _compile_operation(self, name: str, frame: str | None) -> tuple[Callable[..., Any], OperationCounts]:
         """Returns an operation and its counts."""
         kernel = build_kernel(self.robot, name, self.options, self.dtype, frame)
-        kernel.forces = self.options.forces
-        kernel.defaults["fext"] = np.zeros(6 * len(self.options.forces))
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
         return native_kernel.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.signature.operations
@@ -429,4 +435,16 @@ def build_kernel(
     interface, code = load_or_compile(
         robot, element, (name, options, frame), lambda: trace_operation(name, robot, options, frame), batch_module
     )
-    return Kernel(name, robot, interface, code, dtype)
+    return configure_kernel(Kernel(name, robot, interface, code, dtype), options)
+
+
+K = TypeVar("K", bound=Kernel)
+
+
+def configure_kernel(kernel: K, options: KernelOptions) -> K:
+    """Sets the attributes of a kernel that depend on the options, and returns it."""
+    kernel.forces = options.forces
+    kernel.defaults["fext"] = np.zeros(6 * len(options.forces))
+    if options.normalized:
+        kernel.unit_tolerance = NORMALIZABLE_TOLERANCE
+    return kernel

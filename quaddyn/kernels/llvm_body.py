@@ -370,9 +370,10 @@ class ProgramBodyWriter:
             total = w.op("fadd", total, x)
         rest = w.op("fsub", total, total)  # 0, or NaN
         bad = w.new(f"fcmp uno {t} {rest}, {rest}")
+        tolerance = self.program.unit_tolerance or UNIT_NORM_TOLERANCE[e]
         for norm in self.norms.values():
             size = w.new(f"call {t} @llvm.fabs.{w.suffix}({t} {norm})")
-            off = w.new(f"fcmp ugt {t} {size}, {w.literal(UNIT_NORM_TOLERANCE[e])}")
+            off = w.new(f"fcmp ugt {t} {size}, {w.literal(tolerance)}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
         for out in self.outside:
             bad = w.new(f"or {w.bool_type} {bad}, {out}")

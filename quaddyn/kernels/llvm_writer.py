@@ -16,6 +16,8 @@ from typing import Final
 MAX_ANGLE: Final = {"double": 1e9, "float": 1e4}
 #: Maximum deviation of the squared norm of a quaternion or of (cos, sin) from 1.
 UNIT_NORM_TOLERANCE: Final = {"double": 2e-6, "float": 1e-4}
+#: The same for programs that divide these groups by their norm: norms between 0.1 and 1.41.
+NORMALIZABLE_TOLERANCE: Final = 0.99
 BYTES: Final = {"double": 8, "float": 4}
 #: Half of pi in two parts: the rest would change an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
 _PIO2 = {

@@ -14,15 +14,24 @@ from .crba import crba
 from .derivatives import configuration_rates, differentiate
 from .factoring import live_nodes
 from .forward_dynamics import solve_by_articulated_bodies, solve_by_elimination, solve_by_factorization
-from .graph import ADD, DIV, MUL, Expr, Graph, Vector
+from .graph import ADD, DIV, MUL, Expr, Graph, Vector, total
 from .joint_coordinates import JointCoordinateMap
-from .kinematics import FramePlacement, frame_acceleration, frame_jacobian, frame_placement
+from .kinematics import (
+    FramePlacement,
+    frame_acceleration,
+    frame_jacobian,
+    frame_placement,
+    jacobian_and_origin,
+    orientations,
+    path_from_root,
+)
 from .kinematics import external_wrenches as external
+from .llvm_writer import NORMALIZABLE_TOLERANCE
 from .mechanism import COORDINATE_COUNTS, Mechanism, build_mechanism, most_common_offset, rescale_lengths
 from .parameters import Parameters, constant_parameters, input_parameters, parameter_layout
 from .program import Program, make_program
 from .regressor import base_regressor, regressor
-from .rnea import JointPlacements, joint_placements, rnea
+from .rnea import JointPlacements, dot, joint_placements, rnea
 from .tick_trace import TermTracer
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
@@ -36,11 +45,13 @@ class KernelOptions:
         runtime: whether base parameters are inputs instead of constants.
         friction: whether joint friction is part of the dynamics.
         forces: frames at which external forces act.
+        normalized: whether quaternions and (cos, sin) pairs of q are divided by their norm, which need not be one.
     """
 
     runtime: bool = False
     friction: bool = False
     forces: tuple[str, ...] = ()
+    normalized: bool = False
 
 
 @dataclass(eq=False)
@@ -54,6 +65,7 @@ class TraceContext:
     inputs: dict[str, Vector]
     parameters: Parameters
     frame: FramePlacement | None = None
+    frame_name: str | None = None
 
     @property
     def v(self) -> Vector:
@@ -165,13 +177,18 @@ FORWARD_DYNAMICS_SOLVERS: Final = (solve_by_factorization, solve_by_articulated_
 def _trace_aba(t: TraceContext) -> Outputs:
     h = t.inverse_dynamics(t.v, t.drift, with_external_forces=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
+    return _vector_output("a", solve_by_mass_matrix(t, left))
+
+
+def solve_by_mass_matrix(t: TraceContext, b: Sequence[Expr]) -> Vector:
+    """Returns ``M^-1 b`` by the algorithm with the fewest operations."""
     if t.coordinates.coupled:  # recursions over a tree do not apply
-        return _vector_output("a", _solve_by_factors(t, left))
+        return _solve_by_factors(t, b)
     solutions = [
-        solve(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), left)
+        solve(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), b)
         for solve in FORWARD_DYNAMICS_SOLVERS
     ]
-    return _vector_output("a", min(solutions, key=lambda results: _operation_cost(t.graph, results)))
+    return min(solutions, key=lambda results: _operation_cost(t.graph, results))
 
 
 def _solve_by_factors(t: TraceContext, b: Sequence[Expr]) -> Vector:
@@ -238,6 +255,20 @@ def _trace_frame_jacobian(t: TraceContext) -> Outputs:
     return _matrix_output(
         "J", t.coordinates.columns(frame_jacobian(t.graph, t.mechanism, t.placements, t.target_frame))
     )
+
+
+def _trace_frame_position(t: TraceContext) -> Outputs:
+    origin = jacobian_and_origin(t.graph, t.mechanism, t.placements, t.target_frame)[1]
+    return _vector_output("position", [x * t.mechanism.length for x in origin])
+
+
+def _trace_frame_rotation(t: TraceContext) -> Outputs:
+    chain, axes = path_from_root(t.mechanism, t.target_frame.link), t.target_frame.rotation
+    body = orientations(t.graph, t.mechanism, t.placements, chain)
+    columns = [[t.graph.constant(x) for x in column] for column in axes.T.tolist()]
+    if not chain:
+        return _matrix_output("rotation", [list(row) for row in zip(*columns, strict=True)])
+    return _matrix_output("rotation", [[dot(row, column) for column in columns] for row in body[chain[-1]]])
 
 
 def _trace_frame_drift(t: TraceContext) -> Outputs:
@@ -315,6 +346,20 @@ OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
 )
 
 
+#: Operations that have gradients: those of `compile` without derivatives and regressors, and poses of frames.
+DIFFERENTIABLE_OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
+    {name: x for name, x in OPERATIONS.items() if "derivatives" not in name and "regressor" not in name}
+    | {
+        "frame_position": OperationDefinition(
+            ("q",), _trace_frame_position, has_mass_properties=False, needs_frame=True
+        ),
+        "frame_rotation": OperationDefinition(
+            ("q",), _trace_frame_rotation, has_mass_properties=False, needs_frame=True
+        ),
+    }
+)
+
+
 @lru_cache(maxsize=8)
 def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
     """Returns the mechanism over which operations of a robot are traced; cached for the latest robots."""
@@ -322,37 +367,71 @@ def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
     return mech if plain else rescale_lengths(mech, most_common_offset(mech))
 
 
-def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
-    """Traces an operation and returns its program."""
-    definition, graph = OPERATIONS[operation], Graph()
-    mech = kernel_mechanism(robot, plain=definition.uses_file_frames)
-    sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(parameter_layout(mech))}
-    names = list(definition.arguments)
-    names += ["fext"] if definition.has_external_forces and options.forces else []
-    names += ["parameters"] if definition.has_mass_properties and options.runtime else []
-    arguments = [(name, sizes.get(name, robot.nv)) for name in names]
-    given, start = {}, 0
-    for name, size in arguments:
-        given[name] = graph.inputs(start, size)
-        start += size
+def start_trace(
+    definition: OperationDefinition, robot: Robot, options: KernelOptions, frame: str | None
+) -> tuple[TraceContext, list[tuple[str, int]]]:
+    """Returns the state at the start of tracing an operation, and name and size of each of its arguments."""
+    graph, mech = Graph(), kernel_mechanism(robot, plain=definition.uses_file_frames)
+    arguments = operation_arguments(definition, robot, options)
+    given = argument_inputs(graph, arguments)
     own = (
         input_parameters(graph, mech, given["parameters"])
         if "parameters" in given
         else constant_parameters(graph, mech)
     )
+    if options.normalized:
+        for _, first, size in robot.unit_norm_slices:
+            part = slice(first, first + size)
+            inverse = 1.0 / graph.sqrt(total((x * x for x in given["q"][part]), graph.zero))
+            given["q"][part] = [x * inverse for x in given["q"][part]]
     where = frame_placement(robot, mech, frame) if frame is not None else None
-    trace = TraceContext(robot, mech, options, graph, given, own, where)
-    outputs, results = definition.trace(trace)
-    name = operation if frame is None else f"{operation}:{frame}"
-    coordinates = trace.coordinates
+    return TraceContext(robot, mech, options, graph, given, own, where, frame), arguments
+
+
+def operation_arguments(definition: OperationDefinition, robot: Robot, options: KernelOptions) -> list[tuple[str, int]]:
+    """Returns name and size of each argument of an operation."""
+    names = list(definition.arguments)
+    names += ["fext"] if definition.has_external_forces and options.forces else []
+    sizes = {"q": robot.nq, "fext": 6 * len(options.forces)}
+    if definition.has_mass_properties and options.runtime:
+        names.append("parameters")
+        sizes["parameters"] = len(parameter_layout(kernel_mechanism(robot)))
+    return [(name, sizes.get(name, robot.nv)) for name in names]
+
+
+def argument_inputs(graph: Graph, arguments: Sequence[tuple[str, int]]) -> dict[str, Vector]:
+    """Returns the inputs of a graph by name of the argument."""
+    given, start = {}, 0
+    for name, size in arguments:
+        given[name] = graph.inputs(start, size)
+        start += size
+    return given
+
+
+def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
+    """Traces an operation and returns its program."""
+    definition = {**OPERATIONS, **DIFFERENTIABLE_OPERATIONS}[operation]
+    trace, arguments = start_trace(definition, robot, options, frame)
+    return finish_trace(trace, operation, arguments, *definition.trace(trace))
+
+
+def finish_trace(
+    t: TraceContext,
+    operation: str,
+    arguments: Sequence[tuple[str, int]],
+    outputs: Sequence[tuple[str, tuple[int, ...]]],
+    results: Vector,
+) -> Program:
+    """Returns the program of traced results."""
     return make_program(
-        name,
-        graph,
+        operation if t.frame_name is None else f"{operation}:{t.frame_name}",
+        t.graph,
         arguments,
         outputs,
         results,
-        coordinates.unit_norm_groups(unit_norm_groups(mech)),
-        coordinates.ranges,
+        t.coordinates.unit_norm_groups(unit_norm_groups(t.mechanism)),
+        t.coordinates.ranges,
+        NORMALIZABLE_TOLERANCE if t.options.normalized else None,
     )
 
 

@@ -56,6 +56,7 @@ class Program:
         order: nodes in the order in which code is written.
         fused: products that are fused with a sum into one instruction.
         operations: operation counts.
+        unit_tolerance: tolerance of the sum of squares of the groups in `units`; None for the one of the element type.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Program:
     order: tuple[int, ...]
     fused: frozenset[int]
     operations: OperationCounts
+    unit_tolerance: float | None = None
 
     @property
     def angles(self) -> tuple[int, ...]:
@@ -92,6 +94,7 @@ def make_program(
     results: Sequence[Expr],
     units: Sequence[Sequence[int]] = (),
     ranges: Sequence[tuple[int, float, float]] = (),
+    unit_tolerance: float | None = None,
 ) -> Program:
     """Factors, orders and counts the operations that `results` need."""
     graph, out = factor_graph(*factor_graph(graph, results))  # a factor taken out may be shared in turn
@@ -107,6 +110,7 @@ def make_program(
         tuple(order),
         frozenset(fused),
         count_operations(graph, out, order, fused),
+        unit_tolerance,
     )
 
 

@@ -1,0 +1,111 @@
+"""`JaxDynamics`: compiled operations on arrays of JAX, as functions with custom gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentTypeError, QuaddynError
+from ..kernels.differentiable import DifferentiableDynamics
+from ..kernels.gradients import DifferentiableOperation
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+
+def _import_jax() -> Any:
+    """Returns the module jax.
+
+    Raises:
+        QuaddynError: JAX is not installed.
+    """
+    try:
+        import jax
+    except ImportError:
+        raise QuaddynError("JAX is not installed; install it with: pip install 'quaddyn[jax]'") from None
+    return jax
+
+
+class JaxDynamics(DifferentiableDynamics[Any]):
+    """Dynamics of one robot on arrays of JAX: ``JaxDynamics(robot).rnea(q, v, a)``.
+
+    Arguments are arrays of JAX or NumPy; they become float64 if ``jax_enable_x64`` is set, else float32.  The
+    operations work with `jax.grad`, `jax.vjp`, `jax.jacrev`, `jax.jit` and `jax.vmap`.  The kernels run on the CPU,
+    called by `jax.pure_callback`; an invalid value then raises an error of JAX with the kernel's message.  See
+    `DifferentiableDynamics` for the operations and the gradient by q.
+
+    Args:
+        robot: a loaded robot with at least one degree of freedom.
+        parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
+            an argument, with gradient, by default the robot's own; see `Kernels.parameter_map`).
+        friction: whether joint friction (viscous and Coulomb) is part of the dynamics.
+        forces: frames at which external forces act: `rnea` and `aba` then accept ``fext``, (..., 6 k), force [N] and
+            torque [N m] in world axes in this order.
+        threads: number of threads over which a batch is distributed.
+
+    Raises:
+        QuaddynError: JAX is not installed.
+        UnknownNameError: a frame that does not exist.
+        ArgumentError: an option out of range.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        parameters: str = "folded",
+        friction: bool = False,
+        forces: Sequence[str] = (),
+        threads: int = 1,
+    ) -> None:
+        self._jax = _import_jax()
+        self._functions: dict[DifferentiableOperation, Callable[..., Any]] = {}
+        super().__init__(robot, parameters=parameters, friction=friction, forces=forces, threads=threads)
+
+    def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
+        jnp = self._jax.numpy
+        given = list[Any]()
+        for name, x, default in arguments:
+            if x is not None and not isinstance(x, self._jax.Array | np.ndarray):
+                raise ArgumentTypeError(f"{name}: expected an array of JAX or NumPy, got {type(x).__name__}")
+            if x is not None and not jnp.issubdtype(x.dtype, jnp.floating):
+                raise ArgumentTypeError(f"{name}: expected an array of float64 or float32, got one of {x.dtype}")
+            given.append(jnp.asarray(default if x is None else x, dtype=None if x is not None else given[0].dtype))
+            if given[-1].dtype not in (np.float64, np.float32) or given[-1].dtype != given[0].dtype:
+                expected = "float64 or float32" if len(given) == 1 else f"{given[0].dtype} as for {arguments[0][0]}"
+                raise ArgumentTypeError(f"{name}: expected the dtype {expected}, got {given[-1].dtype}")
+        lead = operation.batch_shape([x.shape for x in given])
+        if operation not in self._functions:
+            self._functions[operation] = _differentiable_function(operation)
+        return self._functions[operation](*[jnp.broadcast_to(x, (*lead, x.shape[-1])) for x in given])
+
+
+def _differentiable_function(operation: DifferentiableOperation) -> Callable[..., Any]:
+    """Returns an operation on arrays (..., n) with equal leading axes, with its gradient."""
+    jax = _import_jax()
+
+    def compute_value(*arguments: Any) -> Array:
+        return operation.value(list(map(np.asarray, arguments)))
+
+    def compute_gradient(*arrays: Any) -> tuple[Array, ...]:
+        given, n = list(map(np.asarray, arrays)), len(operation.arguments)
+        return operation.gradient(given[:n], *given[n:])
+
+    def value(*arguments: Any) -> Any:
+        dtype, lead = arguments[0].dtype, arguments[0].shape[:-1]
+        result = jax.ShapeDtypeStruct((*lead, *operation.result_shape(dtype)), dtype)
+        return jax.pure_callback(compute_value, result, *arguments, vmap_method="broadcast_all")
+
+    def forward(*arguments: Any) -> tuple[Any, Any]:
+        result = value(*arguments)
+        return result, (arguments, (result,) if operation.uses_result else ())
+
+    def backward(saved: Any, cotangent: Any) -> Any:
+        arguments, rest = saved
+        shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arguments)
+        return jax.pure_callback(compute_gradient, shapes, *arguments, *rest, cotangent, vmap_method="broadcast_all")
+
+    function = jax.custom_vjp(value)
+    function.defvjp(forward, backward)
+    return function  # type: ignore[no-any-return]

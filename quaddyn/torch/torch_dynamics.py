@@ -1,0 +1,137 @@
+"""`TorchDynamics`: compiled operations on tensors of PyTorch, as autograd functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..kernels.differentiable import DifferentiableDynamics
+from ..kernels.gradients import DifferentiableOperation
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+
+def _import_torch() -> Any:
+    """Returns the module torch.
+
+    Raises:
+        QuaddynError: PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise QuaddynError("PyTorch is not installed; install it with: pip install 'quaddyn[torch]'") from None
+    return torch
+
+
+class TorchDynamics(DifferentiableDynamics[Any]):
+    """Dynamics of one robot on tensors of PyTorch: ``TorchDynamics(robot).rnea(q, v, a)``.
+
+    Tensors are on the CPU and have the dtype float64 or float32.  Kernels read contiguous tensors in place.  The
+    operations work with `torch.autograd`, `torch.func.grad`, `torch.func.vmap` and `torch.func.jacrev`; a second
+    derivative raises an error.  See `DifferentiableDynamics` for the operations and the gradient by q.
+
+    Args:
+        robot: a loaded robot with at least one degree of freedom.
+        parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
+            an argument, with gradient, by default the robot's own; see `Kernels.parameter_map`).
+        friction: whether joint friction (viscous and Coulomb) is part of the dynamics.
+        forces: frames at which external forces act: `rnea` and `aba` then accept ``fext``, (..., 6 k), force [N] and
+            torque [N m] in world axes in this order.
+        threads: number of threads over which a batch is distributed.
+
+    Raises:
+        QuaddynError: PyTorch is not installed.
+        UnknownNameError: a frame that does not exist.
+        ArgumentError: an option out of range.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        parameters: str = "folded",
+        friction: bool = False,
+        forces: Sequence[str] = (),
+        threads: int = 1,
+    ) -> None:
+        self._torch = _import_torch()
+        super().__init__(robot, parameters=parameters, friction=friction, forces=forces, threads=threads)
+
+    def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
+        torch, first = self._torch, arguments[0][1]
+        for name, x, _ in arguments:
+            if x is None:
+                continue
+            if not isinstance(x, torch.Tensor):
+                raise ArgumentTypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
+            if x.device.type != "cpu":
+                raise ArgumentError(f"{name}: expected a tensor on the CPU, got one on {x.device}; pass {name}.cpu()")
+            if x.dtype not in (torch.float64, torch.float32) or x.dtype != first.dtype:
+                expected = "float64 or float32" if x is first else f"{first.dtype} as for {arguments[0][0]}"
+                raise ArgumentTypeError(f"{name}: expected the dtype {expected}, got {x.dtype}")
+        tensors = [torch.tensor(default, dtype=first.dtype) if x is None else x for _, x, default in arguments]
+        lead = operation.batch_shape([tuple(x.shape) for x in tensors])
+        expanded = [x.expand(*lead, x.shape[-1]) for x in tensors]
+        return _functions()[0].apply(operation, *expanded)
+
+
+@cache
+def _functions() -> tuple[Any, Any]:
+    """Returns the autograd functions of an operation and of its gradient; torch is imported at the first call."""
+    torch = _import_torch()
+    function: Any = torch.autograd.Function
+
+    class Value(function):  # type: ignore[misc]
+        """Result (..., *shape) of an operation from its arguments (..., n) with equal leading axes."""
+
+        @staticmethod
+        def forward(operation: DifferentiableOperation, *arguments: Any) -> Any:
+            return torch.from_numpy(operation.value([x.detach().numpy() for x in arguments]))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx.operation = inputs[0]
+            ctx.save_for_backward(*inputs[1:], *([output] if ctx.operation.uses_result else []))
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> tuple[Any, ...]:
+            return None, *Gradient.apply(ctx.operation, *ctx.saved_tensors, cotangent)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[int | None, ...], operation: Any, *tensors: Any) -> tuple[Any, Any]:
+            return Value.apply(operation, *_batch_first(info.batch_size, in_dims[1:], tensors)), 0
+
+    class Gradient(function):  # type: ignore[misc]
+        """Gradient by each argument, from the arguments, the result where it is used, and the cotangent."""
+
+        @staticmethod
+        def forward(operation: DifferentiableOperation, *tensors: Any) -> tuple[Any, ...]:
+            arrays, n = [x.detach().numpy() for x in tensors], len(operation.arguments)
+            return tuple(map(torch.from_numpy, operation.gradient(arrays[:n], *arrays[n:])))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+            ctx.operation = inputs[0]
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+            raise ArgumentError(
+                f"{ctx.operation.name}: second derivatives are not available; detach the gradient, or compute "
+                "differences of gradients"
+            )
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[int | None, ...], operation: Any, *tensors: Any) -> tuple[Any, Any]:
+            parts = Gradient.apply(operation, *_batch_first(info.batch_size, in_dims[1:], tensors))
+            return parts, (0,) * len(parts)
+
+    return Value, Gradient
+
+
+def _batch_first(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+    """Returns the tensors with the axis of a batch first; those without it are repeated."""
+    pairs = zip(axes, tensors, strict=True)
+    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for axis, x in pairs]
