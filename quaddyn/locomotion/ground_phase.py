@@ -42,7 +42,7 @@ from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_clamping import LimitReason, clamp_command
 from .velocity_limits import REASON_TEXTS
-from .walking import ROUGH_SLOPE_TIME, SLOPE_TIME, VelocityCommand, WalkData, WalkParameters, filter_velocity
+from .walking import ROUGH_SLOPE_TIME, SLOPE_TIME, WalkCommand, WalkData, WalkParameters, filter_velocity
 
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
@@ -244,7 +244,7 @@ class GroundPhaseController:
             legs=limits.legs,
             gait_limits=limits.gait_limits(quad.gait),
             motion=motion.state,
-            command=VelocityCommand.allocate(velocity=3),
+            command=WalkCommand.allocate(velocity=3),
             slope=quad.capability.slope_limiter.state,
             progress=self.progress_monitor.state,
             steering=self._steering.state,

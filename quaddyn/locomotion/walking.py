@@ -78,7 +78,7 @@ class WalkParameters(Record):
     reads_map: bool  # whether Python gives the normals of the ground, from a terrain map
 
 
-class VelocityCommand(Record):
+class WalkCommand(Record):
     """Commanded velocity of a tick, and the reason for its limit."""
 
     velocity: Vector  # (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; clamped
@@ -93,7 +93,7 @@ class WalkData(NamedTuple):
     legs: LegLimits
     gait_limits: GaitLimits
     motion: Motion
-    command: VelocityCommand
+    command: WalkCommand
     slope: SlopeState
     progress: ProgressState
     steering: SteeringState
