@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
@@ -13,6 +14,9 @@ from .foothold import Foothold
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
 from .swing import SwingTrajectory
+
+if TYPE_CHECKING:
+    from .tick_details import TickDetails
 
 #: Beginning of the text of a clamped command, and reasons for a limit besides those of
 #: `LocomotionController.velocity_limit_reason`.
@@ -90,6 +94,54 @@ class LocomotionCommand:
     contact_normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     model_mismatch: bool = False
     timing: str = ""
+    _details: TickDetails | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_tick(
+        cls,
+        details: TickDetails,
+        *,
+        tau: Array,
+        mode: LocomotionMode,
+        contacts: tuple[str, ...],
+        wbc_command: Command,
+        requested_velocity: Array,
+        estimated_payload_mass: float,
+        jump_plan: JumpPlan | None,
+    ) -> LocomotionCommand:
+        """Returns the command of a tick on the ground, whose other attributes are computed when they are read.
+
+        Args:
+            details: source of the other attributes.
+            tau: see the class; so are the following.
+            mode: mode of the controller.
+            contacts: names of the feet that carry load.
+            wbc_command: command of the whole-body controller.
+            requested_velocity: (3,) velocity as passed to the controller [m/s, rad/s].
+            estimated_payload_mass: mass beyond the robot's model [kg].
+            jump_plan: plan of the jump in progress.
+        """
+        out = cls.__new__(cls)
+        assign = object.__setattr__
+        assign(out, "_details", details)
+        assign(out, "tau", tau)
+        assign(out, "mode", mode)
+        assign(out, "contacts", contacts)
+        assign(out, "wbc_command", wbc_command)
+        assign(out, "requested_velocity", requested_velocity)
+        assign(out, "estimated_payload_mass", estimated_payload_mass)
+        assign(out, "jump_plan", jump_plan)
+        assign(out, "timing", "")
+        return out
+
+    def __getattr__(self, name: str) -> Any:
+        """Computes an attribute at its first access; Python calls this for slots without a value."""
+        details = None if name == "_details" else self._details
+        if details is None:
+            raise AttributeError(f"LocomotionCommand has no attribute {name!r}")
+        value = details.read(name)
+        object.__setattr__(self, name, value)
+        return value
 
     @property
     def dt(self) -> float | None:

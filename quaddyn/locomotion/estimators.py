@@ -41,7 +41,15 @@ class LocomotionEstimators:
         friction_estimation: estimator of the friction bound.
     """
 
-    __slots__ = ("_friction_model", "_is_enabled", "_payload", "_wbc", "contact_estimation", "friction_estimation")
+    __slots__ = (
+        "_friction_model",
+        "_has_sensors",
+        "_is_enabled",
+        "_payload",
+        "_wbc",
+        "contact_estimation",
+        "friction_estimation",
+    )
 
     def __init__(
         self,
@@ -55,6 +63,7 @@ class LocomotionEstimators:
     ) -> None:
         robot, dt = wbc.robot, wbc.dt
         self._wbc, self._friction_model, self._is_enabled = wbc, friction_model, contacts or friction
+        self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
         self.contact_estimation = ContactEstimation(
             robot, morphology, dt, detects_contacts=contacts, needs_forces=friction
@@ -84,7 +93,8 @@ class LocomotionEstimators:
     def set_measured_contacts(self, measured: tuple[str, ...] | None) -> None:
         """Sets the names of the feet that foot sensors measure in contact; None without foot sensors."""
         x = self.contact_estimation.inputs
-        x.has_sensors = measured is not None
+        if (measured is not None) is not self._has_sensors:
+            x.has_sensors = self._has_sensors = measured is not None
         if measured is not None:
             x.is_touching[:] = [foot in measured for foot in FEET]
 

@@ -6,6 +6,7 @@ import operator
 
 from ..dynamics import State
 from ..urdf.tree import Array
+from ..wbc.tasks import FootTask
 from . import walking
 from .centroidal_state import CentroidalState
 from .command import LocomotionCommand
@@ -31,19 +32,32 @@ from .motion import read_motion
 from .path_reference import PathReference
 from .progress_monitor import ProgressMonitor
 from .quadruped import Quadruped
+from .record_snapshot import RecordSnapshot
 from .slope_clamping import SlopeEvaluation
 from .steering import Steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
+from .tick_details import TickDetails
 from .tick_displacements import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_clamping import LimitReason, clamp_command
-from .velocity_limits import REASON_TEXTS
-from .walking import ROUGH_SLOPE_TIME, SLOPE_TIME, WalkCommand, WalkData, WalkParameters, filter_velocity
+from .walking import (
+    ROUGH_SLOPE_TIME,
+    SLOPE_TIME,
+    TickCode,
+    WalkCommand,
+    WalkData,
+    WalkParameters,
+    WalkTasks,
+    allocate_tick_report,
+    filter_velocity,
+)
 
+#: Names of the feet by the mask of `TickCode.CARRYING`.
+CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1) for mask in range(1 << len(FEET)))
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
 MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
@@ -165,64 +179,52 @@ class GroundPhaseController:
             jump_plan: plan of a jump for which it crouches: the robot is then assumed to stand on a plane, since it is
                 often right before an edge that the map smooths.
         """
-        quad, footwork, estimators = self._quadruped, self.footwork, self._quadruped.estimators
-        friction_model, mode, gait = quad.friction_model, quad.mode, quad.gait
+        quad, estimators, mode = self._quadruped, self._quadruped.estimators, self._quadruped.mode
+        friction_model, foothold_map = quad.friction_model, quad.foothold_map
         calls = self._bind(motion)
-        data = calls.data
         reason = self._limit_command(calls, requested)
         estimators.set_measured_contacts(measured_contacts)
         arrays = estimators.read_dynamics(state)
-        footwork.set_map_known(quad.foothold_map is not None)
-        if quad.foothold_map is None:
-            calls.walk(*arrays, quad.tau)
+        self.footwork.set_map_known(foothold_map is not None)
+        if foothold_map is None:
+            code = calls.walk(*arrays, quad.tau)
         else:
-            reason = self._walk_on_map(calls, quad.foothold_map, motion, arrays, reason, jump_plan is not None)
-        friction_model.apply()
-        velocity = data.command.velocity.copy()
-        quad.mode = LocomotionMode.from_code(data.mode.mode)
-        if quad.mode is LocomotionMode.MOVING and velocity.any():
-            quad.gait_scheduler.gait = gait
+            code, reason = self._walk_on_map(calls, foothold_map, motion, arrays, reason, jump_plan is not None)
+        if code & TickCode.HAS_NEW_CONTACTS:
+            friction_model.apply()
+        quad.mode = LocomotionMode.from_code(code % TickCode.CARRYING)
+        if quad.mode is LocomotionMode.MOVING and code & TickCode.HAS_COMMAND:
+            quad.gait_scheduler.gait = quad.gait
         elif quad.mode is LocomotionMode.RECOVERING and mode is not LocomotionMode.RECOVERING:
             quad.gait_scheduler.gait = GAITS["trot"]
 
         # Torques.
-        carrying = footwork.carrying_feet
-        footwork.update_references(quad.wbc.tasks, data.motion.feet)
-        quad.trunk.write_references()
+        carrying = CARRYING_FEET[code // TickCode.CARRYING % len(CARRYING_FEET)]
+        if calls.writes_tasks:
+            quad.wbc.tasks["forces"].set_point_forces(FEET, calls.data.tasks.forces)
+        else:
+            self.footwork.update_references(quad.wbc.tasks, calls.data.motion.feet)
+            quad.trunk.write_references()
         command = quad.wbc.compute(state, carrying)
         tau = estimators.add_payload_torques(state, quad.tau, command)
         damps_only = not command.ok and friction_model.is_slippery
         quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
-        snapshot = footwork.take_snapshot(self._margins)
-        return LocomotionCommand(
-            quad.tau,
-            quad.mode,
-            carrying,
-            command,
-            data.reference.cop.copy(),
-            requested,
-            velocity,
-            data.path.velocity.copy(),
-            self._reason_text(data.command.reason, reason),
-            snapshot.swings,
-            estimators.detected_contacts if measured_contacts is None else measured_contacts,
-            estimators.payload_mass,
-            estimators.slipping_feet,
-            friction_model.friction,
-            jump_plan,
-            snapshot.footholds,
-            {
-                foot: (x, y, z)
-                for foot, (x, y, z) in zip(FEET, data.contact_inputs.normals.tolist(), strict=True)
-                if foot in carrying
-            },
-            estimators.model_mismatch,
+        return LocomotionCommand.from_tick(
+            TickDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
+            tau=quad.tau,
+            mode=quad.mode,
+            contacts=carrying,
+            wbc_command=command,
+            requested_velocity=requested,
+            estimated_payload_mass=estimators.payload_mass,
+            jump_plan=jump_plan,
         )
 
     def _bind(self, motion: CentroidalState) -> WalkCalls:
         """Returns the compiled stages, bound to the records of the present components."""
         quad = self._quadruped
-        parts = motion, quad.ground, quad.path_reference, quad.gait_scheduler, quad.trunk, self.footwork
+        parameters = quad.wbc.parameter_vector
+        parts = motion, quad.ground, quad.path_reference, quad.gait_scheduler, quad.trunk, self.footwork, parameters
         if self._calls is None or not all(map(operator.is_, parts, self._calls.parts)):
             self._calls = WalkCalls(parts, self._make_data(motion))
         return self._calls
@@ -232,9 +234,12 @@ class GroundPhaseController:
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
         assert quad.ground is not None
         contacts, friction = quad.estimators.contact_estimation, quad.estimators.friction_estimation
+        tasks = quad.wbc.tasks
+        feet = [tasks[foot] for foot in FEET]
         parameters = WalkParameters.from_values(
             dt=quad.dt,
             lead_phase=quad.gait_scheduler.lead_phase,
+            writes_tasks=quad.trunk.has_standard_tasks and all(type(task) is FootTask for task in feet),
             has_coupled_joints=quad.robot.coupling is not None,
             reads_map=False,
         )
@@ -266,6 +271,10 @@ class GroundPhaseController:
             reference=quad.preview.state,
             trunk=quad.trunk.state,
             mode=self.transitions.state,
+            tasks=WalkTasks(
+                tasks["com"].block, tasks["base"].block, *(task.block for task in feet), quad.trunk.force_rows
+            ),
+            report=allocate_tick_report(),
         )
 
     def _limit_command(self, calls: WalkCalls, requested: Array) -> str:
@@ -273,23 +282,11 @@ class GroundPhaseController:
         quad, data = self._quadruped, calls.data
         limits, limiter = quad.capability.velocity_limits, quad.capability.slope_limiter
         limits.gait_limits(quad.gait)
-        data.mode.mode = quad.mode.code
-        data.command.velocity[:] = requested
-        quad.friction_model.read_friction()
-        evaluation = calls.limit_command()
+        evaluation = calls.limit_command(requested, int(quad.mode.code), quad.wbc.friction)
         if evaluation != SlopeEvaluation.NONE:
             velocity, timing = data.command.velocity, data.gait_limits.timing
             limiter.advance_evaluation(evaluation, quad.gait, timing, velocity, quad.torque_limiter.limits)
         return limiter.leg_reason
-
-    def _reason_text(self, reason: int, text: str) -> str:
-        """Returns the text of the reason for a limit of the velocity.
-
-        Args:
-            reason: `LimitReason`.
-            text: text of the reasons that depend on robot or terrain.
-        """
-        return text if reason in (LimitReason.LEGS_ON_SLOPE, LimitReason.TERRAIN_STEP) else REASON_TEXTS[reason]
 
     def _walk_on_map(
         self,
@@ -299,8 +296,8 @@ class GroundPhaseController:
         arrays: DynamicsArrays,
         reason: str,
         ignores_map: bool,
-    ) -> str:
-        """Runs the stages of a tick on a terrain map, and returns the text of the reason for a limit of the velocity.
+    ) -> tuple[int, str]:
+        """Runs the stages of a tick on a terrain map.
 
         Args:
             calls: compiled stages.
@@ -309,6 +306,9 @@ class GroundPhaseController:
             arrays: Jacobians, placements, inertia and velocity of the robot.
             reason: text of the reason on slopes.
             ignores_map: whether the normals are those of the plane of the feet.
+
+        Returns:
+            Code of the tick, see `TickCode`, and the text of the reason for a limit of the velocity.
         """
         quad, data, footwork, (x, y, _) = self._quadruped, calls.data, self.footwork, motion.com
         ground, p, dt = quad.ground, quad.morphology, quad.dt
@@ -340,8 +340,7 @@ class GroundPhaseController:
         footwork.advance_on_map(
             quad.gait_scheduler, quad.path_reference, ground, foothold_map, motion, self._balance, dt
         )
-        calls.decide()
-        return reason
+        return calls.decide(), reason
 
 
 class WalkCalls:
@@ -353,19 +352,29 @@ class WalkCalls:
 
     Attributes:
         parts, data: as given.
+        report: source of copies of the report of a tick.
+        writes_tasks: whether the stages write the references of all tasks but the record of the forces.
     """
 
-    __slots__ = ("data", "decide", "detect", "limit_command", "limit_command_on_ground", "parts", "plan_com_motion",
-                 "steer", "walk")  # fmt: skip
+    __slots__ = (
+        "data",
+        "decide",
+        "detect",
+        "limit_command",
+        "limit_command_on_ground",
+        "parts",
+        "plan_com_motion",
+        "report",
+        "steer",
+        "walk",
+        "writes_tasks",
+    )
 
     def __init__(self, parts: tuple[object, ...], data: WalkData) -> None:
         self.parts, self.data = parts, data
-        self.limit_command, self.limit_command_on_ground, self.steer, self.detect, self.plan_com_motion, self.decide, (
-            self.walk
-        ) = (
-            stage.bind(data)
-            for stage in (
-                walking.limit_command, walking.limit_command_on_ground, walking.steer, walking.detect,
-                walking.plan_com_motion, walking.decide, walking.walk,
-            )
-        )  # fmt: skip
+        self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
+        self.limit_command = walking.limit_command.bind(data)
+        self.limit_command_on_ground = walking.limit_command_on_ground.bind(data)
+        self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)
+        self.plan_com_motion, self.decide = walking.plan_com_motion.bind(data), walking.decide.bind(data)
+        self.walk = walking.walk.bind(data)

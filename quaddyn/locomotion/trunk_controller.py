@@ -10,6 +10,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
+from ..wbc.tasks import ComTask, ForceTask, FrameOrientationTask
 from .com_preview_kernel import ComReferenceState
 from .friction_model import FrictionModel
 from .ground_plane import GroundPlane
@@ -18,6 +19,8 @@ from .motion import allocate_motion
 from .path_reference import ComReference, OffsetMotion, PathReference
 from .state_fields import StateField
 from .trunk_references import (
+    BASE_BLOCK_SIZE,
+    COM_BLOCK_SIZE,
     FLIGHT_BASE_FRACTION,
     KNOWN_SLOPE_LOWERING,
     allocate_trunk_state,
@@ -76,12 +79,12 @@ class TrunkController:
 
     __slots__ = (
         "_body",
-        "_force_rows",
         "_friction_model",
         "_morphology",
         "_motion",
         "_reference",
         "_wbc",
+        "force_rows",
         "state",
     )
 
@@ -100,7 +103,7 @@ class TrunkController:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
         self._motion = allocate_motion()
-        self._force_rows = np.zeros((4, 8))
+        self.force_rows = np.zeros((4, 8))
         self._reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
         state = self.state
         state.slope_lowering, state.height = slope_lowering, (height, 0.0, 0.0)
@@ -202,15 +205,23 @@ class TrunkController:
         )
         self.write_references()
 
+    @property
+    def has_standard_tasks(self) -> bool:
+        """Whether compiled code may write the references of the tasks "com", "base" and "forces" directly."""
+        tasks = self._wbc.tasks
+        com, base, forces = tasks["com"], tasks["base"], tasks["forces"]
+        sizes = len(com.block) == COM_BLOCK_SIZE and len(base.block) == BASE_BLOCK_SIZE
+        return sizes and (type(com), type(base), type(forces)) == (ComTask, FrameOrientationTask, ForceTask)
+
     def write_references(self) -> None:
         """Writes the references of the record to the tasks of the whole-body controller."""
         state, tasks = self.state, self._wbc.tasks
         com_task, base_task = tasks["com"], tasks["base"]
-        if not write_task_references(state, com_task.block, base_task.block, self._force_rows):
+        if not write_task_references(state, com_task.block, base_task.block, self.force_rows):
             references = state.references
             com_task.reference(references.com, references.com_velocity, references.com_acceleration)
             base_task.reference(references.base, references.base_velocity)
-        tasks["forces"].set_point_forces(FEET, self._force_rows)
+        tasks["forces"].set_point_forces(FEET, self.force_rows)
 
     def restore_base_weight(self) -> None:
         """Restores the weight of the task "base"; `update_references` does so where feet carry load."""

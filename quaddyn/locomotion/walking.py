@@ -5,9 +5,10 @@
 Python calls the stages one by one where a terrain map is read between them, and `walk` in blind locomotion.
 """
 
+import enum
 from typing import NamedTuple
 
-from ..compiler import Matrix, Record, Tensor, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
 from .com_preview_kernel import ComReferenceState, PreviewParameters, update_com_reference
 from .contact_estimate import (
@@ -16,8 +17,10 @@ from .contact_estimate import (
     ContactModel,
     estimate_contacts,
     estimate_contacts_of_coupled_joints,
+    has_model_mismatch,
     write_foot_contacts,
 )
+from .foot_tasks import set_foot_reference
 from .footwork_state import (
     BalanceState,
     FootworkState,
@@ -56,8 +59,14 @@ from .steering_motion import (
 )
 from .step_rate import adapt_step_timing
 from .stumble_state import FootContacts, has_lowered_foot, is_rough
-from .trunk_references import TrunkState, is_trunk_moving, start_trunk_motion, update_trunk_references
-from .velocity_clamping import GaitLimits, LegLimits, LimitReason, clamp_command
+from .trunk_references import (
+    TrunkState,
+    is_trunk_moving,
+    start_trunk_motion,
+    update_trunk_references,
+    write_task_references,
+)
+from .velocity_clamping import GaitLimits, LegLimits, LimitReason, clamp_command, is_zero_velocity
 
 #: Time constant of the velocity that determines footholds [sqrt(l/g)].
 VELOCITY_FILTER_TIME = 0.2
@@ -74,6 +83,7 @@ class WalkParameters(Record):
 
     dt: float  # control period [s]
     lead_phase: float  # time from the start until the first foot may lift off [cycles]
+    writes_tasks: bool  # whether the tasks in `WalkTasks` have the expected parameters
     has_coupled_joints: bool  # whether Python computes momenta, Jacobians and foot velocities
     reads_map: bool  # whether Python gives the normals of the ground, from a terrain map
 
@@ -83,6 +93,42 @@ class WalkCommand(Record):
 
     velocity: Vector  # (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; clamped
     reason: LimitReason
+    friction: float  # coefficient of the contact constraints before the tick
+
+
+class WalkTasks(NamedTuple):
+    """Parameters of the tasks of the whole-body controller whose references a tick writes."""
+
+    com: Vector
+    base: Vector
+    fl: Vector
+    fr: Vector
+    rl: Vector
+    rr: Vector
+    forces: Matrix  # (4, 8), see `write_force_references`
+
+
+class TickReport(Record):
+    """What the command of a tick shows besides the torques, see `LocomotionCommand`."""
+
+    cop: Vector  # (2,) desired center of pressure, world [m]
+    velocity: Vector  # (3,) clamped command
+    reference_velocity: Vector  # (3,) of the path reference
+    reason: LimitReason
+    normals: Matrix  # (4, 3) of the ground under the feet, world
+    in_contact: IntVector  # (4,) as measured or estimated
+    follows_contacts: bool  # whether the gait follows them in place of its schedule
+    is_slipping: IntVector  # (4,)
+    friction: float  # coefficient of the contact constraints
+    has_model_mismatch: bool
+
+
+class TickCode(enum.IntEnum):
+    """Parts of the integer that a tick returns: the mode, and these multiples."""
+
+    CARRYING = 16  # times the mask of the feet that are to carry load: 1, 2, 4 and 8 for FL, FR, RL and RR
+    HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
+    HAS_COMMAND = 512  # whether the clamped velocity is not zero
 
 
 class WalkData(NamedTuple):
@@ -115,6 +161,8 @@ class WalkData(NamedTuple):
     reference: ComReferenceState
     trunk: TrunkState
     mode: ModeState
+    tasks: WalkTasks
+    report: TickReport
 
 
 @entry("walking")
@@ -127,13 +175,23 @@ def filter_velocity(balance: BalanceState, body: BodyParameters, motion: Motion,
 
 # -- stages ----------------------------------------------------------------------------------------------------------
 @entry("walking")
-def limit_command(w: WalkData) -> SlopeEvaluation:
-    """Clamps the requested velocity in ``w.command`` to the limits of gait and legs on level ground.
+def limit_command(w: WalkData, requested: Vector, mode: ModeCode, friction: float) -> SlopeEvaluation:
+    """Begins a tick, and clamps the requested velocity to the limits of gait and legs on level ground.
+
+    Args:
+        w: records of the controller.
+        requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+        mode: present mode.
+        friction: present friction coefficient of the contact constraints.
 
     Returns:
         What the evaluation of the legs on slopes has to do before the next stage, see `SlopeLimiter`.
     """
     velocity = w.command.velocity
+    velocity[:] = requested
+    w.command.friction = friction
+    w.friction.friction = friction
+    w.mode.mode = mode
     w.command.reason = clamp_command(w.body, w.legs, w.gait_limits, velocity)
     return update_slope(w.slope, w.gait_limits.timing, velocity, w.motion.yaw, w.friction)
 
@@ -265,9 +323,49 @@ def plan_com_motion(w: WalkData) -> None:
     limit_reference_lead(w.steering, w.body, w.path, balance.error[0], balance.error[1], w.motion.yaw)
 
 
+@compiled()
+def write_tasks(w: WalkData) -> None:
+    """Writes the references of the tasks of the whole-body controller."""
+    tasks, feet, swings = w.tasks, w.motion.feet, w.footwork.swings
+    write_task_references(w.trunk, tasks.com, tasks.base, tasks.forces)
+    set_foot_reference(swings, feet, 0, tasks.fl)
+    set_foot_reference(swings, feet, 1, tasks.fr)
+    set_foot_reference(swings, feet, 2, tasks.rl)
+    set_foot_reference(swings, feet, 3, tasks.rr)
+
+
+@compiled()
+def write_report(w: WalkData) -> None:
+    """Writes what the command of the tick shows."""
+    report = w.report
+    report.cop[:] = w.reference.cop
+    report.velocity[:] = w.command.velocity
+    report.reference_velocity[:] = w.path.velocity
+    report.reason = w.command.reason
+    report.normals[:] = w.contact_inputs.normals
+    report.in_contact[:] = w.contacts.in_contact
+    report.follows_contacts = w.contacts.is_followed
+    report.is_slipping[:] = w.slips.slip.is_slipping
+    report.friction = w.friction.friction
+    report.has_model_mismatch = has_model_mismatch(w.contacts)
+
+
+@compiled()
+def compute_tick_code(w: WalkData) -> int:
+    """Returns mode, carrying feet and changes of the tick as one integer, see `TickCode`."""
+    code, bit, has_new_contacts = int(w.mode.mode), 1, w.friction.friction != w.command.friction
+    for foot in range(4):
+        code += TickCode.CARRYING * bit * w.footwork.is_carrying[foot]
+        bit *= 2
+        has_new_contacts = has_new_contacts or w.friction.has_new_normal[foot] != 0
+    if has_new_contacts:
+        code += TickCode.HAS_NEW_CONTACTS
+    return code if is_zero_velocity(w.command.velocity) else code + TickCode.HAS_COMMAND
+
+
 @entry("walking")
-def decide(w: WalkData) -> None:
-    """Decides the mode of the robot, and computes the references of the trunk."""
+def decide(w: WalkData) -> int:
+    """Decides the mode of the robot, computes the references of the trunk, and returns the code of the tick."""
     state, error = w.mode, w.balance.error
     adapt_step_timing(w.gait, w.body, w.legs.joint_speed, error[0], error[1])
     is_lowering = state.mode == ModeCode.LOWERING
@@ -287,10 +385,14 @@ def decide(w: WalkData) -> None:
         start_trunk_motion(w.trunk, LYING_HEIGHT * w.body.height, 0.0, 0.0, RISING_TIME * w.body.time_scale)
     w.trunk.is_stepping_fast = w.gait.rate_scale > 1.0
     update_trunk_references(w.trunk, w.reference, w.path, w.ground, w.body, w.motion, w.friction, w.parameters.dt)
+    if w.parameters.writes_tasks:
+        write_tasks(w)
+    write_report(w)
+    return compute_tick_code(w)
 
 
 @entry("walking")
-def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: Vector, tau: Vector) -> None:
+def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: Vector, tau: Vector) -> int:
     """Computes a tick of blind locomotion, after `limit_command`; the arguments are those of `detect`."""
     limit_command_on_ground(w)
     steer(w)
@@ -298,4 +400,9 @@ def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: V
     advance_blind_ground(w)
     plan_com_motion(w)
     advance_swings(w.footwork, w.body, w.gait, w.path, w.ground, w.motion, w.balance, w.parameters.dt)
-    decide(w)
+    return decide(w)
+
+
+def allocate_tick_report() -> TickReport:
+    """Returns a report of a tick."""
+    return TickReport.allocate(cop=2, velocity=3, reference_velocity=3, normals=(4, 3), in_contact=4, is_slipping=4)
