@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -204,6 +205,16 @@ def test_float32_gradients_are_those_of_float64() -> None:
         for name, got in dyn.gradient(weights.astype(np.float32)).items():
             assert got.dtype == np.float32
             assert np.abs(got - exact[name]).max() < 1e-4 * np.abs(exact[name]).max()
+
+
+def test_copies_have_the_same_options() -> None:
+    robot = load("continuous")
+    dyn, (q, v, a) = ArrayDynamics(robot, parameters="runtime", friction=True, threads=2), draw(robot)
+    expected = dyn.rnea(q, v, a)
+    other = pickle.loads(pickle.dumps(dyn))
+    assert np.array_equal(other.rnea(q, v, a), expected)
+    assert other.threads == 2 and other.parameter_names == dyn.parameter_names
+    assert not np.allclose(ArrayDynamics(robot).rnea(q, v, a), expected)
 
 
 def test_errors_name_the_argument() -> None:
@@ -409,6 +420,30 @@ def test_jax_functions_work_in_jit_and_vmap(jax: Any) -> None:
     jax.config.update("jax_enable_x64", False)
     single = jax.jit(jax.grad(lambda q: dyn.rnea(q, v, x).sum()))(q)
     assert single.dtype == np.float32 and single.shape == q.shape
+
+
+@pytest.mark.slow
+def test_jax_differentiates_a_motion_by_its_torques(jax: Any) -> None:
+    from quaddyn.jax import JaxDynamics
+
+    robot = load("arm")
+    dyn, rng = JaxDynamics(robot), np.random.default_rng(0)
+
+    def squared_end(tau: Any) -> Any:
+        """Squared norm of the joint angles after 20 steps of 10 ms."""
+
+        def step(state: Any, tau: Any) -> Any:
+            q, v = state
+            v = v + 0.01 * dyn.aba(q, v, tau)
+            return (q + 0.01 * v, v), None
+
+        zero = jax.numpy.zeros(robot.nv)
+        (q, _), _ = jax.lax.scan(step, (zero, zero), tau)
+        return (q**2).sum()
+
+    tau, direction = rng.normal(size=(2, 20, robot.nv))
+    expected = derivative(lambda t: np.asarray(squared_end(tau + t * direction)), 1e-2)
+    assert np.isclose((jax.jit(jax.grad(squared_end))(tau) * direction).sum(), expected, rtol=1e-6)
 
 
 @pytest.mark.slow

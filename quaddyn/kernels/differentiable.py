@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
@@ -159,6 +160,15 @@ class DifferentiableDynamics(abc.ABC, Generic[T]):
     @abc.abstractmethod
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> T:
         """Runs an operation on (name, value or None, default) of its arguments."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        options: dict[str, Any] = {
+            "parameters": "runtime" if self._options.runtime else "folded",
+            "friction": self._options.friction,
+            "forces": self.forces,
+            "threads": self.threads,
+        }
+        return functools.partial(type(self), **options), (self.robot,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.robot.name!r})"
