@@ -121,7 +121,7 @@ class ContactEstimation:
 
     def reset(self) -> None:
         """Resets all estimates."""
-        reset_contact_estimate(self.state)
+        reset_contact_estimate.python(self.state)
 
     def update(
         self,

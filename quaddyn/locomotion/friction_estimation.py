@@ -88,7 +88,7 @@ class FrictionEstimation:
 
     def reset(self) -> None:
         """Resets slip detection and bound."""
-        reset_friction_estimate(self.parameters, self.state)
+        reset_friction_estimate.python(self.parameters, self.state)
 
     @property
     def slipping_feet(self) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class FrictionModel:
 
     def set_slip_bound(self, bound: float) -> None:
         """Sets the upper bound of the assumed coefficient from slips; inf before any slip."""
-        if set_assumed_bound(self.state, float(bound)):
+        if set_assumed_bound.python(self.state, float(bound)):
             self._adapt_friction()
 
     @property
@@ -113,5 +113,5 @@ class FrictionModel:
     def _adapt_friction(self) -> None:
         """Sets the friction coefficient of the contacts if the required one has changed enough."""
         self.read_friction()
-        adapt_friction(self.state)
+        adapt_friction.python(self.state)
         self.apply()

@@ -9,6 +9,7 @@ from ..urdf.tree import Array
 from ..wbc.tasks import FootTask
 from . import walking
 from .centroidal_state import CentroidalState
+from .com_preview_kernel import update_com_reference
 from .command import LocomotionCommand
 from .estimators import DynamicsArrays
 from .fall_detection import update_fall_detection
@@ -18,6 +19,7 @@ from .foothold_map import FootholdMap
 from .footwork import Footwork
 from .footwork_state import allocate_balance, measure_nominal_clearance
 from .force_profile import compute_force_profile
+from .friction_state import set_normals
 from .gait import GAITS, GaitScheduler
 from .gait_timing import advance_phase
 from .ground_contact import check_ground
@@ -121,6 +123,8 @@ class GroundPhaseController:
             compute_plane_height,
             measure_nominal_clearance,
             write_task_references,
+            update_com_reference,
+            set_normals,
             clamp_torques,
             set_foot_references,
             fit_planes,

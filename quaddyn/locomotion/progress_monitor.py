@@ -38,7 +38,7 @@ class ProgressMonitor:
 
     def reset(self) -> None:
         """Resets the averages, so that every command is accepted again."""
-        reset_progress(self.state)
+        reset_progress.python(self.state)
 
     def filter_command(
         self, velocity: Array, reason: str, motion: CentroidalState, yaw_rate: float

@@ -56,7 +56,7 @@ class SlopeLimiter:
 
     def reset(self) -> None:
         """Resets the evaluation."""
-        reset_slope(self.state)
+        reset_slope.python(self.state)
         self._evaluation: Generator[None, None, tuple[float, str]] | None = None
         self.leg_reason = ""
 

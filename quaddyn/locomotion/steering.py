@@ -44,7 +44,7 @@ class Steering:
 
     def reset(self) -> None:
         """Resets all averages."""
-        reset_steering(self.state)
+        reset_steering.python(self.state)
 
     def update_speed_averages(self, path: PathReference, velocity: tuple[float, float, float]) -> None:
         """Updates the averages of the reference speed and of the robot's speed along it by one tick.

@@ -133,7 +133,7 @@ class TrunkController:
             time: duration [sqrt(l/g)].
         """
         x, y = com_offset
-        start_trunk_motion(self.state, float(height), float(x), float(y), time * self._morphology.time_scale)
+        start_trunk_motion.python(self.state, float(height), float(x), float(y), time * self._morphology.time_scale)
 
     def stop_fall(self, height: float, rate: float, distance: float, min_height: float) -> None:
         """Starts to bring the falling center of mass to rest, along a minimum-jerk path.
@@ -233,7 +233,7 @@ class TrunkController:
         Args:
             fraction: fraction of the weight that remains.
         """
-        set_base_weight(self.state, self._wbc.tasks["base"].block, fraction)
+        set_base_weight.python(self.state, self._wbc.tasks["base"].block, fraction)
 
 
 def compute_slope_lowering(morphology: Morphology, axes: Array, fraction: float = KNOWN_SLOPE_LOWERING) -> float:
