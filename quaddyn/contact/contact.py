@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -221,10 +223,20 @@ def contact_axes(normal: Array) -> Array:
     Args:
         normal: (3,) unit normal, world axes.
     """
-    reference = np.array((1.0, 0.0, 0.0)) if abs(normal[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
-    t1 = reference - normal * (normal @ reference)
-    t1 /= np.linalg.norm(t1)
-    return np.array((t1, np.cross(normal, t1), normal))
+    x, y, z = map(float, normal)
+    return _compute_axes(x, y, z).copy()
+
+
+@functools.lru_cache(maxsize=64)  # feet on one plane have the same normal
+def _compute_axes(x: float, y: float, z: float) -> Array:
+    """Implements `contact_axes` for a normal (x, y, z)."""
+    if abs(x) < 0.9:
+        a, b, c = 1.0 - x * x, -x * y, -x * z
+    else:
+        a, b, c = -x * y, 1.0 - y * y, -y * z
+    length = math.sqrt(a * a + b * b + c * c)
+    a, b, c = a / length, b / length, c / length
+    return frozen([[a, b, c], [y * c - z * b, z * a - x * c, x * b - y * a], [x, y, z]])
 
 
 def check_surfaces(argument: str, contacts: object) -> tuple[Contact, ...]:

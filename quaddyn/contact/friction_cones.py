@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from math import cos, pi
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.arguments import check_integer, check_wrench
-from ..urdf.tree import Array
+from ..urdf.tree import Array, frozen
 from .contact import DEFAULT_FACES, MIN_FACES, Contact
 from .wrench_cones import compute_wrench_cone
 
@@ -69,11 +70,7 @@ def friction_pyramid(
         return np.zeros((0, contact.rows))
     axes = contact.axes if axes is None else axes
     if contact.half_size is None:
-        angles = 2.0 * np.pi * np.arange(faces) / faces
-        local_rows = np.vstack(
-            (np.column_stack((np.cos(angles), np.sin(angles), np.full(faces, -mu))), (0.0, 0.0, -1.0)),
-        )
-        return np.asarray(local_rows @ axes)
+        return np.asarray(_compute_local_pyramid(mu, faces) @ axes)
     rotation = np.kron(np.eye(2), axes)
     if contact.polygon is not None:
         cone_rows = compute_wrench_cone(contact.polygon)
@@ -95,6 +92,14 @@ def friction_pyramid(
                 row = (a * Y, b * X, -mu * (X + Y), a * sign * mu, b * sign * mu, sign)
                 rows.append(tuple(x / (X + Y) for x in row))
     return np.asarray(np.array(rows) @ rotation)
+
+
+@functools.lru_cache(maxsize=64)  # the feet of a robot have the same friction
+def _compute_local_pyramid(mu: float, faces: int) -> Array:
+    """Returns the rows (faces + 1, 3) of the pyramid of a point in contact axes, for a ratio of forces at its faces."""
+    angles = 2.0 * np.pi * np.arange(faces) / faces
+    rows = np.column_stack((np.cos(angles), np.sin(angles), np.full(faces, -mu)))
+    return frozen(np.vstack((rows, (0.0, 0.0, -1.0))))
 
 
 def pyramid_friction_ratio(faces: int = DEFAULT_FACES, *, inner: bool = True) -> float:

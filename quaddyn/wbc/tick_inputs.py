@@ -100,7 +100,7 @@ def write_contact(contacts: ContactStateData, c: int, settings: ContactSettings,
     contacts.normal[c], contacts.offset[c], contacts.surface_normal[c] = (
         contact.normal,
         contact.offset,
-        contact.axes_at(np.eye(3))[2],
+        contact.normal if contact.kind == "point" else contact.axes_at(np.eye(3))[2],
     )
     contacts.cone[c] = 0.0
     contacts.cone[c, : len(cone), : settings.size] = cone

@@ -120,6 +120,7 @@ class TickSolver:
             scales.mass * scales.gravity,
         )
         self._activations_version = self._settings_version = -1
+        self._written_settings: tuple[Any, ...] | None = None  # settings that `_contacts` contains
         self._last_acceleration: Array | None = None
 
     def _allocate_buffers(self, custom: int) -> None:
@@ -255,9 +256,11 @@ class TickSolver:
         settings = tuple(
             [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
         )
-        self.slow_inputs = self.slow_inputs._replace(settings=settings)
         for c, one_setting in enumerate(self._settings):
-            write_contact(self._contacts, c, one_setting, self.tables)
+            if self._written_settings is None or settings[c] != self._written_settings[c]:
+                write_contact(self._contacts, c, one_setting, self.tables)
+        self._written_settings = settings
+        self.slow_inputs = self.slow_inputs._replace(settings=settings)
 
     def _read_references(self) -> None:
         """Copies the references of all force tasks after a change."""

@@ -1,0 +1,187 @@
+"""Measures the time of a walking tick beside the whole-body tick in it and beside TSID's tick.
+
+    python benchmarks/walker.py                              # Go2, Solo12 and ANYmal C
+    python benchmarks/walker.py --robots go2 --ticks 4000 --check
+
+Each robot trots and turns in the embedded plant; `LocomotionController.compute` is called from Python at every tick.
+TSID runs in a separate process on the recorded ticks of `bench_wbc.py` (trot, calm), references included; the programs
+alternate after each chunk of ticks.  Times are CPU times of the thread, TSID's are the minimum of its replays.  Printed
+are median, 99th and 99.9th percentile in microseconds, and the parts of a tick: reading the motion, `walk` (from the
+motion to the references of the tasks), the whole-body controller, and everything else, which is Python.
+
+``--check`` exits with 1 unless the median is at most that of TSID, and median and 99th percentile are at most 2.5 and 4
+times the median of the whole-body controller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn.demo.report import cpu_name
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from bench_wbc import record
+from rivals import environments
+from rivals.process import Rival
+
+ROBOTS = ("go2", "solo12", "anymal_c")
+#: Control period [s], commanded speed [sqrt(g l)] and yaw rate [rad/s], and time after which ticks are measured [s].
+DT, SPEED, YAW_RATE, START_TIME = 2e-3, 0.15, 0.1, 2.0
+#: Maximum ratios: of the median to TSID's, of the median and of the 99th percentile to the whole-body median.
+MAX_TSID_RATIO, MAX_WBC_RATIO, MAX_WBC_TAIL_RATIO = 1.0, 2.5, 4.0
+
+
+class Stopwatch:
+    """Function that adds up the CPU time of its calls since `reset` [s].
+
+    Args:
+        function: function that is called.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.seconds = function, 0.0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        start = time.thread_time()
+        result = self.function(*arguments, **named)
+        self.seconds += time.thread_time() - start
+        return result
+
+
+class WalkingRobot:
+    """Robot that trots in the embedded plant.
+
+    Args:
+        name: name of the catalogue.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.robot = robot = qd.load(name)
+        self.controller = qd.LocomotionController(robot, dt=DT)
+        self.controller.warmup(quiet=True)
+        self.plant, self.dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
+        self.plant.reset()
+        self.command = (SPEED * self.controller.morphology.speed_scale, 0.0, YAW_RATE)
+        self.times: list[float] = []
+        self.parts: dict[str, list[float]] = {"motion": [], "walk": [], "whole-body": []}
+        self.watches: dict[str, Stopwatch] = {}
+        self.run(round(START_TIME / DT))
+        self.times.clear()
+
+    def split(self) -> None:
+        """Measures also the parts of a tick from now on, which takes time itself."""
+        controller = self.controller
+        calls, reader, wbc = controller._walking._calls, controller._motion_reader, controller.wbc
+        assert calls is not None
+        self.watches = {
+            "motion": Stopwatch(reader.read), "walk": Stopwatch(calls.walk), "whole-body": Stopwatch(wbc.compute),
+        }  # fmt: skip
+        reads = self.watches["motion"]
+        controller._motion_reader = type("Reader", (), {"read": staticmethod(reads)})()
+        calls.walk = self.watches["walk"]
+        controller._quadruped.wbc = _Wrapped(wbc, self.watches["whole-body"])  # type: ignore[assignment]
+
+    def run(self, ticks: int) -> None:
+        """Computes and simulates ticks."""
+        clock, compute = time.thread_time, self.controller.compute
+        for _ in range(ticks):
+            state = self.dynamics.update(self.plant.q, self.plant.v)
+            for watch in self.watches.values():
+                watch.seconds = 0.0
+            start = clock()
+            command = compute(state, self.command)
+            self.times.append(clock() - start)
+            for name, watch in self.watches.items():
+                self.parts[name].append(watch.seconds)
+            self.plant.step(command.tau)
+
+
+class _Wrapped:
+    """Whole-body controller whose `compute` is measured.
+
+    Args:
+        wbc: the controller.
+        compute: function that replaces its `compute`.
+    """
+
+    def __init__(self, wbc: qd.WholeBodyController, compute: Callable[..., Any]) -> None:
+        self._wbc, self.compute = wbc, compute
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wbc, name)
+
+
+def percentiles(times: list[float]) -> tuple[float, float, float]:
+    """Returns median, 99th and 99.9th percentile of times [s] in microseconds."""
+    median, tail, far = np.percentile(np.array(times) * 1e6, (50.0, 99.0, 99.9)).tolist()
+    return median, tail, far
+
+
+def measure(name: str, options: argparse.Namespace) -> list[str]:
+    """Prints the times of one robot, and returns the requirements that are not met."""
+    walker, r = WalkingRobot(name), record(qd.load(name), "trot", "calm", options.chunk, options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording.npz"
+        np.savez(path, **r)
+        try:
+            tsid = Rival("tsid", path)
+        except environments.UnavailableError as reason:
+            print(f"TSID skipped: {reason}")
+            tsid = None
+        for _ in range(options.ticks // options.chunk):
+            walker.run(options.chunk)
+            if tsid is not None:
+                tsid.run(0, options.chunk)
+        times = list(walker.times)
+        if tsid is not None:
+            answer = tsid.answer()
+            tsid_median = 1e6 * float(np.median(answer["solve"] + answer["references"]))
+    walker.split()
+    walker.run(options.ticks)
+    parts = {part: percentiles(values)[0] for part, values in walker.parts.items()}
+    median, tail, far = percentiles(times)
+    wbc = parts["whole-body"]
+    rest = percentiles(walker.times[len(times) :])[0] - sum(parts.values())
+    pieces = ", ".join(f"{part} {value:.1f}" for part, value in {**parts, "rest": rest}.items())
+    line = f"{name}: walking tick {median:.1f} (p99 {tail:.1f}, p99.9 {far:.1f}) us, whole-body tick in it {wbc:.1f}"
+    missed = []
+    if tsid is not None:
+        line += f", TSID {tsid_median:.1f}: {median / tsid_median:.2f} of TSID"
+        if median > MAX_TSID_RATIO * tsid_median:
+            missed.append(f"{name}: {median / tsid_median:.2f} > {MAX_TSID_RATIO:g} of TSID")
+    print(f"{line}; median {median / wbc:.1f} and p99 {tail / wbc:.1f} of the whole-body tick\n  parts: {pieces} us")
+    if median > MAX_WBC_RATIO * wbc:
+        missed.append(f"{name}: median {median / wbc:.2f} > {MAX_WBC_RATIO:g} of the whole-body tick")
+    if tail > MAX_WBC_TAIL_RATIO * wbc:
+        missed.append(f"{name}: p99 {tail / wbc:.2f} > {MAX_WBC_TAIL_RATIO:g} of the whole-body tick")
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="names of the catalogue")
+    parser.add_argument("--ticks", type=int, default=4000, help="number of measured ticks (default 4000)")
+    parser.add_argument("--chunk", type=int, default=100, help="ticks after which the programs alternate (default 100)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of TSID's recording")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
+    options = parser.parse_args()
+    print(f"{cpu_name()}; times in microseconds, called from Python {platform.python_version()}")
+    missed = [line for name in options.robots for line in measure(name, options)]
+    for line in missed:
+        print(f"MISSED {line}")
+    return 1 if options.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
