@@ -39,6 +39,7 @@ SUBPACKAGES = (
     "wbc",
     "locomotion",
     "simulation",
+    "envs",
     "planning",
     "identification",
     "runtime",
@@ -222,7 +223,7 @@ def test_relative_imports_of_every_form_are_found(tmp_path: Path) -> None:
 
 HEAVY = (
     "llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich", "tornado", "mcap", "scipy", "pandas", "IPython",
-    "dask", "xacro", "torch", "jax",
+    "dask", "xacro", "torch", "jax", "gymnasium",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ COMPLETE = (
     "quaddyn.campaigns",
     "quaddyn.demo",
     "quaddyn.dynamics",
+    "quaddyn.envs",
     "quaddyn.runtime",
     "quaddyn.hierarchy",
     "quaddyn.identification",

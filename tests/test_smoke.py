@@ -33,6 +33,14 @@ def test_every_subpackage_has_a_smoke_test() -> None:
     } == subpackages
 
 
+def test_subpackage_envs(robot: qd.Robot) -> None:
+    from quaddyn.envs import VelocityTask
+
+    task = VelocityTask(3, robot, threads=1)
+    observations, rewards, has_fallen, _ = task.step(np.zeros((3, robot.nu)))
+    assert observations.shape == (3, 48) and (rewards > 0.0).all() and not has_fallen.any()
+
+
 def test_subpackage_urdf() -> None:
     from quaddyn.urdf import parse
 

@@ -1,0 +1,333 @@
+"""`VelocityTask`: n quadrupeds that follow velocity commands, as arrays of observations, actions and rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..locomotion.fall_detection import FALLEN_HEIGHT, FALLEN_TILT
+from ..robot import load
+from ..robot.arguments import check_array, check_integer, check_positive, check_vector
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from ..simulation import Simulation
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array, frozen
+
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+#: Kinds of actions.
+ACTIONS = ("targets", "torques")
+#: Default speeds of commands: forward and sideways as fractions of sqrt(g l), turning as a fraction of sqrt(g / l).
+FORWARD_FROUDE, SIDEWAYS_FROUDE, TURNING_FRACTION = 0.6, 0.3, 0.17
+#: Default gains: stiffness divided by m g l [1/rad], and damping divided by stiffness and sqrt(l / g).
+STIFFNESS_FACTOR, DAMPING_FACTOR = 1.0, 0.1
+#: Speed error at which the reward of following has fallen to 1/e, divided by the largest commanded speed.
+ERROR_SCALE = 0.5
+#: Random initial joint positions around the home configuration [rad], and height above it [l].
+INITIAL_JOINT_RANGE, INITIAL_LIFT = 0.05, 0.02
+#: Weights of following the turning rate, of mechanical power divided by ``m g`` [s/m], and of the change of actions.
+TURNING_WEIGHT, POWER_WEIGHT, ACTION_CHANGE_WEIGHT = 0.5, 0.05, 0.01
+#: Largest absolute value of an entry of an observation [SI units]; larger ones are clamped.
+MAX_OBSERVATION = 100.0
+
+
+class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation_size", "action_size")):
+    """Task of n quadrupeds on level ground: follow commanded velocities of the base without falling.
+
+    The robots are a `SimulationBatch` with contacts at the feet. Lengths l, masses m and times are those of the robot,
+    so that the same parameters suit small and large ones; l is the height of the base in ``q_home``. The environments
+    of Gymnasium call `reset` and `step`; a program without Gymnasium may do so, too. There is no automatic reset here.
+
+    An observation has, in this order: velocity of the base in its axes (3) [m/s], angular velocity (3) [rad/s],
+    direction of gravity in base axes (3), command (3): forward and sideways [m/s] and turning [rad/s], positions of
+    the actuated joints relative to ``q_home`` (nu) [rad], their velocities (nu) [rad/s], and the last action (nu).
+    Values are clamped to +-100.
+
+    An action is (nu,) from -1 to 1; values beyond are clamped. "targets" are joint positions ``q_home + action_scale *
+    action``, clamped to the joint limits, which PD control follows in every time step of the simulation. "torques" are
+    ``action_scale * action``.
+
+    The reward of a step is ``exp(-(e_v / s_v)^2) + 0.5 exp(-(e_w / s_w)^2) - 0.05 P / (m g 1 m/s) - 0.01 mean((a -
+    a')^2)`` with the errors e_v and e_w of horizontal velocity and turning rate, scales s of half of the largest
+    commands, the mechanical power P of the motors (absolute values) and the last action a'.
+
+    An episode ends by a fall if the base tilts by more than 60 degrees, its height is less than 45 % of that in
+    ``q_home``, or the simulation diverges. It is cut off after `episode_time`.
+
+    Args:
+        n: number of robots.
+        robot: robot with four legs and a free root, or what `quaddyn.load` accepts: a name of the catalogue, a path or
+            the text of a URDF.
+        action: "targets" or "torques".
+        action_scale: change of a joint target for the action 1 [rad], 0.3 if None, or torque for the action 1 [N m],
+            (nu,) or a number, the effort limits if None.
+        control_dt: time of a step of the task, a whole number of `dt` [s].
+        dt: time step of the simulation [s].
+        integrator: integrator of the simulation, see `Simulation`; "adaptive" is more accurate, and takes several
+            times as long with random actions.
+        stiffness: gain of "targets" [N m/rad], (nu,) or a number; None: ``m g l`` for each radian.
+        damping: gain of "targets" [N m s/rad], (nu,) or a number; None: ``0.1 sqrt(l / g)`` times the stiffness.
+        max_command: (3,) largest forward and sideways speed [m/s] and turning rate [rad/s] of the random commands, in
+            both directions; None: ``0.6 sqrt(g l)``, ``0.3 sqrt(g l)`` and ``0.17 sqrt(g / l)``.
+        command_time: time after which a new command is drawn [s].
+        episode_time: maximum time of an episode [s].
+        friction: (2,) range of the random friction coefficient of an episode.
+        payload: (2,) range of the random mass on the root link in an episode [kg].
+        motor_strength: (2,) range of the random maximum motor torque of an episode, as a fraction of that of the robot.
+        threads: number of threads; None: the number of cores available to this process.
+
+    Attributes:
+        robot: the robot.
+        n: number of robots.
+        action: "targets" or "torques".
+        action_size: number of entries of an action, nu.
+        observation_size: number of entries of an observation.
+        batch: the simulated robots.
+
+    Raises:
+        ArgumentError: an argument is out of range, or the robot does not have four legs and a free root.
+        ArgumentTypeError: an argument has a wrong type.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        robot: Robot | str | PathLike[str] = "go2",
+        *,
+        action: str = "targets",
+        action_scale: float | Sequence[float] | Array | None = None,
+        control_dt: float = 0.02,
+        dt: float = 0.004,
+        integrator: str = "euler",
+        stiffness: float | Sequence[float] | Array | None = None,
+        damping: float | Sequence[float] | Array | None = None,
+        max_command: Sequence[float] | Array | None = None,
+        command_time: float = 5.0,
+        episode_time: float = 20.0,
+        friction: Sequence[float] = (0.6, 0.6),
+        payload: Sequence[float] = (0.0, 0.0),
+        motor_strength: Sequence[float] = (1.0, 1.0),
+        threads: int | None = None,
+    ) -> None:
+        self.n = check_integer("n", n)
+        self.robot = robot = robot if isinstance(robot, Robot) else load(robot)
+        if len(robot.legs) != 4 or robot.root != "free":
+            raise ArgumentError(
+                f"robot: expected four legs and a free root, got {len(robot.legs)} legs and a {robot.root} root of "
+                f"{robot.name!r}"
+            )
+        if action not in ACTIONS:
+            raise ArgumentError(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
+        self.action, nu = action, robot.nu
+        length, gravity = float(robot.q_home[2]), float(np.linalg.norm(robot.model.gravity.linear))
+        default_scale = 0.3 if action == "targets" else np.array(robot.effort_limits)
+        self._action_scale = _expand("action_scale", default_scale if action_scale is None else action_scale, nu)
+        default_stiffness = STIFFNESS_FACTOR * robot.mass * gravity * length
+        self._stiffness = _expand("stiffness", default_stiffness if stiffness is None else stiffness, nu)
+        default_damping = DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness
+        self._damping = _expand("damping", default_damping if damping is None else damping, nu)
+        control_dt = check_positive("control_dt", control_dt)
+        simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator)
+        self._steps_per_action = round(control_dt / simulation.dt)
+        if self._steps_per_action < 1 or abs(self._steps_per_action * simulation.dt - control_dt) > 1e-9:
+            raise ArgumentError(
+                f"control_dt: expected a whole number of dt = {simulation.dt:g} s, got {control_dt:g} s"
+            )
+        speed = np.sqrt(gravity * length)
+        default_command = [FORWARD_FROUDE * speed, SIDEWAYS_FROUDE * speed, TURNING_FRACTION * speed / length]
+        self._max_command = frozen(
+            check_vector("max_command", default_command if max_command is None else max_command, (3,), "x, y, turning")
+        )
+        if (self._max_command < 0.0).any():
+            raise ArgumentError(f"max_command: expected speeds of 0 or more, got {self._max_command.tolist()}")
+        # With commands of zero the errors are compared with the default speeds.
+        scales = np.where(self._max_command > 0.0, self._max_command, default_command)
+        self._speed_scale, self._turning_scale = ERROR_SCALE * float(scales[:2].max()), ERROR_SCALE * float(scales[2])
+        self._command_steps = max(round(check_positive("command_time", command_time) / control_dt), 1)
+        self._episode_steps = max(round(check_positive("episode_time", episode_time) / control_dt), 1)
+        self._ranges = {
+            "friction": _check_range("friction", friction),
+            "payload": _check_range("payload", payload),
+            "motor_strength": _check_range("motor_strength", motor_strength),
+        }
+        self._is_randomized = any(low != high for low, high in self._ranges.values())
+        self.batch = simulation.batch(self.n, threads=threads)
+        self.batch.set_parameters(**{name: low for name, (low, _) in self._ranges.items()})
+        self.batch.set_parameters(**{name: high for name, (_, high) in self._ranges.items()})
+        self._joints = JointPositions.actuated(robot)
+        self._home_joints, self._home_height, self._weight = self._joints.of(robot.q_home), length, robot.mass * gravity
+        self._lower = np.where(self._joints.turning, -np.inf, robot.lower[self._joints.at])
+        self._upper = np.where(self._joints.turning, np.inf, robot.upper[self._joints.at])
+        self.action_size, self.observation_size = nu, 12 + 3 * nu
+        self._command, self._last_action = np.zeros((self.n, 3)), np.zeros((self.n, nu))
+        self._steps = np.zeros(self.n, dtype=np.int64)
+        self._generators = [np.random.default_rng(i) for i in range(self.n)]
+        self.reset()
+
+    @property
+    def command(self) -> Array:
+        """Commanded velocities of the base (n, 3) in its axes: forward and sideways [m/s], turning [rad/s]."""
+        return self._command.copy()
+
+    def set_command(self, command: Sequence[float] | Array) -> None:
+        """Sets the commands until new ones are drawn.
+
+        Args:
+            command: (3,) for all robots or (n, 3): forward and sideways speed [m/s] and turning rate [rad/s].
+
+        Raises:
+            ArgumentError: a wrong shape, or an entry that is not finite.
+        """
+        shape = (3,) if np.ndim(command) == 1 else (self.n, 3)
+        self._command[:] = check_vector("command", command, shape, "x, y, turning")
+
+    def set_generator(self, lane: int, generator: np.random.Generator) -> None:
+        """Sets the generator that all random numbers of a robot are drawn from.
+
+        Robot i has its own generator, so that its episodes do not depend on the other robots.
+
+        Args:
+            lane: index of the robot.
+            generator: the generator.
+
+        Raises:
+            ArgumentError: `lane` is not an index of a robot.
+        """
+        if not 0 <= lane < self.n:
+            raise ArgumentError(f"lane: expected 0 to {self.n - 1}, got {lane}")
+        self._generators[lane] = generator
+
+    def reset(self, mask: BoolArray | None = None) -> FloatArray:
+        """Begins new episodes: a random heading, joint positions near ``q_home``, random parameters and commands.
+
+        Args:
+            mask: (n,) bools, which robots; None: all.
+
+        Returns:
+            The observations of all robots (n, observation_size).
+
+        Raises:
+            ArgumentError: `mask` has a wrong shape.
+            ArgumentTypeError: `mask` is not an array of bools.
+        """
+        mask = np.ones(self.n, dtype=bool) if mask is None else mask
+        self.batch.reset(mask)  # validates the mask
+        lanes = np.flatnonzero(mask)
+        nu = self.action_size
+        draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 7) for i in lanes]).reshape(-1, nu + 7)
+        q = np.tile(self.robot.q_home, (self.n, 1))
+        for lane, draw in zip(lanes, draws, strict=True):
+            joints = np.clip(self._home_joints + INITIAL_JOINT_RANGE * draw[:nu], self._lower, self._upper)
+            self._joints.put(q[lane], joints)
+        q[lanes, 2] += INITIAL_LIFT * self._home_height
+        q[lanes, 3:7] = _turn_about_vertical(q[lanes, 3:7], np.pi * draws[:, nu])
+        self.batch.reset(mask, q=q)
+        self._command[lanes] = self._max_command * draws[:, nu + 1 : nu + 4]
+        self._last_action[lanes], self._steps[lanes] = 0.0, 0
+        if self._is_randomized:
+            parameters = {}
+            for k, (name, (low, high)) in enumerate(self._ranges.items()):
+                if low != high:
+                    values = np.full(self.n, low)
+                    values[lanes] = low + 0.5 * (high - low) * (1.0 + draws[:, nu + 4 + k])
+                    parameters[name] = values
+            self.batch.set_parameters(mask, **parameters)
+        return self.observe()
+
+    def step(self, action: Array | FloatArray) -> tuple[FloatArray, Array, BoolArray, BoolArray]:
+        """Takes a step of `control_dt`.
+
+        Args:
+            action: (n, nu) actions from -1 to 1; values beyond are clamped.
+
+        Returns:
+            Observations (n, observation_size), rewards (n,), whether each robot has fallen (n,), and whether its
+            episode has taken `episode_time` (n,).
+
+        Raises:
+            ArgumentError: a wrong shape, or an entry that is not finite.
+        """
+        array = check_array("action", action)
+        if array.shape != (self.n, self.action_size):
+            raise ArgumentError(f"action: expected shape ({self.n}, {self.action_size}), got {array.shape}")
+        if len(lanes := np.flatnonzero(~np.isfinite(array).all(axis=1))):
+            raise ArgumentError(f"action: expected finite numbers, got others in lanes {lanes[:8].tolist()}")
+        array = np.clip(array, -1.0, 1.0)
+        if self.action == "targets":
+            targets = np.clip(self._home_joints + self._action_scale * array, self._lower, self._upper)
+            self.batch.step(
+                position=targets, stiffness=self._stiffness, damping=self._damping, steps=self._steps_per_action
+            )
+        else:
+            self.batch.step(self._action_scale * array, steps=self._steps_per_action)
+        self._steps += 1
+        reward = self._compute_reward(array)
+        self._last_action = array
+        has_fallen, is_cut_off = self._find_fallen(), self._steps >= self._episode_steps
+        for lane in np.flatnonzero(self._steps % self._command_steps == 0):
+            self._command[lane] = self._max_command * self._generators[lane].uniform(-1.0, 1.0, 3)
+        return self.observe(), reward, has_fallen, is_cut_off
+
+    def observe(self) -> FloatArray:
+        """Returns the observations of the present states (n, observation_size)."""
+        q, v, nu = self.batch.q, self.batch.v, self.action_size
+        out = np.empty((self.n, self.observation_size), dtype=np.float32)
+        out[:, :6], out[:, 6:9], out[:, 9:12] = v[:, :6], -_vertical_in_base(q), self._command
+        out[:, 12 : 12 + nu] = self._joints.of(q) - self._home_joints
+        out[:, 12 + nu : 12 + 2 * nu] = v[:, self.robot.actuated_index]
+        out[:, 12 + 2 * nu :] = self._last_action
+        return np.clip(out, -MAX_OBSERVATION, MAX_OBSERVATION, out=out)
+
+    def _compute_reward(self, action: Array) -> Array:
+        """Returns the reward of a step that ended in the present state, see the class."""
+        v = self.batch.v
+        speed_error = np.hypot(v[:, 0] - self._command[:, 0], v[:, 1] - self._command[:, 1])
+        turning_error = v[:, 5] - self._command[:, 2]
+        power = np.abs(self.batch.tau * v[:, self.robot.actuated_index]).sum(axis=1)
+        reward = np.exp(-np.square(speed_error / self._speed_scale))
+        reward += TURNING_WEIGHT * np.exp(-np.square(turning_error / self._turning_scale))
+        reward -= POWER_WEIGHT / self._weight * power
+        reward -= ACTION_CHANGE_WEIGHT * np.square(action - self._last_action).mean(axis=1)
+        return np.asarray(reward)
+
+    def _find_fallen(self) -> BoolArray:
+        """Returns whether each robot has fallen (n,)."""
+        q = self.batch.q
+        is_low = q[:, 2] < FALLEN_HEIGHT * self._home_height
+        return np.asarray(is_low | (_vertical_in_base(q)[:, 2] < FALLEN_TILT) | self.batch.has_diverged)
+
+
+def _vertical_in_base(q: Array) -> Array:
+    """Returns the upward vertical in base axes (n, 3) for configurations (n, nq) of robots with a free root."""
+    x, y, z, w = q[:, 3:7].T
+    return np.stack([2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)], axis=1)
+
+
+def _turn_about_vertical(quaternions: Array, angles: Array) -> Array:
+    """Returns quaternions (k, 4), (x, y, z, w), turned about the vertical by angles (k,) [rad]."""
+    x, y, z, w = quaternions.T
+    s, c = np.sin(0.5 * angles), np.cos(0.5 * angles)
+    turned = np.stack([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z], axis=1)
+    return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True))
+
+
+def _expand(name: str, value: float | Sequence[float] | Array, size: int) -> Array:
+    """Returns a number or `size` numbers, 0 or more, as an array (size,)."""
+    array = check_vector(name, np.full(size, value) if np.ndim(value) == 0 else value, (size,), "a number or nu")
+    if (array < 0.0).any():
+        raise ArgumentError(f"{name}: expected numbers of 0 or more, got {array.min():g}")
+    return array
+
+
+def _check_range(name: str, value: Sequence[float]) -> tuple[float, float]:
+    """Returns the lower and upper end of a range."""
+    low, high = check_vector(name, value, (2,), "lower and upper end").tolist()
+    if low > high:
+        raise ArgumentError(f"{name}: expected a range from a lower to an upper end, got {low:g}, {high:g}")
+    return low, high

@@ -1,0 +1,272 @@
+"""Environments: the velocity task by itself, and its environments in Gymnasium."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+import quaddyn.envs
+from quaddyn.envs import VelocityTask, register_environments
+from quaddyn.envs.gymnasium_base import MissingGymnasium
+from quaddyn.errors import ArgumentError, ArgumentTypeError
+
+NAME = "quaddyn/QuadrupedVelocity-v0"
+needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+# -- the task ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+def test_robots_stand_with_actions_of_zero(name: str) -> None:
+    task = VelocityTask(8, name, threads=1, max_command=(0.0, 0.0, 0.0))
+    for _ in range(150):
+        observations, rewards, has_fallen, is_cut_off = task.step(np.zeros((8, task.action_size)))
+    assert not has_fallen.any() and not is_cut_off.any()
+    assert (rewards > 1.4).all() and (rewards <= 1.5).all()  # the largest reward is 1.5
+    assert observations.shape == (8, task.observation_size) and observations.dtype == np.float32
+    assert task.batch.q[:, 2].min() > 0.8 * task.robot.q_home[2]
+
+
+def test_entries_of_an_observation(go2: qd.Robot) -> None:
+    task = VelocityTask(3, go2, threads=1)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        action = rng.uniform(-1.0, 1.0, (3, 12))
+        observations, _, _, _ = task.step(action)
+    task.set_command([0.3, -0.1, 0.2])
+    observations = task.observe()
+    for q, v, seen, a in zip(task.batch.q, task.batch.v, observations, action, strict=True):
+        down = pin.Quaternion(q[3:7]).matrix().T @ [0.0, 0.0, -1.0]
+        expected = [*v[:6], *down, 0.3, -0.1, 0.2, *(q[7:] - go2.q_home[7:]), *v[6:], *a]
+        np.testing.assert_allclose(seen, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_reward_follows_its_formula(go2: qd.Robot) -> None:
+    task = VelocityTask(4, go2, threads=1, max_command=(1.0, 0.5, 1.0))
+    rng = np.random.default_rng(1)
+    last = np.zeros((4, 12))
+    for _ in range(4):
+        action, command = rng.uniform(-1.0, 1.0, (4, 12)), task.command
+        _, rewards, _, _ = task.step(action)
+        v, tau = task.batch.v, task.batch.tau
+        expected = (
+            np.exp(-((v[:, 0] - command[:, 0]) ** 2 + (v[:, 1] - command[:, 1]) ** 2) / 0.25)
+            + 0.5 * np.exp(-((v[:, 5] - command[:, 2]) ** 2) / 0.25)
+            - 0.05 * np.abs(tau * v[:, 6:]).sum(axis=1) / (go2.mass * 9.81)
+            - 0.01 * ((action - last) ** 2).mean(axis=1)
+        )
+        np.testing.assert_allclose(rewards, expected, rtol=1e-9)
+        last = action
+
+
+def test_a_robot_that_moves_as_commanded_has_a_larger_reward(go2: qd.Robot) -> None:
+    task = VelocityTask(2, go2, threads=1)
+    q, v = np.tile(go2.q_home, (2, 1)), np.zeros((2, go2.nv))
+    v[:, 0] = 0.5
+    task.batch.reset(q=q, v=v)
+    task.set_command(np.array([[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0]]))
+    rewards = task.step(np.zeros((2, 12)))[1]
+    assert rewards[0] > rewards[1] + 0.3
+
+
+def test_falls_end_an_episode(go2: qd.Robot) -> None:
+    task = VelocityTask(4, go2, threads=1)
+    q = np.tile(go2.q_home, (4, 1))
+    q[1, 3:7] = np.sin(np.pi / 4.0), 0.0, 0.0, np.cos(np.pi / 4.0)  # on its side
+    q[2, 2] *= 0.3
+    q[3, 3:7] = 0.0, 0.0, 1.0, 0.0  # turned about the vertical, which is not a fall
+    task.batch.reset(q=q)
+    has_fallen = task.step(np.zeros((4, 12)))[2]
+    assert has_fallen.tolist() == [False, True, True, False]
+
+
+def test_torques_as_actions(go2: qd.Robot) -> None:
+    task = VelocityTask(2, go2, action="torques", threads=1)
+    action = np.array([np.full(12, 0.1), np.full(12, 7.0)])
+    task.step(action)
+    expected = np.array([0.1 * go2.effort_limits, go2.effort_limits])  # an action above 1 is clamped
+    np.testing.assert_allclose(task.batch.tau, expected)
+
+
+def test_targets_stay_within_the_joint_limits(go2: qd.Robot) -> None:
+    task = VelocityTask(1, go2, action_scale=100.0, stiffness=1.0, damping=0.0, threads=1, control_dt=0.004)
+    home = task.batch.q[0, 7:].copy()
+    task.step(np.ones((1, 12)))
+    np.testing.assert_allclose(task.batch.tau[0], go2.upper[7:] - home, atol=0.1)
+
+
+def test_lanes_are_independent_and_commands_are_drawn_again(go2: qd.Robot) -> None:
+    options: dict[str, Any] = {
+        "command_time": 0.1, "episode_time": 0.2, "friction": (0.3, 0.9), "payload": (-0.2, 2.0),
+        "motor_strength": (0.8, 1.1), "threads": 1,
+    }  # fmt: skip
+    many, one = VelocityTask(5, go2, **options), VelocityTask(1, go2, **options)
+    for i in range(5):
+        many.set_generator(i, np.random.default_rng([4, i]))
+    one.set_generator(0, np.random.default_rng([4, 3]))
+    a, b = many.reset(), one.reset()
+    rng, commands = np.random.default_rng(2), set()
+    for step in range(1, 11):
+        assert a[3].tobytes() == b[0].tobytes()
+        action = rng.uniform(-1.0, 1.0, (5, 12))
+        a, _, _, is_cut_off = many.step(action)
+        b, _, _, _ = one.step(action[3:4])
+        commands.add(one.command.tobytes())
+        assert (is_cut_off == (step >= 10)).all()
+    assert len(commands) == 3
+    for name, (low, high) in (("friction", (0.3, 0.9)), ("payload", (-0.2, 2.0)), ("motor_strength", (0.8, 1.1))):
+        values = getattr(many.batch, name)
+        assert len(set(values)) == 5 and low <= values.min() < values.max() <= high
+        assert values[3] == getattr(one.batch, name)[0]
+    before = many.batch.friction.copy()
+    mask = np.array([True, False, False, False, True])
+    many.reset(mask)
+    assert ((many.batch.friction != before) == mask).all()
+    assert (many.batch.time == 0.0).tolist() == mask.tolist()
+
+
+def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
+    task = VelocityTask(2, go2, threads=1)
+    nan = np.zeros((2, 12))
+    nan[1, 3] = np.nan
+    for call, words in (
+        (lambda: VelocityTask(0, go2), "n: expected"),
+        (lambda: VelocityTask(1, "two_link_leg"), "robot: expected four legs"),
+        (lambda: VelocityTask(1, go2, action="muscles"), "action: expected one of"),
+        (lambda: VelocityTask(1, go2, action_scale=-1.0), "action_scale"),
+        (lambda: VelocityTask(1, go2, stiffness=[1.0, 2.0]), "stiffness"),
+        (lambda: VelocityTask(1, go2, damping=-1.0), "damping"),
+        (lambda: VelocityTask(1, go2, control_dt=0.005), "control_dt: expected a whole number of dt"),
+        (lambda: VelocityTask(1, go2, dt=0.1), "dt"),
+        (lambda: VelocityTask(1, go2, integrator="magic"), "integrator"),
+        (lambda: VelocityTask(1, go2, max_command=(1.0, 1.0, -1.0)), "max_command"),
+        (lambda: VelocityTask(1, go2, command_time=0.0), "command_time"),
+        (lambda: VelocityTask(1, go2, episode_time=-1.0), "episode_time"),
+        (lambda: VelocityTask(1, go2, friction=(0.9, 0.3)), "friction: expected a range"),
+        (lambda: VelocityTask(1, go2, friction=(0.3, -0.3)), "friction"),
+        (lambda: VelocityTask(1, go2, payload=(-50.0, 0.0)), "payload"),
+        (lambda: VelocityTask(1, go2, motor_strength=(-1.0, 1.0)), "motor_strength"),
+        (lambda: VelocityTask(1, go2, threads=0), "threads"),
+        (lambda: task.step(np.zeros((2, 11))), "action: expected shape"),
+        (lambda: task.step(nan), r"action: expected finite numbers, got others in lanes \[1\]"),
+        (lambda: task.set_command([1.0, 2.0]), "command"),
+        (lambda: task.set_generator(2, np.random.default_rng(0)), "lane: expected 0 to 1"),
+        (lambda: task.reset(np.array([True])), "mask"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            call()
+    with pytest.raises(ArgumentTypeError, match="mask"):
+        task.reset(np.array([1, 0]))  # type: ignore[arg-type]
+
+
+def test_without_gymnasium_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium.envs.registration", None)
+    for call in (register_environments, MissingGymnasium):
+        with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[envs\]'"):
+            call()
+
+
+# -- Gymnasium -----------------------------------------------------------------------------------------------------
+@needs_gymnasium
+@pytest.mark.parametrize("options", [{}, {"action": "torques", "robot": "solo12"}, {"robot": "anymal_c"}])
+def test_gymnasium_accepts_the_environment(options: dict[str, Any]) -> None:
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env
+
+    env = gymnasium.make(NAME, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        check_env(env.unwrapped)
+    env.close()
+
+
+@needs_gymnasium
+def test_seeded_runs_are_equal_and_lanes_equal_single_environments() -> None:
+    import gymnasium
+
+    options: dict[str, Any] = {"robot": "go2", "friction": (0.3, 0.9), "command_time": 0.1}
+    vectors = [gymnasium.make_vec(NAME, num_envs=6, threads=k, **options) for k in (1, 2)]
+    single = gymnasium.make(NAME, **options)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 6, 12)).astype(np.float32)
+    runs: list[list[bytes]] = [[], []]
+    for run, env in zip(runs, vectors, strict=True):
+        observations, _ = env.reset(seed=7)
+        run.append(observations.tobytes())
+        for action in actions:
+            observations, rewards, terminated, _, _ = env.step(action)
+            run.append(observations.tobytes() + rewards.tobytes())
+        assert not terminated.all()
+        assert observations in env.observation_space
+    assert runs[0] == runs[1] and len(set(runs[0])) == 31
+    other = vectors[0].reset(seed=8)[0]
+    assert other.tobytes() != runs[0][0]
+    alone, _ = single.reset(seed=7 + 2)
+    observations, _ = vectors[0].reset(seed=7)
+    for action in actions[:20]:
+        assert alone.tobytes() == observations[2].tobytes()
+        observations, rewards, terminated, truncated, _ = vectors[0].step(action)
+        alone, reward, ended, cut_off, infos = single.step(action[2])
+        assert (reward, ended, cut_off) == (rewards[2], terminated[2], truncated[2])
+        if ended:
+            break
+    assert infos["command"].shape == (3,)
+
+
+@needs_gymnasium
+def test_ended_episodes_begin_again_at_the_next_step() -> None:
+    import gymnasium
+
+    env = gymnasium.make_vec(NAME, num_envs=3, robot="go2", episode_time=0.1, threads=1)
+    task = env.unwrapped.task  # type: ignore[attr-defined]
+    env.reset(seed=0)
+    zero = np.zeros((3, 12), dtype=np.float32)
+    q = task.batch.q.copy()
+    q[1, 2] = 0.05
+    task.batch.reset(np.array([False, True, False]), q=q)
+    _, rewards, terminated, truncated, _ = env.step(zero)
+    assert terminated.tolist() == [False, True, False] and not truncated.any() and rewards[1] != 0.0
+    observations, rewards, terminated, truncated, _ = env.step(np.ones((3, 12), dtype=np.float32))
+    assert not terminated.any() and rewards[1] == 0.0 != rewards[0] and task.batch.time[1] == 0.0
+    assert (observations[1, -12:] == 0.0).all() and (observations[0, -12:] == 1.0).all()
+    for step in range(3, 8):
+        _, _, _, truncated, infos = env.step(zero)
+        assert truncated.tolist() == [step == 5, step == 7, step == 5]
+    assert infos["command"].shape == (3, 3)
+    env.close()
+
+
+@needs_gymnasium
+def test_statistics_of_gymnasium_work_on_the_vector_environment() -> None:
+    import gymnasium
+    from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+    env = RecordEpisodeStatistics(gymnasium.make_vec(NAME, num_envs=2, robot="go2", episode_time=0.1, threads=1))
+    env.reset(seed=0)
+    for _ in range(5):
+        _, _, _, truncated, infos = env.step(np.zeros((2, 12), dtype=np.float32))
+    assert truncated.all() and infos["episode"]["l"].tolist() == [5, 5]
+
+
+@pytest.mark.skipif(sys.modules.get("gymnasium") is not None, reason="needs an installation without gymnasium")
+def test_environments_without_gymnasium_name_the_extra() -> None:
+    for make in (quaddyn.envs.QuadrupedVelocityEnv, quaddyn.envs.QuadrupedVelocityVectorEnv):
+        with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[envs\]'"):
+            make()
+
+
+@needs_gymnasium
+def test_rendering_is_rejected() -> None:
+    for make in (quaddyn.envs.QuadrupedVelocityEnv, quaddyn.envs.QuadrupedVelocityVectorEnv):
+        with pytest.raises(ArgumentError, match="render_mode: expected None, got 'human'"):
+            make(render_mode="human")
