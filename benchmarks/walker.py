@@ -53,6 +53,7 @@ class Stopwatch:
         self.function, self.seconds = function, 0.0
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Calls the function and adds the time of the call."""
         start = time.thread_time()
         result = self.function(*arguments, **named)
         self.seconds += time.thread_time() - start

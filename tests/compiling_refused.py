@@ -226,7 +226,7 @@ def row_into_matrix(M: Matrix, x: Vector) -> None:
 
 @compiled()
 def rows_exchanged(M: Matrix) -> None:
-    M[0], M[1] = M[1], M[0]  #! in an assignment of several values, each target must be a variable or a single entry
+    M[0], M[1] = M[1], M[0]  #! values can only be assigned to single entries of arrays
 
 
 @compiled()

@@ -436,7 +436,10 @@ class _FunctionTranslator:
                 if array.element == INT and kind == FLOAT:
                     self.fail(target, "a float cannot be assigned to an int entry; write int(...)")
                 return base, FLOAT if array.element == FLOAT else INT
-            self.fail(target, "in an assignment of several values, each target must be a variable or a single entry")
+            self.fail(
+                target,
+                "values can only be assigned to single entries of arrays",
+            )
         if isinstance(target, ast.Attribute):
             stored = self.expressions.read(target)
             shown = stored.kind

@@ -16,7 +16,7 @@ from .modes import LocomotionMode
 from .swing import SwingTrajectory
 
 if TYPE_CHECKING:
-    from .tick_details import TickDetails
+    from .walk_details import WalkDetails
 
 #: Beginning of the text of a clamped command, and reasons for a limit besides those of
 #: `LocomotionController.velocity_limit_reason`.
@@ -94,12 +94,12 @@ class LocomotionCommand:
     contact_normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     model_mismatch: bool = False
     timing: str = ""
-    _details: TickDetails | None = field(default=None, init=False, repr=False)
+    _details: WalkDetails | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_tick(
         cls,
-        details: TickDetails,
+        details: WalkDetails,
         *,
         tau: Array,
         mode: LocomotionMode,

@@ -294,7 +294,7 @@ class GaitScheduler:
     @property
     def stance_mask(self) -> NDArray[np.bool_]:
         """(4,) whether each foot is in stance."""
-        return self._feet_timing().in_stance != 0
+        return np.asarray(self._feet_timing().in_stance != 0)
 
     @property
     def time_to_mid_stance(self) -> Array:

@@ -86,7 +86,7 @@ def compute_contact_state(g: GaitState, foot: int) -> tuple[bool, bool]:
 def compute_time_to_mid_stance(g: GaitState, foot: int) -> float:
     """Returns the time until the middle of the next stance of a foot, the present one excluded [s]."""
     x = g.phase - g.phase_offsets[foot]
-    return (compute_swing_number(g, foot) + 1.0 + 0.5 * g.duty_factor - x) * compute_period(g)
+    return float((compute_swing_number(g, foot) + 1.0 + 0.5 * g.duty_factor - x) * compute_period(g))
 
 
 @compiled()
@@ -102,7 +102,7 @@ def compute_swing_phase(g: GaitState, foot: int) -> float:
     if compute_contact_state(g, foot)[0]:
         return 0.0
     x = g.phase - g.phase_offsets[foot]
-    return (x - compute_swing_number(g, foot) - g.duty_factor) / max(1.0 - g.duty_factor, MIN_SWING_FRACTION)
+    return float((x - compute_swing_number(g, foot) - g.duty_factor) / max(1.0 - g.duty_factor, MIN_SWING_FRACTION))
 
 
 @entry("timing of the gait")
@@ -265,7 +265,7 @@ def compute_offset_change(g: GaitState, gait: GaitParameters, foot: int) -> floa
     Differences of half a cycle are all taken backward: the feet then change order while two of a trot's feet stand.
     """
     change = gait.phase_offsets[foot] - g.phase_offsets[foot]
-    return change - math.floor(change + 0.5 + PHASE_TOLERANCE)
+    return float(change - math.floor(change + 0.5 + PHASE_TOLERANCE))
 
 
 @compiled()

@@ -39,13 +39,13 @@ from .slope_clamping import SlopeEvaluation
 from .steering import Steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
-from .tick_details import TickDetails
 from .tick_displacements import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_clamping import LimitReason, clamp_command
+from .walk_details import WalkDetails
 from .walking import (
     ROUGH_SLOPE_TIME,
     SLOPE_TIME,
@@ -214,7 +214,7 @@ class GroundPhaseController:
         damps_only = not command.ok and friction_model.is_slippery
         quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
         return LocomotionCommand.from_tick(
-            TickDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
+            WalkDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
             tau=quad.tau,
             mode=quad.mode,
             contacts=carrying,
@@ -276,7 +276,13 @@ class GroundPhaseController:
             trunk=quad.trunk.state,
             mode=self.transitions.state,
             tasks=WalkTasks(
-                tasks["com"].block, tasks["base"].block, *(task.block for task in feet), quad.trunk.force_rows
+                com=tasks["com"].block,
+                base=tasks["base"].block,
+                fl=tasks["FL"].block,
+                fr=tasks["FR"].block,
+                rl=tasks["RL"].block,
+                rr=tasks["RR"].block,
+                forces=quad.trunk.force_rows,
             ),
             report=allocate_tick_report(),
         )

@@ -65,7 +65,7 @@ def plane_height(ground: GroundState, x: float, y: float) -> float:
     """Returns the height of the plane at (x, y), world [m]."""
     mean = mean_support_point(ground)
     z = ground.map_height if ground.follows_map else mean[2]
-    return z + ground.slope[0] * (x - mean[0]) + ground.slope[1] * (y - mean[1])
+    return float(z + ground.slope[0] * (x - mean[0]) + ground.slope[1] * (y - mean[1]))
 
 
 @compiled()

@@ -193,7 +193,7 @@ def limit_command(w: WalkData, requested: Vector, mode: ModeCode, friction: floa
     w.friction.friction = friction
     w.mode.mode = mode
     w.command.reason = clamp_command(w.body, w.legs, w.gait_limits, velocity)
-    return update_slope(w.slope, w.gait_limits.timing, velocity, w.motion.yaw, w.friction)
+    return SlopeEvaluation(update_slope(w.slope, w.gait_limits.timing, velocity, w.motion.yaw, w.friction))
 
 
 @entry("walking")
@@ -400,7 +400,7 @@ def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: V
     advance_blind_ground(w)
     plan_com_motion(w)
     advance_swings(w.footwork, w.body, w.gait, w.path, w.ground, w.motion, w.balance, w.parameters.dt)
-    return decide(w)
+    return int(decide(w))
 
 
 def allocate_tick_report() -> TickReport:

@@ -1,4 +1,4 @@
-"""`TickDetails`: what a command shows of a tick on the ground, computed when it is read."""
+"""`WalkDetails`: what a command shows of a tick on the ground, computed when it is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .velocity_limits import REASON_TEXTS
 from .walking import TickReport
 
 
-class TickDetails:
+class WalkDetails:
     """Attributes of a `LocomotionCommand` that are read seldom.
 
     Args:
