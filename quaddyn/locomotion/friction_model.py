@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..urdf.tree import Array
+from ..urdf.tree import Array, frozen
 from ..wbc import WholeBodyController
 from .friction_state import (
     adapt_friction,
@@ -105,7 +105,7 @@ class FrictionModel:
         if state.has_new_normal.any():
             for foot, normal, is_new in zip(FEET, state.normals, state.has_new_normal.tolist(), strict=True):
                 if is_new:
-                    wbc.contacts[foot].normal = normal
+                    wbc.contacts[foot].set_valid(normal=frozen(normal))
             state.has_new_normal[:] = 0
         if state.friction != wbc.friction:
             wbc.friction = state.friction

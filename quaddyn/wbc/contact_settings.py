@@ -8,6 +8,7 @@ rolling without slipping forbids the acceleration ``a_c + alpha x (-r n)``, with
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -98,6 +99,20 @@ class ContactSettings(StrictAttributes):
         """Replaces fields of the contact."""
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
+        self._changes.count_settings_change()
+
+    def set_valid(self, **changes: object) -> None:
+        """Sets fields of the contact to values that are known to be valid, without checks, for internal use.
+
+        Args:
+            changes: ``normal``, a read-only unit vector (3,) in world axes, or ``friction``, dimensionless.
+        """
+        contact = copy.copy(self._contact)
+        for name, value in changes.items():
+            object.__setattr__(contact, name, value)
+        # Fields of these settings are written directly, which takes less time than with the checks of their names.
+        object.__setattr__(self, "_contact", contact)
+        object.__setattr__(self, "_faces", {})
         self._changes.count_settings_change()
 
     @property

@@ -251,7 +251,8 @@ class WholeBodyController(StrictAttributes):
     def friction(self, value: float) -> None:
         self._friction = check_friction(value)
         for settings in self.contacts.values():
-            settings.apply_default_friction(self._friction)
+            if not settings.has_friction_override:
+                settings.set_valid(friction=self._friction)
 
     def reset(self) -> None:
         """Clears contacts, references and the last torques, so that the next tick is a first one."""

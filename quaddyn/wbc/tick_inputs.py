@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..contact import Contact
 from ..urdf.tree import Array
 from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
@@ -73,19 +75,14 @@ class TickInputs(NamedTuple):
 
 def write_contact(contacts: ContactStateData, c: int, settings: ContactSettings, tables: ControllerTables) -> None:
     """Writes the settings of a contact, except its activation."""
-    contact, faces = settings.contact, tables.model.faces
-    cone = settings.cone_face_rows(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, settings.size))
+    contact = settings.contact
     contacts.role[c], contacts.size[c], contacts.frame[c] = (
         ROLES.index(settings.role),
         settings.size,
         tables.contact_frames[c],
     )
     contacts.foot_task[c] = tables.foot_task_indices[c]
-    contacts.is_unilateral[c], contacts.is_surface[c], contacts.cone_row_count[c] = (
-        contact.unilateral,
-        contact.kind == "surface",
-        len(cone),
-    )
+    contacts.is_unilateral[c], contacts.is_surface[c] = contact.unilateral, contact.kind == "surface"
     contacts.radius[c], contacts.min_force[c], contacts.max_force[c] = (
         contact.radius,
         settings.min_normal_force,
@@ -97,13 +94,29 @@ def write_contact(contacts: ContactStateData, c: int, settings: ContactSettings,
         contact.damping,
     )
     contacts.moment_arm[c] = 1.0 if contact.half_size is None else contact.half_size.mean()
-    contacts.normal[c], contacts.offset[c], contacts.surface_normal[c] = (
-        contact.normal,
-        contact.offset,
-        contact.normal if contact.kind == "point" else contact.axes_at(np.eye(3))[2],
-    )
+    contacts.offset[c] = contact.offset
+    write_friction_cone(contacts, c, settings, tables)
+
+
+def write_friction_cone(
+    contacts: ContactStateData, c: int, settings: ContactSettings, tables: ControllerTables
+) -> None:
+    """Writes the normal and the friction cone of a contact."""
+    contact, faces = settings.contact, tables.model.faces
+    contacts.normal[c] = contact.normal
+    contacts.surface_normal[c] = contact.normal if contact.kind == "point" else contact.axes_at(np.eye(3))[2]
     contacts.cone[c] = 0.0
-    contacts.cone[c, : len(cone), : settings.size] = cone
+    contacts.cone_row_count[c] = 0
+    if faces and contact.unilateral:
+        cone = settings.cone_face_rows(faces, np.eye(3))
+        contacts.cone_row_count[c] = len(cone)
+        contacts.cone[c, : len(cone), : settings.size] = cone
+
+
+def differs_only_in_cone(before: Contact, after: Contact) -> bool:
+    """Returns whether two contacts have the same settings but for normal and friction."""
+    names = (field.name for field in fields(Contact) if field.name not in ("normal", "friction"))
+    return all(getattr(before, name) is getattr(after, name) for name in names)
 
 
 def write_activations(contacts: ContactStateData, activation: Array, cap: Array) -> None:

@@ -30,9 +30,11 @@ from .tick_inputs import (
     CustomRows,
     SlowInputs,
     TickInputs,
+    differs_only_in_cone,
     write_contact,
     write_custom_rows,
     write_force_references,
+    write_friction_cone,
     write_previous_torque,
 )
 from .tick_problem import TickProblem
@@ -257,8 +259,14 @@ class TickSolver:
             [(s.contact, s.min_normal_force, s.max_normal_force, s.surface_height) for s in self._settings]
         )
         for c, one_setting in enumerate(self._settings):
-            if self._written_settings is None or settings[c] != self._written_settings[c]:
+            written = None if self._written_settings is None else self._written_settings[c]
+            if settings[c] == written:
+                continue
+            is_new = written is None or settings[c][1:] != written[1:]
+            if is_new or not differs_only_in_cone(written[0], settings[c][0]):
                 write_contact(self._contacts, c, one_setting, self.tables)
+            else:
+                write_friction_cone(self._contacts, c, one_setting, self.tables)
         self._written_settings = settings
         self.slow_inputs = self.slow_inputs._replace(settings=settings)
 
