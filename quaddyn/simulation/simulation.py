@@ -486,23 +486,23 @@ class Simulation(Plant):
 
     # -- buffers ---------------------------------------------------------------------------------------------
     def _make_buffers(self, n: int) -> tuple[contact_data.SphereContacts, SubstepContacts]:
-        """Returns buffers for n contacts over all substeps of a step, of which at most `MAX_CONTACTS` act at once."""
-        return contact_data.make_contact_buffers(
-            min(n, MAX_CONTACTS), len(self._step_model.radii), self.robot.nv
-        ), make_substep_buffers(n)
+        """Returns buffers for n contacts, at once and over all substeps of a step, but at most `MAX_CONTACTS`."""
+        n = min(n, MAX_CONTACTS)
+        contacts = contact_data.make_contact_buffers(n, len(self._step_model.radii), self.robot.nv)
+        return contacts, make_substep_buffers(n)
 
     def _enlarge_buffers(self, n: int) -> None:
         """Replaces the contact buffers by ones for at least n contacts, and copies their content.
 
         Raises:
-            ArgumentError: n is more than `MAX_CONTACTS` at once.
+            ArgumentError: there are more than `MAX_CONTACTS` contacts in a step.
         """
         old_contacts, old_accumulated = self._contacts, self._accumulated
-        if n > MAX_CONTACTS and n != len(old_accumulated.keys):  # the latter is the capacity over all substeps
+        if n > MAX_CONTACTS or len(old_accumulated.keys) >= MAX_CONTACTS:
             self._reset_internal_state()
+            count = f"{n} contacts" if n > MAX_CONTACTS else f"more than {n} contacts within a step"
             raise ArgumentError(
-                f"spheres: {n} contacts at t = {self.time:.6g} s exceed the maximum of {MAX_CONTACTS} at a time; "
-                "pass fewer spheres"
+                f"spheres: {count} at t = {self.time:.6g} s exceed the maximum of {MAX_CONTACTS}; pass fewer spheres"
             )
         self._contacts, self._accumulated = new_contacts, new_accumulated = self._make_buffers(
             max(2 * n, len(old_accumulated.keys))
