@@ -34,8 +34,6 @@ from .footwork_state import (
     set_balance,
     waits_for_touchdown,
     write_blocked_feet,
-    write_grounded_feet,
-    write_mid_swing_feet,
 )
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
@@ -143,18 +141,6 @@ class Footwork:
         """Returns whether the gait scheduler is to wait for a late touchdown."""
         return bool(waits_for_touchdown(self.state, scheduler.state))
 
-    @property
-    def grounded_feet(self) -> tuple[str, ...]:
-        """Names of the feet that carry load and have finished their swing."""
-        write_grounded_feet(self.state, self._mask)
-        return find_feet(self._mask)
-
-    @property
-    def mid_swing_feet(self) -> tuple[str, ...]:
-        """Names of the mid-swing feet, which are far from level ground."""
-        write_mid_swing_feet(self.state, self._mask)
-        return find_feet(self._mask)
-
     def find_blocked_feet(self, feet: Array, normals: Array | Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
         """Returns the names of the late feet that an obstacle blocks: their paths have continued below the ground.
 
@@ -220,11 +206,6 @@ class Footwork:
         """Sets whether there is a terrain map, which `read_ground` reads."""
         if self.state.terrain.is_known is not is_known:
             self.state.terrain.is_known = is_known
-
-    @property
-    def carrying_feet(self) -> tuple[str, ...]:
-        """Names of the feet that are to carry load."""
-        return find_feet(self.state.is_carrying)
 
     def read_ground(
         self, scheduler: GaitScheduler, ground: GroundPlane, feet: Array, normals: Array, foothold_map: FootholdMap

@@ -11,8 +11,6 @@ from ..wbc import WholeBodyController
 from .friction_state import (
     adapt_friction,
     allocate_friction_state,
-    compute_known_friction,
-    compute_slip_bound,
     is_slippery,
     is_steep,
     set_assumed_bound,
@@ -56,16 +54,6 @@ class FrictionModel:
         self._wbc.friction = value
         self.state.nominal, self.state.is_given = self._wbc.friction, True
         self._adapt_friction()
-
-    @property
-    def known_friction(self) -> float:
-        """Friction coefficient of the ground if it was given; inf if it is only assumed."""
-        return compute_known_friction(self.state)
-
-    @property
-    def slip_bound(self) -> float:
-        """Upper bound of the friction coefficient from slips, dimensionless; inf before any slip."""
-        return compute_slip_bound(self.state)
 
     def set_slip_bound(self, bound: float) -> None:
         """Sets the upper bound of the assumed coefficient from slips; inf before any slip."""

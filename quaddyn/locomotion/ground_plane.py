@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -151,12 +150,6 @@ class GroundPlane:
         projection = np.zeros((2, 2))
         write_projection(self.state, float(yaw), projection)
         return projection
-
-    def list_support_points(self) -> list[Any]:
-        """Returns x, y and z of the last foothold of each foot, or of its replacement in `next_footholds` [m]."""
-        state = self.state
-        points: list[Any] = np.where(state.has_next_foothold[:, None] != 0, state.next_footholds, state.points).tolist()
-        return points
 
 
 def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Array:
