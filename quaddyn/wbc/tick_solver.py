@@ -262,11 +262,14 @@ class TickSolver:
             written = None if self._written_settings is None else self._written_settings[c]
             if settings[c] == written:
                 continue
-            is_new = written is None or settings[c][1:] != written[1:]
-            if is_new or not differs_only_in_cone(written[0], settings[c][0]):
-                write_contact(self._contacts, c, one_setting, self.tables)
-            else:
+            if (
+                written is not None
+                and settings[c][1:] == written[1:]
+                and differs_only_in_cone(written[0], settings[c][0])
+            ):
                 write_friction_cone(self._contacts, c, one_setting, self.tables)
+            else:
+                write_contact(self._contacts, c, one_setting, self.tables)
         self._written_settings = settings
         self.slow_inputs = self.slow_inputs._replace(settings=settings)
 
