@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,33 @@ def test_robot_trots_despite_model_errors_in_mass_damping_and_rotor_inertia() ->
         made.plant.step(command.tau)
     assert command.mode is LocomotionMode.MOVING and made.plant.q[0] == pytest.approx(0.4 * 2.5, rel=0.15)
     assert said > 0 and "model does not explain" in command.explain()
+
+
+def test_robot_with_a_mimic_joint_walks_with_estimated_contacts() -> None:
+    """Pinocchio then computes momenta, Jacobians and foot velocities, since joints are coupled."""
+    document = ElementTree.fromstring(qd.load("go2").source)
+    for name, side in (("finger_a", 0.05), ("finger_b", -0.05)):
+        link = ElementTree.SubElement(document, "link", name=name)
+        inertial = ElementTree.SubElement(link, "inertial")
+        ElementTree.SubElement(inertial, "mass", value="0.2")
+        ElementTree.SubElement(inertial, "inertia", ixx="1e-3", iyy="1e-3", izz="1e-3", ixy="0", ixz="0", iyz="0")
+        joint = ElementTree.SubElement(document, "joint", name=f"{name}_joint", type="revolute")
+        ElementTree.SubElement(joint, "parent", link="base")
+        ElementTree.SubElement(joint, "child", link=name)
+        ElementTree.SubElement(joint, "origin", xyz=f"0.1 {side} 0.1")
+        ElementTree.SubElement(joint, "axis", xyz="1 0 0")
+        ElementTree.SubElement(joint, "limit", lower="-1", upper="1", effort="10", velocity="5")
+    ElementTree.SubElement(joint, "mimic", joint="finger_a_joint", multiplier="-1")
+    robot = qd.load(ElementTree.tostring(document, encoding="unicode"))
+    assert robot.coupling is not None
+    controller, plant = qd.LocomotionController(robot, dt=DT), qd.Simulation(robot, dt=DT)
+    dynamics = qd.Dynamics(robot)
+    plant.reset()
+    lifted = set[str]()
+    for _ in range(600):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.3, 0.0, 0.0))
+        plant.step(command.tau)
+        if command.detected_contacts is not None:
+            lifted |= set(robot.feet) - set(command.detected_contacts)
+    assert command.mode is LocomotionMode.MOVING and plant.q[0] > 0.1
+    assert lifted == set(robot.feet) and command.slipping_feet == () and not command.model_mismatch
