@@ -139,7 +139,7 @@ def count_unsimplified(n: int) -> tuple[int, int]:
 def record_program(robot: qd.Robot) -> Program:
     """Records the equations in the kernels' graph, which folds constants and computes common subexpressions once."""
     graph = Graph()
-    mech = build_mechanism(robot, plain=True)
+    mech = build_mechanism(robot, keep_file_axes=True)
     q, v, a = (graph.inputs(k * mech.nv, mech.nv) for k in range(3))
     zero = graph.constant(0.0)
     J = [pseudo_inertia(link.inertia, graph.constant) for link in mech.links]

@@ -148,7 +148,7 @@ class LlvmExpressionWriter(InstructionWriter):
         return location
 
     def make_record(self, base: str, at: int, e: Expression) -> None:
-        """Writes the code that stores a value to memory from a word on; the value must not read that memory."""
+        """Writes the code that stores a value in `base` from word `at` on; the value must not read that memory."""
         match e:
             case MakeTuple() if isinstance(e.kind, RecordKind):
                 for each in e.values:

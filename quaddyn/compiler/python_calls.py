@@ -110,7 +110,7 @@ def has_expected_array_layout(dtype: np.dtype[Any]) -> bool:
 
 
 def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a linked entry as a builtin function; `holder` is called for arguments that do not match."""
+    """Returns a compiled entry as a builtin function; calls with arguments of other types go to `holder`."""
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]

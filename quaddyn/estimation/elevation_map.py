@@ -38,10 +38,10 @@ class ElevationMap(StrictAttributes, fixed=("resolution", "shape", "drift_rate",
 
     Each cell stores mean and variance of a normally distributed height.  A scan gives a cell one measurement, the mean
     of its highest points, with the variance of the sensor and of the sensor pose; it is fused by a Kalman filter.  A
-    measurement that contradicts the cell by more than `outlier_gate` standard deviations leaves the height and
-    increases its variance until both agree: single outliers have no effect, and terrain that has changed is accepted at
-    the second measurement.  The variance of all heights grows with the distance traveled, since the robot's own height
-    drifts.
+    measurement that contradicts the cell by more than `outlier_gate` standard deviations does not change the
+    height, but increases its variance until both agree: single outliers have no effect, and terrain that has changed is
+    accepted at the second measurement.  The variance of all heights grows with the distance traveled, since the robot's
+    own height drifts.
     Source: Fankhauser, Bloesch, Hutter 2018, "Probabilistic terrain mapping for mobile robots with uncertain
     localization".
 

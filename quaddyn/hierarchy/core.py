@@ -90,7 +90,7 @@ def clear_solution(h: Hierarchy) -> None:
 
 @compiled()
 def initialize_solve(h: Hierarchy) -> None:
-    """Resets the summary of the solution and loads the bounds."""
+    """Resets status and counters of the solution, and copies the bounds of the rows into the working memory."""
     summary = h.solution.summary
     summary.has_converged = True
     summary.path = SolverPath.EQUALITIES

@@ -189,7 +189,7 @@ class _TrajectorySearch:
                 n for n, r, s in zip(robot.actuated, self._reach, self._speed, strict=True) if not (r > 0 and s > 0)
             ]
             raise ArgumentError(f"robot: the limits of {', '.join(stuck)} leave no range of motion")
-        self._fine = np.linspace(0.0, period, SAMPLES_PER_HARMONIC * harmonics, endpoint=False)
+        self._fine_times = np.linspace(0.0, period, SAMPLES_PER_HARMONIC * harmonics, endpoint=False)
         self._times = np.linspace(0.0, period, samples, endpoint=False)
         efforts = np.ones(robot.nv)
         finite = np.isfinite(robot.effort_limits) & (robot.effort_limits > 0.0)
@@ -201,7 +201,7 @@ class _TrajectorySearch:
         k = np.arange(1, x.shape[2] + 1)
         sines = x[0] / k - ((x[0] @ np.ones(len(k))) / (k @ k))[:, None] * k  # v(0) = 0: sum of k s_k
         cosines = x[1] / k**2 - ((x[1] @ np.ones(len(k))) / (k**2 @ k**2))[:, None] * k**2  # a(0) = 0: sum of k^2 r_k
-        y, v, a = _evaluate_series(self._fine, self._period, np.zeros(len(sines)), sines, cosines)
+        y, v, a = _evaluate_series(self._fine_times, self._period, np.zeros(len(sines)), sines, cosines)
         half = 0.5 * (y.max(axis=0) - y.min(axis=0))
         tiny = np.finfo(float).tiny
         factors = (

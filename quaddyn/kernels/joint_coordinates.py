@@ -193,7 +193,7 @@ class _LoopCoordinates:
         self._linkage = Linkage(graph, loop, turned, (first, second, third))
 
     def dependent_joints(self) -> list[tuple[int, PlanarVector, list[tuple[int, Expr]]]]:
-        """Returns, for each dependent joint, its entry of v_all, (cos, sin) of it, and its row of G."""
+        """Returns, for each dependent joint, its index in v_all, cosine and sine of its angle, and its row of G."""
         out = []
         for corner, (entry, sense) in enumerate(self._corners):
             if entry >= 0:

@@ -76,7 +76,7 @@ class Linkage:
             along * z0.conjugate * (bend * (first * (k0.conjugate() * onto[1]))),
             onwards * (second * first.conjugate * (k1.conjugate() * onto[2])) * z1.conjugate,
         )
-        self._inverse = 1.0 / self._area
+        self._inverse_area = 1.0 / self._area
         self.ratios = {k: self._ratio(k) for k in turned}
 
     def _ratio(self, k: int) -> tuple[Expr, Expr, Expr]:
@@ -84,7 +84,7 @@ class Linkage:
         side, at, _ = self._pivots[k]
         at = at if side == 0 else self._corners[side] + self._sides[side] * at
         _, U1, U2 = self._corners
-        first, second = U2.cross(at) * self._inverse, at.cross(U1) * self._inverse
+        first, second = U2.cross(at) * self._inverse_area, at.cross(U1) * self._inverse_area
         return -(1.0 + first + second), first, second
 
     def drift(self, rates: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
@@ -109,7 +109,7 @@ class Linkage:
                     bar = self._corners[(corner + 1) % 3] + -self._corners[corner]
                 centripetal = centripetal + bar.scaled(rate * rate)
         _, U1, U2 = self._corners
-        first, second = -centripetal.dot(U2) * self._inverse, U1.dot(centripetal) * self._inverse
+        first, second = -centripetal.dot(U2) * self._inverse_area, U1.dot(centripetal) * self._inverse_area
         return -(first + second), first, second
 
 

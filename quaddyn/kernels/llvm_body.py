@@ -344,7 +344,7 @@ class ProgramBodyWriter:
     def _validate_input(self, index: int, x: str) -> None:
         """Writes the checks of an input: finite; where required, of unit norm, within its range, or a moderate angle.
 
-        An input that is not finite makes every dependent result non-finite, unless a quotient or a sign intervenes.
+        An input that is not finite does not make all results non-finite: quotients and signs can be finite.
         """
         if index in self.checked_inputs or self.part > 0:
             return

@@ -201,19 +201,24 @@ class _UnframedBody:
     friction: float = 0.0
 
 
-def build_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
+def build_mechanism(robot: Robot, *, keep_file_axes: bool = False) -> Mechanism:
     """Returns the mechanism of a robot, not grouped, in meters.
 
-    `plain` keeps the file's origins and the order of its axes.
+    With `keep_file_axes`, bodies keep the origins of the file and the order of its axes.
     """
     raws = _unframed_bodies(robot)
-    own = _choose_axes(raws, plain)
-    shifts = [0.0] * len(raws) if plain else _choose_axis_shifts(raws, own)
+    own = _choose_body_axes(raws, keep_file_axes)
+    shifts = [0.0] * len(raws) if keep_file_axes else _choose_axis_shifts(raws, own)
     links = []
     for i, raw in enumerate(raws):
         B, o = own[i], own[i][:, 2] * shifts[i]
         A, b = (own[raw.parent], own[raw.parent][:, 2] * shifts[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
-        if raw.kind == "prismatic" and not plain and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
+        if (
+            raw.kind == "prismatic"
+            and not keep_file_axes
+            and not any(r.parent == i for r in raws)
+            and raw.inertia[0] > 0.0
+        ):
             o = raw.inertia[1:4] / raw.inertia[0]  # a sliding leaf has its origin at its center of mass
         offset = A.T @ (raw.translation + raw.rotation @ o - b)
         slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
@@ -295,7 +300,7 @@ def _unframed_bodies(robot: Robot) -> list[_UnframedBody]:
     return raws
 
 
-def _choose_axes(raws: Sequence[_UnframedBody], plain: bool) -> list[Array]:
+def _choose_body_axes(raws: Sequence[_UnframedBody], keep_file_axes: bool) -> list[Array]:
     """Returns, per body, its axes in its file frame: parents first, since a sliding body takes its parent's."""
     own: list[Array] = []
     for i, raw in enumerate(raws):
@@ -308,7 +313,9 @@ def _choose_axes(raws: Sequence[_UnframedBody], plain: bool) -> list[Array]:
             own.append(raw.rotation.T @ above)
         else:
             own.append(
-                _axes_from_z_and_x(raw.axis, _file_x_direction(raw.axis) if plain else _choose_x_direction(raws, i))
+                _axes_from_z_and_x(
+                    raw.axis, _next_axis_of_file(raw.axis) if keep_file_axes else _choose_x_direction(raws, i)
+                )
             )
     return own
 
@@ -322,7 +329,7 @@ def _rotation_to(axis: Array) -> Array:
     return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
 
 
-def _file_x_direction(z: Array) -> Array:
+def _next_axis_of_file(z: Array) -> Array:
     """Returns the file's axis that follows the one nearest to z."""
     return np.asarray(np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3])
 

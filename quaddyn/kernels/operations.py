@@ -363,7 +363,7 @@ DIFFERENTIABLE_OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingPro
 @lru_cache(maxsize=8)
 def kernel_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
     """Returns the mechanism over which operations of a robot are traced; cached for the latest robots."""
-    mech = build_mechanism(robot, plain=plain)
+    mech = build_mechanism(robot, keep_file_axes=plain)
     return mech if plain else rescale_lengths(mech, most_common_offset(mech))
 
 

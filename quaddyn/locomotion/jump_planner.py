@@ -51,11 +51,11 @@ class JumpPlanner:
     """Planner of single jumps from closed-form solutions, verified by inverse dynamics.
 
     *Push-off*: the center of mass moves straight from the crouch to lift-off, at constant acceleration from rest, so
-    that the force has one direction.  It starts and ends ahead of the center of the feet by distances for which the
-    center of pressure, about which the force has no moment, is in their center half-way.  The trunk rotates at constant
-    angular acceleration such that the angular momentum of the whole robot, legs included, is zero at lift-off, except
-    for that of a turn about the vertical.  *Flight*: a parabola with constant angular momentum.  *Landing*: the
-    push-off in reverse, with the feet as far ahead of the center of mass as they were behind.
+    that the force has one direction.  Its start and its end are so far ahead of the center of the feet that the
+    center of pressure, about which the force has no moment, is at the center of the feet half-way.  The trunk rotates
+    at constant angular acceleration such that the angular momentum of the whole robot, legs included, is zero at
+    lift-off, except for that of a turn about the vertical.  *Flight*: a parabola with constant angular momentum.
+    *Landing*: the push-off in reverse, with the feet as far ahead of the center of mass as they were behind.
 
     With rise H, ``v = sqrt(2 g H)`` upward, the push-off over the stroke s takes ``T = 2 s / v``; with flight time F
     and heights z0, z1 of its ends, a distance d needs the horizontal speed

@@ -50,7 +50,7 @@ class TrunkHeightLimiter:
         swings: Mapping[int, SwingTrajectory],
         com: tuple[float, float],
     ) -> float:
-        """Computes the lowering of the trunk, relative to its height over a plane, that all legs need [m].
+        """Computes how far the trunk must be lowered from its usual height above the ground for all legs to reach [m].
 
         Args:
             scheduler: phases of the gait.

@@ -85,12 +85,12 @@ def compute_max_hip_speed(legs: LegLimits, x: float, y: float, yaw_rate: float) 
 
 @compiled(inline=False)
 def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]:
-    """Returns the largest factor of given displacements for which all feet stay in their workspace, and the foot.
+    """Returns the largest factor of the displacements with which all feet stay in their workspaces, and the foot.
 
     Args:
         reach: (4, N_DIRECTIONS) radii of the workspaces [m].
-        displacements: (4, 2) displacement of each foot from its nominal position, forward and back alike, heading axes
-            [m].
+        displacements: (4, 2) displacement of each foot from its nominal position, which it makes forward and backward,
+            heading axes [m].
 
     Returns:
         The factor, inf where nothing limits it, and the index of the foot that limits it.

@@ -185,7 +185,7 @@ def limit_command(w: WalkData, requested: Vector, mode: ModeCode, friction: floa
         friction: present friction coefficient of the contact constraints.
 
     Returns:
-        What the evaluation of the legs on slopes has to do before the next stage, see `SlopeLimiter`.
+        The evaluation of slopes that is required before the next stage.
     """
     velocity = w.command.velocity
     velocity[:] = requested

@@ -193,13 +193,13 @@ def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[
     for four in itertools.combinations(candidates, 4):
         reaches = [x.reach for x in four]
         if max(reaches) <= MAX_LENGTH_RATIO * min(reaches):
-            named = _name_rows(four, ("F", "R")) or _name_plus(four)
+            named = _name_legs_by_row(four, ("F", "R")) or _name_plus(four)
             if named is not None:
                 yield "quadruped", named
     if len(candidates) <= MAX_HEXAPOD_LIMBS:
         for six in itertools.combinations(candidates, 6):
             if _have_same_build(six) and _have_level_feet(six):
-                named = _name_rows(six, ("F", "M", "R"))
+                named = _name_legs_by_row(six, ("F", "M", "R"))
                 if named is not None:
                     yield "hexapod", named
     for pair in itertools.combinations(candidates, 2):
@@ -242,7 +242,7 @@ def _are_mirrored(a: _Candidate, b: _Candidate) -> bool:
     return abs(across[0] - across[1]) > 0.02 * size and off < 0.1 * size
 
 
-def _name_rows(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
+def _name_legs_by_row(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
     """Names legs row by row, from front to rear and left before right; None if they do not stand in such rows."""
     along, across = _along_and_across(chosen)
     middle, width = sum(across) / len(across), max(across) - min(across)

@@ -168,7 +168,7 @@ def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:
 
 
 def bodies_in_trunk_frame(bodies: Sequence[CompositeBody]) -> Sequence[CompositeBody]:
-    """Returns the bodies, placed in the trunk's frame, which defines the forward and upward directions."""
+    """Returns the bodies with placements in the trunk's frame, whose axes define the forward and upward directions."""
     base = trunk_placement(bodies)
     if base is bodies[0].links[0][1]:
         return bodies

@@ -242,7 +242,7 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
 
 
 def _singular_values(assembly: LoopAnalysis, g: int, x: Array) -> Array:
-    """Returns the singular values of K, divided by the largest."""
+    """Returns the singular values of the constraint Jacobian of loop group `g` at `x`, divided by the largest."""
     values = np.linalg.svd(assembly.linear(g, x)[0], compute_uv=False)
     return np.asarray(values / max(float(values[0]), 1e-300))
 

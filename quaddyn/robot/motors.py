@@ -26,17 +26,17 @@ class Motors:
     Made by `Robot.motors`.
 
     Args:
-        model: of all joints.
-        coupling: of the robot.
-        transmissions: of its file.
+        model: the model of all joints, dependent ones included.
+        coupling: the map from independent to all joints of the robot.
+        transmissions: the transmissions of the robot's file.
         actuated: (nu,) names of the actuated joints.
         index: (nu,) their entries of v.
 
     Attributes:
         joints: (nu,) names of the joints that the motors turn.
         ratios: (nu, nu) N: how many times as fast as each of these joints a motor turns.
-        reductions: (nu,) its diagonal, negative if motor and joint turn in opposite directions; 1 without a value
-            in the file.
+        reductions: (nu,) the diagonal of `ratios`, negative if motor and joint turn in opposite directions; 1
+            without a value in the file.
 
     Raises:
         ModelError: a motor on a linkage that also moves a joint without a motor, whose torque the motor would change.

@@ -152,7 +152,7 @@ def _joints_inward(c: Closures, joint: int) -> list[int]:
 
 
 def _placements_at_home(c: Closures, group: int) -> tuple[Array, Array]:
-    """Returns placements (n, 12) of a group's joints in its base body, and that (12,) of the end of its last loop."""
+    """Returns placements (n, 12) of a group's joints and (12,) of its last loop's closing point, in its base body."""
     work, rows = make_closure_workspace(c), int(c.rows.sum())
     loop_residual(c, work, group, c.home, np.zeros((rows, len(c.q))), np.zeros(rows))
     return work.poses, work.ends[0]

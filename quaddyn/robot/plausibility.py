@@ -63,7 +63,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     reach = _link_distances(tree)
     size = max(reach[link.name] + _extent(link) for link in tree.links)
     mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
-    ratio = _median_ratio(tree)
+    ratio = _median_length_to_gyration_ratio(tree)
     excess = 1.0 if ratio is None else ratio / USUAL_RATIO
     dense = size > 0.0 and mass > MAX_DENSITY * (2.0 * size) ** 3
     words = f"the robot reaches {size:.3g} m from its root"
@@ -127,7 +127,7 @@ def _link_distances(tree: Tree) -> dict[str, float]:
     return {name: float(np.linalg.norm(origin)) for name, origin in origins.items()}
 
 
-def _median_ratio(tree: Tree) -> float | None:
+def _median_length_to_gyration_ratio(tree: Tree) -> float | None:
     """Returns size divided by radius of gyration, the median over the links by mass; None if no link has both."""
     ratios, weights = [], []
     for link in tree.links:

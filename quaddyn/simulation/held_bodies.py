@@ -129,7 +129,7 @@ class HeldBodySystem:
         self._grips: dict[str, tuple[tuple[Array, Array], ...]] = {}
 
     def grasp(self, q: Array, v: Array) -> None:
-        """Places the bodies in their frames at (q, v) and attaches the hands to them."""
+        """Places each body at its frame of the robot in state (q, v), and attaches the hands to it."""
         for body in self.bodies:
             s = self._update_state(q, v)
             T = s.placement(body.frame)

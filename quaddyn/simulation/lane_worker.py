@@ -60,7 +60,7 @@ class SteppedPlant(Protocol):
     def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
         """Returns buffers for n contacts."""
 
-    def _run_with_help(self, call: Callable[[bool], int]) -> bool:
+    def _run_resuming(self, call: Callable[[bool], int]) -> bool:
         """Calls compiled code until all its steps are taken."""
 
 
@@ -137,4 +137,4 @@ class LaneWorker:
                 resume = True
 
         simulation._active_pushes = simulation._no_pushes
-        simulation._run_with_help(call)
+        simulation._run_resuming(call)

@@ -403,14 +403,14 @@ class Simulation(Plant):
         Returns:
             False if the motion diverged.
         """
-        return self._run_with_help(
+        return self._run_resuming(
             lambda resume: integrator.run_steps(
                 self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
                 self._motion, self._contacts, self._accumulated, torques, states, resume,
             )
         )  # fmt: skip
 
-    def _run_with_help(self, call: Callable[[bool], int]) -> bool:
+    def _run_resuming(self, call: Callable[[bool], int]) -> bool:
         """Calls compiled code until all its steps are taken, and provides the results that it requests.
 
         Args:

@@ -24,7 +24,7 @@ def likely_cause(details: TickDetails, outcome: str) -> str:
     """
     level0 = details.problem.levels[0]
     if outcome == "infeasible":
-        fast_contacts = _fast_contacts(
+        fast_contacts = _name_fast_contacts(
             [g for g in level0 if CONTACT_ROW_INFIX in g.names[0]], MOVING_CONTACT_ACCELERATION
         )
         if fast_contacts:
@@ -53,7 +53,7 @@ def round_to_six_digits(size: float) -> float:
     return float(f"{size:.6g}")
 
 
-def _fast_contacts(groups: list[RowGroup], threshold: float) -> str:
+def _name_fast_contacts(groups: list[RowGroup], threshold: float) -> str:
     """Returns the names of the contacts whose required accelerations exceed `threshold` [m/s^2], the largest first."""
     fast: list[tuple[float, str]] = []
     for group in groups:

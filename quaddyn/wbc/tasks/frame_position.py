@@ -66,7 +66,7 @@ def capture_frame_position_reference(item: Item, t: TickContext) -> None:
 
 @compiled(inline=False)
 def write_frame_position_rows(item: Item, t: TickContext) -> None:
-    """Writes ``J a + drift = a*`` of the origin."""
+    """Writes the rows ``J a + drift = a*`` of the linear acceleration of the frame's origin to `item`."""
     p, frame, task_state = (
         motion_parameters(item.parameters, 3),
         frame_kinematics(t.terms, t.model, item.first),
