@@ -115,7 +115,9 @@ def test_compiled_reaction_to_obstacles_equals_python(seed: int, p: Morphology, 
     f, contacts = random_footwork(rng), random_contacts(rng)
     feet, normals = random_feet(rng, f, p)
     stumble = f.stumble
-    assert_compiled_equals_python(stumble_state.run_stumble_reflex, stumble, f.swings, body, feet, contacts, 0.2, DT)
+    assert_compiled_equals_python(
+        stumble_state.advance_stumble_reflex, stumble, f.swings, body, feet, contacts, 0.2, DT
+    )
     assert_compiled_equals_python(stumble_state.record_touchdown, stumble, body, 1, feet[1], float(rng.normal()))
     for foot in range(4):
         assert_compiled_equals_python(stumble_state.has_left_foothold, stumble, body, foot, feet[foot], normals[foot])
@@ -128,8 +130,8 @@ def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: B
     rng = np.random.default_rng([3, seed])
     f, gait, ground, contacts = random_footwork(rng), random_gait(rng, p), random_ground(rng), random_contacts(rng)
     feet, normals = random_feet(rng, f, p)
-    assert_compiled_equals_python(footwork_state.run_contact_update, f, body, gait, ground, feet, normals, contacts, DT)
-    assert_compiled_equals_python(footwork_state.waits_for_touchdown, f, gait)
+    assert_compiled_equals_python(footwork_state.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
+    assert_compiled_equals_python(footwork_state.is_waiting_for_touchdown, f, gait)
     mask = np.full(4, 7, dtype=np.int64)
     assert_compiled_equals_python(footwork_state.write_blocked_feet, f, body, feet, normals, mask)
     assert_compiled_equals_python(footwork_state.write_mid_swing_feet, f, mask)
@@ -149,15 +151,15 @@ def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyPar
         fill(record, rng)
     records: tuple[Any, ...] = f, body, gait, path, ground, motion
     assert_compiled_equals_python(footwork_state.set_balance, balance, *rng.normal(size=5).tolist())
-    assert_compiled_equals_python(footwork_state.run_blind_swings, *records, balance, DT)
+    assert_compiled_equals_python(footwork_state.advance_swings, *records, balance, DT)
     assert_compiled_equals_python(footwork_state.prepare_selection, *records)
-    assert_compiled_equals_python(footwork_state.measure_nominal_clearance, ground)
+    assert_compiled_equals_python(footwork_state.compute_nominal_clearance, ground)
     for foot in range(4):
         assert_compiled_equals_python(footwork_state.compute_nominal_foothold, *records, balance, foot)
-        assert_compiled_equals_python(footwork_state.aim_blind_swing, f, body, gait, ground, foot)
+        assert_compiled_equals_python(footwork_state.select_blind_foothold, f, body, gait, ground, foot)
         point, normal = rng.normal(size=(2, 3))
         assert_compiled_equals_python(footwork_state.aim_swing, f, body, gait, foot, point, normal, foot % 3)
-        assert_compiled_equals_python(footwork_state.raise_swing, f, body, ground, foot)
+        assert_compiled_equals_python(footwork_state.add_clearance, f, body, ground, foot)
         assert_compiled_equals_python(footwork_state.finish_selection, f, foot, DT)
 
 

@@ -1,4 +1,4 @@
-"""Each lane of `Simulation.batch` equals a single `Simulation` bit for bit, with resets and parameters of its own."""
+"""Lanes of `Simulation.batch` equal a `Simulation` bit for bit, with different resets and parameters in each lane."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def compute_second_largest(x: Vector) -> float:
 def update_error(m: ContactModel, e: ContactEstimate, is_mid_swing: IntVector) -> None:
     """Updates the error of the estimate from mid-swing feet, whose true contact force is zero.
 
-    Without any swing since the last reset the thresholds stay as they are.
+    The thresholds do not change before the first swing after a reset.
     """
     has_changed = False
     for foot in range(4):

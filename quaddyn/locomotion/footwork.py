@@ -20,19 +20,19 @@ from .footwork_state import (
     FootworkState,
     SelectionReason,
     SelectionStates,
-    aim_blind_swing,
+    add_clearance,
+    advance_swings,
     aim_swing,
     allocate_balance,
     allocate_footwork,
+    compute_nominal_clearance,
     compute_nominal_foothold,
     finish_selection,
-    measure_nominal_clearance,
+    is_waiting_for_touchdown,
     prepare_selection,
-    raise_swing,
-    run_blind_swings,
-    run_contact_update,
+    select_blind_foothold,
     set_balance,
-    waits_for_touchdown,
+    update_contacts,
     write_blocked_feet,
 )
 from .gait import GaitScheduler
@@ -139,7 +139,7 @@ class Footwork:
 
     def is_waiting_for_touchdown(self, scheduler: GaitScheduler) -> bool:
         """Returns whether the gait scheduler is to wait for a late touchdown."""
-        return bool(waits_for_touchdown(self.state, scheduler.state))
+        return bool(is_waiting_for_touchdown(self.state, scheduler.state))
 
     def find_blocked_feet(self, feet: Array, normals: Array | Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
         """Returns the names of the late feet that an obstacle blocks: their paths have continued below the ground.
@@ -199,7 +199,7 @@ class Footwork:
         self.set_map_known(foothold_map is not None)
         if foothold_map is not None:
             self.read_ground(scheduler, ground, feet, self._normals, foothold_map)
-        run_contact_update(state, self._body, scheduler.state, ground.state, feet, self._normals, given, float(dt))
+        update_contacts(state, self._body, scheduler.state, ground.state, feet, self._normals, given, float(dt))
         return find_feet(state.is_carrying)
 
     def set_map_known(self, is_known: bool) -> None:
@@ -262,7 +262,7 @@ class Footwork:
         balance.stance[:] = stance
         if foothold_map is None:
             records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
-            run_blind_swings(*records, balance, float(dt))
+            advance_swings(*records, balance, float(dt))
         else:
             self.advance_on_map(scheduler, path, ground, foothold_map, motion, balance, dt)
 
@@ -321,7 +321,7 @@ class Footwork:
             return None
         foothold = foothold_map.choose_foothold(*state.request.nominal.tolist())
         if foothold is None:
-            aim_blind_swing(state, self._body, scheduler.state, ground.state, foot)
+            select_blind_foothold(state, self._body, scheduler.state, ground.state, foot)
             return None
         state.is_blind[foot] = 0
         *point, normal = foothold
@@ -334,7 +334,7 @@ class Footwork:
             self._windows[foot] = foothold_map.window
         if swing.progress < APEX_PHASE:
             end, slope = position + offset, ground.slope
-            minimum = measure_nominal_clearance(ground.state) * p.length
+            minimum = compute_nominal_clearance(ground.state) * p.length
             if swing.progress <= TIMING_DECISION_PHASE:
                 swing.timing = foothold_map.choose_swing_timing(swing.start, end, radius, minimum, slope)
             state.swings.clearance[foot] = foothold_map.compute_clearance(
@@ -361,10 +361,10 @@ class Footwork:
         """
         state, (x, y), z = self.state, position, foothold_map.lowest_height(*position)
         if z is None:
-            aim_blind_swing(state, self._body, scheduler.state, ground.state, foot)
+            select_blind_foothold(state, self._body, scheduler.state, ground.state, foot)
             return
         reason = int(SelectionReason.PLACED_BEFORE_OBSTACLE)
-        raise_swing(state, self._body, ground.state, foot)
+        add_clearance(state, self._body, ground.state, foot)
         aim_swing(state, self._body, scheduler.state, foot, np.array([x, y, z]), ground.normal, reason)
         self._windows[foot] = foothold_map.window
         ground.set_next_foothold(foot, x, y, z)

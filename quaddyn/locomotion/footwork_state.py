@@ -138,14 +138,14 @@ def compute_swing_time(gait: GaitState) -> float:
     return (1.0 - gait.duty_factor) * compute_period(gait)
 
 
-@compiled()
+@entry("contacts and footholds")
 def compute_nominal_clearance(ground: GroundState) -> float:
     """Returns the clearance of a swing over the straight line on the plane of the feet [l]."""
     n = plane_normal(ground)
     return max(NOMINAL_CLEARANCE - SLOPE_CLEARANCE_REDUCTION * math.sqrt(n[0] * n[0] + n[1] * n[1]), MIN_CLEARANCE)
 
 
-@compiled()
+@entry("contacts and footholds")
 def is_waiting_for_touchdown(f: FootworkState, gait: GaitState) -> bool:
     """Returns whether the gait scheduler is to wait for a late touchdown."""
     return f.is_touchdown_late and f.waiting_time <= MAX_TOUCHDOWN_DELAY * compute_swing_time(gait)
@@ -224,7 +224,7 @@ def lift_foot(
     begin_swing(f.swings, foot, position, zero, direction, compute_swing_time(gait), clearance, speed)
 
 
-@compiled(inline=False)
+@entry("contacts and footholds")
 def update_contacts(
     f: FootworkState,
     body: BodyParameters,
@@ -374,8 +374,8 @@ def begin_selection(
     request.yaw = path.yaw
 
 
-@compiled(inline=False)
-def request_foothold(
+@entry("contacts and footholds")
+def compute_nominal_foothold(
     f: FootworkState,
     body: BodyParameters,
     gait: GaitState,
@@ -508,7 +508,7 @@ def select_foothold(
     return True
 
 
-@compiled(inline=False)
+@entry("contacts and footholds")
 def select_blind_foothold(
     f: FootworkState, body: BodyParameters, gait: GaitState, ground: GroundState, foot: int
 ) -> bool:
@@ -533,7 +533,7 @@ def select_blind_foothold(
     return select_foothold(f, body, gait, foot, vec3(x, y, plane_height(ground, x, y)), plane_normal(ground), reason)
 
 
-@compiled()
+@entry("contacts and footholds")
 def add_clearance(f: FootworkState, body: BodyParameters, ground: GroundState, foot: int) -> None:
     """Sets the clearance of a swing on rough ground."""
     if is_rough(f.stumble):
@@ -542,7 +542,7 @@ def add_clearance(f: FootworkState, body: BodyParameters, ground: GroundState, f
         ) * body.length
 
 
-@compiled(inline=False)
+@entry("contacts and footholds")
 def advance_swings(
     f: FootworkState,
     body: BodyParameters,
@@ -568,28 +568,13 @@ def advance_swings(
     begin_selection(f, body, gait, path, ground, motion)
     foot = find_next_swing(f.swings, 0)
     while foot >= 0:
-        request_foothold(f, body, gait, path, ground, motion, balance, foot)
+        compute_nominal_foothold(f, body, gait, path, ground, motion, balance, foot)
         select_blind_foothold(f, body, gait, ground, foot)
         advance_swing(f.swings, foot, dt)
         foot = find_next_swing(f.swings, f.swings.liftoff_number[foot])
 
 
 # -- entries ---------------------------------------------------------------------------------------------------------
-@entry("contacts and footholds")
-def run_contact_update(
-    f: FootworkState,
-    body: BodyParameters,
-    gait: GaitState,
-    ground: GroundState,
-    feet: Matrix,
-    normals: Matrix,
-    contacts: FootContacts,
-    dt: float,
-) -> None:
-    """Starts and ends swings; see `update_contacts`."""
-    update_contacts(f, body, gait, ground, feet, normals, contacts, dt)
-
-
 @entry("contacts and footholds")
 def set_balance(
     balance: BalanceState,
@@ -606,21 +591,6 @@ def set_balance(
 
 
 @entry("contacts and footholds")
-def run_blind_swings(
-    f: FootworkState,
-    body: BodyParameters,
-    gait: GaitState,
-    path: PathState,
-    ground: GroundState,
-    motion: Motion,
-    balance: BalanceState,
-    dt: float,
-) -> None:
-    """Selects the footholds on the plane of the feet and advances the swings; see `advance_swings`."""
-    advance_swings(f, body, gait, path, ground, motion, balance, dt)
-
-
-@entry("contacts and footholds")
 def prepare_selection(
     f: FootworkState,
     body: BodyParameters,
@@ -632,27 +602,6 @@ def prepare_selection(
     """Begins the selections of a tick, see `begin_selection`; returns the first swing foot, -1 if there is none."""
     begin_selection(f, body, gait, path, ground, motion)
     return find_next_swing(f.swings, 0)
-
-
-@entry("contacts and footholds")
-def compute_nominal_foothold(
-    f: FootworkState,
-    body: BodyParameters,
-    gait: GaitState,
-    path: PathState,
-    ground: GroundState,
-    motion: Motion,
-    balance: BalanceState,
-    foot: int,
-) -> None:
-    """Computes the nominal foothold of a swing foot; see `request_foothold`."""
-    request_foothold(f, body, gait, path, ground, motion, balance, foot)
-
-
-@entry("contacts and footholds")
-def aim_blind_swing(f: FootworkState, body: BodyParameters, gait: GaitState, ground: GroundState, foot: int) -> bool:
-    """Sets the target of a swing foot on the plane of the feet; see `select_blind_foothold`."""
-    return select_blind_foothold(f, body, gait, ground, foot)
 
 
 @entry("contacts and footholds")
@@ -673,28 +622,10 @@ def aim_swing(
 
 
 @entry("contacts and footholds")
-def raise_swing(f: FootworkState, body: BodyParameters, ground: GroundState, foot: int) -> None:
-    """Sets the clearance of a swing on rough ground; see `add_clearance`."""
-    add_clearance(f, body, ground, foot)
-
-
-@entry("contacts and footholds")
 def finish_selection(f: FootworkState, foot: int, dt: float) -> int:
     """Advances the swing of a foot by `dt` [s]; returns the swing foot that lifted off next, -1 if there is none."""
     advance_swing(f.swings, foot, dt)
     return find_next_swing(f.swings, f.swings.liftoff_number[foot])
-
-
-@entry("contacts and footholds")
-def measure_nominal_clearance(ground: GroundState) -> float:
-    """Returns the nominal clearance of a swing [l]; see `compute_nominal_clearance`."""
-    return compute_nominal_clearance(ground)
-
-
-@entry("contacts and footholds")
-def waits_for_touchdown(f: FootworkState, gait: GaitState) -> bool:
-    """Returns whether the gait scheduler is to wait for a late touchdown."""
-    return is_waiting_for_touchdown(f, gait)
 
 
 @entry("contacts and footholds")

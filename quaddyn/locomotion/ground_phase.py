@@ -17,7 +17,7 @@ from .foot_tasks import set_foot_references
 from .foothold_kernel import fit_planes
 from .foothold_map import FootholdMap
 from .footwork import Footwork
-from .footwork_state import allocate_balance, measure_nominal_clearance
+from .footwork_state import allocate_balance, compute_nominal_clearance
 from .force_profile import compute_force_profile
 from .friction_state import set_normals
 from .gait import GAITS, GaitScheduler
@@ -121,7 +121,7 @@ class GroundPhaseController:
             advance_phase,
             compute_force_profile,
             compute_plane_height,
-            measure_nominal_clearance,
+            compute_nominal_clearance,
             write_task_references,
             update_com_reference,
             set_normals,

@@ -14,11 +14,11 @@ from .stumble_state import (
     STUMBLE_SHAPES,
     UP_FIRST_START,
     StumbleState,
+    advance_stumble_reflex,
     allocate_foot_contacts,
     has_left_foothold,
     has_met_obstacle,
     record_touchdown,
-    run_stumble_reflex,
     set_contacts,
 )
 from .swing import UNIFORM_TIMING, SwingMapping, SwingTiming
@@ -123,7 +123,7 @@ class StumbleReflex:
             contacts.forces[:] = [forces.get(foot, NO_FORCE) for foot in FEET]
         set_contacts(contacts, True, False, forces is not None, float(uncertainty))
         self.state.is_monitored[:] = [i in monitored for i in range(len(FEET))]
-        run_stumble_reflex(self.state, swings.states, self._body, feet, contacts, float(duration), float(dt))
+        advance_stumble_reflex(self.state, swings.states, self._body, feet, contacts, float(duration), float(dt))
 
 
 class LoweredFeet(MutableMapping[int, tuple[float, float]]):

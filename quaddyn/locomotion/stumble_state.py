@@ -192,7 +192,7 @@ def restart_swing(r: StumbleState, swings: SwingStates, foot: int, position: Vec
         set_timing(swings, foot, swings.progress[foot] + VERTICAL_PHASE, 1.0, 0.0, 1.0)
 
 
-@compiled(inline=False)
+@entry("reaction to obstacles")
 def advance_stumble_reflex(
     r: StumbleState,
     swings: SwingStates,
@@ -235,20 +235,6 @@ def advance_stumble_reflex(
 
 
 # -- entries ---------------------------------------------------------------------------------------------------------
-@entry("reaction to obstacles")
-def run_stumble_reflex(
-    r: StumbleState,
-    swings: SwingStates,
-    body: BodyParameters,
-    feet: Matrix,
-    contacts: FootContacts,
-    duration: float,
-    dt: float,
-) -> None:
-    """Advances the reaction by `dt`; see `advance_stumble_reflex`."""
-    advance_stumble_reflex(r, swings, body, feet, contacts, duration, dt)
-
-
 @entry("reaction to obstacles")
 def has_met_obstacle(r: StumbleState) -> bool:
     """Returns whether the ground is rough or a foot is put down in front of an obstacle."""
