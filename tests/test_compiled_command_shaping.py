@@ -11,21 +11,23 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 from quaddyn.locomotion import (
     LocomotionMode,
-    mode_decisions,
-    progress_averages,
+    modes,
+    progress_monitor,
     slope_clamping,
-    steering_motion,
     velocity_clamping,
+)
+from quaddyn.locomotion import (
+    steering as steering_rules,
 )
 from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.friction_state import FrictionState
 from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.gait_timing import GaitState
 from quaddyn.locomotion.ground_state import allocate_ground_state
-from quaddyn.locomotion.mode_decisions import ModeCode
+from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_motion import PathState
-from quaddyn.locomotion.step_rate import adapt_step_timing
+from quaddyn.locomotion.step_timing import adapt_step_timing
 from quaddyn.locomotion.tick_displacements import TickDisplacements, measure_tick_period, reset_tick_period
 from quaddyn.locomotion.velocity_clamping import GaitLimits, LegLimits, LimitReason
 
@@ -149,39 +151,39 @@ def make_gait_state(rng: np.random.Generator) -> GaitState:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_steering_equals_python(seed: int) -> None:
     rng = make_generator("steering", seed)
-    body, steering = make_body(rng), steering_motion.allocate_steering_state()
+    body, steering = make_body(rng), steering_rules.allocate_steering_state(2e-3)
     legs, path, ground = make_legs(rng, body), make_path(rng), allocate_ground_state()
-    ground.slope[:], steering.dt = rng.normal(scale=0.2, size=2), 2e-3
+    ground.slope[:] = rng.normal(scale=0.2, size=2)
     for _ in range(6):
         gait, command = make_gait_limits(rng, body), make_velocity(rng, 0.5)
         steering.mean_lag[:] = rng.choice([0.0, 0.03, 1.0]) * rng.normal(size=2)
         conditions = float(rng.uniform(0.05, 1.0)), bool(rng.integers(0, 4) == 0), bool(rng.integers(0, 4) == 0)
         u, v, *error = rng.normal(scale=0.1, size=4).tolist()
         for entry, *arguments in (
-            (steering_motion.set_conditions, *conditions),
-            (steering_motion.update_speed_averages, body, path, u, v),
-            (steering_motion.is_blocked, body),
-            (steering_motion.update_steering, body, legs, gait, path, ground, command),
-            (steering_motion.limit_reference_lead, body, path, *error, path.yaw + float(rng.normal())),
+            (steering_rules.set_conditions, *conditions),
+            (steering_rules.update_speed_averages, body, path, u, v),
+            (steering_rules.is_blocked, body),
+            (steering_rules.update_steering, body, legs, gait, path, ground, command),
+            (steering_rules.limit_reference_lead, body, path, *error, path.yaw + float(rng.normal())),
         ):
             assert_compiled_equals_python(entry, steering, *arguments)
             entry(steering, *arguments)
-    assert_compiled_equals_python(steering_motion.reset_steering, steering)
+    assert_compiled_equals_python(steering_rules.reset_steering, steering)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_progress_monitor_equals_python(seed: int) -> None:
     rng = make_generator("progress", seed)
-    body, progress, motion = make_body(rng), progress_averages.ProgressState.allocate(), make_motion(rng)
+    body, progress, motion = make_body(rng), progress_monitor.ProgressState.allocate(), make_motion(rng)
     progress.alpha, reasons = 0.2, set()
     for k in range(30):
         motion.velocity = np.zeros(3) if seed % 2 else rng.normal(size=3)
         velocity = np.array([0.3, 0.0, 0.1]) if k % 10 else make_velocity(rng, 0.3)
         arguments = progress, body, velocity, motion, 0.0
-        reasons.add(assert_compiled_equals_python(progress_averages.filter_command, *arguments))
-        progress_averages.filter_command(*arguments)
+        reasons.add(assert_compiled_equals_python(progress_monitor.filter_command, *arguments))
+        progress_monitor.filter_command(*arguments)
     assert LimitReason.NO_PROGRESS in reasons or seed % 2 == 0
-    assert_compiled_equals_python(progress_averages.reset_progress, progress)
+    assert_compiled_equals_python(progress_monitor.reset_progress, progress)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -194,7 +196,7 @@ def test_compiled_step_timing_equals_python(seed: int) -> None:
 
 @pytest.mark.parametrize("mode", ModeCode)
 def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
-    rng, state = make_generator("modes", int(mode)), mode_decisions.allocate_mode_state()
+    rng, state = make_generator("modes", int(mode)), modes.allocate_mode_state()
     assert LocomotionMode.from_code(mode).code is mode and LocomotionMode.from_code(mode).name == mode.name
     for _ in range(30):
         body, g, path = make_body(rng), make_gait_state(rng), make_path(rng)
@@ -207,12 +209,12 @@ def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
         feet[0] += rng.choice([0.0, 0.2]) * body.length * rng.normal(size=3)
         error = rng.choice([0.01, 0.3]) * body.length * rng.normal(size=2)
         conditions = int(mode), 0.5, *error.tolist(), bool(rng.integers(0, 2)), bool(rng.integers(0, 2))
-        assert_compiled_equals_python(mode_decisions.set_mode_conditions, state, *conditions)
-        mode_decisions.set_mode_conditions(state, *conditions)
+        assert_compiled_equals_python(modes.set_mode_conditions, state, *conditions)
+        modes.set_mode_conditions(state, *conditions)
         state.is_lying_requested = bool(rng.integers(0, 3) == 0)
-        assert_compiled_equals_python(mode_decisions.next_mode, state, body, gait, g, path, velocity, feet, stance)
-        assert_compiled_equals_python(mode_decisions.is_dcm_near_edge, *error.tolist(), feet, 0.5)
-        assert_compiled_equals_python(mode_decisions.is_stance_misplaced, feet, path, stance, body.length)
+        assert_compiled_equals_python(modes.next_mode, state, body, gait, g, path, velocity, feet, stance)
+        assert_compiled_equals_python(modes.is_dcm_near_edge, *error.tolist(), feet, 0.5)
+        assert_compiled_equals_python(modes.is_stance_misplaced, feet, path, stance, body.length)
 
 
 def test_compiled_tick_period_equals_python() -> None:

@@ -17,20 +17,27 @@ import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.gait import GAITS
+from quaddyn.locomotion.gait import GAITS, Gait
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.steering import Steering
-from quaddyn.locomotion.steering_motion import (
+from quaddyn.locomotion.steering import (
     MAX_LAG_COMPENSATION,
     MAX_REFERENCE_LEAD,
     REFERENCE_WAIT_TIME,
     TRANSITION_SPEED_FRACTION,
+    SteeringState,
+    allocate_steering_state,
+    is_blocked,
+    limit_reference_lead,
+    set_conditions,
+    update_speed_averages,
+    update_steering,
 )
 from quaddyn.locomotion.trunk_references import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_clamping import COMMAND_RESERVE
+from quaddyn.locomotion.velocity_limits import VelocityLimits
 from quaddyn.locomotion.walking import is_obstructed
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
@@ -282,22 +289,45 @@ def test_path_reference_follows_the_command_without_jumps_at_touchdown(
     assert (com_and_heading(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
 
 
+def steer(
+    steering: SteeringState,
+    legs: VelocityLimits,
+    course: PathReference,
+    ground: GroundPlane,
+    gait: Gait,
+    wanted: np.ndarray,
+    *,
+    is_transitioning: bool = False,
+    is_obstructed: bool = False,
+) -> None:
+    """Moves the velocity of the path reference toward the command, at a friction of 0.6."""
+    set_conditions(steering, 0.6, is_transitioning, is_obstructed)
+    update_steering(steering, legs.body, legs.legs, legs.gait_limits(gait), course.state, ground.state, wanted)
+
+
+def follow(
+    steering: SteeringState, legs: VelocityLimits, course: PathReference, x: float, y: float, yaw: float
+) -> None:
+    """Limits the lead of the path reference over a robot with an error (x, y) and a heading."""
+    limit_reference_lead(steering, legs.body, course.state, float(x), float(y), float(yaw))
+
+
 @pytest.mark.parametrize("turn", [0.0, 1.5])
 def test_drift_is_compensated_in_the_robot_frame(turn: float) -> None:
     """Also for pure turning: a recurring lag shifts the path reference ahead."""
     p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
     legs, gait = controller._quadruped.capability.velocity_limits, GAITS["trot"]
-    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.4)
+    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.4)
     wanted, ground = (
         np.array([0.1 if turn == 0.0 else 0.0, 0.0, turn]),
         GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0),
     )
     for _ in range(3000):
-        steering.update_velocity(course, ground, gait, wanted, 0.6)
+        steer(steering, legs, course, ground, gait, wanted)
         course.advance(DT)
         behind = 0.1 * p.length
         error = -behind * np.cos(course.yaw), -behind * np.sin(course.yaw)
-        steering.limit_reference_lead(course, error, course.yaw)
+        follow(steering, legs, course, *error, course.yaw)
     pace = (0.1 - MAX_REFERENCE_LEAD) * p.length / (REFERENCE_WAIT_TIME * p.time_scale)  # at which the reference waits
     most = MAX_LAG_COMPENSATION * legs.max_hip_speed(*wanted.tolist())
     np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
@@ -306,12 +336,12 @@ def test_drift_is_compensated_in_the_robot_frame(turn: float) -> None:
 def test_reference_of_an_obstructed_robot_does_not_exceed_its_command() -> None:
     p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
     legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
-    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.0)
+    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.0)
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     for obstructed in (False, True):
         for _ in range(2000):
-            steering.limit_reference_lead(course, (-0.12 * p.length, 0.0), 0.0)
-            steering.update_velocity(course, ground, GAITS["trot"], wanted, 0.6, is_obstructed=obstructed)
+            follow(steering, legs, course, -0.12 * p.length, 0.0, 0.0)
+            steer(steering, legs, course, ground, GAITS["trot"], wanted, is_obstructed=obstructed)
         assert (course.velocity[0] > 1.2 * wanted[0]) is not obstructed
     np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
 
@@ -321,13 +351,13 @@ def test_robot_below_half_of_its_reference_speed_is_blocked() -> None:
     legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2 * p.speed_scale, 0.0, 0.0])
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     for share, held in ((0.4, True), (0.8, False)):
-        steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.3)
+        steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.3)
         for _ in range(3000):
             u, v = share * course.world_velocity()
-            steering.update_speed_averages(course, (float(u), float(v), 0.0))
-            steering.limit_reference_lead(course, (-0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3)), 0.3)
-            steering.update_velocity(course, ground, GAITS["trot"], wanted, 0.6)
-        assert steering.is_blocked is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
+            update_speed_averages(steering, legs.body, course.state, float(u), float(v))
+            follow(steering, legs, course, -0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3), 0.3)
+            steer(steering, legs, course, ground, GAITS["trot"], wanted)
+        assert is_blocked(steering, legs.body) is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
 
 
 def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:
@@ -351,12 +381,12 @@ def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:
 def test_transition_to_an_end_support_gait_limits_speed_without_lag_compensation() -> None:
     p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
     legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
-    steering, course = Steering(p, legs, DT), PathReference(np.zeros(2), 0.0)
+    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.0)
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     for name, share in (("bound", TRANSITION_SPEED_FRACTION), ("pace", 1.0)):
         for _ in range(1000):
-            steering.limit_reference_lead(course, (-0.1 * p.length, 0.0), 0.0)
-            steering.update_velocity(course, ground, GAITS[name], wanted, 0.6, is_transitioning=True)
+            follow(steering, legs, course, -0.1 * p.length, 0.0, 0.0)
+            steer(steering, legs, course, ground, GAITS[name], wanted, is_transitioning=True)
         np.testing.assert_allclose(course.velocity, share * wanted, atol=1e-12)
 
 

@@ -24,11 +24,9 @@ from quaddyn.locomotion.centroidal_state import CentroidalState
 from quaddyn.locomotion.fall_detection import FALLEN_HEIGHT
 from quaddyn.locomotion.fall_detector import FallDetector
 from quaddyn.locomotion.ground_plane import GroundPlane
-from quaddyn.locomotion.leg_workspace import LegWorkspace
+from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.steering import Steering
-from quaddyn.locomotion.steering_motion import REFERENCE_WAIT_TIME
-from quaddyn.locomotion.velocity_limits import VelocityLimits
+from quaddyn.locomotion.steering import REFERENCE_WAIT_TIME, allocate_steering_state, limit_reference_lead
 from quaddyn.robot import validation
 from quaddyn.simulation import Simulation
 from quaddyn.urdf import parse
@@ -202,18 +200,16 @@ def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:
     """The reference waits beyond 0.2 rad, also over a full turn, and moves towards the robot beyond 0.08 l."""
     robot, dt = qd.load("go2"), 2e-3
     p = Morphology.from_robot(robot)
-    steering, course = (
-        Steering(p, VelocityLimits(p, LegWorkspace(robot, p, None)), dt),
-        PathReference(np.array([0.3, -0.2]), 0.0),
-    )
+    course = PathReference(np.array([0.3, -0.2]), 0.0)
+    records = allocate_steering_state(dt), make_body_parameters(p), course.state
     for turned, expected in ((0.5, 0.3), (-0.5, -0.3), (0.1, 0.0), (2.0 * math.pi + 0.5, 2.0 * math.pi + 0.3)):
         course.yaw = 0.0
-        steering.limit_reference_lead(course, (0.0, 0.0), turned)
+        limit_reference_lead(*records, 0.0, 0.0, turned)
         assert math.remainder(course.yaw - expected, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)
     before = course.position.copy()
-    steering.limit_reference_lead(course, (0.07 * p.length, 0.0), 0.0)
+    limit_reference_lead(*records, 0.07 * p.length, 0.0, 0.0)
     np.testing.assert_array_equal(course.position, before)
-    steering.limit_reference_lead(course, (0.2 * p.length, 0.0), 0.0)
+    limit_reference_lead(*records, 0.2 * p.length, 0.0, 0.0)
     share = dt / (REFERENCE_WAIT_TIME * p.time_scale) * (1.0 - 0.08 / 0.2)
     assert course.position[0] - before[0] == pytest.approx(share * 0.2 * p.length)
 

@@ -10,9 +10,15 @@ from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.centroidal_state import CentroidalState
-from quaddyn.locomotion.progress_averages import AVERAGING_TIME, MIN_PROGRESS_FRACTION
-from quaddyn.locomotion.progress_monitor import ProgressMonitor
+from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.progress_monitor import (
+    AVERAGING_TIME,
+    MIN_PROGRESS_FRACTION,
+    allocate_progress,
+    filter_command,
+)
+from quaddyn.locomotion.velocity_clamping import LimitReason
 from quaddyn.locomotion.velocity_limits import NO_PROGRESS_MESSAGE
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plane, Simulation
@@ -25,9 +31,11 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def moving(p: Morphology, velocity: tuple[float, float], yaw: float) -> CentroidalState:
+def moving(velocity: tuple[float, float], yaw: float) -> Motion:
     """Motion with a velocity in world axes."""
-    return CentroidalState((0.0, 0.0, p.height), (*velocity, 0.0), np.eye(3), np.eye(3), yaw, np.zeros((4, 3)))
+    motion = allocate_motion()
+    motion.velocity, motion.yaw = (*velocity, 0.0), yaw  # type: ignore[assignment]
+    return motion
 
 
 @pytest.mark.parametrize("share", [0.5 * MIN_PROGRESS_FRACTION, 2.0 * MIN_PROGRESS_FRACTION])
@@ -36,32 +44,36 @@ def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averag
     robot: Robot, share: float, command: tuple[float, float, float]
 ) -> None:
     p, yaw = Morphology.from_robot(robot), 0.7
-    headway, wanted = ProgressMonitor(p, DT), np.array(command) * (p.speed_scale, p.speed_scale, 1.0 / p.time_scale)
+    headway, body = allocate_progress(DT, p.time_scale), make_body_parameters(p)
+    wanted = np.array(command) * (p.speed_scale, p.speed_scale, 1.0 / p.time_scale)
     c, s = math.cos(yaw), math.sin(yaw)
     x, y = share * wanted[:2]
-    motion, turn = moving(p, (c * x - s * y, s * x + c * y), yaw), share * wanted[2]
+    motion, turn = moving((c * x - s * y, s * x + c * y), yaw), share * wanted[2]
     averaging_ticks = round(AVERAGING_TIME * p.time_scale / DT)
     for k in range(4 * averaging_ticks):
-        within, limit = headway.filter_command(wanted, "", motion, turn)
+        within = wanted.copy()
+        limit = filter_command(headway, body, within, motion, float(turn))
         if headway.is_stuck:
             assert k == pytest.approx(averaging_ticks, rel=0.01)
             break
-        assert within is wanted and limit == ""
+        assert np.array_equal(within, wanted) and limit == LimitReason.NONE
     assert headway.is_stuck == (share < MIN_PROGRESS_FRACTION)
     if headway.is_stuck:
-        still, said = headway.filter_command(1.2 * wanted, "", motion, turn)  # nearly the same command
-        assert not still.any() and said == NO_PROGRESS_MESSAGE
+        still = 1.2 * wanted  # nearly the same command
+        assert filter_command(headway, body, still, motion, float(turn)) == LimitReason.NO_PROGRESS
+        assert not still.any()
         for other in (-wanted, 0.3 * wanted, np.zeros(3)):
             headway.is_stuck = True
-            assert headway.filter_command(other, "stride of the gait", motion, turn)[1] == "stride of the gait"
+            assert filter_command(headway, body, other.copy(), motion, float(turn)) == LimitReason.NONE
 
 
 def test_fast_changes_of_the_command_are_not_detected_as_no_progress(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    headway, still = ProgressMonitor(p, DT), moving(p, (0.0, 0.0), 0.0)
+    headway, body, still = allocate_progress(DT, p.time_scale), make_body_parameters(p), moving((0.0, 0.0), 0.0)
     for k in range(round(5.0 * AVERAGING_TIME * p.time_scale / DT)):
         sign = 1.0 if k * DT % 1.0 < 0.5 else -1.0
-        assert headway.filter_command(np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0]), "", still, 0.0)[1] == ""
+        wanted = np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0])
+        assert filter_command(headway, body, wanted, still, 0.0) == LimitReason.NONE
 
 
 def test_robot_at_a_wall_stands_until_the_command_changes(robot: Robot) -> None:
@@ -88,4 +100,4 @@ def test_robot_at_a_wall_stands_until_the_command_changes(robot: Robot) -> None:
         plant.step(command.tau)
     assert command.limit_reason == "" and dynamics.update(plant.q, plant.v).com[0] < at - 0.3 * p.length
     controller.stand_up()
-    assert not controller._walking.progress_monitor.is_stuck
+    assert not controller._walking._progress.is_stuck

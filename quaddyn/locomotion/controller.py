@@ -60,7 +60,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     rises, or that starts in the air, lands on its feet (`ContactMonitor`, `LandingController`).  If the whole-body
     controller has no solution for a landing, the motors only damp, and the command is not `ok`.
     If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
-    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called (`ProgressMonitor`).
+    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called (`filter_command`).
     There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
     Velocities that the robot cannot reach, for example for its joint speeds, are clamped (`clamp_velocity`).
 
@@ -133,7 +133,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._quadruped.reset()
         self._flight.end_jump()
         self._fall.reset()
-        self._walking.transitions.is_lying_requested = False
+        self._walking.mode_state.is_lying_requested = False
         self._period.reset()
         self._timing = ""
 
@@ -194,8 +194,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         A fallen robot first folds its legs and rolls onto its belly if there is a `righting_plan`.  If that fails,
         `limit_reason` of the following commands gives the reason, and the mode is "fallen" again.
         """
-        self._walking.transitions.is_lying_requested = False
-        self._walking.progress_monitor.reset()
+        self._walking.mode_state.is_lying_requested = False
+        self._walking.accept_commands()
         if not self._fall.begin_righting() and self.mode in (
             LocomotionMode.LYING,
             LocomotionMode.LOWERING,
@@ -206,7 +206,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     def lie_down(self) -> None:
         """Starts to stop and to sink to a crouch at half the height, which the legs then hold."""
         if self.ground is None or self.mode not in (LocomotionMode.FALLEN, LocomotionMode.LYING):
-            self._walking.transitions.is_lying_requested = True
+            self._walking.mode_state.is_lying_requested = True
 
     def plan_jump(
         self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0

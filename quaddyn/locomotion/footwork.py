@@ -168,7 +168,7 @@ class Footwork:
     ) -> tuple[str, ...]:
         """Starts and ends swings by the gait schedule, unless a touchdown is early or late.
 
-        After a push that accelerates the steps (`StepTimingAdapter`) feet lag behind their paths.  On unknown ground
+        After a push that accelerates the steps (`adapt_step_timing`) feet lag behind their paths.  On unknown ground
         that has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to
         the ground carries load, which lowers it faster than its path, and a foot that scrapes the ground early
         continues its swing.

@@ -195,7 +195,7 @@ class GaitScheduler:
         time_scale: ``sqrt(l / g)`` [s].
         lead_phase: as given [cycles].
         is_running: whether any foot may still swing.
-        rate_scale: factor by which the cycle is at present faster than that of the gait, see `StepTimingAdapter`.
+        rate_scale: factor by which the cycle is at present faster than that of the gait, see `adapt_step_timing`.
         duty_factor: present duty factor.
         phase_offsets: (4,) present phase offsets, not wrapped [cycles].
         footprint_scale: (2,) present length and width of the footprint, divided by those of the home stance.

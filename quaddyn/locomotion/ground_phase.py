@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 from ..dynamics import State
@@ -27,16 +28,15 @@ from .ground_plane import GroundPlane
 from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
-from .mode_transitions import ModeTransitions
-from .modes import LocomotionMode
-from .morphology import FEET
+from .modes import MAX_STANDING_FRACTION, LocomotionMode, allocate_mode_state, is_dcm_near_edge
+from .morphology import FEET, Morphology
 from .motion import read_motion
 from .path_reference import PathReference
-from .progress_monitor import ProgressMonitor
+from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
 from .slope_clamping import SlopeEvaluation
-from .steering import Steering
+from .steering import allocate_steering_state, reset_steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
 from .tick_displacements import measure_tick_period
@@ -63,14 +63,17 @@ CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
 MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
+#: Range of the height of the center of mass at the start outside which the robot must rise or sink first, as fractions
+#: of that at home, and maximum offset of the center of mass from the center of the feet [l].
+MIN_STANDING_HEIGHT, MAX_STANDING_HEIGHT, MAX_STANDING_OFFSET = 0.95, 1.02, 0.1
 
 
 class GroundPhaseController:
     """Control from a velocity command to footholds, center-of-mass motion and torques.
 
-    One tick (`compute`): the path reference follows the command (`Steering`), the contacts and the plane of the feet
-    are updated (`Footwork`), the coming footfalls determine the motion of the center of mass (`ComPreview`), its error
-    corrects the next footholds and decides about the mode (`ModeTransitions`), and the whole-body controller computes
+    One tick (`compute`): the path reference follows the command (`update_steering`), the contacts and the plane of the
+    feet are updated (`Footwork`), the coming footfalls determine the motion of the center of mass (`ComPreview`), its
+    error corrects the next footholds and decides about the mode (`next_mode`), and the whole-body controller computes
     the torques.
 
     Args:
@@ -78,8 +81,7 @@ class GroundPhaseController:
 
     Attributes:
         footwork: contact states and swing feet; available after the first tick.
-        progress_monitor: detector of a robot that does not follow the command.
-        transitions: transitions between the modes on the ground.
+        mode_state: conditions of the changes of the mode on the ground.
     """
 
     __slots__ = (
@@ -87,12 +89,12 @@ class GroundPhaseController:
         "_calls",
         "_height_limiter",
         "_margins",
+        "_progress",
         "_quadruped",
         "_steering",
         "_step_lookahead",
         "footwork",
-        "progress_monitor",
-        "transitions",
+        "mode_state",
     )
 
     footwork: Footwork
@@ -104,8 +106,8 @@ class GroundPhaseController:
         self._height_limiter = TrunkHeightLimiter(quad.robot, p)
         self._margins = LegMargins(quad.robot, p, self._height_limiter.max_leg_length)
         self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
-        self._steering = Steering(p, quad.capability.velocity_limits, quad.dt)
-        self.transitions, self.progress_monitor = ModeTransitions(p), ProgressMonitor(p, quad.dt)
+        self._steering, self._progress = allocate_steering_state(quad.dt), allocate_progress(quad.dt, p.time_scale)
+        self.mode_state = allocate_mode_state()
         self._balance, self._calls = allocate_balance(), None
 
     @property
@@ -145,12 +147,12 @@ class GroundPhaseController:
         quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
         self.footwork = Footwork(p, self._height_limiter.max_leg_length)
         self._balance.velocity[:] = motion.velocity[:2]
-        self._steering.reset()
-        self.progress_monitor.reset()
+        reset_steering.python(self._steering)
+        self.accept_commands()
         self._step_lookahead.reset()
         slope_lowering = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
         lowering = compute_slope_lowering(p, ground.axes(motion.yaw), slope_lowering)
-        height, com_offset = self.transitions.initial_trunk_state(motion, ground, lowering, quad.path_reference)
+        height, com_offset = find_initial_trunk_state(p, motion, ground, lowering, quad.path_reference)
         quad.trunk.restore_base_weight()
         quad.trunk = TrunkController(
             p, quad.wbc, quad.friction_model, height, com_offset, quad.capability.slope_lowering
@@ -158,6 +160,10 @@ class GroundPhaseController:
         quad.mode = LocomotionMode.RISING if height < p.height or any(com_offset) else LocomotionMode.STANDING
         if height != p.height or any(com_offset):
             quad.trunk.go_to(p.height)
+
+    def accept_commands(self) -> None:
+        """Makes every command be followed again, also one with which the robot was stuck."""
+        reset_progress.python(self._progress)
 
     def update_velocity_filter(self, motion: CentroidalState) -> None:
         """Updates the filtered horizontal velocity that determines footholds; call it at every tick."""
@@ -255,8 +261,8 @@ class GroundPhaseController:
             motion=motion.state,
             command=WalkCommand.allocate(velocity=3),
             slope=quad.capability.slope_limiter.state,
-            progress=self.progress_monitor.state,
-            steering=self._steering.state,
+            progress=self._progress,
+            steering=self._steering,
             gait=quad.gait_scheduler.state,
             path=quad.path_reference.state,
             ground=quad.ground.state,
@@ -274,7 +280,7 @@ class GroundPhaseController:
             preview=quad.preview.parameters,
             reference=quad.preview.state,
             trunk=quad.trunk.state,
-            mode=self.transitions.state,
+            mode=self.mode_state,
             tasks=WalkTasks(
                 com=tasks["com"].block,
                 base=tasks["base"].block,
@@ -388,3 +394,28 @@ class WalkCalls:
         self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)
         self.plan_com_motion, self.decide = walking.plan_com_motion.bind(data), walking.decide.bind(data)
         self.walk = walking.walk.bind(data)
+
+
+def find_initial_trunk_state(
+    morphology: Morphology, motion: CentroidalState, ground: GroundPlane, slope_lowering: float, path: PathReference
+) -> tuple[float, tuple[float, float]]:
+    """Returns height and offset of the trunk at the start, from which it moves to its nominal position.
+
+    Args:
+        morphology: lengths and units of the robot.
+        motion: present state of center of mass and trunk.
+        ground: plane of the feet.
+        slope_lowering: lowering of the trunk over such ground [m], see `compute_slope_lowering`.
+        path: path reference at the center of the feet.
+
+    Returns:
+        Height of the center of mass over the ground, as on level ground [m], and its offset from the center of the
+        feet, world x and y [m]; the nominal values where the deviations are small.
+    """
+    p, (x, y, z), (center_x, center_y) = morphology, motion.com, path.position.tolist()
+    height, com_offset = z - ground.height(x, y) + slope_lowering, (x - center_x, y - center_y)
+    is_beside = math.hypot(*com_offset) > MAX_STANDING_OFFSET * p.length and not is_dcm_near_edge(
+        *com_offset, motion.feet, MAX_STANDING_FRACTION
+    )
+    is_at_height = MIN_STANDING_HEIGHT * p.height <= height <= MAX_STANDING_HEIGHT * p.height
+    return p.height if is_at_height else height, com_offset if is_beside else (0.0, 0.0)

@@ -1,16 +1,51 @@
-"""`LocomotionMode`, and the conditions under which a standing robot has to step."""
-
-from __future__ import annotations
+"""`LocomotionMode`, and the compiled decisions about the mode of a robot on the ground."""
 
 import enum
+from typing import NamedTuple
 
-import numpy as np
-
+from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
 from ..deprecation import renamed_attributes
-from ..urdf.tree import Array
-from . import mode_decisions
-from .mode_decisions import MAX_DCM_FRACTION, ModeCode
-from .path_reference import PathReference
+from .body_parameters import BodyParameters
+from .gait_timing import GaitParameters, GaitState, set_target_gait, start_stepping, stop_stepping
+from .path_motion import PathState, compute_foothold
+from .steering import MAX_REFERENCE_LEAD
+from .velocity_clamping import is_zero_velocity
+
+#: Offset of a stance foot from its nominal position above which the robot steps [l], and offset of the divergent
+#: component above which it steps, as a fraction of the distance from the center of the feet to the support edge.
+MAX_FOOT_OFFSET, MAX_DCM_FRACTION = 0.12, 0.5
+#: Offset of the center of mass that a standing robot can correct without a step, as a fraction of the distance from
+#: the center of the feet to the support edge.
+MAX_STANDING_FRACTION = 0.98
+
+
+class SupportEdge(NamedTuple):
+    """Edge of the support by the indices of two feet."""
+
+    start: int
+    end: int
+
+
+#: Edges of the support, counterclockwise: the inside is to the left.
+SUPPORT_EDGES = SupportEdge(0, 2), SupportEdge(2, 3), SupportEdge(3, 1), SupportEdge(1, 0)
+
+
+class ModeCode(enum.IntEnum):
+    """Codes of the members of `LocomotionMode`, which have the same names."""
+
+    STARTING = 0
+    LYING = 1
+    RISING = 2
+    STANDING = 3
+    MOVING = 4
+    RECOVERING = 5
+    LOWERING = 6
+    CROUCHING = 7
+    JUMPING = 8
+    AIRBORNE = 9
+    LANDING = 10
+    FALLEN = 11
+    RIGHTING = 12
 
 
 @renamed_attributes(upright="is_upright")
@@ -51,7 +86,7 @@ class LocomotionMode(enum.Enum):
         return _CODES[self]
 
     @staticmethod
-    def from_code(code: int) -> LocomotionMode:
+    def from_code(code: int) -> "LocomotionMode":
         """Returns the mode of a code of compiled functions."""
         return _MODES[code]
 
@@ -60,18 +95,66 @@ _CODES = {mode: ModeCode[mode.name] for mode in LocomotionMode}
 _MODES = {int(code): mode for mode, code in _CODES.items()}
 
 
-def is_dcm_near_edge(error: tuple[float, float], feet: Array, fraction: float = MAX_DCM_FRACTION) -> bool:
+class ModeState(Record):
+    """Present mode, and the conditions of its changes."""
+
+    mode: ModeCode
+    lead_phase: float  # time from the start until the first foot may lift off [cycles]
+    is_lying_requested: bool  # whether the robot is to lie down
+    is_settled: bool  # whether the robot has stood long enough for a recovery step
+    is_trunk_moving: bool  # whether the trunk moves to another height or offset
+    dcm_error: Vector  # (2,) error of the divergent component, world x and y [m]
+
+
+@entry("mode decisions")
+def set_mode_conditions(
+    state: ModeState,
+    mode: ModeCode,
+    lead_phase: float,
+    error_x: float,
+    error_y: float,
+    is_trunk_moving: bool,
+    is_settled: bool,
+) -> None:
+    """Sets the present mode and the conditions of the tick for `next_mode`, but `is_lying_requested`."""
+    state.mode = mode
+    state.lead_phase = lead_phase
+    state.dcm_error[0], state.dcm_error[1] = error_x, error_y
+    state.is_trunk_moving, state.is_settled = is_trunk_moving, is_settled
+
+
+@compiled()
+def compute_center(positions: Matrix) -> tuple[float, float]:
+    """Returns the mean of four positions, world x and y [m]."""
+    x, y = 0.0, 0.0
+    for i in range(4):
+        x += positions[i, 0]
+        y += positions[i, 1]
+    return 0.25 * x, 0.25 * y
+
+
+@entry("mode decisions")
+def is_dcm_near_edge(error_x: float, error_y: float, feet: Matrix, fraction: float) -> bool:
     """Returns whether the divergent component is so near the support edge that only a step prevents a fall.
 
     Args:
-        error: divergent component minus the center of the feet, world x and y [m].
+        error_x: divergent component minus the center of the feet, world x [m].
+        error_y: the same, world y [m].
         feet: (4, 3) or (4, 2) positions of the feet in the order FL, FR, RL, RR, world [m].
         fraction: limit, as a fraction of the distance from the center of the feet to the support edge.
     """
-    return bool(mode_decisions.is_dcm_near_edge(float(error[0]), float(error[1]), as_matrix(feet), float(fraction)))
+    center_x, center_y = compute_center(feet)
+    for edge in SUPPORT_EDGES:
+        ax, ay = feet[edge.start, 0] - center_x, feet[edge.start, 1] - center_y
+        ex, ey = feet[edge.end, 0] - feet[edge.start, 0], feet[edge.end, 1] - feet[edge.start, 1]
+        margin = ey * ax - ex * ay  # distance of the center from the edge times the edge's length
+        if ey * error_x - ex * error_y > fraction * margin:
+            return True
+    return False
 
 
-def is_stance_misplaced(feet: Array, path: PathReference, stance: Array, length: float) -> bool:
+@entry("mode decisions")
+def is_stance_misplaced(feet: Matrix, path: PathState, stance: Matrix, length: float) -> bool:
     """Returns whether a stance foot is far from its nominal position.
 
     Args:
@@ -80,9 +163,81 @@ def is_stance_misplaced(feet: Array, path: PathReference, stance: Array, length:
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
         length: leg length [m].
     """
-    return bool(mode_decisions.is_stance_misplaced(as_matrix(feet), path.state, as_matrix(stance), float(length)))
+    home = zeros(4, 2)
+    for foot in range(4):
+        home[foot, 0], home[foot, 1] = compute_foothold(path, stance, foot, 0.0)
+    center_x, center_y = compute_center(feet)
+    home_x, home_y = compute_center(home)
+    max_offset = MAX_FOOT_OFFSET * length
+    for foot in range(4):
+        dx = feet[foot, 0] - center_x - home[foot, 0] + home_x
+        dy = feet[foot, 1] - center_y - home[foot, 1] + home_y
+        if abs(dx) > max_offset or abs(dy) > max_offset:
+            return True
+    return False
 
 
-def as_matrix(x: Array) -> Array:
-    """Returns an array as compiled functions take it."""
-    return np.ascontiguousarray(x, dtype=float)
+@entry("mode decisions")
+def next_mode(
+    state: ModeState,
+    body: BodyParameters,
+    gait: GaitParameters,
+    g: GaitState,
+    path: PathState,
+    velocity: Vector,
+    feet: Matrix,
+    stance: Matrix,
+) -> ModeCode:
+    """Returns the mode of the next tick for a robot on the ground; starts and stops the gait.
+
+    The caller starts the motion of the trunk if the next mode is `ModeCode.LOWERING` and the present one is another.
+
+    Args:
+        state: present mode and conditions.
+        body: parameters of the robot.
+        gait: gait to move with.
+        g: state of the gait.
+        path: the path reference.
+        velocity: (3,) commanded velocity, clamped [m/s, rad/s].
+        feet: (4, 3) centers of the foot spheres, world [m].
+        stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
+    """
+    mode, error_x, error_y = state.mode, state.dcm_error[0], state.dcm_error[1]
+    is_idle = is_zero_velocity(velocity)
+    if mode == ModeCode.STANDING or mode == ModeCode.STARTING:
+        if state.is_lying_requested:
+            return ModeCode.LOWERING
+        if not is_idle:
+            set_target_gait(g, gait)
+            start_stepping(g, state.lead_phase)
+            return ModeCode.MOVING
+        if state.is_settled and (
+            is_dcm_near_edge(error_x, error_y, feet, MAX_DCM_FRACTION)
+            or is_stance_misplaced(feet, path, stance, body.length)
+        ):
+            set_target_gait(g, g.trot)
+            start_stepping(g, 0.0)
+            return ModeCode.RECOVERING
+    elif mode == ModeCode.MOVING or mode == ModeCode.RECOVERING:
+        if not g.is_running:
+            return ModeCode.STANDING
+        has_stopped = g.phase >= 1.0 and is_zero_velocity(path.velocity)
+        is_balanced = max(abs(error_x), abs(error_y)) < 0.5 * MAX_REFERENCE_LEAD * body.length
+        if state.is_lying_requested or (is_idle and has_stopped and is_balanced):
+            stop_stepping(g)
+        elif not is_idle:
+            set_target_gait(g, gait)
+            start_stepping(g, state.lead_phase)  # cancels a stop
+            return ModeCode.MOVING
+    elif not state.is_trunk_moving:
+        if mode == ModeCode.RISING:
+            return ModeCode.STANDING
+        if mode == ModeCode.CROUCHING:
+            return ModeCode.JUMPING
+        return ModeCode.LYING
+    return mode
+
+
+def allocate_mode_state() -> ModeState:
+    """Returns a record for `next_mode`."""
+    return ModeState.allocate(dcm_error=2)

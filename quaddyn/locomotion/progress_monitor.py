@@ -1,57 +1,91 @@
-"""`ProgressMonitor`: detection of a robot that does not follow the velocity command."""
+"""Compiled detection of a robot that does not follow the velocity command."""
 
-from __future__ import annotations
+import math
 
-from ..urdf.tree import Array
-from .centroidal_state import CentroidalState
-from .morphology import Morphology, make_body_parameters
-from .progress_averages import AVERAGING_TIME, ProgressState, filter_command, reset_progress
-from .state_fields import StateField
-from .velocity_clamping import LimitReason
-from .velocity_limits import NO_PROGRESS_MESSAGE
+from ..compiler import Record, Vec3, Vector, compiled, entry, norm, vec3
+from .body_parameters import BodyParameters
+from .motion import Motion
+from .velocity_clamping import LimitReason, scale_velocity
+
+#: Time constant of the speed averages [sqrt(l/g)], and fraction of the commanded speed below which there is no
+#: progress.
+AVERAGING_TIME, MIN_PROGRESS_FRACTION = 20.0, 0.1
+#: Minimum average of the commanded speed, as a fraction of the present one, at which progress is evaluated.
+MIN_AVERAGING_FRACTION = 1.0 - math.exp(-1.0)
+#: Minimum commanded speed at which progress is evaluated [sqrt(g l)]: below it the sway of the trunk dominates.
+MIN_MONITORED_SPEED = 0.01
+#: Relative change of the command above which it counts as a new one.
+COMMAND_CHANGE_FRACTION = 0.5
 
 
-class ProgressMonitor:
-    """Comparison of the robot's velocity with the commanded one, averaged over the last steps.
+class ProgressState(Record):
+    """Averages of the commanded and of the measured speed, over the last steps.
 
     Both are averaged with the time constant `AVERAGING_TIME`.  The speed is ``|(v_x, v_y, l omega)|``; of the robot's
     velocity only the component along the command counts.  A robot below `MIN_PROGRESS_FRACTION` of the commanded speed
     is stuck: its trunk rests on an obstacle, a wall blocks it, or its feet slip.  The command is then refused, and the
     robot stands instead of stepping in place, until the direction or the size of the command changes.
-
-    Args:
-        morphology: lengths and units of the robot.
-        dt: control period [s].
-
-    Attributes:
-        state: record of the compiled functions, with all of the state.
-        is_stuck: whether the command is refused.
     """
 
-    __slots__ = ("_body", "state")
+    alpha: float  # control period divided by the averaging time
+    command: Vec3  # that is averaged: forward and leftward speed, and yaw rate times l [m/s]
+    mean_commanded: float  # [m/s]
+    mean_measured: float  # along the command [m/s]
+    is_stuck: bool  # whether the command is refused
 
-    is_stuck = StateField[bool]()
 
-    def __init__(self, morphology: Morphology, dt: float) -> None:
-        self._body, self.state = make_body_parameters(morphology), ProgressState.allocate()
-        self.state.alpha = dt / (AVERAGING_TIME * morphology.time_scale)
+@compiled()
+def restart_averages(progress: ProgressState, command: Vec3) -> None:
+    """Restarts the averages for another command (3,) [m/s]."""
+    progress.command = command
+    progress.mean_commanded, progress.mean_measured = 0.0, 0.0
+    progress.is_stuck = False
 
-    def reset(self) -> None:
-        """Resets the averages, so that every command is accepted again."""
-        reset_progress.python(self.state)
 
-    def filter_command(
-        self, velocity: Array, reason: str, motion: CentroidalState, yaw_rate: float
-    ) -> tuple[Array, str]:
-        """Updates the averages by one tick, and returns the velocity to follow (3,) with the reason for its limit.
+@entry("progress of the robot")
+def reset_progress(progress: ProgressState) -> None:
+    """Resets the averages, so that every command is accepted again."""
+    restart_averages(progress, vec3(0.0, 0.0, 0.0))
 
-        Args:
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
-            reason: reason for which it was clamped so far, else "".
-            motion: present state of center of mass and trunk.
-            yaw_rate: measured yaw rate [rad/s].
-        """
-        followed = velocity.copy()
-        if filter_command(self.state, self._body, followed, motion.state, float(yaw_rate)) == LimitReason.NONE:
-            return velocity, reason
-        return followed, NO_PROGRESS_MESSAGE
+
+@entry("progress of the robot")
+def filter_command(
+    progress: ProgressState, body: BodyParameters, velocity: Vector, motion: Motion, yaw_rate: float
+) -> LimitReason:
+    """Updates the averages by one tick, and refuses the command of a stuck robot.
+
+    Args:
+        progress: state of the monitor.
+        body: parameters of the robot.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; set to zero
+            if the command is refused.
+        motion: present motion of the robot.
+        yaw_rate: measured yaw rate [rad/s].
+
+    Returns:
+        `LimitReason.NO_PROGRESS` if the command is refused, else `LimitReason.NONE`.
+    """
+    command = vec3(velocity[0], velocity[1], body.length * velocity[2])
+    speed = norm(command)
+    if norm(command - progress.command) > COMMAND_CHANGE_FRACTION * norm(progress.command):
+        restart_averages(progress, command)
+    if not progress.is_stuck and not speed < MIN_MONITORED_SPEED * body.speed_scale:
+        c, s, u, v = math.cos(motion.yaw), math.sin(motion.yaw), motion.velocity[0], motion.velocity[1]
+        measured = vec3(c * u + s * v, c * v - s * u, body.length * yaw_rate)
+        progress.mean_commanded += (speed - progress.mean_commanded) * progress.alpha
+        progress.mean_measured += (measured @ command / speed - progress.mean_measured) * progress.alpha
+        progress.is_stuck = (
+            progress.mean_commanded >= MIN_AVERAGING_FRACTION * speed
+            and progress.mean_measured < MIN_PROGRESS_FRACTION * progress.mean_commanded
+        )
+    if not progress.is_stuck:
+        return LimitReason.NONE
+    scale_velocity(velocity, 0.0)
+    return LimitReason.NO_PROGRESS
+
+
+def allocate_progress(dt: float, time_scale: float) -> ProgressState:
+    """Returns a record without averages for the control period `dt` [s] and the unit of time ``sqrt(l / g)`` [s]."""
+    state = ProgressState.allocate()
+    state.alpha = dt / (AVERAGING_TIME * time_scale)
+    return state

@@ -20,8 +20,7 @@ from .gait import GAITS, Gait
 from .ground_plane import GroundPlane
 from .ground_state import MAX_SLOPE
 from .leg_pose_solver import LegPoseSolver
-from .mode_decisions import MAX_STANDING_FRACTION
-from .modes import is_dcm_near_edge
+from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, compute_slope_lowering
 from .trunk_references import KNOWN_SLOPE_LOWERING
@@ -112,7 +111,7 @@ class SlopeStatics:
         uphill = slope * np.array([math.cos(direction), math.sin(direction)])
         x, y, z = self._make_plane(uphill).normal.tolist()
         com_offset = p.height * x / z, p.height * y / z
-        if is_dcm_near_edge(com_offset, p.nominal_stance, MAX_STANDING_FRACTION) and not self._is_capturable(
+        if is_dcm_near_edge(*com_offset, p.nominal_stance, MAX_STANDING_FRACTION) and not self._is_capturable(
             com_offset
         ):
             return OUTSIDE_SUPPORT

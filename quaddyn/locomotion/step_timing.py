@@ -1,14 +1,23 @@
-"""`StepTimingAdapter`: shorter steps after a push."""
+"""Compiled adaptation of step durations to an error of the divergent component: shorter steps after a push."""
 
-from __future__ import annotations
+import math
 
-from .gait import GaitScheduler
-from .morphology import Morphology, make_body_parameters
-from .step_rate import adapt_step_timing
+from ..compiler import entry
+from .body_parameters import BodyParameters
+from .gait_timing import GaitState
+
+#: Maximum shift of a foothold from that of the gait [l].
+MAX_FOOTHOLD_SHIFT = 0.25
+#: Maximum factor by which the cycle is accelerated.
+MAX_RATE_SCALE = 1.5
+#: Length of a swing [l], and mean speed divided by peak speed of a minimum-jerk path: leg length times the speed of the
+#: slowest joint bounds the peak speed.
+SWING_LENGTH, MEAN_TO_PEAK_SPEED = 0.6, 8.0 / 15.0
 
 
-class StepTimingAdapter:
-    """Adaptation of step durations to an error of the divergent component, beside the adaptation of the footholds.
+@entry("step timing")
+def adapt_step_timing(g: GaitState, body: BodyParameters, joint_speed: float, error_x: float, error_y: float) -> None:
+    """Sets the rate scale of the gait for an error of the divergent component, beside the adaptation of the footholds.
 
     Between steps the error e grows as ``exp(omega t)``, and each step can correct at most the maximum shift b of a
     foothold.  Steps of duration T keep the error bounded if
@@ -22,19 +31,16 @@ class StepTimingAdapter:
     determines the timing, and the cycle is not changed.
 
     Args:
-        morphology: lengths and units of the robot.
+        g: state of the gait.
+        body: parameters of the robot.
+        joint_speed: smallest velocity limit of the leg joints [rad/s or m/s]; inf where there is none.
+        error_x: error of the divergent component along world x [m].
+        error_y: error along world y [m].
     """
-
-    __slots__ = ("_body", "_joint_speed")
-
-    def __init__(self, morphology: Morphology) -> None:
-        self._body, self._joint_speed = make_body_parameters(morphology), morphology.joint_speed
-
-    def adapt(self, scheduler: GaitScheduler, error: tuple[float, float]) -> None:
-        """Sets the rate scale of the gait scheduler.
-
-        Args:
-            scheduler: phases of the gait.
-            error: (2,) error of the divergent component, world x and y [m].
-        """
-        adapt_step_timing(scheduler.state, self._body, self._joint_speed, float(error[0]), float(error[1]))
+    error, rate_scale = math.sqrt(error_x * error_x + error_y * error_y), 1.0
+    if g.is_running and error > 0.0 and g.force_profile.is_constant:
+        swing_time = (1.0 - g.duty_factor) * g.nominal_period
+        required = swing_time * body.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * body.length / error)
+        max_swing_rate = MEAN_TO_PEAK_SPEED * joint_speed / SWING_LENGTH  # swings per second
+        rate_scale = max(1.0, min(required, MAX_RATE_SCALE, swing_time * max_swing_rate))
+    g.rate_scale = rate_scale

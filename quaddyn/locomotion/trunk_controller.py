@@ -56,7 +56,7 @@ class TrunkController:
 
     clamped to the friction limit.  Two point feet exert no moment about the line between them: a force that moves the
     center of mass across that line rotates the trunk, and keeping the trunk upright costs force.  After a push that
-    accelerates the steps (`StepTimingAdapter`) the weight of the attitude is reduced: the trunk acts as a flywheel for
+    accelerates the steps (`adapt_step_timing`) the weight of the attitude is reduced: the trunk acts as a flywheel for
     a while (Stephens 2007, "Humanoid push recovery").  The *height* is measured vertically over the plane of the feet:
     then the same law holds on a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to
     that plane and points along the path reference.  Integral action compensates mass that is not in the robot's model.

@@ -12,7 +12,7 @@ from .gait_timing import GaitParameters
 #: the velocity limit of the slowest joint.
 SWING_SPEED_FRACTION = 0.18
 #: Fraction of that which may be commanded in gaits with end support: the two legs of an end that swing together push
-#: the robot back in every cycle, and the path reference is faster than the command to compensate it (`Steering`).
+#: the robot back in every cycle, and the path reference is faster than the command to compensate it (`compensate_lag`).
 COMMAND_RESERVE = 0.7
 #: Number of sampled directions around a foot.  No direction is exactly forward or sideways, where a leg may just pass
 #: an obstacle that it does not pass beside it.

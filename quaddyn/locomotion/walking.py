@@ -45,19 +45,19 @@ from .gait_timing import GaitState, advance_phase, is_transitioning
 from .ground_contact import GroundContactState, is_settled
 from .ground_normals import write_ground_normals
 from .ground_state import GroundState, advance_slope, compute_horizontal_projection
-from .mode_decisions import ModeCode, ModeState, next_mode, set_mode_conditions
+from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
 from .motion import Motion
 from .path_motion import PathState, advance_path_reference
-from .progress_averages import ProgressState, filter_command
+from .progress_monitor import ProgressState, filter_command
 from .slope_clamping import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
-from .steering_motion import (
+from .steering import (
     SteeringState,
     limit_reference_lead,
     set_conditions,
     update_speed_averages,
     update_steering,
 )
-from .step_rate import adapt_step_timing
+from .step_timing import adapt_step_timing
 from .stumble_state import FootContacts, has_lowered_foot, is_rough
 from .trunk_references import (
     TrunkState,
