@@ -19,7 +19,7 @@ from quaddyn.locomotion import friction_state as model
 from quaddyn.locomotion.contact_estimation import ContactEstimation
 from quaddyn.locomotion.contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
 from quaddyn.locomotion.friction_estimation import FrictionEstimation
-from quaddyn.locomotion.stumble_state import allocate_foot_contacts
+from quaddyn.locomotion.stumble_reflex import allocate_foot_contacts
 from quaddyn.robot import Robot
 
 DT = 2e-3

@@ -10,7 +10,8 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.compiler import Record
-from quaddyn.locomotion import LocomotionController, Morphology, foot_tasks, footwork_state, stumble_state, swing_state
+from quaddyn.locomotion import LocomotionController, Morphology, foot_tasks, footwork_state, stumble_reflex
+from quaddyn.locomotion import swing as swing_rules
 from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE
@@ -23,8 +24,8 @@ from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_motion import PathState
 from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot
-from quaddyn.locomotion.stumble_state import FootContacts
-from quaddyn.locomotion.swing import SwingMapping, SwingTiming, SwingTrajectory
+from quaddyn.locomotion.stumble_reflex import FootContacts
+from quaddyn.locomotion.swing import SwingTiming, list_swings
 
 DT = 2e-3
 
@@ -66,7 +67,7 @@ def random_footwork(rng: np.random.Generator) -> FootworkState:
 
 
 def random_contacts(rng: np.random.Generator) -> FootContacts:
-    contacts = stumble_state.allocate_foot_contacts()
+    contacts = stumble_reflex.allocate_foot_contacts()
     fill(contacts, rng)
     contacts.is_detected = bool(rng.random() < 0.8)
     contacts.forces[:] *= 500.0
@@ -102,9 +103,9 @@ def random_feet(rng: np.random.Generator, f: FootworkState, p: Morphology) -> tu
 def test_compiled_swings_equal_python(seed: int) -> None:
     rng, swings = np.random.default_rng([1, seed]), random_footwork(np.random.default_rng(seed)).swings
     position, velocity, normal = rng.normal(size=(3, 3))
-    assert_compiled_equals_python(swing_state.start_swing, swings, 2, position, velocity, normal, 0.2, 0.05, 0.1)
+    assert_compiled_equals_python(swing_rules.start_swing, swings, 2, position, velocity, normal, 0.2, 0.05, 0.1)
     for foot in range(4):
-        assert_compiled_equals_python(swing_state.move_swing, swings, foot, *rng.normal(size=3).tolist(), 0.2, 0.1, DT)
+        assert_compiled_equals_python(swing_rules.move_swing, swings, foot, *rng.normal(size=3).tolist(), 0.2, 0.1, DT)
     blocks = rng.normal(size=(4, 22))
     assert_compiled_equals_python(foot_tasks.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
 
@@ -113,16 +114,9 @@ def test_compiled_swings_equal_python(seed: int) -> None:
 def test_compiled_reaction_to_obstacles_equals_python(seed: int, p: Morphology, body: BodyParameters) -> None:
     rng = np.random.default_rng([2, seed])
     f, contacts = random_footwork(rng), random_contacts(rng)
-    feet, normals = random_feet(rng, f, p)
-    stumble = f.stumble
-    assert_compiled_equals_python(
-        stumble_state.advance_stumble_reflex, stumble, f.swings, body, feet, contacts, 0.2, DT
-    )
-    assert_compiled_equals_python(stumble_state.record_touchdown, stumble, body, 1, feet[1], float(rng.normal()))
-    for foot in range(4):
-        assert_compiled_equals_python(stumble_state.has_left_foothold, stumble, body, foot, feet[foot], normals[foot])
-    assert_compiled_equals_python(stumble_state.has_met_obstacle, stumble)
-    assert_compiled_equals_python(stumble_state.set_contacts, contacts, True, False, True, 3.0)
+    feet, _ = random_feet(rng, f, p)
+    records = f.stumble, f.swings, body
+    assert_compiled_equals_python(stumble_reflex.advance_stumble_reflex, *records, feet, contacts, 0.2, DT)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -132,10 +126,10 @@ def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: B
     feet, normals = random_feet(rng, f, p)
     assert_compiled_equals_python(footwork_state.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
     assert_compiled_equals_python(footwork_state.is_waiting_for_touchdown, f, gait)
-    mask = np.full(4, 7, dtype=np.int64)
-    assert_compiled_equals_python(footwork_state.write_blocked_feet, f, body, feet, normals, mask)
-    assert_compiled_equals_python(footwork_state.write_mid_swing_feet, f, mask)
-    assert_compiled_equals_python(footwork_state.write_grounded_feet, f, mask)
+    for foot in range(4):
+        assert_compiled_equals_python(footwork_state.is_blocked, f, body, feet, normals, foot)
+        assert_compiled_equals_python(footwork_state.is_mid_swing, f, foot)
+        assert_compiled_equals_python(footwork_state.is_grounded, f, foot)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -150,7 +144,6 @@ def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyPar
     for record in (path, motion, balance):
         fill(record, rng)
     records: tuple[Any, ...] = f, body, gait, path, ground, motion
-    assert_compiled_equals_python(footwork_state.set_balance, balance, *rng.normal(size=5).tolist())
     assert_compiled_equals_python(footwork_state.advance_swings, *records, balance, DT)
     assert_compiled_equals_python(footwork_state.prepare_selection, *records)
     assert_compiled_equals_python(footwork_state.compute_nominal_clearance, ground)
@@ -165,23 +158,16 @@ def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyPar
 
 def test_swings_are_visited_in_the_order_of_their_lift_offs() -> None:
     f = footwork_state.allocate_footwork()
-    swings, foot = (
-        SwingMapping(f.swings),
-        SwingTrajectory(np.ones(3), np.zeros(3), duration=0.2, clearance=0.05, touchdown_speed=0.1),
-    )
-    for i in (2, 0, 3):
-        swings[i] = foot
-    assert list(swings) == [2, 0, 3] and len(swings) == 3 and 1 not in swings
-    found = swing_state.find_next_swing(f.swings, 0)
+    for foot in (2, 0, 3):
+        swing_rules.start_swing(f.swings, foot, np.ones(3), np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.2, 0.05, 0.1)
+    assert list(list_swings(f.swings)) == [2, 0, 3]
+    found = swing_rules.find_next_swing(f.swings, 0)
     for expected in (2, 0, 3, -1):
         assert found == expected
-        found = swing_state.find_next_swing(f.swings, int(f.swings.liftoff_number[found]))
-    del swings[0]
-    assert list(swings) == [2, 3] and swings.get(0) is None
-    with pytest.raises(KeyError):
-        swings[0]
-    with pytest.raises(KeyError):
-        del swings[0]
+        found = swing_rules.find_next_swing(f.swings, int(f.swings.liftoff_number[found]))
+    f.swings.is_swinging[0] = 0
+    swings = list_swings(f.swings)
+    assert list(swings) == [2, 3]
     swings[2].timing = SwingTiming(0.1, 1.0, 0.0, 0.9)
     assert swings[2].timing == SwingTiming(0.1, 1.0, 0.0, 0.9) and swings[3].timing == SwingTiming(0.0, 1.0, 0.0, 1.0)
 

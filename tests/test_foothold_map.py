@@ -14,10 +14,16 @@ from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS, fit_planes
 from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
-from quaddyn.locomotion.leg_reach import USABLE_REACH_FRACTION
+from quaddyn.locomotion.leg_reach import USABLE_REACH_FRACTION, compute_required_lowering, measure_leg_lengths
+from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.swing import OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTrajectory
-from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
+from quaddyn.locomotion.swing import (
+    OVER_FIRST_TIMINGS,
+    UNIFORM_TIMING,
+    UP_FIRST_TIMINGS,
+    SwingTrajectory,
+    allocate_swings,
+)
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
@@ -232,7 +238,8 @@ def test_foot_blocked_by_a_known_step_is_placed_before_it() -> None:
             break
         plant.step(command.tau)
     assert swing is not None and not command.footholds["FL"].is_blind
-    controller._walking.footwork.stumble_reflex.lowered_feet[0] = x, 0.15
+    stumble = controller._walking.footwork.state.stumble
+    stumble.is_lowered[0], stumble.lowered_position[0] = 1, (x, 0.15)
     command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
     assert controller.ground is not None and controller.ground.next_footholds[0] == (x, 0.15, 0.0)
     assert not command.footholds["FL"].is_blind and "put down" in command.explain()
@@ -296,18 +303,17 @@ def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
     """The hip is lowered until the foot is within reach of the leg, given the knee limit."""
     robot = qd.load("go2")
     p, leg = proportions(), LegKinematics(robot, "FL")
-    stretch, feet = TrunkHeightLimiter(robot, p), np.column_stack((p.nominal_stance, np.zeros(4)))
+    lengths, feet = measure_leg_lengths(robot), np.column_stack((p.nominal_stance, np.zeros(4)))
     straight = leg.forward([0.0, 0.6, leg.upper[2]]) - leg.hip
-    assert stretch.max_leg_length[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
+    assert lengths[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
     course, clock = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale)
     plane = GroundPlane(feet, 1.0)
-    assert stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0)) == 0.0
+    records = make_body_parameters(p), lengths, clock.state, course.state, plane.state, allocate_swings()
+    assert compute_required_lowering(*records, 0.0, 0.0) == 0.0
     feet[0, 0] -= 0.5 * p.length
     plane.points = feet
     plane.state.slope[:] = 0.0
-    deep = stretch.required_lowering(clock, course, plane, {}, (0.0, 0.0))
+    deep = compute_required_lowering(*records, 0.0, 0.0)
     hip = p.hips[0] + [0.0, 0.0, p.height - deep]
     assert 0.0 < deep < 0.25 * p.height
-    assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(
-        USABLE_REACH_FRACTION * stretch.max_leg_length[0]
-    )
+    assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(USABLE_REACH_FRACTION * lengths[0])

@@ -28,10 +28,10 @@ from quaddyn.locomotion.foothold import (
 from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS
 from quaddyn.locomotion.foothold_map import ACCEPTABLE_COST, FootholdMap
 from quaddyn.locomotion.leg_margins import LegMargins, StanceInterval
+from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.swing_state import TARGET_FREEZE_PHASE
+from quaddyn.locomotion.swing import TARGET_FREEZE_PHASE
 from quaddyn.locomotion.terrain_window import CELL_SIZE, DEVIATION_SCALE, ROUGHNESS_SCALE, SLOPE_SCALE
-from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
 DT = 2e-3
@@ -46,7 +46,7 @@ def proportions() -> Morphology:
 def margins(name: str = "go2") -> LegMargins:
     robot = qd.load(name)
     p = Morphology.from_robot(robot)
-    return LegMargins(robot, p, TrunkHeightLimiter(robot, p).max_leg_length)
+    return LegMargins(robot, p, measure_leg_lengths(robot))
 
 
 def stay(x: float = 0.0, y: float = 0.0, height: float | None = None) -> StanceInterval:
@@ -145,7 +145,7 @@ def test_leg_margins_agree_with_forward_kinematics(name: str) -> None:
     """For random joint positions: margin to the maximal distance from the first joint, and height of the shank."""
     robot = qd.load(name)
     p, rng = Morphology.from_robot(robot), np.random.default_rng(2)
-    reach, data = TrunkHeightLimiter(robot, p).max_leg_length, robot.model.createData()
+    reach, data = measure_leg_lengths(robot), robot.model.createData()
     known = FootholdMap(lambda x, y: 0.0 * x, p)
     known.advance(0.0, 0.0, DT)
     for i in (0, 3):

@@ -12,9 +12,9 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.contact_estimation import ContactEstimation
-from quaddyn.locomotion.footwork import Footwork
-from quaddyn.locomotion.swing import SwingTrajectory
-from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
+from quaddyn.locomotion.footwork_state import allocate_footwork, is_blocked
+from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.swing import SwingTrajectory, start_swing
 from quaddyn.robot import Robot
 from quaddyn.simulation.terrain import Box, Plane
 
@@ -70,18 +70,17 @@ def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
 def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
     """A swing path below the ground together with a faint force is a touchdown; neither alone is."""
     p = Morphology.from_robot(robot)
-    feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
-    footwork = Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length)
-    late, due = (
-        SwingTrajectory(feet[i], np.zeros(3), duration=0.2, clearance=0.05, touchdown_speed=0.1) for i in (0, 1)
-    )
-    for swing, end in ((late, 1.1), (due, 0.9)):
+    feet = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]])
+    up, footwork, body = np.tile([0.0, 0.0, 1.0], (4, 1)), allocate_footwork(), make_body_parameters(p)
+    for i, end in ((0, 1.1), (1, 0.9)):  # a late foot, and one that is due
+        start_swing(footwork.swings, i, feet[i], np.zeros(3), up[i], 0.2, 0.05, 0.1)
+        swing = SwingTrajectory.from_row(footwork.swings, i)
         while swing.progress < end:
             swing.advance(0.01, tuple(swing.start), 0.2)
-    footwork.swings.update({0: late, 1: due})
-    assert footwork.find_blocked_feet(feet, up) == ()  # hardly below the ground yet
+    assert not any(is_blocked(footwork, body, feet, up, i) for i in range(4))  # hardly below the ground yet
     feet[:, 2] += 0.03 * p.length
-    assert footwork.find_blocked_feet(feet, up) == ("FL",)  # the other one is above its path, and not late
+    # The other one is above its path, and not late.
+    assert [is_blocked(footwork, body, feet, up, i) for i in range(4)] == [True, False, False, False]
 
     felt, dynamics = ContactEstimation(robot, p, DT), qd.Dynamics(robot)
     plant, standing = qd.Simulation(robot, dt=DT), qd.WholeBodyController(robot, dt=DT)

@@ -17,8 +17,7 @@ from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
 from quaddyn.locomotion.minimum_jerk import advance_quintic
 from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.locomotion.path_reference import ComPreview, PathReference, compute_footholds
-from quaddyn.locomotion.swing import SwingTrajectory
-from quaddyn.locomotion.swing_state import LATE_DESCENT_GAIN, MAX_DESCENT_RATIO, TARGET_FREEZE_PHASE
+from quaddyn.locomotion.swing import LATE_DESCENT_GAIN, MAX_DESCENT_RATIO, TARGET_FREEZE_PHASE, SwingTrajectory
 
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
 

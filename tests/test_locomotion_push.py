@@ -25,12 +25,12 @@ from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import ComPreview, PathReference
 from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
 from quaddyn.locomotion.trunk_controller import TrunkController
-from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
 from quaddyn.locomotion.trunk_references import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
@@ -122,7 +122,7 @@ def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology
     p, rng, footwork = (
         go2,
         np.random.default_rng(seed),
-        Footwork(go2, TrunkHeightLimiter(qd.load("go2"), go2).max_leg_length),
+        Footwork(go2, measure_leg_lengths(qd.load("go2"))),
     )
     path, scheduler, motion = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale), allocate_motion()
     ground, balance = allocate_ground_state(), allocate_balance()  # the foothold of the path is its position

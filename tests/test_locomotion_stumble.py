@@ -10,20 +10,28 @@ import quaddyn as qd
 from quaddyn.campaigns import run
 from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
+from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.footwork import Footwork
+from quaddyn.locomotion.footwork_state import update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import SLOPE_TIME, GroundPlane
-from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.stumble_reflex import StumbleReflex
-from quaddyn.locomotion.stumble_state import (
+from quaddyn.locomotion.leg_reach import measure_leg_lengths
+from quaddyn.locomotion.morphology import FEET, make_body_parameters
+from quaddyn.locomotion.stumble_reflex import (
     ASSUMED_OBSTACLE_HEIGHT,
     MAX_EXTRA_CLEARANCE,
     ROUGH_HEIGHT,
     ROUGHNESS_DECAY_TIME,
+    STUMBLE_SHAPES,
+    StumbleState,
+    add_touchdown,
+    advance_stumble_reflex,
+    allocate_foot_contacts,
+    compute_extra_clearance,
+    has_lowered_foot,
+    set_swing_timing,
 )
-from quaddyn.locomotion.swing import UNIFORM_TIMING, SwingMapping, SwingTrajectory
-from quaddyn.locomotion.swing_state import allocate_swings
-from quaddyn.locomotion.trunk_height_limiter import TrunkHeightLimiter
+from quaddyn.locomotion.swing import UNIFORM_TIMING, SwingStates, SwingTrajectory, allocate_swings, start_swing
 from quaddyn.robot import Robot
 
 DT, SWING = 2e-3, 0.25
@@ -34,18 +42,33 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def opposing_force(p: Morphology) -> dict[str, np.ndarray]:
+def opposing_force(p: Morphology) -> np.ndarray:
     """A force on the first foot, opposite to its motion along x."""
-    return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
+    return np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])
 
 
-def begin_swing(p: Morphology) -> tuple[SwingMapping, SwingTrajectory]:
+def begin_swing(p: Morphology) -> tuple[SwingStates, SwingTrajectory]:
     """The first foot begins a swing at the origin."""
-    swings = SwingMapping(allocate_swings())
-    swings[0] = SwingTrajectory(
-        np.zeros(3), np.zeros(3), duration=SWING, clearance=0.15 * p.length, touchdown_speed=0.1
-    )
-    return swings, swings[0]
+    swings = allocate_swings()
+    start_swing(swings, 0, np.zeros(3), np.zeros(3), np.array([0.0, 0.0, 1.0]), SWING, 0.15 * p.length, 0.1)
+    return swings, SwingTrajectory.from_row(swings, 0)
+
+
+def advance(
+    stumbles: StumbleState,
+    p: Morphology,
+    swings: SwingStates,
+    feet: np.ndarray,
+    force: np.ndarray | None,
+    dt: float = DT,
+    monitored: tuple[int, ...] = (0,),
+) -> None:
+    """Advances the reaction with a contact force on the first foot, or with unknown forces."""
+    contacts = allocate_foot_contacts()
+    contacts.is_detected, contacts.has_forces = True, force is not None
+    contacts.forces[0] = 0.0 if force is None else force
+    stumbles.is_monitored[:] = [i in monitored for i in range(4)]
+    advance_stumble_reflex(stumbles, swings, make_body_parameters(p), feet, contacts, SWING, dt)
 
 
 def has_restarted(swing: SwingTrajectory) -> bool:
@@ -54,30 +77,30 @@ def has_restarted(swing: SwingTrajectory) -> bool:
 
 
 def blocked_swing(
-    p: Morphology, share: float, forces: dict[str, np.ndarray] | None
-) -> tuple[StumbleReflex, SwingMapping, np.ndarray]:
+    p: Morphology, share: float, force: np.ndarray | None
+) -> tuple[StumbleState, SwingTrajectory, np.ndarray]:
     """A swing foot that is blocked by a wall at the fraction `share` of its swing."""
-    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
     swings, swing = begin_swing(p)
     target = np.array([0.6 * p.length, 0.0, 0.0])
     for _ in range(round(2.0 * SWING / DT)):
-        stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
+        advance(stumbles, p, swings, feet, force)
         if has_restarted(swing):
             break
         swing.advance(DT, target, SWING)
         if swing.progress < share:
             feet[0] = swing.position
         feet[0, 2] = swing.position[2]  # vertical motion is free
-    return stumbles, swings, feet
+    return stumbles, swing, feet
 
 
 @pytest.mark.parametrize("estimated", [True, False])
 def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, estimated: bool) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, swings, feet = blocked_swing(p, 0.2, opposing_force(p) if estimated else None)
-    assert 0 not in stumbles.lowered_feet and stumbles.extra_clearance == ASSUMED_OBSTACLE_HEIGHT
-    swing = swings[0]
-    target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.extra_clearance) * p.length
+    stumbles, swing, feet = blocked_swing(p, 0.2, opposing_force(p) if estimated else None)
+    extra = compute_extra_clearance(stumbles)
+    assert not has_lowered_foot(stumbles) and extra == ASSUMED_OBSTACLE_HEIGHT
+    target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + extra) * p.length
     x = []
     while swing.progress < 1.0:
         swing.advance(DT, target, SWING, high)
@@ -90,20 +113,21 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, esti
 
 def test_foot_blocked_late_is_put_down_in_place(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, swings, feet = blocked_swing(p, 0.65, opposing_force(p))
-    assert stumbles.lowered_feet == {0: (feet[0, 0], feet[0, 1])}
-    assert swings[0].progress > 0.65  # in time
-    stumbles.record_touchdown(0, np.zeros(3), 0.0)
-    assert not stumbles.lowered_feet
+    stumbles, swing, feet = blocked_swing(p, 0.65, opposing_force(p))
+    assert stumbles.is_lowered.tolist() == [1, 0, 0, 0]
+    np.testing.assert_array_equal(stumbles.lowered_position[0], feet[0, :2])
+    assert swing.progress > 0.65  # in time
+    add_touchdown(stumbles, make_body_parameters(p), 0, np.zeros(3), 0.0)  # type: ignore[arg-type]
+    assert not has_lowered_foot(stumbles)
 
 
 def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
     for lag in (0.0, 0.15):  # at the end the lag is twice that of a stumble
-        stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
+        stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
         (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
         while swing.progress < 0.9:
-            stumbles.advance(swings, (0,), feet.copy(), opposing_force(p), SWING, DT)
+            advance(stumbles, p, swings, feet, opposing_force(p))
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
         assert not has_restarted(swing) and stumbles.roughness == 0.0
@@ -112,34 +136,40 @@ def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Rob
 @pytest.mark.parametrize("push", [0.0, 1.0])
 def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: float) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
-    (swings, swing), forces = begin_swing(p), {"FL": np.array([push * p.mass * p.gravity, 0.0, 0.0])}
+    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
+    (swings, swing), force = begin_swing(p), np.array([push * p.mass * p.gravity, 0.0, 0.0])
     while swing.progress < 0.9:
-        stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
+        advance(stumbles, p, swings, feet, force)
         swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
-    assert not has_restarted(swing) and not stumbles.lowered_feet
+    assert not has_restarted(swing) and not has_lowered_foot(stumbles)
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
 def test_foot_that_lands_early_or_scrapes_does_not_stumble(robot: Robot, vertical: float, trips: bool) -> None:
     p = Morphology.from_robot(robot)
     force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
-    stumbles, _, _ = blocked_swing(p, 0.2, {"FL": force})
+    stumbles, _, _ = blocked_swing(p, 0.2, force)
     assert (stumbles.roughness > 0.0) is trips
 
 
 def test_roughness_is_stored_bounded_and_decays(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    stumbles, feet = StumbleReflex(p), np.zeros((4, 3))
-    stumbles.record_touchdown(1, np.zeros(3), 0.9 * ROUGH_HEIGHT * p.length)
-    assert stumbles.roughness == 0.0 and stumbles.timing is UNIFORM_TIMING
-    stumbles.record_touchdown(1, np.zeros(3), -0.1 * p.length)
-    assert stumbles.roughness == pytest.approx(0.1) and stumbles.timing is not UNIFORM_TIMING
-    stumbles.record_touchdown(2, np.zeros(3), 5.0 * p.length)
-    assert stumbles.extra_clearance == MAX_EXTRA_CLEARANCE
+    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
+    swings, body = allocate_swings(), make_body_parameters(p)
+
+    def land(foot: int, height_error: float) -> tuple[float, ...]:
+        """Records a touchdown and returns the timing of the next swing."""
+        add_touchdown(stumbles, body, foot, np.zeros(3), height_error)  # type: ignore[arg-type]
+        set_swing_timing(stumbles, swings, foot)
+        return tuple(swings.timing[foot].tolist())
+
+    assert land(1, 0.9 * ROUGH_HEIGHT * p.length) == UNIFORM_TIMING and stumbles.roughness == 0.0
+    assert land(1, -0.1 * p.length) != UNIFORM_TIMING and stumbles.roughness == pytest.approx(0.1)
+    land(2, 5.0 * p.length)
+    assert compute_extra_clearance(stumbles) == MAX_EXTRA_CLEARANCE
     time = ROUGHNESS_DECAY_TIME * p.time_scale
     for _ in range(1000):
-        stumbles.advance(SwingMapping(allocate_swings()), (), feet, {}, SWING, time / 1000)
+        advance(stumbles, p, swings, feet, np.zeros(3), time / 1000, ())
     assert stumbles.roughness == pytest.approx(MAX_EXTRA_CLEARANCE * np.exp(-1.0), rel=1e-3)
 
 
@@ -148,27 +178,28 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     robot: Robot, away: tuple[float, float, float]
 ) -> None:
     p = Morphology.from_robot(robot)
-    footwork, clock, normals = (
-        Footwork(p, TrunkHeightLimiter(robot, p).max_leg_length),
-        GaitScheduler("trot", p.time_scale),
-        [(0.0, 0.0, 1.0)] * 4,
-    )
+    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
+    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
     feet = np.column_stack([p.nominal_stance, p.radii])
     ground = GroundPlane.from_feet(feet, p.radii, SLOPE_TIME * p.time_scale)
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
-        return set(footwork.update_contacts(clock, ground, feet, normals, touching, DT))
+        contacts.is_detected = touching is not None
+        contacts.in_contact[:] = [foot in (touching or ()) for foot in FEET]
+        body = make_body_parameters(p)
+        update_contacts(state, body, clock.state, ground.state, feet, normals, contacts, DT)
+        return set(find_feet(state.is_carrying))
 
     assert stands(FEET) == set(FEET)
     feet[0, 0] += 0.1 * p.length  # along the ground
     assert stands(FEET) == set(FEET)
     feet[0] += np.array(away) * p.length
     assert stands(None) == set(FEET)  # undetected with scheduled contacts
-    assert stands(FEET) == set(FEET[1:]) and footwork.is_touchdown_late
+    assert stands(FEET) == set(FEET[1:]) and state.is_touchdown_late
     assert footwork.swings[0].progress >= 1.0 and np.array_equal(footwork.swings[0].position, feet[0])
-    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.is_touchdown_late  # in swing until ground contact is detected
+    assert stands(FEET[1:]) == set(FEET[1:]) and state.is_touchdown_late  # in swing until ground contact is detected
     assert stands(FEET) == set(FEET) and not footwork.swings
-    assert stands(FEET) == set(FEET) and not footwork.is_touchdown_late
+    assert stands(FEET) == set(FEET) and not state.is_touchdown_late
 
 
 def test_level_ground_is_never_rough(robot: Robot) -> None:
@@ -180,7 +211,7 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
         wanted = (0.4 * p.speed_scale, 0.0, 0.5) if k * dt > 0.1 else (0.0, 0.0, 0.0)
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
         if controller.ground is not None:
-            assert controller._walking.footwork.stumble_reflex.roughness < ROUGH_HEIGHT
+            assert controller._walking.footwork.state.stumble.roughness < ROUGH_HEIGHT
 
 
 @pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))

@@ -17,7 +17,7 @@ from ..estimation.contact_force_fit import (
 from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive
 from ..estimation.momentum_residual import ResidualFilter, reset_residual, update_residual
 from ..estimation.touchdown_kernel import SchmittTrigger, raise_thresholds, reset_triggers, update_trigger
-from .stumble_state import FootContacts
+from .stumble_reflex import FootContacts
 
 #: Multiple of the error of the estimated forces that a force must exceed to count as contact.
 ERROR_MULTIPLE = 2.0

@@ -81,8 +81,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             (`PayloadCompensation`); None to use the model alone.
         contact_detection: "estimated" to detect contacts from the torques where `compute` is not given measured ones
             and the gait has no flight phases (`ContactEstimation`): a foot that touches down early carries load at
-            once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle
-            (`StumbleReflex`).  "scheduled" to use the gait's schedule.
+            once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle.
+            "scheduled" to use the gait's schedule.
         righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`
             then works from any side.  None: the robot cannot get up from its back.
         wbc: whole-body controller of the same robot and period, whose friction is used; None for the default one.  It

@@ -39,7 +39,7 @@ class FlightPhaseController:
 
     Args:
         quadruped: shared state of the robot.
-        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `measure_leg_lengths`.
 
     Attributes:
         landing: controller of legs and trunk from the loss of the ground on.

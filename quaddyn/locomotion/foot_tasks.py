@@ -2,7 +2,7 @@
 
 from ..compiler import Matrix, Vector, compiled, entry
 from ..wbc.tasks.motion_parameters import motion_parameters
-from .swing_state import SwingStates
+from .swing import SwingStates
 
 
 @compiled()

@@ -114,7 +114,8 @@ class Foothold:
     The cells of the terrain window around the nominal foothold are evaluated again, as by `FootholdMap`, on the first
     access, and not during a tick.  Cost terms are steepness, roughness and deviation.  The reach of
     the leg is not a cost: the nominal foothold is within reach, and the trunk is lowered for legs that are too short
-    (`TrunkHeightLimiter`).  The clearance of the shank is reported (`FootholdCandidate`) but does not enter the cost.
+    (`compute_required_lowering`).  The clearance of the shank is reported (`FootholdCandidate`) but does not enter the
+    cost.
 
     Args:
         selection: data stored by the tick.

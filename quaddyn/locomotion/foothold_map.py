@@ -13,8 +13,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
 from .foothold_kernel import compute_required_lift, fit_plane_under_foot
 from .morphology import Morphology
-from .swing import OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
-from .swing_state import APEX_PHASE, EVEN_TERRAIN_TOLERANCE
+from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
 from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
 
 # Lengths in units of l, times in sqrt(l / g).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from ..urdf.tree import Array
 from ..wbc.tasks.foot import FootTask
 from .centroidal_state import CentroidalState
-from .foot_masks import find_feet
 from .foot_tasks import set_foot_references
 from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
 from .foothold_map import FootholdMap
@@ -21,34 +20,22 @@ from .footwork_state import (
     SelectionReason,
     SelectionStates,
     add_clearance,
-    advance_swings,
     aim_swing,
-    allocate_balance,
     allocate_footwork,
     compute_nominal_clearance,
     compute_nominal_foothold,
     finish_selection,
-    is_waiting_for_touchdown,
     prepare_selection,
     select_blind_foothold,
-    set_balance,
-    update_contacts,
-    write_blocked_feet,
 )
 from .gait import GaitScheduler
 from .ground_plane import GroundPlane
 from .leg_margins import LegMargins, StanceInterval
 from .morphology import FEET, Morphology, make_body_parameters
-from .path_reference import ComReference, PathReference
+from .path_reference import PathReference
 from .record_snapshot import LazyMapping, RecordSnapshot
-from .state_fields import StateField
-from .stumble_reflex import NO_FORCE, StumbleReflex
-from .stumble_state import allocate_foot_contacts, set_contacts
-from .swing import UP_FIRST_TIMINGS, SwingMapping, SwingTrajectory
-from .swing_state import (
-    APEX_PHASE,
-    EVEN_TERRAIN_TOLERANCE,
-)
+from .stumble_reflex import allocate_foot_contacts
+from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, UP_FIRST_TIMINGS, SwingTrajectory, list_swings
 from .terrain_window import TerrainWindow
 
 #: Factor by which the trunk moves to its height over a known foothold sooner than the foot.
@@ -77,35 +64,18 @@ class Footwork:
 
     A late foot, which has no contact when its swing has ended, is lowered on, the gait scheduler waits for it up to
     `MAX_TOUCHDOWN_DELAY` (`is_waiting_for_touchdown`), and a foot that something blocks then counts as in contact
-    (`find_blocked_feet`).
+    (`is_blocked`).
 
     Args:
         morphology: lengths and units of the robot.
-        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m].
 
     Attributes:
         state: record of the compiled functions.
         contacts: record of the contacts of a tick, likewise.
-        swings: `SwingTrajectory` of each swing foot, by index in `FEET`; it changes with the state.
-        stumble_reflex: reaction to unknown obstacles, and roughness of the ground.
-        is_touchdown_late: whether a foot without contact should be in stance.
     """
 
-    __slots__ = (
-        "_balance",
-        "_body",
-        "_mask",
-        "_morphology",
-        "_normals",
-        "_source",
-        "_windows",
-        "contacts",
-        "state",
-        "stumble_reflex",
-        "swings",
-    )
-
-    is_touchdown_late = StateField[bool]()
+    __slots__ = ("_body", "_morphology", "_source", "_windows", "contacts", "state")
 
     def __init__(self, morphology: Morphology, reach: Array) -> None:
         self._morphology = p = morphology
@@ -117,12 +87,13 @@ class Footwork:
         self.state = allocate_footwork()
         self.state.max_hip_distance[:] = np.maximum(reach_distance, minimum)
         self._source = RecordSnapshot(self.state)
-        self.swings = SwingMapping(self.state.swings)
-        self.stumble_reflex = StumbleReflex(morphology, self.state.stumble)
-        self._body = make_body_parameters(morphology)
-        self.contacts, self._balance, self._normals = allocate_foot_contacts(), allocate_balance(), np.zeros((4, 3))
-        self._mask = np.zeros(4, dtype=np.int64)
+        self._body, self.contacts = make_body_parameters(morphology), allocate_foot_contacts()
         self._windows: list[TerrainWindow | None] = [None] * len(FEET)  # of the selections
+
+    @property
+    def swings(self) -> dict[int, SwingTrajectory]:
+        """`SwingTrajectory` of each swing foot, by index in `FEET`; they change with the state."""
+        return list_swings(self.state.swings)
 
     @property
     def selections(self) -> dict[int, FootholdSelection]:
@@ -136,71 +107,6 @@ class Footwork:
             margins: reach and shank margins of the robot's legs.
         """
         return FootworkSnapshot(self._source, tuple(self._windows), margins)
-
-    def is_waiting_for_touchdown(self, scheduler: GaitScheduler) -> bool:
-        """Returns whether the gait scheduler is to wait for a late touchdown."""
-        return bool(is_waiting_for_touchdown(self.state, scheduler.state))
-
-    def find_blocked_feet(self, feet: Array, normals: Array | Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
-        """Returns the names of the late feet that an obstacle blocks: their paths have continued below the ground.
-
-        Args:
-            feet: (4, 3) centers of the foot spheres, world [m].
-            normals: (4, 3) unit normals of the ground under the feet, world.
-        """
-        self._normals[:] = normals
-        write_blocked_feet(self.state, self._body, feet, self._normals, self._mask)
-        return find_feet(self._mask)
-
-    def update_contacts(
-        self,
-        scheduler: GaitScheduler,
-        ground: GroundPlane,
-        feet: Array,
-        normals: Array | Sequence[tuple[float, float, float]],
-        contacts: Collection[str] | None,
-        dt: float,
-        foothold_map: FootholdMap | None = None,
-        forces: Mapping[str, Array] | None = None,
-        *,
-        uncertainty: float = 0.0,
-        model_mismatch: bool = False,
-    ) -> tuple[str, ...]:
-        """Starts and ends swings by the gait schedule, unless a touchdown is early or late.
-
-        After a push that accelerates the steps (`adapt_step_timing`) feet lag behind their paths.  On unknown ground
-        that has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to
-        the ground carries load, which lowers it faster than its path, and a foot that scrapes the ground early
-        continues its swing.
-
-        Args:
-            scheduler: phases of the gait, already advanced by `dt`.
-            ground: plane of the feet; receives the footholds of the stance feet.
-            feet: (4, 3) centers of the foot spheres, world [m].
-            normals: (4, 3) unit normals of the ground under the feet, world.
-            contacts: names of the feet in contact; None to follow the schedule.
-            dt: control period [s].
-            foothold_map: foothold map; None in blind locomotion.  Near rising edges feet are lifted away from them.
-            forces: (3,) contact forces on the robot, by name of the foot, world axes [N]; None without an estimate.
-            uncertainty: contact force that may be an error of the estimate [N].
-            model_mismatch: whether the model is wrong, so that `contacts` are unreliable.  On even ground the schedule
-                is followed then; forces against the path of a foot still count as an obstacle.
-
-        Returns:
-            The names of the feet that are to carry load.
-        """
-        state, given = self.state, self.contacts
-        self._normals[:] = normals
-        set_contacts(given, contacts is not None, bool(model_mismatch), forces is not None, float(uncertainty))
-        if contacts is not None:
-            given.in_contact[:] = [foot in contacts for foot in FEET]
-        if forces is not None:
-            given.forces[:] = [forces.get(foot, NO_FORCE) for foot in FEET]
-        self.set_map_known(foothold_map is not None)
-        if foothold_map is not None:
-            self.read_ground(scheduler, ground, feet, self._normals, foothold_map)
-        update_contacts(state, self._body, scheduler.state, ground.state, feet, self._normals, given, float(dt))
-        return find_feet(state.is_carrying)
 
     def set_map_known(self, is_known: bool) -> None:
         """Sets whether there is a terrain map, which `read_ground` reads."""
@@ -229,42 +135,6 @@ class Footwork:
                 terrain.has_lift_direction[i] = direction is not None
                 if direction is not None:
                     terrain.lift_direction[i] = direction
-
-    def advance(
-        self,
-        scheduler: GaitScheduler,
-        path: PathReference,
-        ground: GroundPlane,
-        foothold_map: FootholdMap | None,
-        reference: ComReference,
-        error: tuple[float, float],
-        motion: CentroidalState,
-        velocity: tuple[float, float],
-        stance: Array,
-        dt: float,
-    ) -> None:
-        """Advances the swing trajectories by one tick, with new footholds.
-
-        Args:
-            scheduler: phases of the gait.
-            path: path reference.
-            ground: plane of the feet.
-            foothold_map: foothold map; None in blind locomotion.
-            reference: reference of the center of mass.
-            error: (2,) error of the divergent component, world x and y [m].
-            motion: motion of center of mass and trunk.
-            velocity: (2,) filtered velocity of the center of mass [m/s].
-            stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
-            dt: control period [s].
-        """
-        balance = self._balance
-        set_balance(balance, *map(float, (*velocity, *error, reference.foothold_gain)))
-        balance.stance[:] = stance
-        if foothold_map is None:
-            records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
-            advance_swings(*records, balance, float(dt))
-        else:
-            self.advance_on_map(scheduler, path, ground, foothold_map, motion, balance, dt)
 
     def advance_on_map(
         self,
@@ -295,7 +165,7 @@ class Footwork:
             following = finish_selection(self.state, foot, float(dt))
             if position is not None:
                 # The trunk moves to its height over the foothold before the foot lands.
-                fraction = min(TRUNK_LEAD_FACTOR * self.swings[foot].progress, 1.0)
+                fraction = min(TRUNK_LEAD_FACTOR * float(self.state.swings.progress[foot]), 1.0)
                 last = ground.points[foot]
                 ground.set_next_foothold(foot, *(last + fraction * (position - last)).tolist())
             foot = following
@@ -314,10 +184,11 @@ class Footwork:
         Returns:
             (3,) position of the foothold, world [m]; None on unknown ground and in front of an obstacle.
         """
-        state, p, swing = self.state, self._morphology, self.swings[foot]
-        lowered_position = self.stumble_reflex.lowered_feet.get(foot)
-        if lowered_position is not None:
-            self._put_down(foot, lowered_position, scheduler, ground, foothold_map)
+        state, p = self.state, self._morphology
+        swing = SwingTrajectory.from_row(state.swings, foot)
+        if state.stumble.is_lowered[foot]:
+            x, y = state.stumble.lowered_position[foot].tolist()
+            self._put_down(foot, (x, y), scheduler, ground, foothold_map)
             return None
         foothold = foothold_map.choose_foothold(*state.request.nominal.tolist())
         if foothold is None:
@@ -380,8 +251,9 @@ class Footwork:
         if all(type(task) is FootTask for task in of_feet):
             set_foot_references(self.state.swings, feet, *(task.block for task in of_feet))
             return
+        swings = self.swings
         for i, task in enumerate(of_feet):  # tasks of other classes
-            swing = self.swings.get(i)
+            swing = swings.get(i)
             if swing is None:
                 task.reference(feet[i])
             else:
@@ -421,7 +293,7 @@ class FootworkSnapshot:
         return self._state
 
     def _make_swings(self) -> dict[str, SwingTrajectory]:
-        return {FEET[i]: swing for i, swing in SwingMapping(self._read().swings).items()}
+        return {FEET[i]: swing for i, swing in list_swings(self._read().swings).items()}
 
     def _make_footholds(self) -> dict[str, Foothold]:
         selections = make_selections(self._read(), self._windows)
@@ -437,7 +309,7 @@ def make_selections(state: FootworkState, windows: Sequence[TerrainWindow | None
     """
     return {
         i: make_selection(state.selections, i, windows[i])
-        for i in SwingMapping(state.swings)
+        for i in list_swings(state.swings)
         if state.selections.is_selected[i]
     }
 

@@ -14,7 +14,7 @@ from .gait_timing import (
 from .ground_state import GroundState, plane_height, plane_normal
 from .motion import Motion
 from .path_motion import PathState, compute_foothold
-from .stumble_state import (
+from .stumble_reflex import (
     STUMBLE_SHAPES,
     FootContacts,
     StumbleState,
@@ -25,7 +25,7 @@ from .stumble_state import (
     leaves_foothold,
     set_swing_timing,
 )
-from .swing_state import (
+from .swing import (
     EVEN_TERRAIN_TOLERANCE,
     TARGET_FREEZE_PHASE,
     SwingStates,
@@ -151,7 +151,7 @@ def is_waiting_for_touchdown(f: FootworkState, gait: GaitState) -> bool:
     return f.is_touchdown_late and f.waiting_time <= MAX_TOUCHDOWN_DELAY * compute_swing_time(gait)
 
 
-@compiled()
+@entry("contacts and footholds")
 def is_mid_swing(f: FootworkState, foot: int) -> bool:
     """Returns whether a foot is in the middle of its swing, far from level ground."""
     if f.swings.is_swinging[foot] == 0:
@@ -160,7 +160,7 @@ def is_mid_swing(f: FootworkState, foot: int) -> bool:
     return progress > MID_SWING_START and progress < TOUCHDOWN_PHASE
 
 
-@compiled()
+@entry("contacts and footholds")
 def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Matrix, foot: int) -> bool:
     """Returns whether a late foot is blocked: its path has continued below the ground.
 
@@ -177,7 +177,7 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
     return depth > BLOCKED_FOOT_DEPTH * body.length
 
 
-@compiled()
+@entry("contacts and footholds")
 def is_grounded(f: FootworkState, foot: int) -> bool:
     """Returns whether a foot carries load and has finished its swing."""
     found: bool = f.is_carrying[foot] != 0 and f.swings.is_swinging[foot] == 0
@@ -235,9 +235,13 @@ def update_contacts(
     contacts: FootContacts,
     dt: float,
 ) -> None:
-    """Starts and ends swings, sets `f.is_carrying`, and advances the reaction to obstacles.
+    """Starts and ends swings by the gait schedule, unless a touchdown is early or late, and reacts to obstacles.
 
-    See `Footwork.update_contacts`.
+    After a push that accelerates the steps (`adapt_step_timing`) feet lag behind their paths.  On unknown ground that
+    has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to the
+    ground carries load, which lowers it faster than its path, and a foot that scrapes the ground early continues its
+    swing.  If the model is wrong, the schedule is followed on even ground as well; forces against the path of a foot
+    still count as an obstacle.
 
     Args:
         f: state of the footwork.
@@ -576,21 +580,6 @@ def advance_swings(
 
 # -- entries ---------------------------------------------------------------------------------------------------------
 @entry("contacts and footholds")
-def set_balance(
-    balance: BalanceState,
-    velocity_x: float,
-    velocity_y: float,
-    error_x: float,
-    error_y: float,
-    foothold_gain: float,
-) -> None:
-    """Sets filtered velocity [m/s] and error of the divergent component [m], world x and y, and the foothold gain."""
-    balance.velocity[0], balance.velocity[1] = velocity_x, velocity_y
-    balance.error[0], balance.error[1] = error_x, error_y
-    balance.foothold_gain = foothold_gain
-
-
-@entry("contacts and footholds")
 def prepare_selection(
     f: FootworkState,
     body: BodyParameters,
@@ -626,29 +615,6 @@ def finish_selection(f: FootworkState, foot: int, dt: float) -> int:
     """Advances the swing of a foot by `dt` [s]; returns the swing foot that lifted off next, -1 if there is none."""
     advance_swing(f.swings, foot, dt)
     return find_next_swing(f.swings, f.swings.liftoff_number[foot])
-
-
-@entry("contacts and footholds")
-def write_blocked_feet(
-    f: FootworkState, body: BodyParameters, feet: Matrix, normals: Matrix, blocked: IntVector
-) -> None:
-    """Writes which feet (4,) are blocked; see `is_blocked`."""
-    for foot in range(4):
-        blocked[foot] = int(is_blocked(f, body, feet, normals, foot))
-
-
-@entry("contacts and footholds")
-def write_mid_swing_feet(f: FootworkState, mid_swing: IntVector) -> None:
-    """Writes which feet (4,) are in the middle of their swing; see `is_mid_swing`."""
-    for foot in range(4):
-        mid_swing[foot] = int(is_mid_swing(f, foot))
-
-
-@entry("contacts and footholds")
-def write_grounded_feet(f: FootworkState, grounded: IntVector) -> None:
-    """Writes which feet (4,) carry load and have finished their swing; see `is_grounded`."""
-    for foot in range(4):
-        grounded[foot] = int(is_grounded(f, foot))
 
 
 def allocate_footwork() -> FootworkState:

@@ -28,6 +28,7 @@ from .ground_plane import GroundPlane
 from .ground_state import compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
+from .leg_reach import compute_required_lowering, measure_leg_lengths
 from .modes import MAX_STANDING_FRACTION, LocomotionMode, allocate_mode_state, is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .motion import read_motion
@@ -42,7 +43,6 @@ from .step_lookahead_kernel import find_edges
 from .tick_displacements import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
-from .trunk_height_limiter import TrunkHeightLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_clamping import LimitReason, clamp_command
 from .walk_details import WalkDetails
@@ -81,19 +81,20 @@ class GroundPhaseController:
 
     Attributes:
         footwork: contact states and swing feet; available after the first tick.
+        max_leg_length: (4,) maximum distance of a foot from its leg's first joint [m].
         mode_state: conditions of the changes of the mode on the ground.
     """
 
     __slots__ = (
         "_balance",
         "_calls",
-        "_height_limiter",
         "_margins",
         "_progress",
         "_quadruped",
         "_steering",
         "_step_lookahead",
         "footwork",
+        "max_leg_length",
         "mode_state",
     )
 
@@ -103,17 +104,12 @@ class GroundPhaseController:
     def __init__(self, quadruped: Quadruped) -> None:
         quad, p = quadruped, quadruped.morphology
         self._quadruped = quad
-        self._height_limiter = TrunkHeightLimiter(quad.robot, p)
-        self._margins = LegMargins(quad.robot, p, self._height_limiter.max_leg_length)
+        self.max_leg_length = measure_leg_lengths(quad.robot)
+        self._margins = LegMargins(quad.robot, p, self.max_leg_length)
         self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
         self._steering, self._progress = allocate_steering_state(quad.dt), allocate_progress(quad.dt, p.time_scale)
         self.mode_state = allocate_mode_state()
         self._balance, self._calls = allocate_balance(), None
-
-    @property
-    def max_leg_length(self) -> Array:
-        """(4,) maximum distance of a foot from its leg's first joint [m]."""
-        return self._height_limiter.max_leg_length
 
     @staticmethod
     def warmup() -> None:
@@ -145,7 +141,7 @@ class GroundPhaseController:
         quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii, SLOPE_TIME * p.time_scale)
         quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
         quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
-        self.footwork = Footwork(p, self._height_limiter.max_leg_length)
+        self.footwork = Footwork(p, self.max_leg_length)
         self._balance.velocity[:] = motion.velocity[:2]
         reset_steering.python(self._steering)
         self.accept_commands()
@@ -342,8 +338,8 @@ class GroundPhaseController:
             data.contact_inputs.normals[:] = quad.ground_normals(ground)
         footwork.read_ground(quad.gait_scheduler, ground, data.motion.feet, data.contact_inputs.normals, foothold_map)
         calls.detect(*arrays, quad.tau)
-        required_lowering = self._height_limiter.required_lowering(
-            quad.gait_scheduler, quad.path_reference, ground, footwork.swings, (x, y)
+        required_lowering = compute_required_lowering(
+            data.body, self.max_leg_length, data.gait, data.path, data.ground, data.footwork.swings, x, y
         )
         ground.advance_on_map(
             dt,

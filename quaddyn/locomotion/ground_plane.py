@@ -39,7 +39,7 @@ class GroundPlane:
         next_footholds: (3,) position that replaces the last foothold of a swing foot, by index, world [m].
         slope: (2,) slope along world x and y.
         lowering: lowering of the trunk relative to its height over a plane, on known terrain [m]; see
-            `TrunkHeightLimiter`.
+            `compute_required_lowering`.
         climb_rate: rate of the height of the plane minus `lowering`, at the center of the feet [m/s].
         slope_rate: (2,) rate of change of `slope`, on known terrain [1/s].
     """

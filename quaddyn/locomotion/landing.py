@@ -49,7 +49,7 @@ class LandingController:
     Args:
         morphology: lengths and units of the robot.
         wbc: the whole-body controller, whose references are set.
-        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `measure_leg_lengths`.
     """
 
     __slots__ = (

@@ -60,7 +60,7 @@ class LegMargins:
     Args:
         robot: a quadruped.
         morphology: lengths and units of the robot.
-        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `TrunkHeightLimiter`.
+        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `measure_leg_lengths`.
     """
 
     __slots__ = ("_legs", "_morphology", "_reach", "_robot")

@@ -14,7 +14,7 @@ from ..urdf.tree import Array, frozen
 from .gait import Gait
 from .morphology import FEET, Morphology
 from .step_lookahead_kernel import StepPath, find_edges
-from .swing_state import EVEN_TERRAIN_TOLERANCE
+from .swing import EVEN_TERRAIN_TOLERANCE
 from .terrain_window import SLOPE_SCALE, TerrainWindow
 from .trunk_references import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits

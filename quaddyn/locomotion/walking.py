@@ -58,7 +58,7 @@ from .steering import (
     update_steering,
 )
 from .step_timing import adapt_step_timing
-from .stumble_state import FootContacts, has_lowered_foot, is_rough
+from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
 from .trunk_references import (
     TrunkState,
     is_trunk_moving,
