@@ -104,7 +104,7 @@ def renamed_fields(**names: str) -> Callable[[Class], Class]:
 def renamed_overrides(**names: str) -> Callable[[Class], Class]:
     """Returns a class decorator for classes that users derive from, ``old="new"``.
 
-    Old attributes and methods forward to the new ones, as of `renamed_attributes`.  A derived class that defines an old
+    Old attributes and methods forward to the new ones, see `renamed_attributes`.  A derived class that defines an old
     name and not the new one defines the new one by it, with a warning.
     """
 

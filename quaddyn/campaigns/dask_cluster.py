@@ -53,7 +53,10 @@ class DaskExecutor(Executor):
         return self._slots
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Calls a function on one of the workers; the function and its arguments are pickled."""
+        """Calls a function on one of the workers and returns a future of its result.
+
+        The function and its arguments are pickled.
+        """
         dask_future = self.client.submit(fn, *args, **kwargs, pure=False)
         future: Future[T] = Future()
         future.add_done_callback(lambda done: dask_future.cancel() if done.cancelled() else None)

@@ -84,16 +84,16 @@ class DataSheet(TrialCampaign):
     def curves(self, source: str) -> dict[str, list[list[Trial]]]:
         """Returns the trials of each gait whose speed is measured, by gait, speed and number."""
         found = make_speed_trials(source, plant=self.plant, dt=self.dt, seed=self.seed)
-        names = {cell.name for cell in self.cells(source)}
+        names = {spec.name for spec in self.cells(source)}
         return {gait: levels for gait, levels in found.items() if f"speed {gait}" in names}
 
     def cells(self, source: str) -> list[BoundSpec]:
         """Returns the bounds that are measured on one of the robots."""
         found = make_bound_specs(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
         for name in self.bounds:
-            if not any(cell.name.startswith(name) for cell in found):
-                raise UnknownNameError("bound", name, [cell.name for cell in found])
-        return [cell for cell in found if not self.bounds or cell.name.startswith(self.bounds)]
+            if not any(spec.name.startswith(name) for spec in found):
+                raise UnknownNameError("bound", name, [spec.name for spec in found])
+        return [spec for spec in found if not self.bounds or spec.name.startswith(self.bounds)]
 
 
 @dataclass(frozen=True)
@@ -273,16 +273,16 @@ def measure(
         ArgumentError: a robot that cannot walk.
         StoreError: the store cannot be used.
     """
-    specs = {(source, cell.name): cell for source in campaign.robot for cell in campaign.cells(source)}
+    specs = {(source, spec.name): spec for source in campaign.robot for spec in campaign.cells(source)}
     searches: dict[tuple[str, str], Search] = {
         key: search(
-            len(cell.values),
+            len(spec.values),
             probability=campaign.probability,
             confidence=campaign.confidence,
             pilot=campaign.pilot,
             checks=campaign.checks,
         )
-        for key, cell in specs.items()
+        for key, spec in specs.items()
     }
     requests: dict[tuple[str, str], TrialRequest] = {key: next(each) for key, each in searches.items()}
     found: dict[tuple[str, str], Threshold] = {}

@@ -50,15 +50,17 @@ def decode(kind: type[T], text: object) -> T:
         ArgumentError: the text does not match the dataclass or the types of its fields.
     """
     try:
-        values = {_present_name(kind, name): _lists_to_tuples(value) for name, value in _decode_object(text).items()}
+        values = {
+            _current_field_name(kind, name): _lists_to_tuples(value) for name, value in _decode_object(text).items()
+        }
         _check_fields(kind, values)
         return kind(**values)
     except Exception as error:  # a dataclass may reject its fields by any exception
         raise ArgumentError(f"{shorten(text)} is not a {kind.__qualname__}: {shorten(error)}") from error
 
 
-def _present_name(kind: type[Any], name: str) -> str:
-    """Returns the present name of a field that may have the name of an earlier version."""
+def _current_field_name(kind: type[Any], name: str) -> str:
+    """Returns the current name of a field that may have the name of an earlier version."""
     return RENAMED.get(f"{kind.__module__}.{kind.__qualname__}({name})", name)
 
 

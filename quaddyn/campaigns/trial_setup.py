@@ -118,36 +118,41 @@ def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> Tri
 def option_names() -> dict[str, list[str]]:
     """Returns the names of all options by their owner: controller, gait or plant."""
     return {
-        maker: [
+        owner: [
             name
-            for name, p in inspect.signature(vars(make)["__init__"]).parameters.items()
-            if name not in _reserved_arguments(maker)
+            for name in inspect.signature(vars(owner_class)["__init__"]).parameters
+            if name not in _reserved_arguments(owner)
         ]
-        for maker, make in OPTION_OWNERS.items()
+        for owner, owner_class in OPTION_OWNERS.items()
     }
 
 
-def _present_name(option: str, plant: str) -> str:
-    """Returns the name of an option that may have the name of an earlier version, as in its stores."""
+def _current_option_name(option: str, plant: str) -> str:
+    """Returns the current name of an option that may have the name of an earlier version, as in stores of that version.
+
+    Args:
+        option: owner and name, such as "plant.integrator".
+        plant: kind of the plant, a key of `PLANTS`.
+    """
     owner, _, name = option.partition(".")
-    maker = OPTION_OWNERS.get(plant if owner == "plant" else owner)
-    if maker is None:
+    owner_class = OPTION_OWNERS.get(plant if owner == "plant" else owner)
+    if owner_class is None:
         return option
-    return f"{owner}.{RENAMED.get(f'{maker.__module__}.{maker.__qualname__}({name})', name)}"
+    return f"{owner}.{RENAMED.get(f'{owner_class.__module__}.{owner_class.__qualname__}({name})', name)}"
 
 
-def _reserved_arguments(maker: str) -> set[str]:
+def _reserved_arguments(owner: str) -> set[str]:
     """Returns the constructor arguments of an owner that are not options."""
-    return _RESERVED_ARGUMENTS - {"friction"} if maker == "controller" else _RESERVED_ARGUMENTS
+    return _RESERVED_ARGUMENTS - {"friction"} if owner == "controller" else _RESERVED_ARGUMENTS
 
 
 def _options_by_owner(case: Trial) -> dict[str, dict[str, Any]]:
     """Returns the options of a case by their owner; those of the plant under its name."""
     kind, _, contact = case.plant.partition(":")
-    available = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
-             for maker, names in option_names().items() if maker not in PLANTS or maker == kind
+    available = {f"{'plant' if owner in PLANTS else owner}.{name}": (owner, name)
+             for owner, names in option_names().items() if owner not in PLANTS or owner == kind
              for name in names}  # fmt: skip
-    options: dict[str, dict[str, Any]] = {maker: {} for maker in OPTION_OWNERS}
+    options: dict[str, dict[str, Any]] = {owner: {} for owner in OPTION_OWNERS}
     if contact:
         if any(option == "plant.contact" for option, _ in case.options):
             raise ArgumentError(
@@ -155,11 +160,11 @@ def _options_by_owner(case: Trial) -> dict[str, dict[str, Any]]:
             )
         options[kind]["contact"] = "compliant" if case.plant == CREEPING else contact
     for given_name, value in case.options:
-        option = _present_name(given_name, kind)
+        option = _current_option_name(given_name, kind)
         if option not in available:
             raise UnknownNameError("option", option, available)
-        maker, name = available[option]
-        options[maker][name] = value
+        owner, name = available[option]
+        options[owner][name] = value
     return options
 
 

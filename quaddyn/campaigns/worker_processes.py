@@ -44,7 +44,10 @@ class ProcessPool(Executor):
         self._ended = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Calls a function in one of the processes; the function and its arguments are pickled."""
+        """Calls a function in one of the processes and returns a future of its result.
+
+        The function and its arguments are pickled.
+        """
         return self._threads.submit(self._call, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -76,8 +76,8 @@ def main() -> None:
         code = EXIT_INTERRUPTED
     if code == EXIT_INTERRUPTED:  # some versions of typer return it instead of raising
         if wants_json():
-            said = {"type": "KeyboardInterrupt", "message": "interrupted"}
-            print(json.dumps({"error": said, "exit_code": EXIT_INTERRUPTED}))
+            error_fields = {"type": "KeyboardInterrupt", "message": "interrupted"}
+            print(json.dumps({"error": error_fields, "exit_code": EXIT_INTERRUPTED}))
         else:
             err.print("interrupted", highlight=False)
     sys.exit(EXIT_INTERRUPTED if code == EXIT_INTERRUPTED_AFTER_REPORT else code if isinstance(code, int) else 0)

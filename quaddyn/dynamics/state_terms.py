@@ -26,7 +26,7 @@ class StateTerms:
         momentum: whether the terms include centroidal momentum.
 
     Attributes:
-        robot, frames, layout, size: as of `TickTerms`.
+        robot, frames, layout, size: see `TickTerms`.
 
     Raises:
         UnknownNameError: no such frame.

@@ -19,7 +19,19 @@ NORMAL_INDEPENDENCE_TOLERANCE = 1e-10
 
 @compiled()
 def initialize_dual_active_set(h: Hierarchy, g: PredictionWorkspace, G: Matrix, d: int, x_norm: float) -> None:
-    """Resets active set, u and J; relaxes the bounds by rounding; computes the weights of the candidate rows."""
+    """Prepares the dual method at u = 0: no active rows, J the identity, relaxed bounds, and the weights of the rows.
+
+    The bounds are relaxed by half of `FEASIBILITY_TOLERANCE` times the size of the terms of their row, so that rounding
+    errors are not violations.  The weight of a row of role `LimitRole.LIMIT` is 1 / (squared norm of its normal); other
+    rows have the weight 0 and never become active.
+
+    Args:
+        h: the hierarchy; its u is written to ``h.work.z``.
+        g: workspace of the method, written.
+        G: (d, p) normals of the p inequalities in the coordinates u.
+        d: number of entries of u.
+        x_norm: norm of x, for the size of the terms.
+    """
     u, lower, upper, length = h.work.z, h.work.lower, h.work.upper, h.problem.C_norms
     row_squares(g.G_norms_squared, G, d, h.p)
     for i in range(h.p):

@@ -205,7 +205,7 @@ def fix_active_rows(s: Subproblem, work: HierarchyWorkspace, x_norm: float, scal
     All other own inequalities become limits.  The fixed rows are listed in `active_limits`.
 
     Returns:
-        The number of fixed rows; the number of active limits; whether the fixed rows are those of the working set.
+        The number of fixed rows; the number of active limits; whether all rows of the working set are fixed.
     """
     role, sides, multipliers, fixed_rows, predicted_sides = (
         s.role,
@@ -214,30 +214,30 @@ def fix_active_rows(s: Subproblem, work: HierarchyWorkspace, x_norm: float, scal
         work.active_limits,
         work.prediction.sides,
     )
-    fixed, limits = 0, 0
-    is_working_set = True
+    n_fixed, n_active_limits = 0, 0
+    all_active_are_fixed = True
     for i in range(s.p):
-        fix = False
+        is_fixed = False
         if role[i] == LimitRole.LIMIT and sides[i] != 0:
-            fix = abs(multipliers[i]) * s.C_norms[i] > FIXING_MULTIPLIER_FRACTION * scale
-            is_working_set = is_working_set and fix
-            limits += 1
+            is_fixed = abs(multipliers[i]) * s.C_norms[i] > FIXING_MULTIPLIER_FRACTION * scale
+            all_active_are_fixed = all_active_are_fixed and is_fixed
+            n_active_limits += 1
         elif role[i] == LimitRole.OWN:
             if sides[i] != 0:
-                fix = multipliers[i] * sides[i] > VIOLATION_TOLERANCE * (
+                is_fixed = multipliers[i] * sides[i] > VIOLATION_TOLERANCE * (
                     s.C_norms[i] * x_norm + abs(active_bound(s, i))
                 )
-                is_working_set = is_working_set and fix
+                all_active_are_fixed = all_active_are_fixed and is_fixed
             role[i] = LimitRole.LIMIT
-        if fix:
+        if is_fixed:
             role[i] = LimitRole.FIXED
-            fixed_rows[fixed] = i
-            fixed += 1
+            fixed_rows[n_fixed] = i
+            n_fixed += 1
         elif role[i] == LimitRole.LIMIT:
             relax_bound_to_roundoff(s, i, work.C_at_next[i], x_norm)
         if sides[i] != 0:
             predicted_sides[i] = sides[i]
-    return fixed, limits, is_working_set
+    return n_fixed, n_active_limits, all_active_are_fixed
 
 
 @compiled()

@@ -52,7 +52,7 @@ class PredictionWorkspace(NamedTuple):
     sides: IntVector  # (p,) active set; predicted sides for the following levels
     active_rows: IntVector  # (n,) rows of the active set in the order of R
     multipliers: Vector  # (p,) multipliers of the active rows, >= 0
-    lower: Vector  # (p,) bounds, relaxed by rounding
+    lower: Vector  # (p,) bounds, relaxed so that rounding errors are not violations
     upper: Vector  # (p,)
     candidate_weights: Vector  # (p,) 1 / squared norm of a normal that may be added, else 0
     new_normal: Vector  # (n,) normal of the row to be added

@@ -85,7 +85,7 @@ class ActuatorFit(FrozenArrays):
 
         Args:
             robot: the robot that was measured.
-            rotor_inertia: (nu,) or one for all, as of `Actuators` [kg m^2 or kg]; joints with backlash need some, here
+            rotor_inertia: (nu,) or one for all, see `Actuators` [kg m^2 or kg]; joints with backlash need some, here
                 or in the robot's record.
             delay: (nu,) or one for all, delay of the motors that replaces the identified one [s]; 0 where the delay is
                 that of the communication.  By default the identified one.
@@ -149,8 +149,8 @@ def fit_actuators(
     """Fits a model of every actuator to recorded motion.
 
     Torques of the motors (`motor_torque`, from their currents) determine delay and torque-speed line; torques at the
-    joints (`joint_torque`, as of `Dynamics.rnea` for a robot on a stand) determine friction besides.  One of them is
-    needed.
+    joints (`joint_torque`, for example from `Dynamics.rnea` for a robot on a stand) determine friction besides.  One of
+    them is needed.
 
     Args:
         robot: the robot.
@@ -158,8 +158,8 @@ def fit_actuators(
         commanded: (N, nu) commanded torques, equally spaced in time [N m or N].
         velocity: (N, nu) joint velocities [rad/s or m/s].
         motor_torque: (N, nu) measured torques of the motors [N m or N]; None if not measured.
-        joint_torque: (N, nu) torques that moved the joints and rotors, without their friction [N m or N], as of
-            `Dynamics.rnea` of a robot whose record has the rotors' inertia as armature; None if not known.
+        joint_torque: (N, nu) torques that moved the joints and rotors, without their friction [N m or N], for
+            example from `Dynamics.rnea` of a robot whose record has the rotors' inertia as armature; None if not known.
         backlash_offset: (N, nu) position of the motor times the gear ratio minus that of the joint [rad or m], where
             both are measured; determines the backlash.  None if not measured.
         valid: (N,) mask of the samples that enter the fit; the others, such as lost readings, only count as elapsed

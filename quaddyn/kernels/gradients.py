@@ -102,7 +102,7 @@ class DifferentiableOperation:
     Args:
         robot: the robot.
         name: name of the operation, one of `DIFFERENTIABLE_OPERATIONS`.
-        options: as of `Kernels`.
+        options: see `Kernels`.
         frame: name of the frame of an operation on a frame, else None.
         threads: number of threads over which a batch is distributed.
 

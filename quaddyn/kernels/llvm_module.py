@@ -46,87 +46,87 @@ def _batch_function(program: Program, target: Target) -> str:
 
     Whole blocks in place, the rest padded on the stack, or row by row.
     """
-    W, e = target.lanes, target.element
-    size = BYTES[e]
+    lanes, element = target.lanes, target.element
+    size = BYTES[element]
     sizes = [s for _, s in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
     n_in = len(program.inputs)
     names = [f"%in{k}" for k in range(n_in)] + [f"%out{k}" for k in range(len(program.outputs))]
     parameters = ", ".join(["i64 %n", *(f"ptr {x}" for x in names)])
-    padded = sum(sizes) * W * size <= MAX_PADDING_BYTES
+    padded = sum(sizes) * lanes * size <= MAX_PADDING_BYTES
     lines = [f"define i64 @batch({parameters}) nounwind {{", "entry:"]
     for k, s in enumerate(sizes if padded else ()):
-        lines.append(f"  %pad{k} = alloca [{max(1, s * W)} x {e}], align 64")
+        lines.append(f"  %pad{k} = alloca [{max(1, s * lanes)} x {element}], align 64")
     lines += [
-        f"  %blocks = udiv i64 %n, {W}",
-        f"  %rest = urem i64 %n, {W}",
+        f"  %blocks = udiv i64 %n, {lanes}",
+        f"  %rest = urem i64 %n, {lanes}",
         "  %any = icmp ne i64 %blocks, 0",
         "  br i1 %any, label %loop, label %after",
         "loop:",
         "  %b = phi i64 [0, %entry], [%b1, %loop]",
-        "  %bad = phi i64 [0, %entry], [%bad1, %loop]",
-        f"  %row = mul i64 %b, {W}",
+        "  %errors = phi i64 [0, %entry], [%errors.next, %loop]",
+        f"  %row = mul i64 %b, {lanes}",
     ]
     for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
         lines.append(f"  %at{k} = mul i64 %row, {s}")
-        lines.append(f"  %p{k} = getelementptr {e}, ptr {name}, i64 %at{k}")
+        lines.append(f"  %p{k} = getelementptr {element}, ptr {name}, i64 %at{k}")
     arguments = ", ".join(f"ptr %p{k}" for k in range(len(names)))
     lines += [
-        f"  %wrong = call i64 @block_body({arguments})",
-        "  %bad1 = or i64 %bad, %wrong",
+        f"  %error = call i64 @block_body({arguments})",
+        "  %errors.next = or i64 %errors, %error",
         "  %b1 = add i64 %b, 1",
         "  %more = icmp ult i64 %b1, %blocks",
         "  br i1 %more, label %loop, label %after",
         "after:",
-        "  %bad2 = phi i64 [0, %entry], [%bad1, %loop]",
-        "  %left = icmp ne i64 %rest, 0",
-        "  br i1 %left, label %some, label %done",
+        "  %errors.blocks = phi i64 [0, %entry], [%errors.next, %loop]",
+        "  %has_rest = icmp ne i64 %rest, 0",
+        "  br i1 %has_rest, label %remainder, label %done",
     ]
-    lines += _padded_rest(names, sizes, n_in, target) if padded else _rest_by_row("some", names, sizes, e)
-    lines += ["done:", "  ret i64 %bad2", "}"]
+    lines += _padded_rest(names, sizes, n_in, target) if padded else _rest_by_row("remainder", names, sizes, element)
+    lines += ["done:", "  ret i64 %errors.blocks", "}"]
     one = ", ".join(f"ptr {x}" for x in names)
     lines += [
         "",
         f"define i64 @one({one}) nounwind {{",
-        f"  %bad = call i64 @one_body({one})",
-        "  ret i64 %bad",
+        f"  %errors = call i64 @one_body({one})",
+        "  ret i64 %errors",
         "}",
     ]
     return "\n".join(lines)
 
 
-def _rest_by_row(label: str, names: list[str], sizes: list[int], e: str) -> list[str]:
-    """Writes the rows after the last whole block, one after the other."""
+def _rest_by_row(label: str, names: list[str], sizes: list[int], element: str) -> list[str]:
+    """Writes the code for the rows after the last whole block, one by one."""
     lines = [
         f"{label}:",
         "  %begin = sub i64 %n, %rest",
         "  br label %single",
         "single:",
         f"  %i = phi i64 [%begin, %{label}], [%i1, %single]",
-        f"  %bad3 = phi i64 [%bad2, %{label}], [%bad4, %single]",
+        f"  %errors.rows = phi i64 [%errors.blocks, %{label}], [%errors.row, %single]",
     ]
     for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
-        lines += [f"  %over{k} = mul i64 %i, {s}", f"  %only{k} = getelementptr {e}, ptr {name}, i64 %over{k}"]
+        lines += [f"  %over{k} = mul i64 %i, {s}", f"  %only{k} = getelementptr {element}, ptr {name}, i64 %over{k}"]
     return [
         *lines,
-        f"  %wrong1 = call i64 @one_body({', '.join(f'ptr %only{k}' for k in range(len(names)))})",
-        "  %bad4 = or i64 %bad3, %wrong1",
+        f"  %error.row = call i64 @one_body({', '.join(f'ptr %only{k}' for k in range(len(names)))})",
+        "  %errors.row = or i64 %errors.rows, %error.row",
         "  %i1 = add i64 %i, 1",
         "  %again = icmp ult i64 %i1, %n",
         "  br i1 %again, label %single, label %through",
         "through:",
-        "  ret i64 %bad4",
+        "  ret i64 %errors.row",
     ]
 
 
 def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) -> list[str]:
-    """Writes the rows after the last whole block as a padded block in scratch memory; a few one after the other."""
-    W, e = target.lanes, target.element
-    size = BYTES[e]
+    """Writes the code for the rows after the last whole block: one by one if they are few, else padded to a block."""
+    lanes, element = target.lanes, target.element
+    size = BYTES[element]
     lines = [
-        "some:",
-        f"  %few = icmp ule i64 %rest, {MAX_SINGLE_ROWS}",
-        "  br i1 %few, label %rows, label %tail",
-        *_rest_by_row("rows", names, sizes, e),
+        "remainder:",
+        f"  %is_few = icmp ule i64 %rest, {MAX_SINGLE_ROWS}",
+        "  br i1 %is_few, label %rows, label %tail",
+        *_rest_by_row("rows", names, sizes, element),
         "tail:",
         "  %start = sub i64 %n, %rest",
     ]
@@ -134,7 +134,7 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
         s = sizes[k]
         lines += [
             f"  %first{k} = mul i64 %start, {s}",
-            f"  %from{k} = getelementptr {e}, ptr %in{k}, i64 %first{k}",
+            f"  %from{k} = getelementptr {element}, ptr %in{k}, i64 %first{k}",
             f"  %bytes{k} = mul i64 %rest, {s * size}",
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %pad{k}, ptr %from{k}, i64 %bytes{k}, i1 false)",
         ]
@@ -143,24 +143,24 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
         s = sizes[k]
         lines += [
             f"  %skip{k} = mul i64 %r, {s}",
-            f"  %to{k} = getelementptr {e}, ptr %pad{k}, i64 %skip{k}",
+            f"  %to{k} = getelementptr {element}, ptr %pad{k}, i64 %skip{k}",
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %to{k}, ptr %pad{k}, i64 {s * size}, i1 false)",
         ]
     arguments = ", ".join(f"ptr %pad{k}" for k in range(len(names)))
     lines += [
         "  %r1 = add i64 %r, 1",
-        f"  %full = icmp uge i64 %r1, {W}",
+        f"  %full = icmp uge i64 %r1, {lanes}",
         "  br i1 %full, label %last, label %fill",
         "last:",
-        f"  %wrong2 = call i64 @block_body({arguments})",
-        "  %bad5 = or i64 %bad2, %wrong2",
+        f"  %error.last = call i64 @block_body({arguments})",
+        "  %errors.all = or i64 %errors.blocks, %error.last",
     ]
     for k in range(n_in, len(names)):
         s = sizes[k]
         lines += [
             f"  %first{k} = mul i64 %start, {s}",
-            f"  %from{k} = getelementptr {e}, ptr {names[k]}, i64 %first{k}",
+            f"  %from{k} = getelementptr {element}, ptr {names[k]}, i64 %first{k}",
             f"  %bytes{k} = mul i64 %rest, {s * size}",
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %from{k}, ptr %pad{k}, i64 %bytes{k}, i1 false)",
         ]
-    return [*lines, "  ret i64 %bad5"]
+    return [*lines, "  ret i64 %errors.all"]

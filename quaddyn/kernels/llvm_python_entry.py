@@ -160,9 +160,9 @@ def _check_input(k: int, size: int) -> list[str]:
 
 
 def _prepare_result(program: Program, target: Target) -> list[str]:
-    """Writes ``%result``, the given or a new array, and ``%result.data``, its memory."""
+    """Writes the code that creates the result array, or checks that the one passed as ``out=`` can take the result."""
     n_in, shape, size = len(program.inputs), program.outputs[0][1], BYTES[target.element]
-    rank, number = len(shape), 12 if target.element == "double" else 11
+    rank, type_number = len(shape), 12 if target.element == "double" else 11  # NPY_DOUBLE, NPY_FLOAT
     lines = [
         f"a{n_in}:",
         "  %is_new = icmp eq ptr %given, null",
@@ -180,7 +180,7 @@ def _prepare_result(program: Program, target: Target) -> list[str]:
         "  %shape_of_one = getelementptr i64, ptr %dims, i64 1",
         "  %shape = select i1 %is_batch, ptr %dims, ptr %shape_of_one",
         f"  %new_array = load ptr, ptr {_table_entry('PyArray_New')}, align 8",
-        f"  %created = call ptr %new_array(ptr %ndarray, i32 %result_rank, ptr %shape, i32 {number}, ptr null, "
+        f"  %created = call ptr %new_array(ptr %ndarray, i32 %result_rank, ptr %shape, i32 {type_number}, ptr null, "
         "ptr null, i32 0, i32 0, ptr null)",
         "  %has_failed = icmp eq ptr %created, null",
         "  br i1 %has_failed, label %no_memory, label %created.array",

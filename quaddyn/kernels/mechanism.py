@@ -202,9 +202,15 @@ class _UnframedBody:
 
 
 def build_mechanism(robot: Robot, *, keep_file_axes: bool = False) -> Mechanism:
-    """Returns the mechanism of a robot, not grouped, in meters.
+    """Builds the mechanism of a robot: its composite bodies in the frames that this module describes.
 
-    With `keep_file_axes`, bodies keep the origins of the file and the order of its axes.
+    Lengths are in meters (see `rescale_lengths`).  Each body has its own mass properties, none of which are moved to
+    its parent yet (see `group_inertias`).
+
+    Args:
+        robot: the robot.
+        keep_file_axes: whether each body keeps its origin in the file, and a rotating body has as its x axis the file's
+            axis that follows the one nearest to the joint axis in the cyclic order x, y, z.
     """
     raws = _unframed_bodies(robot)
     own = _choose_body_axes(raws, keep_file_axes)

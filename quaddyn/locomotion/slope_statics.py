@@ -76,17 +76,17 @@ class SlopeStatics:
         self.slope_lowering = self._find_slope_lowering() if self.has_closed_form else KNOWN_SLOPE_LOWERING
 
     def _find_slope_lowering(self) -> float:
-        """Finds the largest lowering with which the legs of a trot reach the ground up and down a steep slope."""
+        """Finds the largest lowering with which the legs of a trot reach the ground up and down a steep slope [l]."""
         limits, velocity = (
             np.full(self._robot.nu, math.inf),
             np.array([LOWERING_TEST_SPEED * self._morphology.speed_scale, 0.0, 0.0]),
         )
         for self.slope_lowering in BLIND_SLOPE_LOWERINGS:
-            reasons = (
-                run_to_end(self.evaluate_legs(GAITS["trot"], velocity, np.array([rise, 0.0]), limits))
-                for rise in (LOWERING_TEST_SLOPE, -LOWERING_TEST_SLOPE)
+            limit_reasons = (
+                run_to_end(self.evaluate_legs(GAITS["trot"], velocity, np.array([slope, 0.0]), limits))
+                for slope in (LOWERING_TEST_SLOPE, -LOWERING_TEST_SLOPE)
             )
-            if not any(reasons):
+            if not any(limit_reasons):
                 return self.slope_lowering
         return KNOWN_SLOPE_LOWERING
 

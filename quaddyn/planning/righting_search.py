@@ -135,12 +135,18 @@ class RightingSearch:
         return {s.links: -s.distance for s in self._collisions.separations(q) if s.distance < 0.0}
 
     def trunk_axes(self) -> Array:
-        """Returns the present heading axes (3, 3) of the trunk in the world."""
+        """Returns the present rotation (3, 3) of the trunk: columns forward, left and up axis, in world axes."""
         R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
         return np.asarray(R @ self._morphology.heading)
 
     def rests_on(self, side: str, friction: float = VARIATIONS[0][0], roll_offset: float = 0.0) -> bool:
-        """Returns whether the folded robot stays on its back or side; arguments as of `simulate_fall`."""
+        """Returns whether the folded robot, dropped onto its back or side, comes to rest on that side.
+
+        Args:
+            side: "back", "left" or "right".
+            friction: friction coefficient of the ground.
+            roll_offset: angle added to the roll angle of the side [rad].
+        """
         self.simulate_fall(side, friction, roll_offset)
         return classify_lying_side(self.trunk_axes()) == side
 

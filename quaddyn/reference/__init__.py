@@ -1,7 +1,8 @@
 """Independent reference implementation: a second reader of URDF and the textbook algorithms in plain NumPy.
 
 It shares no code with Pinocchio nor with any other subpackage.  It is written to be compared with the textbooks line by
-line, not for speed.
+line, not for speed.  "Source A" to "source E" in its docstrings are the five sources of the documentation
+(``docs/sources``).
 """
 
 from .closed import ClosedReference

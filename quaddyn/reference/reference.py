@@ -139,7 +139,17 @@ class Reference:
         return aba(at, v, tau, wrenches=self.wrenches(at, fext))
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """Returns the joint accelerations (nv,) by source D's recursion, or closed forms with mimic joints."""
+        """Returns the joint accelerations (nv,) by the recursion of `quaddyn.reference.lie_group`.
+
+        With mimic joints, for which the recursion is not derived, it solves ``M a = tau - h``, with M from the body
+        Jacobians and h from the closed form of the Coriolis matrix.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            tau: (nv,) generalized force [N m, N].
+            fext: external forces by frame.
+        """
         if self.model.coupled:
             at = self.forward_kinematics(q)
             h = coriolis_closed_form(at, v) @ v + nle(at, np.zeros(self.nv), wrenches=self.wrenches(at, fext))

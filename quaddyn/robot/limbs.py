@@ -75,16 +75,16 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
         children[i] = [j for j in below if children[j] or not is_balanced_rotor(bodies[j])] or below
     limbs = []
     for leaf in (i for i in range(1, len(bodies)) if not children[i] and i in children[bodies[i].parent]):
-        run: list[int] = []
-        at = leaf
-        while at > 0 and len(children[at]) <= 1 and bodies[at].joint.nv == 1:  # type: ignore[union-attr]
-            run.append(at)
-            at = bodies[at].parent
-        if MIN_JOINTS <= len(run) <= MAX_JOINTS and depth[at] <= MAX_SPINE:
+        chain: list[int] = []  # from the leaf inward
+        i = leaf
+        while i > 0 and len(children[i]) <= 1 and bodies[i].joint.nv == 1:  # type: ignore[union-attr]
+            chain.append(i)
+            i = bodies[i].parent
+        if MIN_JOINTS <= len(chain) <= MAX_JOINTS and depth[i] <= MAX_SPINE:
             contact = find_foot_sphere(bodies[leaf])
-            if len(run) > MIN_JOINTS or not _ends_in_wheel(bodies[leaf], contact):
-                limbs.append(make_limb(bodies, tuple(reversed(run)), contact))
-    if len(limbs) == 1 and loops:  # what drives it by loops is a part of it
+            if len(chain) > MIN_JOINTS or not _ends_in_wheel(bodies[leaf], contact):
+                limbs.append(make_limb(bodies, tuple(reversed(chain)), contact))
+    if len(limbs) == 1 and loops:  # bodies that drive it through loops are parts of it
         limbs = [replace(limbs[0], alone=limbs[0].chain.n == sum(map(len, children)))]
     return limbs
 

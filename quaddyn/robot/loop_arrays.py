@@ -12,21 +12,25 @@ from ..compiler import IntMatrix, IntVector, Matrix, Vector
 class Closures(NamedTuple):
     """All loops of a robot as arrays, for compiled code; loops that share joints form a group.
 
+    With n joints in m loops.  ``K = de/dx`` is the constraint Jacobian of a group; K_y and K_z are its columns of the
+    independent and of the dependent joints, see `loop_solver`.
+
     Attributes:
         joints, loops: (groups + 1,) index of the first joint and of the first loop of each group.
         size: (groups,) characteristic length of a group [m], by which lengths are divided.
-        q, v: (n,) entries of q_all and v_all of each joint, parents before children.
-        own: (n,) entry of v of an independent joint, -1 for a dependent joint.
-        column: (n,) column of the joint in K_z (dependent), or in K_y (independent).
+        q, v: (n,) indices in q_all and v_all of each joint, parents before children.
+        own: (n,) index in v of an independent joint, -1 for a dependent joint.
+        column: (n,) column of the joint in K_z if it is dependent, in K_y if it is independent.
         parent: (n,) the previous joint, -1 for the body from which the group starts.
-        slides: (n,) 1 for prismatic, 0 for revolute joints.
+        slides: (n,) 1 for a prismatic, 0 for a revolute joint.
         placements: (n, 12) placement in the previous joint: rotation column by column, then translation [m].
         axes: (n, 3) unit axis in the joint frame.
-        home: (n,) coordinates at home, from which the line to a configuration begins.
+        home: (n,) coordinates at home, the start of the straight line along which a configuration is reached.
         sides: (m, 2) the joints that carry frames A and B of each loop, -1 as in `parent`.
-        frames: (2 m, 12) these frames in their joints; for a gear, multiplier and offset with which joint B follows A.
-        rows: (m,) number of constraints: 3 for a point, 5 for a revolute joint about z of both frames, 6 for a weld, 1
-            for a gear.
+        frames: (2 m, 12) frames A and B of each loop in the frames of these joints; for a gear, the row of A begins
+            with multiplier and offset of ``x_B = multiplier x_A + offset``.
+        rows: (m,) number of constraints of each loop: 3 for a point, 5 for a revolute joint about z of both frames, 6
+            for a weld, 1 for a gear.
         q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
     """
 

@@ -18,7 +18,7 @@ AXES = {"forward": 1, "left": 0, "turn": 3}
 
 
 class Pad(Protocol):
-    """Methods required of a gamepad, as of ``pygame.joystick.Joystick``."""
+    """Methods required of a gamepad, the same as those of ``pygame.joystick.Joystick``."""
 
     def get_axis(self, axis: int, /) -> float: ...  # noqa: D102
     def get_button(self, button: int, /) -> bool: ...  # noqa: D102

@@ -168,7 +168,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         """Sets the command of the motors, and writes its torques at the present state to the data.
 
         Raises:
-            ArgumentError: as of `MotorCommand.validated`.
+            ArgumentError: see `MotorCommand.validated`.
         """
         super().write(command)
         self._apply()

@@ -166,7 +166,7 @@ def export_program(
 ) -> SourceFiles:
     """Writes a program that controls a robot in another process, such as `RobotProcess`, through shared memory.
 
-    The program has state estimator, controller, safety layer and interface as of the separate exports, an example
+    The program has the state estimator, controller, safety layer and interface that their own exports write, an example
     ``main.c``, in which the robot stands and pitches its trunk, and ``CMakeLists.txt``.
 
     Args:

@@ -116,7 +116,11 @@ class Ros2Interface(RobotInterface, StrictAttributes, fixed=("robot", "node", "j
         return Measurement(time, position, velocity, gyro, accelerometer, torque)
 
     def write(self, command: MotorCommand) -> None:
-        """Publishes the torques of a command at the newest reading; errors as of `MotorCommand.validated`."""
+        """Publishes the torques of a command, computed with the newest measured joint positions and velocities.
+
+        Raises:
+            ArgumentError: see `MotorCommand.validated`.
+        """
         given = command.validated(self.robot.nu)
         tau = given.tau
         if self._state is not None:

@@ -112,11 +112,11 @@ class RunLog:
     def robot(
         self, source: str | os.PathLike[str] | None = None, *, packages: Iterable[str | os.PathLike[str]] = ()
     ) -> Robot:
-        """Returns the robot with all parameters, from the log alone.
+        """Builds the robot, with all its parameters, from the metadata of the log; no other file is required.
 
         Args:
-            source: a catalogue name or file of the same robot, for its meshes; None: without meshes.
-            packages: as of `quaddyn.load`.
+            source: catalogue name or file of the same robot, from which its meshes are read; None: without meshes.
+            packages: folders in which the packages of ``package://`` URIs are searched, see `quaddyn.load`.
 
         Raises:
             ArgumentError: the description in the log is damaged, or `source` is another robot.

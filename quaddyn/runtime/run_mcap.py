@@ -64,20 +64,27 @@ def write(about: Mapping[str, Any], records: np.ndarray[Any, Any], path: str | o
     return write_ticks(path, _ticks(about, records), schemas=SCHEMAS, attachments=attachments)
 
 
-def _ticks(about: Mapping[str, Any], records: np.ndarray[Any, Any]) -> Iterator[tuple[float, list[Message]]]:
-    have = {name: bool(np.isfinite(records[name]).any()) for name in ("torque", "foot_forces", "temperature")}
+def _ticks(metadata: Mapping[str, Any], records: np.ndarray[Any, Any]) -> Iterator[tuple[float, list[Message]]]:
+    """Yields the time since the earliest record [s] and the messages of each record."""
+    is_measured = {name: bool(np.isfinite(records[name]).any()) for name in ("torque", "foot_forces", "temperature")}
     first = records["begun"].min(initial=np.inf)
-    for r in records:
-        yield float(r["begun"] - first), _messages(about, r, have)
+    for record in records:
+        yield float(record["begun"] - first), _messages(metadata, record, is_measured)
 
 
-def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> list[Message]:
-    """Returns topic, schema, frame and content of each message of a tick."""
+def _messages(metadata: Mapping[str, Any], record: Any, is_measured: Mapping[str, bool]) -> list[Message]:
+    """Returns topic, schema, frame and content of each message of a tick.
+
+    Args:
+        metadata: metadata of the recording.
+        record: record of the tick.
+        is_measured: whether the recording has measured torques, foot forces and temperatures, by name of the field.
+    """
     invalid: list[str] = []
 
     def finite(name: str) -> list[float]:
-        if np.isfinite(r[name]).all():
-            values: list[float] = r[name].tolist()
+        if np.isfinite(record[name]).all():
+            values: list[float] = record[name].tolist()
             return values
         invalid.append(name)
         return []
@@ -85,33 +92,34 @@ def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> lis
     def xyz(name: str) -> dict[str, float]:
         return dict(zip("xyz", finite(name), strict=False))
 
-    joints = about["joints"]
-    said = {"position": finite("position"), "velocity": finite("velocity")}
+    joints = metadata["joints"]
+    joint_states = {"name": joints, "position": finite("position"), "velocity": finite("velocity")}
+    joint_states["effort"] = finite("torque") if is_measured["torque"] else []
     out: list[Message] = [
-        ("/joint_states", JOINTS, "", {"name": joints, **said, "effort": finite("torque") if have["torque"] else []}),
+        ("/joint_states", JOINTS, "", joint_states),
         ("/imu", IMU, "imu", {"angular_velocity": xyz("gyro"), "linear_acceleration": xyz("accelerometer")}),
     ]
-    for topic, of in (("/joint_commands", "command"), ("/wanted", "wanted")):
-        parts = {"effort" if name == "tau" else name: finite(f"{of}_{name}") for name in COMMAND_FIELDS}
-        out.append((topic, MOTORS, "", {"name": joints, **parts}))
-    if have["foot_forces"]:
-        out.append(("/feet", FEET, "", {"name": about["feet"], "force": finite("foot_forces")}))
-    if have["temperature"]:
+    for topic, prefix in (("/joint_commands", "command"), ("/wanted", "wanted")):
+        command = {"effort" if name == "tau" else name: finite(f"{prefix}_{name}") for name in COMMAND_FIELDS}
+        out.append((topic, MOTORS, "", {"name": joints, **command}))
+    if is_measured["foot_forces"]:
+        out.append(("/feet", FEET, "", {"name": metadata["feet"], "force": finite("foot_forces")}))
+    if is_measured["temperature"]:
         out.append(("/temperatures", HEAT, "", {"name": joints, "temperature": finite("temperature")}))
-    if about["robot"]["root"] == "free" and np.isfinite(r["q"]).all():
-        place = r["q"].tolist()
+    if metadata["robot"]["root"] == "free" and np.isfinite(record["q"]).all():
+        q = record["q"].tolist()
         pose = {
-            "position": dict(zip("xyz", place, strict=False)),
-            "orientation": dict(zip("xyzw", place[3:7], strict=True)),
+            "position": dict(zip("xyz", q, strict=False)),
+            "orientation": dict(zip("xyzw", q[3:7], strict=True)),
         }
         out.append(("/base", POSE, "world", {"pose": pose}))
     tick = {
-        "number": int(r["last"]),
-        "stage": STAGES[r["stage"]].value,
-        "fault": r["reason"].decode("ascii"),
-        "status": r["status"].decode("ascii"),
+        "number": int(record["last"]),
+        "stage": STAGES[record["stage"]].value,
+        "fault": record["reason"].decode("ascii"),
+        "status": record["status"].decode("ascii"),
         "velocity": finite("velocity_wanted"),
-        "late": float(r["begun"] - r["deadline"]),
+        "late": float(record["begun"] - record["deadline"]),
         "invalid": invalid,
     }
     return [*out, ("/tick", TICK, "", tick)]

@@ -180,7 +180,11 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """Sets the command that the motors follow from now on; errors as of `MotorCommand.validated`."""
+        """Sets the command that the motors follow from now on.
+
+        Raises:
+            ArgumentError: see `MotorCommand.validated`.
+        """
         stamp = 0.0 if self._newest is None else self._newest.time
         self.memory.write_command(stamp, command.validated(self.robot.nu))
 

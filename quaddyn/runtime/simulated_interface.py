@@ -86,7 +86,11 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
         return self.sensors.read(self.simulator)
 
     def write(self, command: MotorCommand) -> None:
-        """Sets the command that the motors follow from now on; errors as of `MotorCommand.validated`."""
+        """Sets the command that the motors follow from now on.
+
+        Raises:
+            ArgumentError: see `MotorCommand.validated`.
+        """
         self._command = command.validated(self.robot.nu)
 
     def commanded_torque(self) -> Array:

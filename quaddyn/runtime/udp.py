@@ -109,7 +109,11 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         return fault_name(self._state)
 
     def write(self, command: MotorCommand) -> None:
-        """Sends a command; errors as of `MotorCommand.validated`."""
+        """Sends a command in a datagram.
+
+        Raises:
+            ArgumentError: see `MotorCommand.validated`.
+        """
         self._sent += 1
         stamp = 0.0 if self._newest is None else self._newest.time
         data = self._packets.encode_command(self._sent, stamp, command.validated(self.robot.nu))

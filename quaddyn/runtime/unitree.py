@@ -145,7 +145,11 @@ class UnitreeInterface(RobotInterface, StrictAttributes, fixed=("robot", "motors
         return measurement
 
     def write(self, command: MotorCommand) -> None:
-        """Sends a LowCmd with its CRC; errors as of `MotorCommand.validated`."""
+        """Sends a command as a LowCmd message with its CRC.
+
+        Raises:
+            ArgumentError: see `MotorCommand.validated`.
+        """
         validated = command.validated(self.robot.nu)
         targets = zip(
             validated.position, validated.velocity, validated.tau, validated.stiffness, validated.damping, strict=True

@@ -77,22 +77,23 @@ def integrate_substep(
 ) -> int:
     """Integrates a substep of length h [s], from ``memory.q_start``, ``v_start`` to ``memory.q_end``, ``v_end``.
 
-    With `max_iterations` > 0 the midpoint rule is iterated. It evaluates the terms at the middle: at the configuration
-    that v alone would reach, and at the mean of the velocities. With `max_iterations` = 0 the substep is a full step,
-    velocities first, with the terms at its start, which have been evaluated before.
+    With `max_iterations` > 0 the midpoint rule is iterated. It evaluates the rigid-body terms at the configuration that
+    is reached in h / 2 with ``v_start``, and at the mean of the velocities at start and end. With `max_iterations` = 0
+    the substep is a full step by the semi-implicit Euler method: the configuration advances with the velocity at the
+    end, and the terms are those at the start, which have been evaluated before.
 
     Args:
         model: constant data of the plant.
         pushes: external forces.
         terms: rigid-body terms, overwritten.
         memory: state of the step.
-        motion: work of the step, overwritten.
+        motion: dynamics and work of the step, overwritten.
         contacts: contacts of the substep, overwritten.
         h: length of the substep [s].
         max_iterations: maximum number of midpoint iterations, 0 for a full step.
 
     Returns:
-        `StepResult.DONE`, or the help that is needed.
+        `StepResult.DONE`, or what the caller must provide before the next call.
     """
     progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
     law = scale_contact_law(model.law, h) if max_iterations > 0 else model.law
@@ -191,8 +192,9 @@ def update_energy_balance(
 ) -> None:
     """Evaluates terms and energies at the end of the substep, and writes the work and energy error of the substep.
 
-    With `is_staggered` (a full step, velocities first) the positions are half a step ahead of the velocities, as in the
-    leapfrog method. The energy therefore oscillates without growing, and this oscillation is subtracted from the error.
+    With `is_staggered` (a full step by the semi-implicit Euler method) the positions are half a step ahead of the
+    velocities, as in the leapfrog method. The energy therefore oscillates without growing, and this oscillation is
+    subtracted from the error.
     """
     substep, done, at_start, at_end, work, v, v_end = (
         memory.substep, memory.substep.work, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,

@@ -57,15 +57,15 @@ class StepModel(NamedTuple):
         sphere_centers: (s, 3) sphere centers in the frames of their joints [m].
         radii: (s,) radii of the spheres [m].
         joints: (s,) joint that carries each sphere.
-        last_rows: (s,) last row of the Jacobian that moves each sphere.
-        last_dofs: (s,) last degree of freedom on the path from the root to each sphere.
+        last_rows: (s,) last row of `StepTerms.J` on the path from the root to each sphere, -1 for a fixed sphere.
+        last_dofs: (s,) last degree of freedom on this path, -1 likewise; the last of all if joints are coupled.
         clusters: (c,) index after the last sphere of each cluster; the spheres of a cluster are on one joint.
         cluster_spheres: (c, 4) bounding sphere of each cluster: center in the frame of its joint and radius [m].
         terrain: surfaces of the terrain.
         stops: position limits of the joints.
         law: contact law of a full step.
         is_adaptive: whether steps whose energy balance does not hold are repeated.
-        rk4_in_flight: whether steps without contact are integrated by Runge-Kutta outside of compiled code.
+        rk4_in_flight: whether steps without contact are integrated by the Runge-Kutta method, in Python.
         has_free_root: whether the root is free, so that gravity accelerates a robot without contacts as a whole.
         weight: weight of the robot [N].
         divergence_speed: speed above which a motion has diverged [rad/s or m/s].

@@ -7,7 +7,7 @@ with rigid teeth and shaft. Within the gap motor and joint move independently,
     J w' = tau - b w - c sign(w),        and no motor torque acts on the joint.
 
 When teeth meet, motor and joint move together without bouncing while the teeth are pressed. This is a unilateral
-constraint on either side, stepped velocities first like ground contacts (Moreau 1999): over a step h the motor may be
+constraint on either side, stepped semi-implicitly like ground contacts (Moreau 1999): over a step h the motor may be
 ahead of its joint by at most half the gap, e <= g, so that if e would exceed it
 
     w+ = v+ + r,    r = (g - e) / h,    tau_joint = tau - b v+ - c sign(v+) + J (w - r - v+) / h.

@@ -1,10 +1,11 @@
 """Time stepping of the plant from commanded torques to the next state; compiled.
 
-A step is first taken as a whole, velocities first. If its energy balance does not hold, it is repeated by the midpoint
-rule in substeps, halved repeatedly (see `Simulation`). `run_steps` takes any number of steps. It returns early when it
-needs help: larger contact buffers, contact impulses that the compiled solver did not find, or a Runge-Kutta step. It is
-called again with the help and continues where it stopped, as recorded in `StepMemory.progress`. Arguments are not
-validated. One substep is integrated by `adaptive_step.integrate_substep`.
+A step is first taken as a whole, by the semi-implicit Euler method. If its energy balance does not hold, it is repeated
+by the midpoint rule in substeps, halved repeatedly (see `Simulation`). `run_steps` takes any number of steps. It
+returns early when the caller must provide something (`StepResult`): larger contact buffers, contact impulses that the
+compiled solver did not find, or a Runge-Kutta step. The caller provides it and calls again, and the function continues
+where it stopped, as recorded in `StepMemory.progress`. Arguments are not validated. One substep is integrated by
+`adaptive_step.integrate_substep`.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ def step_in_substeps(
     contacts: SphereContacts,
     accumulated: SubstepContacts,
 ) -> int:
-    """Takes the step by the midpoint rule, and halves each substep whose energy balance does not hold.
+    """Integrates the pending substeps by the midpoint rule; halves a substep whose energy balance does not hold.
 
     Returns:
-        `StepResult.DONE`, or the help that is needed.
+        `StepResult.DONE`, or what the caller must provide before the next call.
     """
     progress, substep, total, lengths = memory.progress, memory.substep, memory.total, memory.pending_lengths
     while progress.n_pending > 0:
@@ -121,10 +122,10 @@ def advance_step(
     contacts: SphereContacts,
     accumulated: SubstepContacts,
 ) -> int:
-    """Takes one step, or continues one that needed help.
+    """Takes one step, or continues one for which the caller had to provide something.
 
     Returns:
-        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
+        `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
     progress, total, dt = memory.progress, memory.total, model.law.dt
     if progress.phase == StepPhase.NOT_STARTED:
@@ -202,10 +203,10 @@ def take_step(
     accumulated: SubstepContacts,
     torque: Vector,
 ) -> int:
-    """Takes one step under a commanded torque (nu,), or continues one that needed help, and counts it.
+    """Takes one step under a commanded torque (nu,) [N m or N], or continues an interrupted one, and counts it.
 
     Returns:
-        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
+        `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
     progress = memory.progress
     if progress.phase == StepPhase.NOT_STARTED:
@@ -255,10 +256,10 @@ def run_steps(
         accumulated: contacts of the substeps of a step, overwritten.
         torques: (steps, nu) commanded torques [N m or N].
         states: (steps, nq + nv) receives q and v after each step; (0, ...) if they are not needed.
-        resume: whether to continue where the last call needed help.
+        resume: whether to continue where the last call returned early.
 
     Returns:
-        `StepResult.DONE`, `StepResult.DIVERGED`, or the help that is needed.
+        `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
     progress = memory.progress
     if not resume:
@@ -314,10 +315,10 @@ def run_lanes(
         cursor: progress.
         states: (m, T, nq + nv) receives q and v after each period; (0, ...) if they are not needed. Rows of steps that
             were not taken repeat the last state.
-        resume: whether to continue where the last call needed help.
+        resume: whether to continue where the last call returned early.
 
     Returns:
-        `StepResult.DONE`, or the help that is needed.
+        `StepResult.DONE`, or what the caller must provide before the next call.
     """
     progress, nq, n_periods, steps_per_period = (
         memory.progress, len(memory.q), commands.torques.shape[1], commands.steps_per_period,

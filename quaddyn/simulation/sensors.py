@@ -32,17 +32,17 @@ class Observable(ABC):
     @property
     @abstractmethod
     def q(self) -> Array:
-        """Configuration (nq,)."""
+        """True configuration of the robot (nq,) [m, rad]."""
 
     @property
     @abstractmethod
     def v(self) -> Array:
-        """Velocity (nv,)."""
+        """True velocity of the robot (nv,) [m/s, rad/s]."""
 
     @property
     @abstractmethod
     def time(self) -> float:
-        """Time [s]."""
+        """Present time [s]."""
 
     @property
     @abstractmethod

@@ -414,7 +414,7 @@ class Simulation(Plant):
         """Calls compiled code until all its steps are taken, and provides the results that it requests.
 
         Args:
-            call: function of `resume`, whether to continue where the last call needed help; returns a `StepResult`.
+            call: function of `resume`, whether to continue where the last call returned early; returns a `StepResult`.
 
         Returns:
             False if the motion diverged.

@@ -1,4 +1,4 @@
-"""`StepMemory`: state of a plant and of a step in progress, so that a step that needs help can be continued."""
+"""`StepMemory`: state of a plant and of a step in progress, so that an interrupted step can be continued."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .energy_balance import Energies
 
 
 class StepResult(enum.IntEnum):
-    """Result of `run_steps`: all steps are taken, the motion diverged, or help is needed."""
+    """Result of `run_steps`: all steps are taken, the motion diverged, or what the caller must provide to continue."""
 
     DONE = 0
     NEEDS_CONTACT_SOLVER = 1  # impulses of `StepProgress.n_contacts` contacts
@@ -38,19 +38,19 @@ class StepPhase(enum.IntEnum):
 
     NOT_STARTED = 0
     FLIGHT_STEP = 1  # in flight: by the midpoint rule first
-    FULL_STEP = 2  # velocities first
+    FULL_STEP = 2  # by the semi-implicit Euler method
     SUBSTEPS = 3
 
 
 class StepProgress(Record):
-    """Progress of a step, so that it can be continued after help."""
+    """Progress of a step, so that it can be continued after `run_steps` returned early."""
 
     phase: StepPhase
     terms_are_current: bool  # whether the rigid-body terms are those of the present state
     was_in_flight: bool  # whether the last step was in flight
     iteration: int  # midpoint iteration
-    has_help: bool  # whether the requested help is available
-    has_rk4_step: bool  # whether it is the result of a Runge-Kutta step
+    has_help: bool  # whether the caller has provided the contact impulses or the Runge-Kutta step
+    has_rk4_step: bool  # whether the caller has provided a Runge-Kutta step
     n_contacts: int  # contacts of the substep, at the end of the step those of the step
     status: ContactStatus  # likewise
     n_pending: int  # substeps pending

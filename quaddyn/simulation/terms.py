@@ -105,14 +105,22 @@ def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
 
 
 @compiled()
-def _distribute_rows(rates: Vector, row_dof: IntVector, row: int, size: int, J: Matrix) -> None:
-    """Expands the Jacobian row of a dependent joint to one row for each joint that moves it."""
+def _distribute_rows(G_row: Vector, row_dof: IntVector, row: int, n_dofs: int, J: Matrix) -> None:
+    """Expands the Jacobian row of a dependent joint to one row for each degree of freedom that moves it.
+
+    Args:
+        G_row: (nv,) velocity of the joint per velocity of each degree of freedom, the row of `StepTerms.G`.
+        row_dof: (nr,) degree of freedom of each row of J.
+        row: first row of the joint.
+        n_dofs: number of its rows.
+        J: (nr, 6) Jacobian; row `row` is that of the joint, and is overwritten as the others.
+    """
     joint_row = local(6)
     for a in range(6):
         joint_row[a] = J[row, a]
-    for d in range(row, row + size):
+    for d in range(row, row + n_dofs):
         for a in range(6):
-            J[d, a] = rates[row_dof[d]] * joint_row[a]
+            J[d, a] = G_row[row_dof[d]] * joint_row[a]
 
 
 @compiled()

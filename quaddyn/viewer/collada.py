@@ -34,7 +34,7 @@ _CHUNK_LENGTH, _SPACE = 1 << 20, re.compile(r"\s")
 
 
 def read_collada(text: bytes, adjacent_files: AdjacentFiles) -> tuple[Part, ...]:
-    """Returns the parts of a COLLADA file [m]; `adjacent_files` locates its textures.
+    """Returns the parts of a COLLADA file, meshes of one material each [m]; `adjacent_files` locates its textures.
 
     Raises:
         MeshError: the file is malformed or contains no triangles.
@@ -135,7 +135,13 @@ class _Document:
                     yield part
 
     def read_polygons(self, polygons: ET.Element, placement: Array, material: Material | None) -> Part:
-        """Returns the part of one <triangles>, <polylist> or <polygons> element."""
+        """Reads a <triangles>, <polylist> or <polygons> element and returns its triangles as one part of the mesh.
+
+        Args:
+            polygons: the element.
+            placement: (4, 4) transformation of its positions to the axes and meters of the file's scene.
+            material: material of all triangles of the part; None: no material.
+        """
         inputs = polygons.findall("input")
         columns = [int(entry_input.get("offset", "0")) for entry_input in inputs]
         if min(columns) < 0:

@@ -94,7 +94,7 @@ def advance_contacts(
         ramps: ramps of all contacts.
         contacts: state of the contacts; activation and cap are written.
         requested: whether each contact should be made.
-        step: as of `advance_ramp`; infinite to switch at once.
+        step: change of the activation per tick; 1 or more switches at once.
         weight: weight of the robot [N].
         force: (contacts, 6) forces of the tick before [N, N m].
 

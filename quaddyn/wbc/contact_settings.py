@@ -278,7 +278,7 @@ def foot_contact(robot: Robot, frame: str, contacts: Sequence[ContactSettings]) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactFrame:
-    """Kinematics of a contact in one state.
+    """Position, velocity, Jacobian and acceleration at ``a = 0`` of a contact point at one state.
 
     Attributes:
         settings: settings of the contact.
@@ -327,14 +327,17 @@ class ContactFrame:
 
 
 def make_contact_frame(s: State, settings: ContactSettings, start: int, activation: float, cap: float) -> ContactFrame:
-    """Computes the kinematics of a contact in a state.
+    """Computes position, velocity, Jacobian and acceleration at ``a = 0`` of a contact point at a state.
 
     Args:
         s: the state.
         settings: settings of the contact.
-        start: first component of the contact force in the stacked force vector.
-        activation: activation of the contact.
-        cap: largest normal force [N].
+        start: index of the first component of the contact force in the stacked force vector.
+        activation: activation of the contact, in (0, 1].
+        cap: largest normal force while the contact is made or broken [N].
+
+    Returns:
+        These quantities in world axes, with the other arguments.
     """
     contact = settings.contact
     fixed_lever, rotating_lever = split_contact_lever(s, contact)

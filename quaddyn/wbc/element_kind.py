@@ -33,7 +33,7 @@ def keep_references(item: Item, inputs: TickInputData, home: Vector) -> None:
 
 @compiled()
 def accept_position(position: Vector) -> float:
-    """Returns 1: every finite position is valid."""
+    """Returns the divisor 1: every finite reference position is valid and used as given; see `ElementKind`."""
     return 1.0
 
 

@@ -80,7 +80,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
         name: prefix of the names of files and functions; ``ROBOT_wbc`` if None.
 
     Raises:
-        ArgumentError: as of `export_c`.
+        ArgumentError: see `export_c`.
     """
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")

@@ -120,7 +120,7 @@ def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, 
         name: prefix of the names of files and functions.
         robot: the robot.
         setters: names of functions that set references, gains and limits.
-        sizes: bytes, as of `StaticData`.
+        sizes: memory by kind [bytes], see `StaticData`.
     """
     text = _README.replace("ROBOT", robot.name).replace("VERSION", __version__)
     for kind, size in sizes.items():

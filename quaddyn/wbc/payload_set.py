@@ -56,7 +56,8 @@ class PayloadSet(FrozenArrays):
     def max_second_moment(self) -> float:
         """Largest second moment of mass about the middle of the box [kg m^2].
 
-        This is the mass times the sum of the squares of the distance from the middle and of the radius of gyration.
+        It is that of the payload of largest ``|mass|`` with its center of mass in a corner of the box, at the distance
+        r from the middle: ``|mass| (r^2 + radius_of_gyration^2)``.
         """
         half_diagonal = 0.5 * (np.asarray(self.com_upper) - np.asarray(self.com_lower))
         return float(np.abs(self.mass).max() * (half_diagonal @ half_diagonal + self.radius_of_gyration**2))

@@ -169,9 +169,18 @@ def make_tick_context(q: Vector, v: Vector, data: TickData, n: int, contacts_as_
 
 @compiled(inline=False)
 def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, contacts_as_rows: bool) -> TickOutcome:
-    """Solves one formulation of the tick, and returns its outcome.
+    """Solves the optimization problem of a tick and writes its solution to `result`.
 
-    Closed contacts are rows of level 0 if `contacts_as_rows`; otherwise they are eliminated beforehand.
+    Args:
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        data: all other inputs and buffers; the rigid-body terms must belong to (q, v).
+        result: takes the solution.
+        contacts_as_rows: whether the equations that closed contacts impose on the accelerations are rows of level 0.
+            Otherwise unknowns are eliminated by them first, and the levels determine the remaining unknowns.
+
+    Returns:
+        `TickOutcome.SOLVED`, `INFEASIBLE`, `INACCURATE` or `FALLBACK`, the last without a finite solution.
     """
     model, points, work, memory = data.model, data.points, data.work, data.memory
     n = eliminate_equations(model, data.terms, data.contacts, points, work, contacts_as_rows)

@@ -253,7 +253,7 @@ class TickScratch(NamedTuple):
 
 
 class FormulationMemory(Record):
-    """Working sets of one formulation of the tick.
+    """Working sets of a tick in one of two formulations: with closed contacts eliminated, or as rows of level 0.
 
     A working set states for each limit whether its bound is active: -1 the lower one, 1 the upper one, 0 none.
     `current` takes those of the tick that is being solved; at its beginning they are still those of the tick before,

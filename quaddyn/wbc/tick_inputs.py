@@ -60,7 +60,7 @@ class TickInputs(NamedTuple):
         q, v: the state.
         parameters: parameters of the elements.
         previous_torque: (nu,) torques of the tick before, None on the first.
-        force_references, settings, activations, custom: as of `SlowInputs`.
+        force_references, settings, activations, custom: see `SlowInputs`.
     """
 
     q: Array

@@ -172,7 +172,7 @@ class TickSolver:
             values: result of the tick before, None on the first.
 
         Returns:
-            Flags as of `advance_contacts`.
+            The sum of the flags `ALL_RAMPS_ENDED` and `CONTACT_COMPLETED`, or 0.
         """
         if self._settings_version != self._changes.settings:
             self._read_settings()

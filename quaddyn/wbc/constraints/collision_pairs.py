@@ -35,8 +35,8 @@ def make_pair_list(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
     """Returns the list of pairs that `collision_rows` processes, `PAIR_ENTRIES` entries per pair.
 
     Args:
-        pairs: (pairs, 2) as of `ChosenPairs`.
-        capsules: (capsules, CAPSULE_SIZE) as there.
+        pairs: (pairs, 2) indices of capsules.
+        capsules: (capsules, CAPSULE_SIZE) parameters of the capsules.
     """
     is_plane, ends, first = capsules[pairs[:, 1], IS_PLANE] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):

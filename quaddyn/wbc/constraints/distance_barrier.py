@@ -65,15 +65,16 @@ def min_acceleration(margin: Lanes, speed: Lanes, barrier: Barrier) -> tuple[Lan
 
 @compiled(inline=True)
 def row_need(square: Lanes, change: Lanes, max_speed: Lanes, reach: Lanes, barrier: Barrier) -> Lanes:
-    r"""Returns positive numbers where points may need a row, from an upper bound of their approach speed.
+    r"""Returns, for eight pairs of points, numbers that are positive if the pair may need a row; only the sign counts.
 
-    No row is needed beyond the margin at which the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s
-    being the speed and :math:`x = p s + \sigma b` with `ROW_ACTIVATION_RATIO` for sigma.  Without the root, R is at
-    most :math:`(1 + 1 / \sigma) s + \sigma b / p`.
+    The pairs are given by bounds of their distance and approach speed s.  No row is needed beyond the margin at which
+    `max_approach_speed` is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, where :math:`x = p s + \sigma b`, b is
+    `max_acceleration`, and sigma is `ROW_ACTIVATION_RATIO`.  The number is computed with the upper bound
+    :math:`(1 + 1 / \sigma) s + \sigma b / p` of R, which has no root.
 
     Args:
-        square: square of their smallest distance [m^2].
-        change: smallest r . w [m^2/s].
+        square: square of the smallest distance of the points, whose difference is r [m^2].
+        change: smallest ``r . w``, w being their relative velocity [m^2/s].
         max_speed: largest length of w [m/s].
         reach: distance with zero margin [m].
         barrier: parameters of the barrier.
