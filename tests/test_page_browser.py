@@ -69,11 +69,11 @@ def test_plots_and_time_slider_are_synchronized(new_page: Callable[[], Page], re
     page = opened(new_page, recorded)
     titles = page.evaluate("[...document.querySelectorAll('.plot h2')].map(h => h.textContent)")
     assert titles == ["height [m]", "force [N]", "torque / limit [%]", "speed [m/s]"]
-    keys = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.keys').textContent)"
-    assert "FL 60.0" in page.evaluate(keys)[1], "values are those of the frame that is shown"
+    values = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.legend').textContent)"
+    assert "FL 60.0" in page.evaluate(values)[1], "values are those of the frame that is shown"
     page.evaluate("(s => { s.value = 750; s.oninput(); })(document.getElementById('slider'))")
     page.wait(f"{TEXT} === 'frame 45'")
-    assert "FL 75.0" in page.evaluate(keys)[1]
+    assert "FL 75.0" in page.evaluate(values)[1]
     over = "document.querySelector('.u-over').getBoundingClientRect()"
     left, width, top = (page.evaluate(f"{over}.{side}") for side in ("left", "width", "top"))
     mark = page.evaluate("document.querySelector('.now').getBoundingClientRect().left")

@@ -82,7 +82,7 @@ def make_live_page(title: str, port: int) -> str:
     hosts = ("127.0.0.1", "localhost")
     connect = " ".join(("'self'", *(f"ws://{h}:{port}" for h in hosts)))
     policy = _POLICY.format(script="'self' 'unsafe-inline'", connect=connect)
-    scripts = '<script src="meshcat.js"></script>\n' + _make_scripts() + _make_script_element("live();")
+    scripts = '<script src="meshcat.js"></script>\n' + _make_scripts() + _make_script_element("showLive();")
     return _make_page(title, policy, scripts)
 
 
@@ -91,7 +91,7 @@ def make_recorded_page(title: str, data: str) -> str:
     policy = _POLICY.format(script="'unsafe-inline'", connect="'none'")
     scripts = _make_script_element(read_meshcat_script()) + _make_scripts()
     scripts += f'<script type="application/octet-stream" id="data">{data}</script>\n' + _make_script_element(
-        "recorded();"
+        "playRecording();"
     )
     return _make_page(title, policy, scripts)
 

@@ -231,7 +231,7 @@ async def _render_by_ffmpeg(
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as encoder:
             assert encoder.stdin is not None
             for i in range(count):
-                await tab.evaluate(f"quaddyn.drawn({i / fps})")
+                await tab.evaluate(f"quaddyn.drawAt({i / fps})")
                 picture = await tab.call_method("Page.captureScreenshot", format="png")
                 try:
                     encoder.stdin.write(base64.b64decode(picture["data"]))
@@ -248,7 +248,7 @@ async def _record_by_browser(address: str, page: Path, path: Path, fps: float, s
     async with _Tab.open(address, page, size) as tab:
         for kind in MEDIA_TYPES[path.suffix.lower()]:
             if await tab.evaluate(f"MediaRecorder.isTypeSupported({kind!r})"):
-                video = base64.b64decode(await tab.evaluate(f"filmed({kind!r}, {fps})"))
+                video = base64.b64decode(await tab.evaluate(f"recordVideo({kind!r}, {fps})"))
                 if len(video) > MIN_VIDEO_BYTES:
                     path.write_bytes(video)
                     return

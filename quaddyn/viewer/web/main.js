@@ -1,47 +1,47 @@
 "use strict";
-// The two pages: live and recorded.
+// Entry points of the live and of the recorded page.
 
-function stage(drive) {
+function createStage(drive) {
   const flags = new URLSearchParams(location.hash.slice(1));
-  if (flags.has("film")) document.body.classList.add("film");  // without what is there to be clicked
-  if (flags.has("bare")) document.body.classList.add("bare");  // page.html#bare: the picture and its text alone
-  const made = window.quaddyn = new Stage();
-  made.plots = new Plots(() => made.panel.offer());
-  made.panel = new Panel(made, made.plots, drive && ((name, value) => drive.slide(name, value)));
-  made.player = new Player(made, made.plots, drive);
-  const shown = () => made.frames > 0 && made.loading === 0 ?
-    document.getElementById("loading").remove() : requestAnimationFrame(shown);
-  shown();
-  made.drawn = async time => {  // this instant is on the screen
-    made.player.seek(time);
+  if (flags.has("film")) document.body.classList.add("film");  // hides the controls, for videos
+  if (flags.has("bare")) document.body.classList.add("bare");  // page.html#bare shows only the scene and its text
+  const stage = window.quaddyn = new Stage();
+  stage.plots = new Plots(() => stage.panel.openOnce());
+  stage.panel = new Panel(stage, stage.plots, drive && ((name, value) => drive.slide(name, value)));
+  stage.player = new Player(stage, stage.plots, drive);
+  const removeLoadingMessage = () => stage.frames > 0 && stage.loading === 0 ?
+    document.getElementById("loading").remove() : requestAnimationFrame(removeLoadingMessage);
+  removeLoadingMessage();
+  stage.drawAt = async time => {  // resolves when the frame at this time is on the screen
+    stage.player.seek(time);
     for (let i = 0; i < 2; i++) await new Promise(done => requestAnimationFrame(done));
   };
-  return made;
+  return stage;
 }
 
-function live() {
-  const drive = new Drive(), made = stage(drive);
+function showLive() {
+  const drive = new Drive(), stage = createStage(drive);
   const socket = drive.socket = new WebSocket(new URL("socket", location.href).href.replace(/^http/, "ws").split("#")[0]);
   socket.binaryType = "arraybuffer";
-  socket.onmessage = message => made.receive(message.data);
-  socket.onclose = () => made.note({text: "the viewer was closed"});
+  socket.onmessage = message => stage.receive(message.data);
+  socket.onclose = () => stage.note({text: "the viewer was closed"});
 }
 
-async function recorded() {
-  const made = stage(null);
+async function playRecording() {
+  const stage = createStage(null);
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(stream).arrayBuffer(), view = new DataView(buffer);
   for (let at = 0; at < buffer.byteLength;) {
     const size = Number(view.getBigUint64(at, true));
-    made.receive(buffer.slice(at + 8, at + 8 + size));
+    stage.receive(buffer.slice(at + 8, at + 8 + size));
     at += 8 + size;
   }
 }
 
-// The film of a recording's scene and text by the browser's own recorder, in real time; base64.
-async function filmed(type, fps) {
-  const {player, viewer, name} = {...quaddyn, name: quaddyn.panel.name}, scene = viewer.renderer.domElement, chunks = [];
+// Records a video of the scene and its text in real time with the browser's MediaRecorder; returns it in base64.
+async function recordVideo(type, fps) {
+  const {player, viewer, name} = {...quaddyn, name: quaddyn.panel.theme}, scene = viewer.renderer.domElement, chunks = [];
   const copy = document.createElement("canvas"), pen = copy.getContext("2d"), scale = devicePixelRatio;
   copy.width = scene.width - scene.width % 2;
   copy.height = scene.height - scene.height % 2;
@@ -67,7 +67,7 @@ async function filmed(type, fps) {
     draw(time);
     await new Promise(done => setTimeout(done, 1000 / fps));
   }
-  for (let i = 0; i < 100 && chunks.every(chunk => !chunk.size); i++) {  // a slow machine's encoder comes late
+  for (let i = 0; i < 100 && chunks.every(chunk => !chunk.size); i++) {  // the encoder of a slow machine may need more time
     draw(player.end);
     await new Promise(done => setTimeout(done, 100));
   }

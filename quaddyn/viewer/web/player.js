@@ -1,7 +1,7 @@
 "use strict";
-// Time: frames recorded, or coming in live and kept for a while; one slider and one clock for both.
+// Playback of recorded frames, and of the latest frames of a live page, with a slider and a clock.
 
-const KEPT = 3600;  // frames of a live page to go back to
+const MAX_LIVE_FRAMES = 3600;  // frames that a live page stores
 
 class Player {
   constructor(stage, plots, drive) {
@@ -9,36 +9,36 @@ class Player {
     this.live = Boolean(drive);
     const element = id => document.getElementById(id);
     this.bar = element("player");
-    [this.button, this.one, this.slider, this.clock, this.speed] =
+    [this.button, this.stepButton, this.slider, this.clock, this.speed] =
       ["play", "step", "slider", "clock", "speed"].map(element);
     this.speed.hidden = this.live;
-    this.slider.oninput = () => this.chosen(this.start + this.slider.value / 1000 * (this.end - this.start));
+    this.slider.oninput = () => this.seekPaused(this.start + this.slider.value / 1000 * (this.end - this.start));
     this.button.onclick = () => this.playing ? this.pause() : this.play();
-    this.one.onclick = () => this.step();
+    this.stepButton.onclick = () => this.step();
     document.addEventListener("keydown", event => {
       if (event.target instanceof HTMLInputElement || event.target instanceof HTMLButtonElement) return;
       if (event.code === "Space") { event.preventDefault(); this.button.onclick(); }
       if (event.code === "Period") this.step();
     });
-    plots.onseek = time => this.chosen(time);
-    this.show();
+    plots.onSeek = time => this.seekPaused(time);
+    this.updateControls();
   }
 
   get start() { return this.frames.length ? this.frames[0].time : 0; }
   get end() { return this.frames.length ? this.frames[this.frames.length - 1].time : 0; }
 
-  open(frames) {  // a recording
+  setRecording(frames) {
     this.frames = frames;
-    this.bar.style.display = this.end > this.start ? "flex" : "none";  // a still needs no player
-    this.plots.data(frames);
-    const at = new URLSearchParams(location.hash.slice(1)).get("t");  // page.html#t=1.5 stops there
-    this.seek(Number(at) || 0);
-    at === null ? this.play() : this.pause();
+    this.bar.style.display = this.end > this.start ? "flex" : "none";  // a single frame needs no controls
+    this.plots.setFrames(frames);
+    const start = new URLSearchParams(location.hash.slice(1)).get("t");  // page.html#t=1.5 shows this time, paused
+    this.seek(Number(start) || 0);
+    start === null ? this.play() : this.pause();
     requestAnimationFrame(now => this.tick(now));
   }
 
-  append(frame) {  // live
-    if (frame.time === null) {  // before anything is shown
+  append(frame) {  // of a live page
+    if (frame.time === null) {  // the initial pose
       this.stage.pose(frame.poses);
       this.stage.text(frame.text);
       return;
@@ -46,25 +46,25 @@ class Player {
     this.bar.style.display = "flex";
     if (frame.time < this.end) this.frames = [];
     this.frames.push(frame);
-    if (this.frames.length > KEPT) { this.frames.splice(0, KEPT / 10); this.index = -1; }
+    if (this.frames.length > MAX_LIVE_FRAMES) { this.frames.splice(0, MAX_LIVE_FRAMES / 10); this.index = -1; }
     if (this.playing || this.stepping) {
       this.stepping = Math.max(0, this.stepping - 1);
       this.seek(frame.time);
-    } else this.show();
-    this.plots.grow(this.frames);
+    } else this.updateControls();
+    this.plots.update(this.frames);
   }
 
   play() {
     Object.assign(this, {playing: true, last: null, stepping: 0});
     this.drive?.pause(false);
     if (this.live && this.frames.length) this.seek(this.end);
-    this.show();
+    this.updateControls();
   }
 
   pause() {
     this.playing = false;
     this.drive?.pause(true);
-    this.show();
+    this.updateControls();
   }
 
   step() {
@@ -73,7 +73,7 @@ class Player {
     else if (this.live) { this.stepping++; this.drive.step(); }
   }
 
-  chosen(time) {  // by hand
+  seekPaused(time) {
     this.pause();
     this.seek(time);
   }
@@ -82,7 +82,7 @@ class Player {
     if (this.playing && this.end > 0) {
       if (this.last !== null) {
         const time = this.time + (now - this.last) / 1000 * Number(this.speed.value);
-        this.seek(time > this.end + 0.5 ? 0 : time);  // the last frame stays for half a second
+        this.seek(time > this.end + 0.5 ? 0 : time);  // the last frame is shown for half a second
       }
       this.last = now;
     }
@@ -91,25 +91,25 @@ class Player {
 
   seek(time) {
     this.time = time;
-    let low = 0, high = this.frames.length;  // the last frame not after this time
+    let low = 0, high = this.frames.length;  // finds the last frame that is not after this time
     while (high - low > 1) {
       const middle = (low + high) >> 1;
       if (this.frames[middle].time <= time + 1e-6) low = middle; else high = middle;
     }
-    this.show();
+    this.updateControls();
     const frame = this.frames[low];
-    this.plots.now(Math.min(time, this.end), frame);
+    this.plots.showTime(Math.min(time, this.end), frame);
     if (low === this.index && frame === this.shown) return;
     Object.assign(this, {index: low, shown: frame});
     this.stage.pose(frame.poses);
     this.stage.text(frame.text);
   }
 
-  show() {
+  updateControls() {
     this.button.textContent = this.playing ? "\u275a\u275a" : "\u25b6";
-    const shown = Math.min(this.time, this.end), whole = this.end - this.start;
-    this.slider.value = whole > 0 ? 1000 * (shown - this.start) / whole : 0;
+    const time = Math.min(this.time, this.end), duration = this.end - this.start;
+    this.slider.value = duration > 0 ? 1000 * (time - this.start) / duration : 0;
     const live = this.playing ? "live, " : "";
-    this.clock.textContent = this.live ? `${live}${shown.toFixed(2)} s` : `${shown.toFixed(2)} / ${this.end.toFixed(2)} s`;
+    this.clock.textContent = this.live ? `${live}${time.toFixed(2)} s` : `${time.toFixed(2)} / ${this.end.toFixed(2)} s`;
   }
 }

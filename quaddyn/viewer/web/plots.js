@@ -1,123 +1,124 @@
 "use strict";
-// Plots beside the scene: a panel of lines over time for each group of channels; a click or a drag chooses the time.
+// Plots beside the scene: one for each group of channels, over time; a click or a drag sets the time.
 
 const LINES = ["#2f6fd6", "#d9541e", "#1a9c5b", "#9646b8", "#c29a00", "#12a0b5", "#d63384", "#7a6a58", "#5b7fa6", "#a3343a",
   "#4b9e1f", "#7d5fff"];
-const REDRAWN = 150;  // least time between two drawings of a live plot [ms]
+const REDRAW_PERIOD = 150;  // minimum time between two updates of the plots of a live page [ms]
 
-function short(x) {
+function formatValue(x) {
   const size = Math.abs(x);
   return size >= 1e5 ? x.toExponential(2) : (x.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 3)).replace(/^-(0[.]?0*)$/, "$1");
 }
 
 class Plots {
-  constructor(onplot) {
-    Object.assign(this, {channels: [], panels: new Map(), onseek: () => {}, onplot, frames: [], dirty: false});
-    this.place = document.getElementById("plots");
-    new ResizeObserver(() => this.resize()).observe(this.place);
+  constructor(onPlot) {
+    Object.assign(this, {channels: [], panels: new Map(), onSeek: () => {}, onPlot, frames: [], isScheduled: false});
+    this.container = document.getElementById("plots");
+    new ResizeObserver(() => this.resize()).observe(this.container);
   }
 
   add(channels) {
     for (const channel of channels) {
-      const number = this.channels.push(channel) - 1;
-      if (!this.panels.has(channel.panel)) this.panels.set(channel.panel, {numbers: [], uplot: null});
+      const index = this.channels.push(channel) - 1;
+      if (!this.panels.has(channel.panel)) this.panels.set(channel.panel, {channelIndices: [], uplot: null});
       const panel = this.panels.get(channel.panel);
-      panel.numbers.push(number);
+      panel.channelIndices.push(index);
       panel.uplot?.destroy();
       panel.uplot = null;
       panel.box?.remove();
     }
-    this.onplot();
-    if (this.frames.length) this.data(this.frames);
+    this.onPlot();
+    if (this.frames.length) this.setFrames(this.frames);
   }
 
-  data(frames) {
+  setFrames(frames) {
     this.frames = frames;
     if (document.getElementById("side").hidden) return;
     const times = Float64Array.from(frames, frame => frame.time);
     for (const [title, panel] of this.panels) {
-      const columns = panel.numbers.map(
+      const columns = panel.channelIndices.map(
         n => Array.from(frames, ({values}) => values && n < values.length && !Number.isNaN(values[n]) ? values[n] : null));
       if (panel.uplot) panel.uplot.setData([times, ...columns]);
-      else this.make(title, panel, [times, ...columns]);
+      else this.createPlot(title, panel, [times, ...columns]);
     }
-    if (this.at) this.now(...this.at);
+    if (this.shown) this.showTime(...this.shown);
   }
 
-  grow(frames) {
+  update(frames) {
     this.frames = frames;
-    if (this.dirty) return;
-    this.dirty = true;
-    setTimeout(() => { this.dirty = false; this.data(this.frames); }, REDRAWN);
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setTimeout(() => { this.isScheduled = false; this.setFrames(this.frames); }, REDRAW_PERIOD);
   }
 
-  make(title, panel, data) {
+  createPlot(title, panel, data) {
     const box = panel.box = document.createElement("div"), head = document.createElement("h2");
-    const keys = document.createElement("div"), ink = () => getComputedStyle(document.body).getPropertyValue("--soft");
-    const line = getComputedStyle(document.body).getPropertyValue("--line");
+    const legend = document.createElement("div"), style = getComputedStyle(document.body);
+    const axisColor = () => style.getPropertyValue("--soft"), gridColor = style.getPropertyValue("--line");
     box.className = "plot";
-    keys.className = "keys";
+    legend.className = "legend";
     head.textContent = title;
-    box.append(head, keys);
+    box.append(head, legend);
     const after = [...this.panels.values()].slice([...this.panels.keys()].indexOf(title) + 1).find(p => p.box?.isConnected);
-    this.place.insertBefore(box, after ? after.box : null);
+    this.container.insertBefore(box, after ? after.box : null);
     let count = 0;
     panel.values = [];
-    const series = panel.numbers.map(n => {
-      const channel = this.channels[n], twin = channel.name.replace(/, (desired|wanted)$/, ""), desired = twin !== channel.name;
-      const of = desired ? panel.numbers.find(m => this.channels[m].name === twin) : undefined;
-      channel.stroke = of !== undefined && this.channels[of].stroke || LINES[count++ % LINES.length];
-      const key = document.createElement("span"), chip = document.createElement("i"), value = document.createElement("b");
+    const series = panel.channelIndices.map(n => {
+      const channel = this.channels[n], measured = channel.name.replace(/, (desired|wanted)$/, "");
+      const desired = measured !== channel.name;
+      const source = desired ? panel.channelIndices.find(m => this.channels[m].name === measured) : undefined;
+      channel.stroke = source !== undefined && this.channels[source].stroke || LINES[count++ % LINES.length];
+      const entry = document.createElement("span"), chip = document.createElement("i"), value = document.createElement("b");
       chip.style.background = channel.stroke;
-      key.append(chip, channel.name + " ", value);
-      keys.append(key);
+      entry.append(chip, channel.name + " ", value);
+      legend.append(entry);
       panel.values.push(value);
       return {label: channel.name, stroke: channel.stroke, width: 1.4, dash: desired ? [5, 4] : undefined,
         points: {show: false}};
     });
-    const axis = {stroke: ink, grid: {stroke: line, width: 1}, ticks: {show: false}, font: "10px system-ui"};
+    const axis = {stroke: axisColor, grid: {stroke: gridColor, width: 1}, ticks: {show: false}, font: "10px system-ui"};
     panel.uplot = new uPlot({
       width: this.width(), height: 110, series: [{}, ...series], legend: {show: false}, scales: {x: {time: false}},
       padding: [5, 8, 0, 0],
       axes: [{...axis, size: 20}, {...axis, size: 42}],
       cursor: {drag: {x: false, y: false}, sync: {key: "time"}, points: {show: false}, y: false}
     }, data, box);
-    const over = panel.uplot.over, choose = event => {
+    const over = panel.uplot.over, seek = event => {
       if (event.buttons !== 1) return;
       const left = event.clientX - over.getBoundingClientRect().left;
       const {min, max} = panel.uplot.scales.x;
-      this.onseek(Math.min(max, Math.max(min, panel.uplot.posToVal(left, "x"))));
+      this.onSeek(Math.min(max, Math.max(min, panel.uplot.posToVal(left, "x"))));
     };
-    over.addEventListener("pointerdown", event => { over.setPointerCapture(event.pointerId); choose(event); });
-    over.addEventListener("pointermove", choose);
+    over.addEventListener("pointerdown", event => { over.setPointerCapture(event.pointerId); seek(event); });
+    over.addEventListener("pointermove", seek);
     panel.mark = document.createElement("div");
     panel.mark.className = "now";
     over.append(panel.mark);
   }
 
-  now(time, frame) {
-    this.at = [time, frame];
+  showTime(time, frame) {
+    this.shown = [time, frame];
     for (const panel of this.panels.values()) {
       if (!panel.uplot) continue;
       const left = panel.uplot.valToPos(time, "x");
       panel.mark.style.left = `${left}px`;
       panel.mark.hidden = !(left >= 0 && left <= panel.uplot.over.clientWidth);
-      panel.numbers.forEach((n, i) => {
+      panel.channelIndices.forEach((n, i) => {
         const value = frame.values?.[n];
-        panel.values[i].textContent = value === undefined || Number.isNaN(value) ? "" : short(value);
+        panel.values[i].textContent = value === undefined || Number.isNaN(value) ? "" : formatValue(value);
       });
     }
   }
 
-  width() { return Math.max(120, this.place.clientWidth); }
+  width() { return Math.max(120, this.container.clientWidth); }
 
   resize() {
     for (const {uplot} of this.panels.values()) uplot?.setSize({width: this.width(), height: 110});
-    if (this.at) this.now(...this.at);
+    if (this.shown) this.showTime(...this.shown);
   }
 
-  theme() {
+  recreate() {  // with the colors of the present theme
     for (const panel of this.panels.values()) { panel.uplot?.destroy(); panel.box?.remove(); panel.uplot = null; }
-    if (this.frames.length) this.data(this.frames);
+    if (this.frames.length) this.setFrames(this.frames);
   }
 }

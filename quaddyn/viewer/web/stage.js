@@ -1,8 +1,8 @@
 "use strict";
-// The scene: packets (see scene.py) become three.js objects.
+// The scene: creates and moves three.js objects by the packets of the viewer (see scene.py).
 
-const SLOT = 10;
-const SLACK = 0.15;  // how far the base may rise or sink before the camera goes along, in robot sizes
+const SLOT_SIZE = 10;  // numbers of a slot: position (3), quaternion (4, x y z w), scale (3)
+const HEIGHT_TOLERANCE = 0.15;  // change of the base height that the camera does not follow, in robot sizes
 const BACKGROUND = {light: [[0.86, 0.91, 0.96], [0.98, 0.98, 0.98]], dark: [[0.10, 0.12, 0.15], [0.17, 0.19, 0.22]]};
 
 class Stage {
@@ -14,8 +14,8 @@ class Stage {
     this.viewer.set_object(["quaddyn"], this.root);
     this.geometries = [];
     this.materials = [];
-    this.slots = [];  // {kind, outer, inner}: outer is posed, inner is switched on and off
-    this.kinds = new Map();  // of slots: {shown, color, seen}
+    this.slots = [];  // {kind, outer, inner}: outer has the pose, inner the visibility
+    this.kinds = new Map();  // layer of each kind of slot: {isVisible, color, isUsed}
     this.frames = 0;
     this.follow = null;
     this.loading = 0;
@@ -24,29 +24,29 @@ class Stage {
     this.viewer.delete_path(["Lights"]);
     this.viewer.delete_path(["Grid"]);
     this.root.add(new THREE.HemisphereLight(0xffffff, 0xb0aca6, 0.62));
-    const fill = new THREE.DirectionalLight(0xffffff, 0.22);
-    fill.position.set(-2, 3, 1);
-    this.root.add(fill);
+    const fillLight = new THREE.DirectionalLight(0xffffff, 0.22);
+    fillLight.position.set(-2, 3, 1);
+    this.root.add(fillLight);
     this.sun = new THREE.DirectionalLight(0xffffff, 0.55);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
     this.sun.shadow.bias = -0.0005;
     this.sun.shadow.normalBias = 0.01;
     this.root.add(this.sun, this.sun.target);
-    this.ground = new THREE.Group();  // what is level, endless and everywhere
+    this.ground = new THREE.Group();  // shadows and grid
     const floor = new THREE.Mesh(
       new THREE.PlaneGeometry(200, 200), new THREE.ShadowMaterial({opacity: 0.22, depthWrite: false}));
     floor.renderOrder = -1;
     floor.receiveShadow = true;
-    this.grid = grid(20);
+    this.grid = createGrid(20);
     this.ground.add(floor, this.grid);
     this.root.add(this.ground);
     this.viewer.set_3d_pane_size = () => this.fit();
     new ResizeObserver(() => this.fit()).observe(this.pane);
-    this.theme("light");
+    this.setTheme("light");
   }
 
-  theme(name) {
+  setTheme(name) {
     const [top, bottom] = BACKGROUND[name];
     this.viewer.set_property(["Background"], "top_color", top);
     this.viewer.set_property(["Background"], "bottom_color", bottom);
@@ -54,7 +54,7 @@ class Stage {
     this.viewer.set_dirty();
   }
 
-  fit() {  // in a picture higher than wide, it is the width that the field of view is for
+  fit() {  // the field of view is that of the shorter side
     const {camera, renderer} = this.viewer, width = this.pane.clientWidth, height = this.pane.clientHeight;
     if (!width || !height) return;
     camera.aspect = width / height;
@@ -65,7 +65,7 @@ class Stage {
     this.viewer.set_dirty();
   }
 
-  metre() {  // pixels of a metre in the middle of the picture
+  pixelsPerMeter() {  // at the target of the camera
     const {camera, controls} = this.viewer, distance = camera.position.distanceTo(controls.target);
     return this.pane.clientHeight / (2 * distance * Math.tan(camera.fov * Math.PI / 360));
   }
@@ -83,7 +83,7 @@ class Stage {
     const THREE = MeshCat.THREE;
     for (const g of header.geometries) {
       const points = Float32Array.from(array(g.grid), (x, i) => g.origin[i % 3] + g.step * x);
-      const [position, normal] = creased(points, array(g.triangles));
+      const [position, normal] = computeCorners(points, array(g.triangles));
       const geometry = new THREE.BufferGeometry();
       geometry.setAttribute("position", new THREE.BufferAttribute(position, 3));
       geometry.setAttribute("normal", new THREE.BufferAttribute(normal, 3));
@@ -111,7 +111,7 @@ class Stage {
       outer.add(inner);
       this.root.add(outer);
       this.slots.push({kind, outer, inner});
-      if (!this.kinds.has(kind)) this.kinds.set(kind, {shown: true, color: null, seen: false});
+      if (!this.kinds.has(kind)) this.kinds.set(kind, {isVisible: true, color: null, isUsed: false});
     }
     for (const m of header.meshes) {
       const material = this.materials[m.material], mesh = new THREE.Mesh(this.geometries[m.geometry], material);
@@ -132,12 +132,12 @@ class Stage {
 
   camera(header) {
     const camera = this.viewer.camera, controls = this.viewer.controls, [x, y, z] = header.position;
-    this.first = header;
+    this.initialCamera = header;
     this.fov = header.fov;
     this.newtons = header.newtons_per_meter;
     camera.near = header.size / 100;
     camera.far = 400 * header.size;
-    camera.position.set(x, z, -y);  // meshcat's camera lives in a frame whose y axis is our z axis
+    camera.position.set(x, z, -y);  // the y axis of meshcat's camera frame is our z axis
     controls.target.set(header.target[0], header.target[2], -header.target[1]);
     this.fit();
     controls.update();
@@ -146,38 +146,39 @@ class Stage {
     const shadow = this.sun.shadow.camera, reach = 2.5 * header.size;
     Object.assign(shadow, {left: -reach, right: reach, top: reach, bottom: -reach, near: 0.1, far: 12 * header.size});
     shadow.updateProjectionMatrix();
-    this.shine(header.target);
-    if (this.last) this.pose(this.last);
+    this.moveLights(header.target);
+    if (this.lastPoses) this.pose(this.lastPoses);
   }
 
   reset() {
-    if (this.first) this.camera(this.first);
+    if (this.initialCamera) this.camera(this.initialCamera);
   }
 
-  shine([x, y, z]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp; so does the grid
+  moveLights([x, y, z]) {  // the light moves with the robot, so that a small shadow map suffices; so does the grid
     this.sun.position.set(x - 2 * this.size, y - 3 * this.size, z + 5 * this.size);
     this.sun.target.position.set(x, y, z);
-    this.grid.position.set(CELL * Math.round(x / CELL), CELL * Math.round(y / CELL), 0);
+    this.grid.position.set(GRID_CELL * Math.round(x / GRID_CELL), GRID_CELL * Math.round(y / GRID_CELL), 0);
   }
 
   pose(poses) {
-    this.last = poses;
+    this.lastPoses = poses;
     this.slots.forEach(({kind, outer, inner}, i) => {
-      const x = poses.subarray(SLOT * i, SLOT * (i + 1)), there = x.length === SLOT && x[7] !== 0;
+      const x = poses.subarray(SLOT_SIZE * i, SLOT_SIZE * (i + 1)), isShown = x.length === SLOT_SIZE && x[7] !== 0;
       const layer = this.kinds.get(kind);
-      inner.visible = there && layer.shown;
-      if (!there) return;
-      layer.seen = true;
+      inner.visible = isShown && layer.isVisible;
+      if (!isShown) return;
+      layer.isUsed = true;
       outer.position.set(x[0], x[1], x[2]);
       outer.quaternion.set(x[3], x[4], x[5], x[6]);
       outer.scale.set(x[7], x[8], x[9]);
     });
     const base = [poses[0], poses[1], poses[2]];
-    this.shine(base);
+    this.moveLights(base);
     if (this.follow) {
       const dx = base[0] - this.follow[0], dy = base[1] - this.follow[1], {camera, controls} = this.viewer;
-      const up = base[2] - this.follow[2], slack = SLACK * this.size;  // a trunk that sways does not shake the picture
-      const dz = up - Math.min(Math.max(up, -slack), slack);
+      // Small vertical motions of the trunk do not move the camera.
+      const rise = base[2] - this.follow[2], tolerance = HEIGHT_TOLERANCE * this.size;
+      const dz = rise - Math.min(Math.max(rise, -tolerance), tolerance);
       camera.position.x += dx; camera.position.y += dz; camera.position.z -= dy;
       controls.target.x += dx; controls.target.y += dz; controls.target.z -= dy;
       this.follow = [base[0], base[1], this.follow[2] + dz];
@@ -186,9 +187,9 @@ class Stage {
     this.viewer.set_dirty();
   }
 
-  show(kind, shown) {
-    this.kinds.get(kind).shown = shown;
-    if (this.last) this.pose(this.last);
+  setVisible(kind, isVisible) {
+    this.kinds.get(kind).isVisible = isVisible;
+    if (this.lastPoses) this.pose(this.lastPoses);
   }
 
   text(text) {
@@ -204,7 +205,7 @@ class Stage {
   }
 
   sliders(header) {
-    this.panel.sliders(header.sliders);
+    this.panel.setSliders(header.sliders);
   }
 
   frame(header, array) {
@@ -214,13 +215,13 @@ class Stage {
 
   animation(header, array) {
     const times = array(header.times), poses = array(header.poses), values = array(header.values);
-    const width = SLOT * header.slots, count = values.length / times.length;
+    const width = SLOT_SIZE * header.slots, count = values.length / times.length;
     let text = 0;
     const frames = Array.from(times, (time, i) => {
       while (text + 1 < header.texts.length && header.texts[text + 1][0] <= i) text++;
       return {time, poses: poses.subarray(i * width, (i + 1) * width), text: header.texts[text][1],
         values: values.subarray(i * count, (i + 1) * count)};
     });
-    this.player.open(frames);
+    this.player.setRecording(frames);
   }
 }
