@@ -198,7 +198,7 @@ class C99ExpressionWriter(LineWriter):
             return f"{x} {e.operators[0]} {y}", COMPARE
         left = ""
 
-        def holds(k: int) -> str:
+        def write_comparison(k: int) -> str:
             nonlocal left
             if k == 0:
                 x, y = self.operands(e.operands[:2], ADD)
@@ -207,13 +207,13 @@ class C99ExpressionWriter(LineWriter):
                     y if isinstance(e.operands[1], Name | Constant) else self.store_in_variable(e.operands[1], y),
                 )
             else:
-                y, known = self.value(e.operands[k + 1], ADD), isinstance(e.operands[k + 1], Name | Constant)
-                y = y if known or k + 1 == len(e.operators) else self.store_in_variable(e.operands[k + 1], y)
+                y, is_plain = self.value(e.operands[k + 1], ADD), isinstance(e.operands[k + 1], Name | Constant)
+                y = y if is_plain or k + 1 == len(e.operators) else self.store_in_variable(e.operands[k + 1], y)
             text = f"{left} {e.operators[k]} {y}"
             left = y
             return text
 
-        return self.all_or_any("and", [partial(holds, k) for k in range(len(e.operators))])
+        return self.all_or_any("and", [partial(write_comparison, k) for k in range(len(e.operators))])
 
     def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> Text:
         """Returns the C text of whether all ("and") or any ("or") tests hold, with short-circuit evaluation."""

@@ -239,7 +239,7 @@ class LlvmExpressionWriter(InstructionWriter):
 
     # -- arrays ----------------------------------------------------------------------------------------------
     def array_registers(self, e: Expression, first: int, last: int) -> Values:
-        """Returns registers `first` to `last` - 1 of an array: its pointer, then its sizes; loads no others."""
+        """Returns words `first` to `last` - 1 of an array descriptor (pointer, then sizes); loads no others."""
         types = register_types(e.kind)[first:last]
         if isinstance(e, Name) and e.name not in self.unmodified_parameters:
             return tuple(self.instruction(f"load {t}, ptr %v.{e.name}.{first + k}") for k, t in enumerate(types))

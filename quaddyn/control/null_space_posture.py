@@ -79,7 +79,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         self.tank_energy = self.tank_capacity
 
     def _check_posture(self, posture: Array | None) -> Array | None:
-        """Returns a posture, read-only, after checking its shape and the norms of its unit vectors; None for None."""
+        """Checks shape (nq,) and unit norms of a posture; returns a read-only copy, or None if `posture` is None."""
         if posture is None:
             return None
         posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")

@@ -127,7 +127,7 @@ class CoupledStateMemory(StateMemory):
         return self.here.velocity(v)
 
     def compute(self, q: Array, v: Array) -> None:
-        """Computes the same as in `StateMemory`; M and h are those of the independent joints."""
+        """Computes the terms of `StateMemory.compute`; M and h refer to the independent joints."""
         self.here = self.coupling.at(q)
         self.own[0][:] = self.here.inertia(_crba(self.robot.model, self.data, self.here.q, _WORLD))
         self._bias(v)
@@ -139,12 +139,12 @@ class CoupledStateMemory(StateMemory):
         self.own[1][:] = here.force(pin.rnea(self.robot.model, self.data, here.q, here.velocity(v), here.drift(v)))
 
     def compute_com_jacobian(self) -> None:
-        """Computes the same as in `StateMemory`, for the independent joints."""
+        """Computes the Jacobian of `StateMemory.compute_com_jacobian` for the independent joints."""
         super().compute_com_jacobian()
         self.own[3][:] = self.here.columns(self.data.Jcom)
 
     def compute_all(self, q: Array, v: Array) -> None:
-        """Computes the same as in `StateMemory`; M, h and Jacobians are those of the independent joints."""
+        """Computes the terms of `StateMemory.compute_all`; M, h and Jacobians refer to the independent joints."""
         if self.dynamics_tick != self.tick:
             self.compute(q, v)
         if self.com_jacobian_tick != self.tick:

@@ -181,7 +181,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             periods: number of periods `dt` since the last reading; more than one if readings were lost.
 
         Returns:
-            q (nq,) and v (nv,) as of `state`; joints as measured, yaw and position relative to the start.
+            q (nq,) and v (nv,) as in `state`; joints as measured, yaw and position relative to the start.
 
         Raises:
             ArgumentError: a wrong shape, or a value that is not finite; the estimate is unchanged.
@@ -237,7 +237,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
             orientation_noise: standard deviation per axis [rad].
 
         Returns:
-            q (nq,) and v (nv,) as of `state`.
+            q (nq,) and v (nv,) as in `state`.
 
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, or a standard deviation that is not positive.

@@ -40,7 +40,7 @@ def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) ->
 
 @compiled()
 def compute_position(points: BodyPoints, joint_placements: Tensor, i: int, out: Vector) -> None:
-    """Computes the position of point i, world axes [m]; `joint_placements` as of `State.kinematic_arrays`."""
+    """Computes the position of point i, world axes [m]; `joint_placements` see `State.kinematic_arrays`."""
     at, x = joint_placements[points.joint[i]], points.position[i]
     for r in range(3):
         out[r] = at[0, r] * x[0] + at[1, r] * x[1] + at[2, r] * x[2] + at[3, r]
@@ -52,7 +52,7 @@ def compute_body_velocity(points: BodyPoints, columns: Matrix, v: Vector, i: int
 
     Args:
         points: points of the robot.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
         v: (nv,) velocity.
         i: index of the point.
         at: (3,) position, world axes [m].

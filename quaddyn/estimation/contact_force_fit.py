@@ -107,7 +107,7 @@ def factor_in_place(M: Matrix, n: int) -> bool:
 
 @compiled(inline=False)
 def solve_lower(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-1 x`` in place, L as of `factor_in_place`; leading zeros of x are skipped."""
+    """Computes ``x = L^-1 x`` in place, L from `factor_in_place`; leading zeros of x are skipped."""
     first = 0
     while first < n and x[first] == 0.0:
         first += 1
@@ -120,7 +120,7 @@ def solve_lower(L: Matrix, n: int, x: Vector) -> None:
 
 @compiled(inline=False)
 def solve_upper(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-T x`` in place, L as of `factor_in_place`."""
+    """Computes ``x = L^-T x`` in place, L from `factor_in_place`."""
     for i in range(n - 1, -1, -1):
         s = x[i] * L[i, i]
         x[i] = s
@@ -274,8 +274,8 @@ def compute_contact_jacobian(
         t: contacts.
         w: workspace.
         active: (contacts,) whether each contact is active.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
     """
     k, at, points = 0, local(3), t.points
     for i in range(len(active)):
@@ -309,8 +309,8 @@ def fit_contact_forces(
         t: contacts.
         w: workspace with the inertia where it is the metric.
         active: (contacts,) whether each contact is active.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         r: (nv,) generalized force.
     """
     k = compute_contact_jacobian(t, w, active, columns, joint_placements)

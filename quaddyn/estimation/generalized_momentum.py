@@ -86,8 +86,8 @@ def compute_momentum_and_drive(
 
     Args:
         b: the bodies.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
         p: (nv,) momentum; written.
         drive: (nv,) rate of the momentum without applied forces; written.

@@ -94,7 +94,7 @@ def initialize_at_rest(
     Args:
         m: parameters of the robot and its noise.
         f: state and covariance; overwritten.
-        terms: kinematic terms of the feet, as of `update_estimate`.
+        terms: kinematic terms of the feet, see `update_estimate`.
         accelerometer: (3,) specific force, IMU axes [m/s^2].
         q: configuration whose first entries, the base's pose (7,), are written.
         v: velocity whose first entries, the base's velocity (6,), become zero.

@@ -98,8 +98,8 @@ def observe_momentum(
     Args:
         b: bodies of the robot.
         o: the observer; updated.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
         tau: (nu,) torques since the last update [N m].
     """

@@ -192,8 +192,8 @@ def compute_foot_motion(
         f: state; updated.
         feet: centers of the foot spheres.
         in_contact: (nf,) whether a foot is in contact.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
     """
     at = local(3)
@@ -220,8 +220,8 @@ def update_slip_from_state(
         f: state; updated.
         feet: centers of the foot spheres.
         loads: contact states, forces and normals.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
     """
     compute_foot_motion(f, feet, loads.in_contact, columns, joint_placements, v)

@@ -157,9 +157,13 @@ def is_newton_step_unique(h: Hierarchy) -> bool:
 
 @compiled()
 def directional_derivative(h: Hierarchy, t: float, slope_at_zero: float, curvature: float) -> tuple[float, float]:
-    """Returns the first and second derivative of level 0 along the step at length t.
+    """Returns the first and second derivative of half the sum of squares of level 0 by the step length.
 
-    The contribution of the equalities to the first is ``slope_at_zero + t curvature``.
+    Args:
+        h: the hierarchy, with the values of its inequalities at x and their changes over the whole step.
+        t: step length, 1 for the whole step.
+        slope_at_zero: first derivative of the equalities' part at ``t = 0``.
+        curvature: second derivative of the equalities' part.
     """
     values, changes = h.work.C_at_z, h.work.C_at_next
     slope, growth = slope_at_zero + t * curvature, curvature

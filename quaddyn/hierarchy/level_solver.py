@@ -341,7 +341,7 @@ def flag_infeasible(h: Hierarchy) -> bool:
 
 @compiled()
 def restart_cold(h: Hierarchy) -> None:
-    """Resets x to that of the equalities alone and the bounds to the given ones."""
+    """Resets x to the solution of the equalities alone, and the bounds to the given ones."""
     role, work_lower, work_upper = h.work.role, h.work.lower, h.work.upper
     h.solution.summary.max_kkt = 0.0
     h.solution.x[: h.n] = h.work.x_equalities[: h.n]

@@ -196,7 +196,7 @@ class _BlockStep(NamedTuple):
 
 
 class _DefiniteBlock:
-    """Positive definite matrix ``J = U U^T`` with its multiplier Z, stored as ``M = U^T Z U``; U0 is that of the prior.
+    """Positive definite matrix ``J = U U^T`` with its multiplier Z, stored as ``M = U^T Z U``; U0 is the prior's U.
 
     `basis` is an orthonormal basis of the symmetric matrices, in which S has its coordinates.
     """

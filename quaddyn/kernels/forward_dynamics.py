@@ -55,13 +55,13 @@ def solve_by_factorization(
     bodies = link_inertias(parameters)
     for i in range(len(mechanism.links) - 1, -1, -1):
         link = mechanism.links[i]
-        own = range(link.v, link.v + COORDINATE_COUNTS[link.kind][1])
-        for column, wrench in zip(own, unit_wrenches(graph, link, bodies[i], mechanism.length), strict=True):
+        dofs = range(link.v, link.v + COORDINATE_COUNTS[link.kind][1])
+        for column, wrench in zip(dofs, unit_wrenches(graph, link, bodies[i], mechanism.length), strict=True):
             for row, value in joint_forces_to_root(mechanism, at, i, wrench):
                 if row <= column:
                     H[column][row] = H[column][row] + value
             H[column][column] = H[column][column] + rotors[column]
-        for k in reversed(own):
+        for k in reversed(dofs):
             inverse[k] = 1.0 / H[k][k]
             factors = {j: H[k][j] * inverse[k] for j in above[k]}
             for row in above[k]:

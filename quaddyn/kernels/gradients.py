@@ -41,35 +41,39 @@ USES_RESULT = ("aba",)
 
 
 def trace_gradient(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
-    """Traces the gradient of an operation: arguments, result where it is used, and weights ``cotangent``."""
+    """Returns the program of an operation's gradient.
+
+    Its inputs are the arguments of the operation, for operations in `USES_RESULT` also their result, and the weights
+    ``cotangent`` of the results.
+    """
     definition = DIFFERENTIABLE_OPERATIONS[operation]
-    t, own = start_trace(definition, robot, options, frame)
+    t, arguments = start_trace(definition, robot, options, frame)
     if operation in USES_RESULT:
         results: Vector = []
-        sizes = [*own, ("result", robot.nv), ("cotangent", robot.nv)]
+        sizes = [*arguments, ("result", robot.nv), ("cotangent", robot.nv)]
     else:
         results = definition.trace(t)[1]
-        sizes = [*own, ("cotangent", len(results))]
+        sizes = [*arguments, ("cotangent", len(results))]
     given = argument_inputs(t.graph, sizes)
     if operation in USES_RESULT:
-        gradient = _pull_back_forward_dynamics(t, own, given)
+        gradient = _pull_back_forward_dynamics(t, arguments, given)
     else:
-        gradient = pull_back(t.graph, results, given["cotangent"], [given[name] for name, _ in own])
-    outputs = [(name, (size,)) for name, size in own]
+        gradient = pull_back(t.graph, results, given["cotangent"], [given[name] for name, _ in arguments])
+    outputs = [(name, (size,)) for name, size in arguments]
     return finish_trace(t, f"{operation}_gradient", sizes, outputs, [x for part in gradient for x in part])
 
 
 def _pull_back_forward_dynamics(
-    t: TraceContext, own: Sequence[tuple[str, int]], given: dict[str, Vector]
+    t: TraceContext, arguments: Sequence[tuple[str, int]], given: dict[str, Vector]
 ) -> list[Vector]:
     """Returns the gradient of ``cotangent . aba(q, v, tau)`` by each argument."""
     by_tau = solve_by_mass_matrix(t, given["cotangent"])
     a = t.coordinates.acceleration(t.inputs["v"], given["result"])
     tau = t.inverse_dynamics(t.v, a, with_external_forces=True)
-    names = [name for name, _ in own if name != "tau"]
+    names = [name for name, _ in arguments if name != "tau"]
     rest = pull_back(t.graph, tau, [-x for x in by_tau], [given[name] for name in names])
     parts = {**dict(zip(names, rest, strict=True)), "tau": by_tau}
-    return [parts[name] for name, _ in own]
+    return [parts[name] for name, _ in arguments]
 
 
 class GradientKernel(Kernel):
@@ -82,7 +86,7 @@ class GradientKernel(Kernel):
 def build_gradient_kernel(
     robot: Robot, operation: str, options: KernelOptions, dtype: np.dtype[Any], frame: str | None = None
 ) -> GradientKernel:
-    """Traces, compiles and links the gradient of an operation, or loads it from the cache."""
+    """Records the operations of a gradient, compiles and links them, or loads the result from the cache."""
     element = "double" if dtype == np.float64 else "float"
     interface, code = load_or_compile(
         robot,

@@ -417,20 +417,20 @@ def standard_parameters(robot: Robot) -> Array:
     for body in robot.bodies:
         inertial = body.inertial
         L = inertial.inertia + inertial.mass * (inertial.com @ inertial.com * np.eye(3) - np.outer(*[inertial.com] * 2))
-        own = (0.0, 0.0, 0.0)
+        joint_parameters = (0.0, 0.0, 0.0)
         if body.joint is not None and body.joint.loop is not None:
-            own = (0.0, 0.0, body.joint.armature)
+            joint_parameters = (0.0, 0.0, body.joint.armature)
         elif body.joint is not None and body.joint.name in joints:
             at = robot.velocity_index(body.joint.name)
-            own = (float(robot.damping[at]), float(robot.friction[at]), float(robot.armature[at]))
-        rows.append([*L[np.triu_indices(3)], *(inertial.mass * inertial.com), inertial.mass, *own])
+            joint_parameters = (float(robot.damping[at]), float(robot.friction[at]), float(robot.armature[at]))
+        rows.append([*L[np.triu_indices(3)], *(inertial.mass * inertial.com), inertial.mass, *joint_parameters])
     return np.array(rows).ravel()
 
 
 def build_kernel(
     robot: Robot, name: str, options: KernelOptions, dtype: np.dtype[Any], frame: str | None = None
 ) -> Kernel:
-    """Traces, compiles and links one operation, or loads it from the cache."""
+    """Records the operations of one kernel, compiles and links them, or loads the result from the cache."""
     element = "double" if dtype == np.float64 else "float"
     interface, code = load_or_compile(
         robot, element, (name, options, frame), lambda: trace_operation(name, robot, options, frame), batch_module

@@ -42,9 +42,10 @@ def _declarations(target: Target) -> str:
 
 
 def _batch_function(program: Program, target: Target) -> str:
-    """Writes ``i64 batch(i64 n, in..., out...)``.
+    """Returns the IR of ``i64 batch(i64 n, in..., out...)``, which computes n rows, and of ``one``, for one row.
 
-    Whole blocks in place, the rest padded on the stack, or row by row.
+    Blocks of `target.lanes` rows read and write the arrays themselves.  The remaining rows are copied to a padded block
+    on the stack, or computed one after the other if they are few or the stack memory would be too large.
     """
     lanes, element = target.lanes, target.element
     size = BYTES[element]

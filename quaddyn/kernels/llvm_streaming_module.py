@@ -62,11 +62,10 @@ def _entry_point(program: Program) -> str:
 
 
 def write_python_call(program: Program, target: Target) -> str:
-    """Writes ``call(self, args, nargs, kwnames)``: the fast path of ``f(inputs..., out)``.
+    """Returns the IR of ``call(self, args, nargs, kwnames)``, which Python calls for ``f(inputs..., out)``.
 
-    Other calls are forwarded to `self`.
-
-    The fast path takes exactly these positional arguments, each a C-contiguous, aligned array of the element type and
+    `call` has the signature of Python's fast calls; `self` is the Python function that takes all other calls.
+    `call` itself takes exactly these positional arguments, each a C-contiguous, aligned array of the element type and
     of shape (size,), the last one writeable and not overlapping the others.  It returns the last one.
     """
     sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]

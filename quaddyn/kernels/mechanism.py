@@ -213,12 +213,16 @@ def build_mechanism(robot: Robot, *, keep_file_axes: bool = False) -> Mechanism:
             axis that follows the one nearest to the joint axis in the cyclic order x, y, z.
     """
     raws = _unframed_bodies(robot)
-    own = _choose_body_axes(raws, keep_file_axes)
-    shifts = [0.0] * len(raws) if keep_file_axes else _choose_axis_shifts(raws, own)
+    body_axes = _choose_body_axes(raws, keep_file_axes)
+    shifts = [0.0] * len(raws) if keep_file_axes else _choose_axis_shifts(raws, body_axes)
     links = []
     for i, raw in enumerate(raws):
-        B, o = own[i], own[i][:, 2] * shifts[i]
-        A, b = (own[raw.parent], own[raw.parent][:, 2] * shifts[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
+        B, o = body_axes[i], body_axes[i][:, 2] * shifts[i]
+        A, b = (
+            (body_axes[raw.parent], body_axes[raw.parent][:, 2] * shifts[raw.parent])
+            if raw.parent >= 0
+            else (np.eye(3), 0.0)
+        )
         if (
             raw.kind == "prismatic"
             and not keep_file_axes
@@ -284,7 +288,7 @@ def _unframed_bodies(robot: Robot) -> list[_UnframedBody]:
         assert joint is not None
         kind = "driven" if joint.loop is not None and joint.type == "revolute" else joint.type
         nq, nv = COORDINATE_COUNTS[kind]
-        own = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
+        joint_parameters = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
         pose = body.placement
         raws.append(
             _UnframedBody(
@@ -298,7 +302,7 @@ def _unframed_bodies(robot: Robot) -> list[_UnframedBody]:
                 pose.translation,
                 joint.axis,
                 second_moments(body),
-                *own,
+                *joint_parameters,
             )
         )
         index_of[i] = len(raws) - 1

@@ -56,7 +56,10 @@ class KernelOptions:
 
 @dataclass(eq=False)
 class TraceContext:
-    """State of tracing one operation: the robot, the graph, the inputs by name, and parameters."""
+    """Inputs and intermediate expressions of one operation while its graph is recorded.
+
+    It has the robot, the graph, the inputs by name, and parameters.
+    """
 
     robot: Robot
     mechanism: Mechanism
@@ -199,7 +202,10 @@ def _solve_by_factors(t: TraceContext, b: Sequence[Expr]) -> Vector:
 
 
 def _trace_aba_derivatives(t: TraceContext) -> Outputs:
-    """Traces ``da/dx = -M^-1 dID/dx`` at ``a = M^-1 (tau - h)`` (Carpentier and Mansard 2018, section V)."""
+    """Returns the derivatives of ``a = M^-1 (tau - h)`` by q, v and tau (Carpentier and Mansard 2018, section V).
+
+    They are ``-M^-1 dID/dq``, ``-M^-1 dID/dv`` and ``M^-1``, with ID the inverse dynamics at constant a.
+    """
     n, one, zero = t.robot.nv, t.graph.constant(1.0), t.graph.zero
     h = t.inverse_dynamics(t.v, t.drift)
     a = _solve_by_factors(t, [x - y for x, y in zip(t.tau, h, strict=True)])
@@ -227,7 +233,7 @@ def _trace_centroidal_momentum(t: TraceContext) -> Outputs:
 
 
 def _trace_terms(t: TraceContext) -> TermTracer:
-    """Returns the tracer of whole-body terms; velocities are zero for operations without them."""
+    """Returns the whole-body terms as expressions; without the input v, they are computed at ``v = 0``."""
     still = t.zeros(t.mechanism.nv)
     moves = "v" in t.inputs
     return TermTracer(t.graph, t.mechanism, t.q, t.v if moves else still, t.drift if moves else still, {})
@@ -239,9 +245,9 @@ def _operation_cost(graph: Graph, results: Vector) -> int:
 
 
 def _trace_regressor(t: TraceContext) -> Outputs:
-    joints, own = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
-    losses = [joint is not None and joint.name in own for joint in joints]
-    rotors = [joint is not None and (joint.name in own or joint.loop is not None) for joint in joints]
+    joints, independent = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
+    losses = [joint is not None and joint.name in independent for joint in joints]
+    rotors = [joint is not None and (joint.name in independent or joint.loop is not None) for joint in joints]
     return _matrix_output(
         "H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.placements, t.v, t.a, losses, rotors))
     )
@@ -374,7 +380,7 @@ def start_trace(
     graph, mech = Graph(), kernel_mechanism(robot, plain=definition.uses_file_frames)
     arguments = operation_arguments(definition, robot, options)
     given = argument_inputs(graph, arguments)
-    own = (
+    parameters = (
         input_parameters(graph, mech, given["parameters"])
         if "parameters" in given
         else constant_parameters(graph, mech)
@@ -385,7 +391,7 @@ def start_trace(
             inverse = 1.0 / graph.sqrt(total((x * x for x in given["q"][part]), graph.zero))
             given["q"][part] = [x * inverse for x in given["q"][part]]
     where = frame_placement(robot, mech, frame) if frame is not None else None
-    return TraceContext(robot, mech, options, graph, given, own, where, frame), arguments
+    return TraceContext(robot, mech, options, graph, given, parameters, where, frame), arguments
 
 
 def operation_arguments(definition: OperationDefinition, robot: Robot, options: KernelOptions) -> list[tuple[str, int]]:
@@ -409,7 +415,7 @@ def argument_inputs(graph: Graph, arguments: Sequence[tuple[str, int]]) -> dict[
 
 
 def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame: str | None = None) -> Program:
-    """Traces an operation and returns its program."""
+    """Applies an operation to symbolic inputs, and returns the program of the recorded operations."""
     definition = {**OPERATIONS, **DIFFERENTIABLE_OPERATIONS}[operation]
     trace, arguments = start_trace(definition, robot, options, frame)
     return finish_trace(trace, operation, arguments, *definition.trace(trace))
@@ -422,7 +428,7 @@ def finish_trace(
     outputs: Sequence[tuple[str, tuple[int, ...]]],
     results: Vector,
 ) -> Program:
-    """Returns the program of traced results."""
+    """Returns the program that computes results from the inputs of a graph."""
     return make_program(
         operation if t.frame_name is None else f"{operation}:{t.frame_name}",
         t.graph,

@@ -148,51 +148,68 @@ def propagate_motion(
     a: Sequence[Expr],
     length: float,
 ) -> BodyMotion:
-    """Returns the motion of a body from that of its parent."""
-    carried = R.to_child(plus(above.a, times(above.U, r)))
+    """Computes the motion of a body from the motion of its parent and of its joint.
+
+    Args:
+        graph: records the operations.
+        link: the body.
+        above: motion of the parent.
+        R: orientation of the body in the parent.
+        r: (3,) origin of the body in the parent's frame, in units of length.
+        v: velocities of all joints.
+        a: accelerations of all joints.
+        length: unit of length [m].
+    """
+    transported = R.to_child(plus(above.a, times(above.U, r)))
     if link.kind in ROTATING_KINDS:
-        return _rotating_joint_motion(link, above, R, carried, v[link.v], a[link.v])
+        return _rotating_joint_motion(link, above, R, transported, v[link.v], a[link.v])
     if link.kind == "prismatic":
-        speed, push = v[link.v] * (1.0 / length), a[link.v] * (1.0 / length)
-        along = [float(d) * speed for d in link.sliding_axis]
+        sliding_speed, sliding_acceleration = v[link.v] * (1.0 / length), a[link.v] * (1.0 / length)
+        along = [float(d) * sliding_speed for d in link.sliding_axis]
         w = above.w
         coriolis = [x + x for x in cross(w, along)]
-        pushed = plus(plus(carried, coriolis), [float(d) * push for d in link.sliding_axis])
-        return BodyMotion(w, above.U, above.dw, pushed, above.diagonal_differences)
+        origin_acceleration = plus(
+            plus(transported, coriolis), [float(d) * sliding_acceleration for d in link.sliding_axis]
+        )
+        return BodyMotion(w, above.U, above.dw, origin_acceleration, above.diagonal_differences)
     if link.kind == "planar":
         zero = graph.constant(0.0)
-        rate, thrust = [v[link.v], v[link.v + 1], zero], [a[link.v], a[link.v + 1], zero]
-        spin, twist = [zero, zero, v[link.v + 2]], [zero, zero, a[link.v + 2]]
+        linear_velocity, linear_acceleration = [v[link.v], v[link.v + 1], zero], [a[link.v], a[link.v + 1], zero]
+        angular_velocity, angular_acceleration = [zero, zero, v[link.v + 2]], [zero, zero, a[link.v + 2]]
     else:
-        rate, thrust = list(v[link.v : link.v + 3]), list(a[link.v : link.v + 3])
-        spin, twist = list(v[link.v + 3 : link.v + 6]), list(a[link.v + 3 : link.v + 6])
+        linear_velocity, linear_acceleration = list(v[link.v : link.v + 3]), list(a[link.v : link.v + 3])
+        angular_velocity, angular_acceleration = list(v[link.v + 3 : link.v + 6]), list(a[link.v + 3 : link.v + 6])
     w_above = R.to_child(above.w)
-    w = plus(w_above, spin)
-    dw = plus(plus(R.to_child(above.dw), cross(w_above, spin)), twist)
-    # R v is the origin's velocity seen from the parent: its derivative is R (a + spin x v), and Coriolis 2 w x R v.
-    twice = plus(w, w_above)
-    own = [x * (1.0 / length) for x in plus(thrust, cross(twice, rate))]
-    U, spread = acceleration_matrix(w, dw)
-    return BodyMotion(w, U, dw, plus(carried, own), spread)
+    w = plus(w_above, angular_velocity)
+    dw = plus(plus(R.to_child(above.dw), cross(w_above, angular_velocity)), angular_acceleration)
+    # R v is the origin's velocity seen from the parent.  Its derivative is R (a + angular_velocity x v); the Coriolis
+    # acceleration is 2 w_above x v.
+    w_sum = plus(w, w_above)
+    joint_acceleration = [x * (1.0 / length) for x in plus(linear_acceleration, cross(w_sum, linear_velocity))]
+    U, diagonal_differences = acceleration_matrix(w, dw)
+    return BodyMotion(w, U, dw, plus(transported, joint_acceleration), diagonal_differences)
 
 
 def _rotating_joint_motion(
-    link: MechanismBody, above: BodyMotion, R: Rotation, carried: Vector, v: Expr, a: Expr
+    link: MechanismBody, above: BodyMotion, R: Rotation, transported: Vector, v: Expr, a: Expr
 ) -> BodyMotion:
+    """Computes the motion of a body from the motion of its parent and of a revolute joint, as in the module's text."""
     w = R.to_child(above.w)
     w[2] = w[2] + v
     axis = R.to_parent([v.graph.zero, v.graph.zero, v.graph.one])
-    third = R.to_child(times(above.U, axis))
+    U_z = R.to_child(times(above.U, axis))
     dwz = dot(axis, above.dw) + a
     x, y, z = w
     xy, xz, yz, xx, zz = x * y, x * z, y * z, x * x, z * z
-    dwx, dwy = yz - third[1], third[0] - xz
-    below = third[2]  # -(xx + yy)
-    across = xx - zz
-    U11, U22 = below + across, -(xx + zz)
-    flat = below - U22
-    U = [[U11, xy - dwz, third[0]], [xy + dwz, U22, third[1]], [xz - dwy, yz + dwx, below]]
-    return BodyMotion(w, U, [dwx, dwy, dwz], carried, [flat, across, -(flat + across)])
+    dwx, dwy = yz - U_z[1], U_z[0] - xz
+    U33 = U_z[2]  # -(xx + yy)
+    U11_minus_U33 = xx - zz
+    U11, U22 = U33 + U11_minus_U33, -(xx + zz)
+    U33_minus_U22 = U33 - U22
+    U = [[U11, xy - dwz, U_z[0]], [xy + dwz, U22, U_z[1]], [xz - dwy, yz + dwx, U33]]
+    return BodyMotion(
+        w, U, [dwx, dwy, dwz], transported, [U33_minus_U22, U11_minus_U33, -(U33_minus_U22 + U11_minus_U33)]
+    )
 
 
 def times(M: Sequence[Sequence[Expr]], x: Sequence[Expr]) -> Vector:
@@ -293,16 +310,16 @@ def rnea(
         """Traverses the subtree of body i and returns the wrench that it exerts on its parent."""
         link, R, r = mechanism.links[i], at.rotations[i], at.origins[i]
         motion = propagate_motion(graph, link, above, R, r, v, a, mechanism.length)
-        below = [visit(c, motion) for c in mechanism.children[i]]
-        carried = inertial_wrench(motion, parameters[i])
-        for more in below:
-            carried = add_wrenches(carried, more)
+        child_wrenches = [visit(c, motion) for c in mechanism.children[i]]
+        wrench = inertial_wrench(motion, parameters[i])
+        for child_wrench in child_wrenches:
+            wrench = add_wrenches(wrench, child_wrench)
         if loads and i in loads:
             f, n = loads[i]
-            carried = add_wrenches(carried, ([-x for x in f], [-x for x in n]))
-        for k, x in joint_forces(link, *carried, mechanism.length):
+            wrench = add_wrenches(wrench, ([-x for x in f], [-x for x in n]))
+        for k, x in joint_forces(link, *wrench, mechanism.length):
             tau[k] = x
-        return wrench_in_parent(R, r, carried)
+        return wrench_in_parent(R, r, wrench)
 
     ground = world_motion(graph, GRAVITY, mechanism.length)
     for i, link in enumerate(mechanism.links):
@@ -321,5 +338,5 @@ def joint_forces(link: MechanismBody, f: Vector, n: Vector, length: float) -> li
         )
         return [(link.v, along * (1.0 / length))]
     scaled = [x * (1.0 / length) for x in f]
-    own = [scaled[0], scaled[1], n[2]] if link.kind == "planar" else [*scaled, *n]
-    return [(link.v + k, x) for k, x in enumerate(own)]
+    components = [scaled[0], scaled[1], n[2]] if link.kind == "planar" else [*scaled, *n]
+    return [(link.v + k, x) for k, x in enumerate(components)]

@@ -55,7 +55,7 @@ def moving_velocity_indices(mechanism: Mechanism, link: int) -> list[int]:
 
 
 class TermTracer:
-    """Tracer of the terms of a mechanism and its frames at (q, v).
+    """Expressions of the rigid-body terms of a mechanism and its frames at (q, v), recorded in a graph.
 
     Args:
         graph: records the operations.
@@ -91,7 +91,7 @@ class TermTracer:
         self._bodies = link_inertias(self.parameters.inertia)  # composite once all below is visited
         self._axes: dict[int, Matrix] = {}
         #: By root the wrench of its joint at a = 0 without gravity; by entry of v the momentum at its unit speed.
-        self._carried: dict[int, Wrench] = {}
+        self._root_wrenches: dict[int, Wrench] = {}
         self._momenta: dict[int, tuple[int, Wrench]] = {}
         one = graph.constant(1.0)
         aligned = [[one if i == j else zero for j in range(3)] for i in range(3)]
@@ -99,11 +99,11 @@ class TermTracer:
         self._trace_frames(-1, aligned, ground)
         for i, link in enumerate(mechanism.links):
             if link.parent < 0:
-                self._carried[i] = self._visit(i, aligned, ground)
+                self._root_wrenches[i] = self._visit(i, aligned, ground)
         world_fixed = np.zeros(N_INERTIAL_PARAMETERS)  # what grouping left to the world
         group_inertias(mechanism.links, np.array([link.inertia for link in mechanism.links]), world_fixed)
         self._world_fixed_inertia: list[float] = world_fixed.tolist()
-        self._masses = {i: self._bodies[i][0].number or 0.0 for i in self._carried}
+        self._masses = {i: self._bodies[i][0].number or 0.0 for i in self._root_wrenches}
         self.mass = sum(self._masses.values(), self._world_fixed_inertia[0])
 
     # -- one body ------------------------------------------------------------------------------------------------
@@ -114,22 +114,22 @@ class TermTracer:
         axes = self._axes[i] = [R.to_child(row) for row in above]
         motion = propagate_motion(self.graph, link, motion_above, R, r, self.v, self.drift, L)
         self._trace_frames(i, axes, motion)
-        carried = inertial_wrench(motion, self.parameters.inertia[i])
+        wrench = inertial_wrench(motion, self.parameters.inertia[i])
         for c in mechanism.children[i]:
-            carried = add_wrenches(
-                carried, wrench_in_parent(at.rotations[c], at.origins[c], self._visit(c, axes, motion))
+            wrench = add_wrenches(
+                wrench, wrench_in_parent(at.rotations[c], at.origins[c], self._visit(c, axes, motion))
             )
-        self._add_inertia_and_bias(i, carried)
+        self._add_inertia_and_bias(i, wrench)
         add_to_parent(mechanism, at, self._bodies, i)
-        return carried
+        return wrench
 
-    def _add_inertia_and_bias(self, i: int, carried: Wrench) -> None:
+    def _add_inertia_and_bias(self, i: int, wrench: Wrench) -> None:
         """Computes the entries of M and h of joint i, from its composite body and the wrench of that body's motion."""
         mechanism, armature = self.mechanism, self.parameters.armature[i]
         link, (m, first, _), L = mechanism.links[i], self._bodies[i], mechanism.length
         up = [x * (GRAVITY / L) for x in self._axes[i][2]]
         weight = [m * x for x in up], cross(first, up)
-        for k, x in joint_forces(link, *add_wrenches(carried, weight), L):
+        for k, x in joint_forces(link, *add_wrenches(wrench, weight), L):
             self.h[k] = x
         for column, unit in enumerate(unit_wrenches(self.graph, link, self._bodies[i], L), start=link.v):
             for k, here in wrenches_to_root(mechanism, self.at, i, unit):
@@ -173,7 +173,7 @@ class TermTracer:
     def com_velocity(self) -> Vector:
         """Returns the velocity (3,) of the center of mass, world axes."""
         out = [self.graph.zero] * 3
-        for root in self._carried:
+        for root in self._root_wrenches:
             momentum = [self.graph.zero] * 3
             for k, (of, unit) in sorted(self._momenta.items()):
                 if of == root:
@@ -189,8 +189,8 @@ class TermTracer:
     def com_drift(self) -> Vector:
         """Returns the acceleration (3,) of the center of mass at ``a = 0``, world axes."""
         out = [self.graph.zero] * 3
-        for root, carried in self._carried.items():
-            out = plus(out, self._per_mass_in_world(root, carried[0]))
+        for root, wrench in self._root_wrenches.items():
+            out = plus(out, self._per_mass_in_world(root, wrench[0]))
         return out
 
     def momentum(self) -> tuple[Vector, Matrix, Vector]:
@@ -213,8 +213,8 @@ class TermTracer:
         columns = [about_com(*momentum) for _, momentum in sorted(self._momenta.items())]
         A = [list(row) for row in zip(*columns, strict=True)]
         change = [self.graph.zero] * 6
-        for root, carried in self._carried.items():
-            change = plus(change, about_com(root, carried))
+        for root, wrench in self._root_wrenches.items():
+            change = plus(change, about_com(root, wrench))
         return product(A, self.v, self.graph.zero), A, change
 
     @property
@@ -224,7 +224,7 @@ class TermTracer:
     @cached_property
     def _com_arms(self) -> dict[int, Vector]:
         """By root its subtree's part of the center of mass, from the root's origin, world axes [m]."""
-        return {i: self._per_mass_in_world(i, self._bodies[i][1]) for i in self._carried}
+        return {i: self._per_mass_in_world(i, self._bodies[i][1]) for i in self._root_wrenches}
 
     def _per_mass_in_world(self, root: int, x: Sequence[Expr]) -> Vector:
         """Returns first moments, momentum or force of a root's subtree, divided by the total mass, in world axes."""

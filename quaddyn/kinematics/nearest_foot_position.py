@@ -73,17 +73,22 @@ class _TurnedPlane:
 
     def squared_distance(self, foot: Complex) -> Array:
         """Returns squared distances (N,) from the targets [m^2]."""
-        u, v, _, _ = self._parts(foot)
+        u, v, _, _ = self._cylindrical_coordinates(foot)
         return np.asarray(u * u + v * v)
 
     def half_directional_derivative(self, foot: Complex, tangent: Complex) -> Array:
         """Returns half of the derivative of the squared distance along `tangent`."""
-        u, v, b, away = self._parts(foot)
+        u, v, b, away = self._cylindrical_coordinates(foot)
         dv = (b * self.eb * tangent.real + foot.imag * tangent.imag) / np.where(away > 0.0, away, 1.0)
         return np.asarray(u * self.ea * tangent.real + v * dv)
 
-    def _parts(self, foot: Complex) -> tuple[Array, Array, Array, Array]:
-        """Returns errors along and away from the axis, component along b, and distance from the axis [m]."""
+    def _cylindrical_coordinates(self, foot: Complex) -> tuple[Array, Array, Array, Array]:
+        """Returns errors and coordinates of in-plane positions relative to the abduction axis, (N,) each [m].
+
+        Returns:
+            Coordinate along the axis minus the target's, distance from the axis minus the target's, coordinate along b
+            (see `LegGeometry`), and distance from the axis.
+        """
         b = self.b0 + self.eb * foot.real
         away = np.hypot(b, foot.imag)
         return self.a0 + self.ea * foot.real - self.along, away - self.away, b, away

@@ -103,7 +103,7 @@ def is_estimated(option: str, value: object, other: str | None = None) -> bool:
 
 
 def parse_friction(friction: float | str, assumed: float) -> tuple[float, bool, bool]:
-    """Returns the friction coefficient, whether it is that of the ground, and whether slips are detected.
+    """Returns the friction coefficient, whether it is given for this ground, and whether slips are detected.
 
     Args:
         friction: a coefficient, "estimated" or "nominal".

@@ -171,8 +171,8 @@ def estimate_contacts(
         m: robot and parameters.
         e: estimate; updated.
         x: ground and swing feet.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         M: (nv, nv) inertia; only its lower triangle is read.
         v: (nv,) velocity.
         tau: (nu,) torques since the last tick [N m].

@@ -24,7 +24,7 @@ STOPPING_ACCELERATION = 1.0
 
 
 class FallSign(enum.IntEnum):
-    """Sign of a fall."""
+    """Reason for which a fall is detected or predicted."""
 
     NONE = 0
     BEYOND_REACH = 1  # the capture point is beyond the reach of all feet
@@ -61,7 +61,7 @@ def com_height(motion: Motion, ground: GroundState) -> float:
 
 @compiled()
 def is_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, desired_height: float) -> FallSign:
-    """Returns the sign that the trunk is on the ground or tilted beyond recovery.
+    """Returns whether the trunk is on the ground or tilted beyond recovery, as the reason, else `FallSign.NONE`.
 
     Args:
         motion: present motion.
@@ -122,7 +122,7 @@ def detect_fall(
     desired_height: float,
     desired_rate: float,
 ) -> FallSign:
-    """Updates the detector by one tick and returns the sign of a fall that is predicted for long enough.
+    """Updates the detector by one tick and returns the reason for a fall that has been predicted for long enough.
 
     Args:
         d: state of the detector.
@@ -155,7 +155,7 @@ def update_fall_detection(
     desired_height: float,
     desired_rate: float,
 ) -> FallSign:
-    """Returns the sign of a fall: of a trunk that is on the ground, or of a fall that is predicted.
+    """Updates the detector by one tick; returns the reason for a fall that has happened, or else for a predicted one.
 
     A fall is predicted only where the trunk is at its commanded height.
 

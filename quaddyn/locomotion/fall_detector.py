@@ -75,13 +75,13 @@ class FallDetector:
     def trunk_on_ground(
         self, mode: LocomotionMode, motion: CentroidalState, ground: GroundPlane, desired_height: float | None = None
     ) -> str:
-        """Returns the sign that the trunk is already on the ground or tilted beyond recovery; "" if it is not.
+        """Returns the text of the reason if the trunk is on the ground or tilted beyond recovery; "" if it is not.
 
         Args:
             mode: present mode; the height is checked only where the trunk is at its commanded height.
             motion: present state of center of mass and trunk.
             ground: plane of the feet.
-            desired_height: commanded height of the center of mass over that plane [m]; None for that at home.
+            desired_height: commanded height of the center of mass over that plane [m]; None for its height at home.
         """
         height = self._height if desired_height is None else float(desired_height)
         return SIGN_TEXTS[detect_trunk_on_ground(motion.state, ground.state, mode.is_upright, height)]
@@ -102,13 +102,14 @@ class FallDetector:
         path: PathReference,
         desired: tuple[float, float] | None = None,
     ) -> str:
-        """Updates the detector by one tick and returns the sign of a predicted fall; "" if there is none.
+        """Updates the detector by one tick and returns the reason for a predicted fall as a text; "" if there is none.
 
         Args:
             motion: present state of center of mass and trunk.
             ground: plane of the feet.
             path: path reference.
-            desired: height of the center of mass over the ground [m], and its rate [m/s]; None for those at home.
+            desired: height of the center of mass over the ground [m], and its rate [m/s].  None: the height at
+                home, at rest.
         """
         height, rate = (self._height, 0.0) if desired is None else desired
         return SIGN_TEXTS[
@@ -123,7 +124,7 @@ class FallDetector:
         path: PathReference,
         desired: tuple[float, float],
     ) -> str:
-        """Updates the detector by one tick of any mode; returns the sign of `trunk_on_ground` or of `detect`.
+        """Updates the detector by one tick of any mode; returns the text of `trunk_on_ground` or else of `detect`.
 
         Falls are predicted only in modes in which the trunk is at its commanded height.
 

@@ -130,8 +130,8 @@ def update_slips_from_state(
     Args:
         p: robot and parameters.
         f: estimate, with the present ``f.loads``; updated.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
         may_lower: whether slips lower the bound.
         is_rough: whether only simultaneous slips of several feet lower the bound.
@@ -170,8 +170,8 @@ def update_friction(
         x: feet that carry load, and use of their slips.
         e: contact forces and contact states of this tick.
         c: inputs of the contact estimate.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         v: (nv,) velocity.
     """
     if p.is_enabled and e.is_known:

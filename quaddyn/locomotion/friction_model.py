@@ -46,7 +46,7 @@ class FrictionModel:
 
     @property
     def nominal(self) -> float:
-        """Friction coefficient assumed on level ground; a value that is set counts as that of the ground."""
+        """Friction coefficient assumed on level ground; a value that is set is taken as the ground's."""
         return self.state.nominal
 
     @nominal.setter

@@ -139,7 +139,7 @@ def reset_cycle(g: GaitState, phase: float) -> None:
 
 @compiled()
 def set_parameters(g: GaitState, gait: GaitParameters) -> None:
-    """Sets the present parameters to those of a gait."""
+    """Sets the present parameters of the gait state to the parameters of a gait."""
     g.duty_factor, g.nominal_period = gait.duty_factor, gait.period
     g.phase_offsets[:] = gait.phase_offsets
     g.footprint_scale[:] = gait.footprint_scale
@@ -219,11 +219,11 @@ def advance_phase(g: GaitState, dt: float) -> None:
 
 @compiled(inline=False)
 def approach_gait(g: GaitState, gait: GaitParameters, cycles: float) -> None:
-    """Moves the parameters toward those of a gait.
+    """Moves the present parameters toward the parameters of a gait.
 
-    The rates are below that of the cycle, so that the phase of a foot never decreases.  The duty factor is reduced for
-    flight phases after the other parameters, and increased before them: the order of the feet changes while they are
-    on the ground.
+    The phase offsets change more slowly than the phase, so that the phase of a foot never decreases.  The duty factor
+    is reduced for flight phases after the other parameters, and increased before them: the order of the feet changes
+    while they are on the ground.
 
     Args:
         g: state of the gait.
@@ -260,7 +260,7 @@ def approach_gait(g: GaitState, gait: GaitParameters, cycles: float) -> None:
 
 @compiled()
 def compute_offset_change(g: GaitState, gait: GaitParameters, foot: int) -> float:
-    """Returns the change of a phase offset to that of a gait, along the shorter direction [cycles].
+    """Returns the shortest change of a foot's phase offset that makes it equal to the gait's [cycles].
 
     Differences of half a cycle are all taken backward: the feet then change order while two of a trot's feet stand.
     """

@@ -107,13 +107,13 @@ def compute_horizontal_projection(ground: GroundState, yaw: float) -> tuple[floa
 # -- entries ---------------------------------------------------------------------------------------------------------
 @entry("plane of the feet")
 def set_slope(ground: GroundState) -> None:
-    """Sets the slope to that of the support points."""
+    """Sets the slope to the slope of the plane through the support points."""
     ground.slope[0], ground.slope[1] = fit_slope(ground)
 
 
 @entry("plane of the feet")
 def advance_slope(ground: GroundState, fraction: float) -> None:
-    """Moves the slope by a fraction of its distance from that of the support points, in blind locomotion."""
+    """Moves the slope by a fraction toward the slope of the support points, in blind locomotion."""
     a, b = fit_slope(ground)
     ground.slope[0] += fraction * (a - ground.slope[0])
     ground.slope[1] += fraction * (b - ground.slope[1])

@@ -128,7 +128,10 @@ class LegMargins:
         return np.asarray(np.where(is_beside, samples[..., 2] - height, np.inf).min(axis=1))
 
     def _find_leg(self, i: int) -> tuple[LegKinematics, Chain, int] | None:
-        """Returns kinematics, chain and index of the knee of a leg; None where its kinematics are not supported."""
+        """Returns a leg's kinematics, its chain of joints, and the index of the knee in that chain.
+
+        Returns None for a leg whose kinematics are not supported.
+        """
         if i not in self._legs:
             limb = make_limbs(self._robot)[FEET[i]]
             try:

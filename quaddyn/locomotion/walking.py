@@ -124,7 +124,10 @@ class TickReport(Record):
 
 
 class TickCode(enum.IntEnum):
-    """Parts of the integer that a tick returns: the mode, and these multiples."""
+    """Factors of the integer that a tick returns, which is the sum of the mode's code and of these values.
+
+    `CARRYING` is multiplied by a mask; the other values are added if their statement is true.
+    """
 
     CARRYING = 16  # times the mask of the feet that are to carry load: 1, 2, 4 and 8 for FL, FR, RL and RR
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
@@ -275,8 +278,8 @@ def detect(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v:
 
     Args:
         w: records of the controller.
-        columns: columns of the world Jacobian, as of `State.kinematic_arrays`.
-        joint_placements: placements of the joints, as of `State.kinematic_arrays`.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
         M: (nv, nv) inertia; only its lower triangle is read.
         v: (nv,) velocity.
         tau: (nu,) torques since the last tick [N m].

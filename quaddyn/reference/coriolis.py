@@ -47,9 +47,9 @@ def coriolis_by_bodies(at: BodyPlacements, v: Array) -> Array:
 
 
 def dual_of_momentum(h: Array) -> Array:
-    """Returns the matrix (6, 6) that maps a twist U to ``U x* h = -ad(U)^T h``, for a momentum h = (n, f).
+    """Returns the matrix (6, 6) that maps a twist U to ``U x* h = -ad(U)^T h``, for a momentum h.
 
-    It is ``-[[[n], [f]], [[f], 0]]``.
+    With h = (n, f), of angular part n and linear part f, the matrix is ``-[[[n], [f]], [[f], 0]]``; it is [h]~ above.
     """
     out = np.zeros((6, 6), dtype=h.dtype)
     out[:3, :3] = -skew(h[:3])

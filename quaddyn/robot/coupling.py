@@ -51,7 +51,7 @@ class Tangent:
         return np.zeros(len(self.G))
 
     def rate(self, v: Array) -> Array:
-        """Returns ``dG/dt`` (nv_all, nv) at v."""
+        """Returns the time derivative (nv_all, nv) of G at v (nv,)."""
         return np.zeros_like(self.G)
 
     def force(self, tau: Array) -> Array:
@@ -251,16 +251,17 @@ def _resolve_mimic(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
 
 def _narrow_limits(leader: Joint, follower: Joint, mimic: Mimic, findings: list[Finding]) -> Limits:
     """Returns the limits of a followed joint, within those of both joints, in position and velocity."""
-    own, other = leader.limits, follower.limits
-    ends = sorted((x - mimic.offset) / mimic.multiplier for x in (other.lower, other.upper))
-    velocity = min(own.velocity, other.velocity / abs(mimic.multiplier))
-    lower, upper = max(own.lower, ends[0]), min(own.upper, ends[1])
-    if not lower < upper and own.lower < own.upper:
+    leader_limits, follower_limits = leader.limits, follower.limits
+    ends = sorted((x - mimic.offset) / mimic.multiplier for x in (follower_limits.lower, follower_limits.upper))
+    velocity = min(leader_limits.velocity, follower_limits.velocity / abs(mimic.multiplier))
+    lower, upper = max(leader_limits.lower, ends[0]), min(leader_limits.upper, ends[1])
+    if not lower < upper and leader_limits.lower < leader_limits.upper:
         reason = (
-            f"no position of {leader.name!r} within its range [{own.lower:.4g}, {own.upper:.4g}] brings "
-            f"{follower.name!r}, which follows it by {mimic.multiplier:g} * q + {mimic.offset:g}, into its range "
-            f"[{other.lower:.4g}, {other.upper:.4g}]; the range of {follower.name!r} is ignored"
+            f"no position of {leader.name!r} within its range [{leader_limits.lower:.4g}, {leader_limits.upper:.4g}] "
+            f"brings {follower.name!r}, which follows it by {mimic.multiplier:g} * q + {mimic.offset:g}, into its "
+            f"range [{follower_limits.lower:.4g}, {follower_limits.upper:.4g}]; the range of {follower.name!r} is "
+            "ignored"
         )
         findings.append(Finding("warning", follower.where, reason, "correct the range, or the multiplier's sign"))
-        return replace(own, velocity=velocity)
-    return replace(own, lower=lower, upper=upper, velocity=velocity)
+        return replace(leader_limits, velocity=velocity)
+    return replace(leader_limits, lower=lower, upper=upper, velocity=velocity)

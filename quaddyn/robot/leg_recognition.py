@@ -149,11 +149,11 @@ def _make_candidate(bodies: Sequence[CompositeBody], limb: Limb) -> _Candidate:
     """Returns the candidate of a limb."""
     names = collect_names(bodies, limb.indices)
     kind, lone = classify_names(names), may_be_single_leg(names)
-    return _with_geometry(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
+    return _fill_geometry(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
 
 
-def _with_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
-    """Returns the candidate with the geometry of its limb, after rotating the base frame by `turn` (3, 3)."""
+def _fill_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
+    """Returns a copy of a candidate with `hip`, `tip` and `sideways` of its limb, which is first rotated by `turn`."""
     limb = candidate.limb
     if turn is not None:
         limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, bending_axis=turn @ limb.bending_axis)
@@ -168,7 +168,7 @@ def _rank_hypotheses(
     """Returns all hypotheses by descending score; the base frame is rotated by `turn` (3, 3) before."""
     masses, centers = _body_masses(bodies)
     if turn is not None:
-        candidates, centers = [_with_geometry(each, turn) for each in candidates], centers @ turn.T
+        candidates, centers = [_fill_geometry(each, turn) for each in candidates], centers @ turn.T
     found = [NO_LEGS]
     for kind, legs in _enumerate_arrangements(candidates):
         chosen = list(legs.values())
@@ -413,7 +413,7 @@ def _find_other_up_axis(
         if best.kind not in ("quadruped", "hexapod", "biped") or best.score < ROTATED_FRAME_RATIO * score:
             continue
         indices = {limb.indices for limb in best.legs.values()}
-        legs = [_with_geometry(each, turn) for each in candidates if each.limb.indices in indices]
+        legs = [_fill_geometry(each, turn) for each in candidates if each.limb.indices in indices]
         if sum(x.hang for x in legs) < 0.5 * len(legs):
             continue
         if best.kind == "biped" and not all(x.named == 1 for x in legs):

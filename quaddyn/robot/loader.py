@@ -188,7 +188,7 @@ def load(
     findings.sort(key=lambda f: f.where.line)
     lower, upper = _stack_position_limits(bodies, root)
     q_all = q if coupled is None else coupled.configuration(q)
-    own = independent_joints(bodies)
+    joints = independent_joints(bodies)
     robot = Robot(
         name=tree.name,
         root=root,
@@ -199,8 +199,8 @@ def load(
         q_home=frozen(q),
         lower=frozen(lower),
         upper=frozen(upper),
-        velocity_limits=frozen([own[name].limits.velocity for name in names]),
-        effort_limits=frozen([own[name].limits.effort for name in names]),
+        velocity_limits=frozen([joints[name].limits.velocity for name in names]),
+        effort_limits=frozen([joints[name].limits.effort for name in names]),
         damping=frozen(viscous),
         friction=frozen(coulomb),
         armature=frozen(rotors),

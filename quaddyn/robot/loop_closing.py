@@ -144,8 +144,8 @@ def open_loops_of(robot: Robot) -> Robot:
     """Returns a robot with its loops cut and all joints independent; home and ranges are those of the closed robot."""
     assert robot.coupling is not None
     tree = replace(robot.tree, joints=tuple(replace(j, loop=None, mimic=None) for j in robot.tree.joints), loops=())
-    q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
-    lower, upper = (_stack_limits(own, q, side) for side in ("lower", "upper"))
+    q, model, independent = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
+    lower, upper = (_stack_limits(independent, q, side) for side in ("lower", "upper"))
     damping, friction = model.damping.copy(), model.upperDryFrictionLimit.copy()
     for joint in robot.tree.joints:  # what follows has none, see `close_loops_of`
         if joint.loop is not None:
@@ -166,11 +166,21 @@ def _make_closed_robot(
     verdict: LoopVerdict,
     model: pin.Model,
 ) -> Robot:
-    """Returns the robot of the closed tree."""
-    own = [joint for joint in tree.joints if joint.nv and joint.independent]
+    """Returns a robot with closed loops, whose coordinates and limits are those of its independent joints.
+
+    Args:
+        robot: robot before its further loops are closed.
+        tree: its tree with closed loops.
+        coupling: relation between the coordinates of all joints and of the independent ones.
+        q: (nq,) home configuration of the independent joints.
+        findings: further findings of the report.
+        verdict: result of the validation of the loops.
+        model: Pinocchio model of all joints.
+    """
+    independent = [joint for joint in tree.joints if joint.nv and joint.independent]
     damping, friction, armature = independent_joint_losses(model, coupling)
     actuated = tuple(name for name in robot.actuated if tree.joints_by_name[name].independent)
-    lower, upper = (_stack_limits(own, q, side) for side in ("lower", "upper"))
+    lower, upper = (_stack_limits(independent, q, side) for side in ("lower", "upper"))
     report = replace(
         robot.report,
         findings=tuple(sorted((*robot.report.findings, *findings), key=lambda f: f.where.line)),

@@ -143,7 +143,10 @@ class LoopTangent(Tangent):
         return out
 
     def rate(self, v: Array) -> Array:
-        """Returns ``dG/dt`` (nv_all, nv) at v, by polarization, because the drift is quadratic in v."""
+        """Returns the time derivative (nv_all, nv) of G, with ``v_all = G v``, at v.
+
+        Column k is a quarter of ``drift(v + e_k) - drift(v - e_k)``, which is exact as the drift is quadratic in v.
+        """
         columns = [0.25 * (self.drift(v + e) - self.drift(v - e)) for e in np.eye(len(v))]
         return np.stack(columns, axis=1)
 

@@ -51,17 +51,17 @@ def with_payload(
             f"mass, diameter: expected a finite mass and a diameter of 0 or more, got {mass}, {diameter}"
         )
     name = robot.bodies[0].name if link is None else link
-    carriers = {own.name: (body, pose) for body in robot.bodies for own, pose in body.links}
+    carriers = {body_link.name: (body, pose) for body in robot.bodies for body_link, pose in body.links}
     if name not in carriers:
         raise UnknownNameError("link", name, carriers)
     body, pose = carriers[name]
     if mass == 0.0:
         return robot
-    own = body.inertial.mass
-    if own + mass <= 0.0:
+    body_mass = body.inertial.mass
+    if body_mass + mass <= 0.0:
         raise ModelError(
             f"mass: {mass:g} kg would make the total mass zero or negative: link {name!r} and the links fixed to it "
-            f"have {own:.4g} kg"
+            f"have {body_mass:.4g} kg"
         )
     ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * diameter**2 * np.eye(3)))
     whole = combine_inertials(((body.inertial, Pose.identity()), (ball, Pose.identity())))

@@ -35,8 +35,10 @@ def write_urdf(model: pin.Model) -> tuple[str, str]:
     for j in range(model.njoints):
         if j == 0 and floats:
             continue
-        own = [i for i in links.get(j, []) if model.frames[i].placement.isIdentity(1e-15)]
-        carriers[j] = model.frames[own[0]].name if own else _unique_name(f"{model.names[j]}_link", names)
+        at_joint_frame = [i for i in links.get(j, []) if model.frames[i].placement.isIdentity(1e-15)]
+        carriers[j] = (
+            model.frames[at_joint_frame[0]].name if at_joint_frame else _unique_name(f"{model.names[j]}_link", names)
+        )
         link = SubElement(robot, "link", name=carriers[j])
         if model.inertias[j].mass > 0.0:
             _inertial_element(link, model.inertias[j])

@@ -314,8 +314,8 @@ class Robot:
         """
         q = np.array(self.algorithms.neutral(self.model))
         if isinstance(self.coupling, LoopCoupling):
-            leaders = self.coupling.q_from[self.coupling.closures.q]
-            q[leaders[leaders >= 0]] = self.q_home[leaders[leaders >= 0]]
+            q_entries = self.coupling.q_from[self.coupling.closures.q]
+            q[q_entries[q_entries >= 0]] = self.q_home[q_entries[q_entries >= 0]]
         return frozen(q)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:

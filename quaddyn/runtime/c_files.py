@@ -64,9 +64,16 @@ def fill_template(text: str, name: str, parts: Mapping[str, str]) -> str:
 
 
 def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:
-    """Returns the C text of compiled functions with `prefix` replaced by that of the export, and a comment `about`.
+    """Renames functions in generated C text, so that two exports can be linked into one program.
 
-    Two exports can then be linked into one program.
+    Args:
+        text: C text of compiled functions.
+        prefix: prefix of their names without the final underscore; it is replaced by ``NAME_core``.
+        name: prefix of the files and functions of the export.
+        about: sentence that says what the text contains.
+
+    Returns:
+        The text with the new names, after a comment of `about` and the version.
     """
     text = re.sub(rf"\b{prefix}_", f"{name}_core_", text)
     return f"/* {about} Written by quaddyn {__version__}; do not edit. */\n{text}"

@@ -27,14 +27,14 @@ class Energies(Record):
 def compute_mechanical_energy(
     bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Energies
 ) -> None:
-    """Computes kinetic and potential energy, and powers against gravity, into `energies`.
+    """Computes kinetic and potential energy, and the rate at which the velocity, and a correction, raise the robot.
 
     Args:
         bodies: kinematic tree of the robot.
-        terms: its inertia, Jacobian and composite bodies.
+        terms: its inertia, Jacobian and composite bodies at the configuration.
         v: (nv,) velocity.
-        correction: (nv,) velocity that corrects positions alone.
-        energies: receives the result.
+        correction: (nv,) velocity that moves positions out of penetration, but is no part of v.
+        energies: receives the energies [J] and powers [W].
     """
     gravity, M, J, composite, origin, parent_dof = (
         bodies.gravity,

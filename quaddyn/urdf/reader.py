@@ -238,9 +238,9 @@ class _UrdfReader(ElementReader):
         found = element.children_with_tag("material")
         if not found or element.tag == "collision":
             return None
-        own = found[0].children_with_tag("color")
-        if own:
-            return self.read_rgba(own[0])
+        colors = found[0].children_with_tag("color")
+        if colors:
+            return self.read_rgba(colors[0])
         return materials.get(found[0].attrib.get("name", ""))
 
     def read_rgba(self, element: XmlElement) -> Color:

@@ -65,11 +65,12 @@ class WorstSample:
 
 @dataclass(frozen=True, slots=True)
 class ThirdOpinion:
-    """Comparison of M with that of MuJoCo's importer.
+    """Comparison of the reference's joint-space inertia M with the one that MuJoCo's importer yields.
 
     Attributes:
         verdict: "agrees", "disagrees", "refused: ..." with its reason, or "not compared".
-        error: largest relative difference of the joints' block of M from the reference's; None if not compared.
+        error: largest difference of the joints' block of M, as a fraction of the largest entry of the reference's
+            block; None if not compared.
     """
 
     verdict: str

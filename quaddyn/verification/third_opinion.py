@@ -1,4 +1,4 @@
-"""Comparison of M with that of MuJoCo's own importer, as a further check of the file readers."""
+"""Comparison of the joint-space inertia M with MuJoCo's, as a further check of the file readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ N_SAMPLES = 3
 def compare_with_mujoco(
     oracle: Reference, source: str | bytes | os.PathLike[str], rng: np.random.Generator, tolerance: float
 ) -> ThirdOpinion:
-    """Compares the joints' block of M with that of MuJoCo's importer.
+    """Compares the joints' block of the reference's M with the one that MuJoCo's importer yields.
 
     MuJoCo reads a URDF with its root link fixed to the world.  The block of M of the joints, which is M with the base
     fixed, is the same for every root.
@@ -62,8 +62,8 @@ def compare_with_mujoco(
     for _ in range(N_SAMPLES):
         q = oracle.random_configuration(rng)
         for body in bodies:
-            own = q[body.q]
-            angle = own[0] if body.kind != "continuous" else np.arctan2(own[1], own[0])
+            coordinates = q[body.q]
+            angle = coordinates[0] if body.kind != "continuous" else np.arctan2(coordinates[1], coordinates[0])
             data.qpos[model.jnt_qposadr[joints[body.joint]]] = angle
         mujoco.mj_forward(model, data)
         M = np.zeros((model.nv, model.nv))

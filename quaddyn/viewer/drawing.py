@@ -156,7 +156,7 @@ class Drawing:
                 yield from self._markers.draw_cone(name, contact.point, contact.friction, contact.normal)
 
     def _place_support_polygon(self, snapshot: SceneSnapshot) -> SlotPoses:
-        """Returns the poses of the support polygon, that of the contacts or, without contacts, of the feet."""
+        """Yields the slot and pose of the support polygon of the contacts, or without contacts, of the feet."""
         if snapshot.support_feet is None:
             return
         contact_points = [contact.point for contact in snapshot.contacts]

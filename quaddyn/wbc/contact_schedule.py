@@ -70,7 +70,7 @@ class ContactSchedule:
         self.requested_contacts: tuple[str, ...] | None = None
 
     def deactivate_all(self) -> None:
-        """Deactivates all contacts; those of the next tick are made at once."""
+        """Deactivates all contacts; contacts requested at the next tick are activated at once, without a ramp."""
         for c in range(len(self.names)):
             set_ramp(self.ramps, c, False)
         self._changes.activations += 1
@@ -109,7 +109,7 @@ class ContactSchedule:
         self._has_ticked = True
 
     def _names_of_mask(self, requested: IntVector) -> tuple[str, ...]:
-        """Returns the names of the contacts whose entry is not zero."""
+        """Returns the names of the contacts whose entry in `requested` is not zero."""
         return tuple(name for name, is_requested in zip(self.names, requested.tolist(), strict=True) if is_requested)
 
     def _make_mask(self, requested: Iterable[str]) -> IntVector:

@@ -357,14 +357,14 @@ class WholeBodyController(StrictAttributes):
         save(last.command, last.memory, last.ticks - 1, path)
 
     def _advance_contacts(self, contacts: Iterable[str] | None) -> None:
-        """Advances the ramps of all contacts toward the requested set."""
+        """Advances all contact activations by one tick toward the requested set, given the forces of the last tick."""
         solver, command = self._structure.solver, self._last.command
-        values = None
+        last_result = None
         if command is not None and self._activation_step != math.inf:
             # If contacts were added or removed since the last tick, its forces are assigned by name.
             has_same_contacts = command.solver is solver or command.solver.names == solver.names
-            values = command.values if has_same_contacts else solver.make_result_of_forces(command.forces)
-        self._structure.schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, values)
+            last_result = command.values if has_same_contacts else solver.make_result_of_forces(command.forces)
+        self._structure.schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, last_result)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))

@@ -202,7 +202,7 @@ def _find_chain(robot: Robot, frame: int) -> list[int]:
 
 
 def _make_chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Returns `ControllerModel.chains`."""
+    """Returns, per frame, the number of the velocities that move it, then their indices (frames, 1 + nv)."""
     out = np.zeros((max(1, len(frames)), 1 + robot.nv), dtype=np.int64)
     for i, frame in enumerate(frames):
         chain = _find_chain(robot, frame)
@@ -211,7 +211,10 @@ def _make_chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, i
 
 
 def _find_limbs(chains: Sequence[list[int]], contacts: Mapping[str, ContactSettings], slot: np.ndarray) -> np.ndarray:
-    """Returns `ControllerModel.limbs`."""
+    """Returns for each contact the number of its joints and their velocity indices (contacts, 1 + MAX_LIMB_JOINTS).
+
+    The number is 0 for a contact that shares a joint with another one, or has too many joints.
+    """
     out = np.zeros((max(1, len(contacts)), 1 + MAX_LIMB_JOINTS), dtype=np.int64)
     for c, (chain, settings) in enumerate(zip(chains, contacts.values(), strict=True)):
         joints = [j for j in chain if slot[j] < 0]

@@ -137,12 +137,12 @@ def make_embedded_controller(controller: WholeBodyController) -> EmbeddedControl
 
 
 def _unit_norm_parts(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Returns `EmbeddedController.unit_norm_parts`."""
+    """Returns first index and size (n, 2) of each part of q that has unit norm, such as a quaternion."""
     return np.array([(first, size) for _, first, size in robot.unit_norm_slices], dtype=np.int64).reshape(-1, 2)
 
 
 def _frictionless_pyramids(solver: TickSolver) -> Array:
-    """Returns `EmbeddedController.frictionless_pyramids`."""
+    """Returns the rows (contacts, faces + 1, 3) of the friction pyramids at zero friction; zeros without a pyramid."""
     faces, contacts = solver.tables.model.faces, solver.contacts
     pyramids = np.zeros((len(contacts), faces + 1, 3))
     for rows, settings in zip(pyramids, contacts, strict=True):

@@ -114,7 +114,7 @@ def cmake_file(name: str) -> str:
 
 
 def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, int]) -> str:
-    """Returns the README.
+    """Returns the text of the README of an exported controller.
 
     Args:
         name: prefix of the names of files and functions.

@@ -139,7 +139,7 @@ def reduce_limb(
     """
     size, count = contacts.size[c], model.limbs[c, 0]
     chain, J, inv, P = model.chains[contacts.frame[c]], points.jacobian[c], work.limb_inverse[c], work.limb_map[c]
-    nu, J_l = len(model.passive), work.limb_scratch[2]
+    n_passive, J_l = len(model.passive), work.limb_scratch[2]
     for k in range(count):
         joint = model.limbs[c, 1 + k]
         entry = 0
@@ -153,8 +153,8 @@ def reduce_limb(
         s = 0.0
         for i in range(size):
             s += inv[k, i] * (points.target[c, i] - points.drift[c, i])
-        clear(P[k], nu + 1)
-        P[k, nu] = s
+        clear(P[k], n_passive + 1)
+        P[k, n_passive] = s
     for entry in range(chain[0]):
         slot = model.slot[chain[1 + entry]]
         if slot >= 0:

@@ -106,19 +106,19 @@ def solve_passive_accelerations(
     work: TickScratch,
     n: int,
 ) -> float:
-    """Computes the map of ``a_u`` over the unknowns from the unactuated rows, in `work.passive_rhs`.
+    """Computes ``a_u`` as an affine function of the unknowns from the unactuated rows, in `work.passive_rhs`.
 
     Returns:
         Smallest pivot over the largest.
     """
-    nu = len(model.passive)
+    n_passive = len(model.passive)
     B, G, M = work.passive_matrix, work.passive_rhs, terms.M
-    for i in range(nu):
+    for i in range(n_passive):
         o = model.passive[i]
         row = M[o]
-        clear(B[i], nu)
+        clear(B[i], n_passive)
         clear(G[i], n + 1)
-        for k in range(nu):
+        for k in range(n_passive):
             B[i, k] = row[model.passive[k]]
         for j in range(len(row)):
             if work.joint_unknown[j] >= 0:
@@ -134,12 +134,12 @@ def solve_passive_accelerations(
                 for i in range(size):
                     G[slot, work.force[c] + i] = model.mass * J[i, entry]
         if points.is_eliminated[c] != 0:
-            for i in range(nu):
+            for i in range(n_passive):
                 row = M[model.passive[i]]
                 for k in range(model.limbs[c, 0]):
                     f, P = row[model.limbs[c, 1 + k]], work.limb_map[c, k]
-                    axpy(B[i], f, P, nu)
-                    G[i, n] -= f * P[nu]
+                    axpy(B[i], f, P, n_passive)
+                    G[i, n] -= f * P[n_passive]
                     for z in range(model.limbs[c, 0] - size):
                         G[i, work.limb_unknown[c] + z] -= f * work.limb_redundancy[c, k, z]
     return solve_by_elimination(B, G, n + 1)
@@ -154,12 +154,23 @@ def write_maps(
     work: TickScratch,
     n: int,
 ) -> None:
-    """Writes the maps of accelerations and torques over the unknowns, and the lengths of their rows."""
-    nu, a, tau = len(model.passive), work.acceleration, work.torque
-    for i in range(nu):
+    """Writes accelerations and torques as affine functions of the unknowns, and bounds of the norms of their rows.
+
+    An acceleration or torque is ``row[:n] . unknowns + row[n]``; its length is an upper bound of ``|row[:n]|``.
+
+    Args:
+        model: constants of the robot.
+        terms: rigid-body terms of the tick.
+        contacts: contacts of the tick.
+        points: Jacobians and desired accelerations of the contacts.
+        work: takes the rows `acceleration` and `torque`, and `acceleration_length` and `torque_length`.
+        n: number of unknowns.
+    """
+    n_passive, a, tau = len(model.passive), work.acceleration, work.torque
+    for i in range(n_passive):
         o = model.passive[i]
-        square = scale(a[o], work.passive_rhs[i], 1.0, n + 1) - work.passive_rhs[i, n] * work.passive_rhs[i, n]
-        work.acceleration_length[o] = math.sqrt(max(square, 0.0))
+        squared_length = scale(a[o], work.passive_rhs[i], 1.0, n + 1) - work.passive_rhs[i, n] * work.passive_rhs[i, n]
+        work.acceleration_length[o] = math.sqrt(max(squared_length, 0.0))
     for i in range(len(model.actuated)):
         j = model.actuated[i]
         if work.joint_unknown[j] >= 0:
@@ -170,10 +181,10 @@ def write_maps(
         if points.first_force[c] >= 0 and points.is_eliminated[c] != 0:
             for k in range(model.limbs[c, 0]):
                 j, P = model.limbs[c, 1 + k], work.limb_map[c, k]
-                gemv(a[j], P, work.passive_rhs, nu, n + 1)
-                a[j, n] += P[nu]
+                gemv(a[j], P, work.passive_rhs, n_passive, n + 1)
+                a[j, n] += P[n_passive]
                 length = 0.0
-                for i in range(nu):
+                for i in range(n_passive):
                     length += abs(P[i]) * work.acceleration_length[model.passive[i]]
                 for z in range(model.limbs[c, 0] - contacts.size[c]):
                     a[j, work.limb_unknown[c] + z] += work.limb_redundancy[c, k, z]

@@ -205,7 +205,7 @@ def add_point(
 def write_point_rows(
     item: Item, t: TickContext, points: PointBlock, count: int, from_planes: bool, barrier: Barrier
 ) -> None:
-    """Writes the rows of those of the first `count` points of a block that need one."""
+    """Writes a row for each of the first `count` points of a block that needs one."""
     if count > 0:
         compute_distance_motion(points, from_planes, barrier, POINT_ITERATIONS)
         compute_row_data(points, from_planes, barrier)

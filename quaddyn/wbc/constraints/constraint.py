@@ -40,7 +40,7 @@ class Constraint(Element):
     unit: str = ""
 
     def rows(self, tick: Tick) -> list[Rows]:
-        """Returns the rows at a tick; custom constraints define it, those of the package are compiled."""
+        """Returns the rows at a tick; custom constraints define this method, the package's constraints are compiled."""
         raise NotImplementedError(f"{type(self).__name__}: the class must define the method rows(tick)")
 
     def row_name(self, contact: str, row: int) -> str:

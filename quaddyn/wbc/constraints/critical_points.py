@@ -166,14 +166,15 @@ def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) ->
 def sliding_relaxation(
     critical_points: Vector, lane: int, length: float, other_length: float, barrier: Barrier
 ) -> float:
-    """Returns the relaxation of a pair's bound while its points are between the ends; infinite at an end.
+    """Returns by how much the lower bound of a pair's row may be lowered, because its critical points slide [m/s^2].
 
-    The relaxation is largest where the points may soon reach an end, or may just have left it, given their sliding
-    speed.
+    While both points are between the ends of their segments, the value is larger the sooner one of them may reach an
+    end, or the more recently it may have left one, at the present sliding speeds.  It is infinite with a point at an
+    end.
 
     Args:
-        critical_points: results of a block of pairs.
-        lane: index of the pair in the block.
+        critical_points: rows of eight pairs, see `find_critical_points`.
+        lane: index of the pair, 0 to 7.
         length: length of the first segment [m].
         other_length: length of the second segment [m].
         barrier: parameters of the barrier.

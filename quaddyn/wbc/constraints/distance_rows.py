@@ -47,7 +47,14 @@ class PendingRow(NamedTuple):
 
 @compiled()
 def store_point_in_queue(t: TickContext, lane: int, pair: PendingRow, part: int) -> None:
-    """Stores the pair and the frames of a point of a block."""
+    """Stores the pair, part and frames of a point in the queue.
+
+    Args:
+        t: the tick, with the queue.
+        lane: index of the point in the block, 0 to 7.
+        pair: the pair and its frames.
+        part: index of the part of the pair, see `collision_rows`.
+    """
     first, queue = FIRST_POINT_ENTRY + POINT_ENTRIES * lane, t.work.pair_queue
     queue[first] = pair.pair
     queue[first + 1] = part
@@ -70,7 +77,7 @@ def count_common_velocities(model: ControllerModel, first: int, second: int) -> 
 
 @compiled(inline=False)
 def write_distance_rows(item: Item, t: TickContext, points: PointBlock, count: int, barrier: Barrier) -> None:
-    """Writes the rows of those of the first `count` points that need one.
+    """Writes a row for each of the first `count` points that needs one.
 
     Only joints that move exactly one of the two bodies change the distance, so that only they have coefficients.  Each
     row also needs a bound of the third derivative of the distance at ``a = 0``.  It is the sum of bounds over these

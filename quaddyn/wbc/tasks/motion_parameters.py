@@ -126,7 +126,15 @@ def rotation_error(W: Vector, R: Matrix, out: Vector) -> None:
 def write_position_state(
     p: MotionParameters, origin: Vector, velocity: Vector, drift: Vector, task_state: Matrix
 ) -> None:
-    """Writes error, velocity and drift of rows x, y, z."""
+    """Writes error, velocity and drift of the origin of a frame along world axes x, y, z.
+
+    Args:
+        p: parameters of the task, with the reference position (3,) [m].
+        origin: (3,) origin of the frame, world [m].
+        velocity: (3,) its velocity [m/s].
+        drift: (3,) its acceleration at zero joint accelerations [m/s^2].
+        task_state: (3, m) error, velocity and drift of the m rows of a task; the first three columns are written.
+    """
     for i in range(3):
         task_state[0, i] = p.position[i] - origin[i]
         task_state[1, i] = velocity[i]
@@ -143,7 +151,18 @@ def write_rotation_state(
     task_state: Matrix,
     first: int,
 ) -> None:
-    """Writes error, angular velocity and angular drift (3,) of rows about world axes, from row `first` on."""
+    """Writes error, velocity and drift of the rotation of a frame about world axes x, y, z.
+
+    Args:
+        target: (9,) reference rotation matrix, row by row.
+        has_reference: 0.0 if there is no reference; the error is then zero.
+        rotation: (3, 3) current rotation matrix of the frame.
+        velocity: (3,) angular velocity of the frame, world axes [rad/s].
+        drift: (3,) angular acceleration of the frame at zero joint accelerations, world axes [rad/s^2].
+        task_state: (3, m) error, velocity and drift of the m rows of a task; columns `first` to `first + 2` are
+            written.
+        first: index of the task row about x.
+    """
     for i in range(3):
         task_state[0, first + i] = 0.0
         task_state[1, first + i] = velocity[i]
