@@ -136,9 +136,9 @@ def set_target(s: SwingStates, foot: int, target: Vec3) -> None:
 
 @compiled()
 def find_next_swing(s: SwingStates, liftoff_number: int) -> int:
-    """Returns the swing foot whose lift-off came next after the one of a number; -1 if there is none.
+    """Returns the swing foot with the smallest lift-off number above `liftoff_number`; -1 if there is none.
 
-    With the number 0 it is the swing foot that lifted off first.
+    With `liftoff_number` = 0 this is the swing foot that lifted off first.
     """
     found = -1
     for foot in range(len(s.is_swinging)):
