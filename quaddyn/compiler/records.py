@@ -143,8 +143,8 @@ class Record(tuple[Any, ...]):
     def _within(cls, block: NDArray[np.uint8], shapes: Mapping[str, Any], at: int) -> Self:
         """Returns a record in a block of memory, from a byte on."""
         kind, fields = cls._kind(), list[Any]()
-        _, places = _layout(kind, shapes, at)
-        for (name, stored), (begin, shape) in zip(kind.fields, places, strict=True):
+        _, offsets = _layout(kind, shapes, at)
+        for (name, stored), (begin, shape) in zip(kind.fields, offsets, strict=True):
             if isinstance(stored, RecordKind):
                 fields.append(stored.cls._within(block, shapes.get(name, {}), begin))  # type: ignore[attr-defined]
             else:
@@ -332,11 +332,11 @@ def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, 
     if missing or unknown:
         found = f"no shape is given for {', '.join(missing)}" if missing else f"it has no field {', '.join(unknown)}"
         raise ArgumentError(f"{kind.name}: {found}; shapes are required for {', '.join(needed) or 'no field'}")
-    places: list[tuple[int, tuple[int, ...]]] = []
+    offsets: list[tuple[int, tuple[int, ...]]] = []
     for (name, stored), shown in zip(kind.fields, kind.values, strict=True):
         if isinstance(stored, RecordKind):
             end, _ = _layout(stored, shapes.get(name, {}), at)
-            places.append((at, ()))
+            offsets.append((at, ()))
         else:
             assert isinstance(stored, ArrayKind)
             shape: Any = (len(shown.items),) if isinstance(shown, SmallArrayKind) else ()
@@ -347,10 +347,10 @@ def _layout(kind: RecordKind, shapes: Mapping[str, Any], at: int) -> tuple[int, 
                 raise ArgumentError(f"{kind.name}.{name}: expected a shape with {stored.rank} sizes, got {shape}")
             size = stored.dtype.itemsize * math.prod(shape)
             at += -at % (_LINE if size >= _LINE else 8)
-            places.append((at, shape))
+            offsets.append((at, shape))
             end = at + size
         at = end
-    return at, places
+    return at, offsets
 
 
 def _is_class_variable(annotation: object) -> bool:

@@ -81,9 +81,9 @@ class StateMemory:
 
     def compute_com_jacobian(self) -> None:
         """Computes the Jacobian of the center of mass, whose position keeps its bits: it is restored afterwards."""
-        place, com = self.data.com[0], self.com.copy()
+        stored, com = self.data.com[0], self.com.copy()
         _com_jacobian(self.robot.model, self.data, False)
-        place[:] = com
+        stored[:] = com
         self.com_jacobian_tick = self.tick
 
     def compute_all(self, q: Array, v: Array) -> None:

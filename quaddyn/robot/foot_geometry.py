@@ -290,8 +290,8 @@ def _end_sign(axis: Array, away: Array) -> float:
 
 def _reach_order(center: Array, radius: float, away: Array) -> tuple[float, ...]:
     """Returns the sorting key of spheres by reach along the leg, independent of their order in the file."""
-    place = np.round(center, LENGTH_DECIMALS).tolist()
-    return (round(float(center @ away) + radius, LENGTH_DECIMALS), radius, *place)
+    center_in_link = np.round(center, LENGTH_DECIMALS).tolist()
+    return (round(float(center @ away) + radius, LENGTH_DECIMALS), radius, *center_in_link)
 
 
 def _support_distance(geometry: Geometry, direction: Array) -> float:

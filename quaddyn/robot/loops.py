@@ -295,7 +295,7 @@ def make_closures(
         index = {joint: starts[-1] + k for k, joint in enumerate(group)}
         local = index | {base: -1}  # also where the base's own joint is one that others mimic
         counts = [0, 0]
-        places = []
+        placements = []
         for joint in group:
             j, name = model.joints[joint], names[joint]
             follows = name in following
@@ -304,14 +304,14 @@ def make_closures(
                 local.get(int(model.parents[joint]), -1), int(joints[name].type == "prismatic"),
             ))  # fmt: skip
             counts[follows] += 1
-            places.append(model.jointPlacements[joint])
-            rows.append(_flatten_placement(places[-1]).tolist())
+            placements.append(model.jointPlacements[joint])
+            rows.append(_flatten_placement(placements[-1]).tolist())
             axes.append(joints[name].axis)
         for cut in of:
             sides.append([(index if cut.loop.kind == "gear" else local)[joint] for joint in cut.joints])
             frames += list(cut.placements)
         lengths = [float(np.linalg.norm(at[9:])) for cut in of for at in cut.placements]
-        lengths += [float(np.linalg.norm(p.translation)) for p, joint in zip(places, group, strict=True)]
+        lengths += [float(np.linalg.norm(p.translation)) for p, joint in zip(placements, group, strict=True)]
         sizes.append(1.0 if all(cut.loop.kind == "gear" for cut in of) else max(max(lengths), 1e-6))
         starts.append(starts[-1] + len(group))
         loop_starts.append(loop_starts[-1] + len(of))

@@ -126,7 +126,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._one = one = np.zeros(1, dtype=kind)
         self._row = one.view(np.uint8)
         # Values of one type are adjacent: one copy for all of them.
-        at = {name: place for name, (_, place, *_) in (kind.fields or {}).items()}
+        at = {name: position for name, (_, position, *_) in (kind.fields or {}).items()}
         self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
         self._words = self._row[at["stage"] : at["status"]].view(np.int16)
         self._tick, self._last = one["tick"], one["last"]

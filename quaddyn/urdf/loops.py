@@ -70,7 +70,7 @@ def _read_loop_joint(reader: ElementReader, element: XmlElement, rotation: Calla
 
 
 def _read_ball_constraint(reader: ElementReader, element: XmlElement, name: str) -> KinematicLoop:
-    links, places = [], []
+    links, poses = [], []
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
         found = {child.tag.rsplit("_constraint_")[-1]: child for child in element}
         if body not in found or point not in found:
@@ -78,8 +78,8 @@ def _read_ball_constraint(reader: ElementReader, element: XmlElement, name: str)
                 element, f"the constraint lacks {body} or {point}", "add both, which Drake's documentation requires"
             )
         links.append(reader.read_text(found[body], "name"))
-        places.append(Pose.of(np.eye(3), reader.read_vector(found[point], "value", 3)))
-    return KinematicLoop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
+        poses.append(Pose.of(np.eye(3), reader.read_vector(found[point], "value", 3)))
+    return KinematicLoop(name, "point", links[0], links[1], poses[0], poses[1], (), element.where)
 
 
 def rotation_of_z_to(axis: Array) -> Array:

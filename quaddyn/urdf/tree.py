@@ -66,8 +66,8 @@ class Where:
     element: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.element}" if self.element else place
+        location = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{location}: {self.element}" if self.element else location
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,9 +135,9 @@ class ElementReader:
             self.foreign.setdefault(f"<{tag}>", child.where)
             return
         reason, advice = f"unknown element <{tag}> in <{element.tag}> is ignored", _spelling_advice(tag, known)
-        places = [f"<{place}>" for place, children in _KNOWN_CHILDREN.items() if tag in children]
-        if places and not advice:
-            reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"move it into {' or '.join(places)}"
+        parents = [f"<{parent}>" for parent, children in _KNOWN_CHILDREN.items() if tag in children]
+        if parents and not advice:
+            reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"move it into {' or '.join(parents)}"
         self.warn(child, reason, advice)
 
     def report_foreign(self, root: XmlElement) -> None:
