@@ -35,7 +35,7 @@ class UnitState:
         title: title for people.
         module: module with its source.
         state: "not yet" (not compiled), or where its machine code comes from.
-        location: file of the machine code; "" if not compiled.
+        place: file of the machine code; "" if not compiled.
         size: size of the machine code [bytes]; None if not compiled.
         seconds: time of its compilation [s]; None if unknown.
     """
@@ -43,7 +43,7 @@ class UnitState:
     title: str
     module: str
     state: str
-    location: str
+    place: str
     size: int | None
     seconds: float | None
 
@@ -101,17 +101,17 @@ def examine_installation(*, make: bool, quiet: bool) -> Health:
     """
     problems: list[str] = []
     target, processor = _check_processor(problems)
-    location = object_cache.find_cache_folder()
-    if location.reason and (location.is_enabled or make):
-        problems.append(f"machine code is not cached: {location.folder or 'no folder'}: {location.reason}")
-    writable = not location.reason and location.folder is not None and os.access(location.folder, os.W_OK)
-    if not location.reason and not writable:
-        problems.append(f"machine code is not cached, because the folder {location.folder} is not writable")
+    place = object_cache.find_cache_folder()
+    if place.reason and (place.is_enabled or make):
+        problems.append(f"machine code is not cached: {place.folder or 'no folder'}: {place.reason}")
+    writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
+    if not place.reason and not writable:
+        problems.append(f"machine code is not cached, because the folder {place.folder} is not writable")
     units = prebuilt.all_units()
     states = [
         _unit_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)
     ]
-    cache = {"folder": None if location.folder is None else str(location.folder), "used": writable, "reason": location.reason}
+    cache = {"folder": None if place.folder is None else str(place.folder), "used": writable, "reason": place.reason}
     kernels: list[dict[str, str | int]] = [
         {"robot": each.robot, "what": each.what, "file": str(each.file), "size": each.size} for each in cached_kernels()
     ]
