@@ -20,7 +20,7 @@ from quaddyn.locomotion import (
     steering as steering_rules,
 )
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.friction_state import FrictionState
+from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.gait_timing import GaitState
 from quaddyn.locomotion.ground_state import allocate_ground_state

@@ -11,12 +11,13 @@ import quaddyn as qd
 from quaddyn.locomotion import leg_reach, trunk_references
 from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.com_preview_kernel import ComReferenceState
-from quaddyn.locomotion.friction_state import FrictionState
+from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.swing import allocate_swings
 
 
 @pytest.fixture(scope="module")
@@ -123,5 +124,7 @@ def test_compiled_lowering_of_the_trunk_equals_python(seed: int, body: BodyParam
     ground.points[:, :2] = body.nominal_stance + 0.05 * rng.normal(size=(4, 2))
     ground.next_footholds[:], ground.has_next_foothold[:] = 0.1 * rng.normal(size=(4, 3)), rng.integers(0, 2, 4)
     ground.slope[:] = 0.2 * rng.normal(size=2)
-    arguments = body, np.full(4, 0.4), scheduler.state, path, ground, rng.uniform(-1.0, 1.0, 4), 0.01, -0.02
+    swings = allocate_swings()
+    swings.progress[:], swings.is_swinging[:] = rng.uniform(0.0, 1.0, 4), rng.integers(0, 2, 4)
+    arguments = body, np.full(4, 0.4), scheduler.state, path, ground, swings, 0.01, -0.02
     assert assert_compiled_equals_python(leg_reach.compute_required_lowering, *arguments) >= 0.0

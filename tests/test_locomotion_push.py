@@ -20,8 +20,7 @@ from quaddyn.locomotion.footwork_state import (
     allocate_balance,
     compute_nominal_foothold,
 )
-from quaddyn.locomotion.friction_model import FrictionModel
-from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
+from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.ground_state import allocate_ground_state

@@ -11,7 +11,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, slope_statics
 from quaddyn.locomotion.footwork_state import MAX_OUTWARD_OFFSET
-from quaddyn.locomotion.friction_estimate import SLIP_SAFETY_FACTOR
+from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
 from quaddyn.locomotion.friction_model import FrictionModel
 from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane

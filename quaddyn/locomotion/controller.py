@@ -53,14 +53,14 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     `ComPreview`).
 
     Without a terrain map, the ground is estimated from proprioception: the plane through the stance feet
-    (`GroundPlane`), the feet in contact (`ContactEstimation`), and the friction coefficient from slips
-    (`FrictionEstimation`).  On a slope the trunk is parallel to that plane, the center of mass is above the feet, and
-    the friction cones are aligned with the plane (`FrictionModel`).  A robot that starts with its center of mass beside
-    the center of its feet shifts it first, in the mode "rising".  A robot that loses the ground while it stands or
-    rises, or that starts in the air, lands on its feet (`ContactMonitor`, `LandingController`).  If the whole-body
-    controller has no solution for a landing, the motors only damp, and the command is not `ok`.
+    (`GroundPlane`), the feet in contact, and the friction coefficient from slips.  On a slope the trunk is parallel to
+    that plane, the center of mass is above the feet, and the friction cones are aligned with the plane
+    (`FrictionModel`).  A robot that starts with its center of mass beside the center of its feet shifts it first, in
+    the mode "rising".  A robot that loses the ground while it stands or rises, or that starts in the air, lands on its
+    feet (`ContactMonitor`, `LandingController`).  If the whole-body controller has no solution for a landing, the
+    motors only damp, and the command is not `ok`.
     If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
-    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called (`filter_command`).
+    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called.
     There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
     Velocities that the robot cannot reach, for example for its joint speeds, are clamped (`clamp_velocity`).
 
@@ -70,7 +70,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         gait: name of a gait in `GAITS`, or a `Gait`; "stand" steps only to recover from pushes.
         friction: "estimated" to assume 0.4 on level ground (two thirds of the default of the plants, see
             `quaddyn.contact.NOMINAL_FRICTION`), on slopes what is needed to walk there, and less after slips
-            (`FrictionEstimation`).  A number is the friction coefficient of the ground and an upper bound: choose it
+            (`FrictionEstimate`).  A number is the friction coefficient of the ground and an upper bound: choose it
             below the expected one, since slopes that need more are refused (`SlopeLimiter`).  "nominal" disables slip
             detection; the coefficient may then be set by the attribute `friction`.
         terrain: heights of the ground [m], NaN where unknown: a function of arrays x and y [m], world, or an object
@@ -80,7 +80,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         payload: "estimated" to estimate mass beyond the robot's model from the torques and to compensate it
             (`PayloadCompensation`); None to use the model alone.
         contact_detection: "estimated" to detect contacts from the torques where `compute` is not given measured ones
-            and the gait has no flight phases (`ContactEstimation`): a foot that touches down early carries load at
+            and the gait has no flight phases (`ContactEstimate`): a foot that touches down early carries load at
             once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle.
             "scheduled" to use the gait's schedule.
         righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`

@@ -20,7 +20,7 @@ from .foothold_map import FootholdMap
 from .footwork import Footwork
 from .footwork_state import allocate_balance, compute_nominal_clearance
 from .force_profile import compute_force_profile
-from .friction_state import set_normals
+from .friction_model import set_normals
 from .gait import GAITS, GaitScheduler
 from .gait_timing import advance_phase
 from .ground_contact import check_ground
@@ -239,8 +239,7 @@ class GroundPhaseController:
         """Returns the records of the present components."""
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
         assert quad.ground is not None
-        contacts, friction = quad.estimators.contact_estimation, quad.estimators.friction_estimation
-        tasks = quad.wbc.tasks
+        estimators, tasks = quad.estimators, quad.wbc.tasks
         feet = [tasks[foot] for foot in FEET]
         parameters = WalkParameters.from_values(
             dt=quad.dt,
@@ -266,12 +265,12 @@ class GroundPhaseController:
             footwork=self.footwork.state,
             foot_contacts=self.footwork.contacts,
             balance=self._balance,
-            contact_model=contacts.model,
-            contact_inputs=contacts.inputs,
-            contacts=contacts.state,
-            friction_parameters=friction.parameters,
-            friction_inputs=friction.inputs,
-            slips=friction.state,
+            contact_model=estimators.contact_model,
+            contact_inputs=estimators.contact_inputs,
+            contacts=estimators.contacts,
+            friction_parameters=estimators.friction_parameters,
+            friction_inputs=estimators.friction_inputs,
+            slips=estimators.slips,
             friction=quad.friction_model.state,
             preview=quad.preview.parameters,
             reference=quad.preview.state,

@@ -4,7 +4,7 @@ import math
 
 from ..compiler import Record, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
-from .friction_state import PYRAMID_FACE_RATIO
+from .friction_model import PYRAMID_FACE_RATIO
 from .gait_timing import clamp
 from .ground_state import GroundState, compute_horizontal_projection
 from .path_motion import PathState

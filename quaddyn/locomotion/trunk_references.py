@@ -6,7 +6,7 @@ from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, 
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .body_parameters import BodyParameters
 from .com_preview_kernel import ComReferenceState
-from .friction_state import PYRAMID_FACE_RATIO, FrictionState
+from .friction_model import PYRAMID_FACE_RATIO, FrictionState
 from .gait_timing import clamp
 from .ground_state import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic

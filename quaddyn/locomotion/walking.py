@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
 from .com_preview_kernel import ComReferenceState, PreviewParameters, update_com_reference
-from .contact_estimate import (
+from .contact_estimation import (
     ContactEstimate,
     ContactInputs,
     ContactModel,
@@ -31,7 +31,7 @@ from .footwork_state import (
     is_waiting_for_touchdown,
     update_contacts,
 )
-from .friction_estimate import (
+from .friction_estimation import (
     FrictionEstimate,
     FrictionInputs,
     FrictionParameters,
@@ -40,7 +40,7 @@ from .friction_estimate import (
     update_friction,
     update_slips,
 )
-from .friction_state import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
+from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait_timing import GaitState, advance_phase, is_transitioning
 from .ground_contact import GroundContactState, is_settled
 from .ground_normals import write_ground_normals
