@@ -10,13 +10,13 @@ from test_simulation_compiled import assert_compiled_equals_python
 import quaddyn as qd
 from quaddyn.locomotion import leg_reach, trunk_references
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.com_preview_kernel import ComReferenceState
+from quaddyn.locomotion.com_preview import ComReference
 from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
-from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.swing import allocate_swings
 
 
@@ -38,7 +38,7 @@ def random_trunk(rng: np.random.Generator) -> trunk_references.TrunkState:
 def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters) -> None:
     rng = np.random.default_rng([10, seed])
     trunk, ground = random_trunk(rng), allocate_ground_state()
-    reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
+    reference = ComReference.allocate(cop=2, dcm=2, load_fractions=4)
     reference.cop[:], reference.dcm[:] = 0.1 * rng.normal(size=2), 0.1 * rng.normal(size=2)
     reference.load_fractions[:] = rng.choice([0.0, 0.5], 4) * (seed % 4 > 0)
     reference.frequency, reference.vertical_force = 5.0, float(rng.uniform(0.0, 2.0))

@@ -18,7 +18,6 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .arguments import validate_feet
-from .centroidal_state import CentroidalState, MotionReader
 from .command import LocomotionCommand
 from .fall_recovery import FallRecovery
 from .flight_phase import FlightPhaseController
@@ -28,10 +27,11 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
+from .motion import CentroidalState, MotionReader
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
-from .tick_period import TickPeriodMonitor
+from .tick_period import make_tick_displacements, measure_tick_period, reset_tick_period
 
 
 @renamed_attributes(
@@ -47,10 +47,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     """Controller that makes a quadruped stand, walk, trot, jump and get up, with one call per control period.
 
     The gait scheduler (`GaitScheduler`) decides which feet are in stance, the coming footholds determine the motion of
-    the center of mass (`ComPreview`), and the whole-body controller computes contact forces and torques.  An error of
+    the center of mass (`preview_com`), and the whole-body controller computes contact forces and torques.  An error of
     the divergent component of motion xi that the ground cannot correct at once is corrected by the next footholds: all
     coming footholds are shifted by ``(xi - xi*) / gain``, after which the present xi is the bounded one (see
-    `ComPreview`).
+    `preview_com`).
 
     Without a terrain map, the ground is estimated from proprioception: the plane through the stance feet
     (`GroundPlane`), the feet in contact, and the friction coefficient from slips.  On a slope the trunk is parallel to
@@ -123,7 +123,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking.max_leg_length)
-        self._period = TickPeriodMonitor(quad.dt)
+        self._displacements = make_tick_displacements(quad.dt)
         self._motion_reader = MotionReader(quad.wbc, quad.morphology)
         self.reset()
 
@@ -134,7 +134,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._flight.end_jump()
         self._fall.reset()
         self._walking.mode_state.is_lying_requested = False
-        self._period.reset()
+        reset_tick_period(self._displacements)
         self._timing = ""
 
     @property
@@ -291,8 +291,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
         motion = self._motion_reader.read(state, quad.estimators.com_shift(state))
-        period = self._period.update(motion)
-        if period is not None and not self._timing:
+        period = measure_tick_period(self._displacements, motion.state)
+        if period and not self._timing:
             self._timing = (
                 f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
                 f"a period of {period:.2g} s; call it every dt, or make it with the actual period"

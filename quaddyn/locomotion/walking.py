@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
-from .com_preview_kernel import ComReferenceState, PreviewParameters, update_com_reference
+from .com_preview import ComReference, PreviewParameters, update_com_reference
 from .contact_estimation import (
     ContactEstimate,
     ContactInputs,
@@ -47,7 +47,7 @@ from .ground_normals import write_ground_normals
 from .ground_state import GroundState, advance_slope, compute_horizontal_projection
 from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
 from .motion import Motion
-from .path_motion import PathState, advance_path_reference
+from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_clamping import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
 from .steering import (
@@ -161,7 +161,7 @@ class WalkData(NamedTuple):
     slips: FrictionEstimate
     friction: FrictionState
     preview: PreviewParameters
-    reference: ComReferenceState
+    reference: ComReference
     trunk: TrunkState
     mode: ModeState
     tasks: WalkTasks
