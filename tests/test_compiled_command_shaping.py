@@ -20,15 +20,15 @@ from quaddyn.locomotion import (
     steering as steering_rules,
 )
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.friction_state import FrictionState
+from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.gait_timing import GaitState
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.motion import Motion, allocate_motion
-from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.step_timing import adapt_step_timing
-from quaddyn.locomotion.tick_displacements import TickDisplacements, measure_tick_period, reset_tick_period
+from quaddyn.locomotion.tick_period import TickDisplacements, measure_tick_period, reset_tick_period
 from quaddyn.locomotion.velocity_clamping import GaitLimits, LegLimits, LimitReason
 
 SEEDS = range(12)

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from foot_estimates import ContactRecords, FrictionRecords
 from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.contact import ContactSet
 from quaddyn.estimation import ContactForceEstimator, SlipDetector, TouchdownDetector
 from quaddyn.locomotion import FEET, Morphology
-from quaddyn.locomotion import contact_estimate as contacts
-from quaddyn.locomotion import friction_estimate as friction
-from quaddyn.locomotion import friction_state as model
-from quaddyn.locomotion.contact_estimation import ContactEstimation
+from quaddyn.locomotion import contact_estimation as contacts
+from quaddyn.locomotion import friction_estimation as friction
+from quaddyn.locomotion import friction_model as model
 from quaddyn.locomotion.contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
-from quaddyn.locomotion.friction_estimation import FrictionEstimation
 from quaddyn.locomotion.stumble_reflex import allocate_foot_contacts
 from quaddyn.robot import Robot
 
@@ -54,9 +53,9 @@ def randomize_inputs(rng: np.random.Generator, x: contacts.ContactInputs) -> Non
 
 @pytest.mark.parametrize(("detects_contacts", "needs_forces"), [(True, True), (True, False), (False, False)])
 def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts: bool, needs_forces: bool) -> None:
-    rng, p = np.random.default_rng([1, detects_contacts, needs_forces]), Morphology.from_robot(robot)
-    made = ContactEstimation(robot, p, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
-    e, x = made.state, made.inputs
+    rng = np.random.default_rng([1, detects_contacts, needs_forces])
+    made = ContactRecords(robot, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+    e, x = made.estimate, made.inputs
     for s, tau in random_states(robot, rng, 6):
         randomize_inputs(rng, x)
         e.trigger.in_contact[:], e.time = rng.integers(0, 2, 4), rng.uniform(0.0, 0.1)
@@ -70,9 +69,8 @@ def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_compiled_friction_estimate_equals_python(robot: Robot, seed: int) -> None:
-    rng, p = np.random.default_rng([2, seed]), Morphology.from_robot(robot)
-    sensed, made = ContactEstimation(robot, p, DT), FrictionEstimation(robot, p, DT)
-    e, c, f, x = sensed.state, sensed.inputs, made.state, made.inputs
+    rng, sensed, made = np.random.default_rng([2, seed]), ContactRecords(robot, DT), FrictionRecords(robot, DT)
+    e, c, f, x = sensed.estimate, sensed.inputs, made.estimate, friction.FrictionInputs.allocate(is_carrying=4)
     for s, _ in random_states(robot, rng, 6):
         randomize_inputs(rng, c)
         e.is_known, e.in_contact[:] = bool(rng.random() < 0.8), rng.integers(0, 2, 4)
@@ -105,7 +103,7 @@ def test_compiled_friction_of_contacts_equals_python(seed: int) -> None:
 
 def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
     rng, p = np.random.default_rng(4), Morphology.from_robot(robot)
-    made = ContactEstimation(robot, p, DT)
+    made = ContactRecords(robot, DT)
     estimator = ContactForceEstimator(
         ContactSet.from_feet(robot, FEET), dt=DT, gain=1.0 / (FORCE_TIME_CONSTANT * p.time_scale)
     )
@@ -116,8 +114,8 @@ def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
         found = made.update(s, tau, normals)
         forces = estimator.update(s, tau).forces
         detector.update(k * DT, forces, normal=normals[[FEET.index(foot) for foot in robot.feet]])
-        for foot in FEET:
-            np.testing.assert_allclose(made.forces[foot], forces[foot], rtol=0.0, atol=1e-9)
+        for estimated, foot in zip(made.estimate.forces, FEET, strict=True):
+            np.testing.assert_allclose(estimated, forces[foot], rtol=0.0, atol=1e-9)
         if found is not None:
             assert set(found) == set(detector.feet_in_contact)
             seen.add(found)
@@ -126,25 +124,25 @@ def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
 
 def test_slips_agree_with_the_public_class(robot: Robot) -> None:
     rng, p = np.random.default_rng(5), Morphology.from_robot(robot)
-    made, detector = FrictionEstimation(robot, p, DT), SlipDetector(robot, dt=DT, length=p.length)
+    made, detector = FrictionRecords(robot, DT), SlipDetector(robot, dt=DT, length=p.length)
     for s, _ in random_states(robot, rng, 60):
         forces = {foot: rng.normal(0.0, 5.0, 3) + 40.0 * UP for foot in FEET}
         touching = [foot for foot in FEET if rng.random() < 0.95]
-        made.update(s, forces, touching, UP)
+        made.update(s, forces, touching)
         assert set(detector.update(s, forces, touching)) == set(made.slipping_feet)
-        for foot, probability in zip(FEET, made.state.slip.probability, strict=True):
+        for foot, probability in zip(FEET, made.estimate.slip.probability, strict=True):
             assert detector.slip_probability[foot] == pytest.approx(probability, rel=1e-9)
 
 
 def test_contacts_are_measured_estimated_or_unknown(robot: Robot) -> None:
-    p, s = Morphology.from_robot(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    tau, up = qd.WholeBodyController(robot, dt=DT).compute(s).tau, [(0.0, 0.0, 1.0)] * 4
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    tau, up = qd.WholeBodyController(robot, dt=DT).compute(s).tau, np.tile(UP, (4, 1))
     for detects_contacts, needs_forces in ((True, True), (True, False), (False, True), (False, False)):
-        made = ContactEstimation(robot, p, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
-        assert made.update(s, tau, up) is None and not made.state.is_known  # startup
+        made = ContactRecords(robot, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+        assert made.update(s, tau, up) is None and not made.estimate.is_known  # startup
         for _ in range(60):
             found = made.update(s, tau, up)
         assert found == (FEET if detects_contacts else None)
-        assert made.state.is_known == (detects_contacts or needs_forces)
+        assert made.estimate.is_known == (detects_contacts or needs_forces)
         assert made.update(s, tau, up, has_flight_phase=True) is None
-        assert made.update(s, tau, up, measured=("FL",), has_flight_phase=True) == ("FL",) and made.state.is_known
+        assert made.update(s, tau, up, measured=("FL",), has_flight_phase=True) == ("FL",) and made.estimate.is_known

@@ -9,12 +9,11 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, fall_detection
-from quaddyn.locomotion.fall_detection import FallSign
-from quaddyn.locomotion.fall_detector import SIGN_TEXTS, FallDetector
+from quaddyn.locomotion.fall_detection import SIGN_TEXTS, FallSign, make_fall_detector
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
-from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.path_reference import PathState
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +38,16 @@ def test_compiled_fall_detection_equals_python(morphology: Morphology) -> None:
     p, found = morphology, set()
     rng, body = np.random.default_rng(11), make_body_parameters(morphology)
     for i in range(60):
-        motion, detector = random_motion(rng, p), FallDetector(p, 2e-3).state
+        motion, detector = random_motion(rng, p), make_fall_detector(p, 2e-3)
         ground, path = allocate_ground_state(), PathState.allocate(position=2, velocity=3)
         ground.points[:, :2] = p.nominal_stance + 0.01 * rng.normal(size=(4, 2))
         ground.slope[:], path.velocity[:] = 0.1 * rng.normal(size=2), rng.normal(size=3)
         detector.duration = 0.1 * (i % 4 != 0)
         desired = p.height * float(rng.uniform(0.7, 1.1)), float(rng.normal())
-        assert_compiled_equals_python(fall_detection.compute_capture_margin, detector, body, motion, path)
+        assert_compiled_equals_python(fall_detection.capture_margin, detector, body, motion, path)
         for upright in (False, True):
             arguments = motion, ground, upright, desired[0]
-            found.add(assert_compiled_equals_python(fall_detection.detect_trunk_on_ground, *arguments))
+            found.add(assert_compiled_equals_python(fall_detection.is_trunk_on_ground, *arguments))
             arguments = detector, body, motion, ground, path, upright, *desired
             found.add(assert_compiled_equals_python(fall_detection.update_fall_detection, *arguments))
         arguments = detector, body, motion, ground, path, *desired

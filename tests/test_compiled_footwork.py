@@ -22,7 +22,7 @@ from quaddyn.locomotion.gait_timing import GaitState
 from quaddyn.locomotion.ground_state import GroundState, allocate_ground_state
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
-from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot
 from quaddyn.locomotion.stumble_reflex import FootContacts
 from quaddyn.locomotion.swing import SwingTiming, list_swings

@@ -10,13 +10,14 @@ from test_simulation_compiled import assert_compiled_equals_python
 import quaddyn as qd
 from quaddyn.locomotion import leg_reach, trunk_references
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.com_preview_kernel import ComReferenceState
-from quaddyn.locomotion.friction_state import FrictionState
+from quaddyn.locomotion.com_preview import ComReference
+from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
-from quaddyn.locomotion.path_motion import PathState
+from quaddyn.locomotion.path_reference import PathState
+from quaddyn.locomotion.swing import allocate_swings
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def random_trunk(rng: np.random.Generator) -> trunk_references.TrunkState:
 def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters) -> None:
     rng = np.random.default_rng([10, seed])
     trunk, ground = random_trunk(rng), allocate_ground_state()
-    reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
+    reference = ComReference.allocate(cop=2, dcm=2, load_fractions=4)
     reference.cop[:], reference.dcm[:] = 0.1 * rng.normal(size=2), 0.1 * rng.normal(size=2)
     reference.load_fractions[:] = rng.choice([0.0, 0.5], 4) * (seed % 4 > 0)
     reference.frequency, reference.vertical_force = 5.0, float(rng.uniform(0.0, 2.0))
@@ -123,5 +124,7 @@ def test_compiled_lowering_of_the_trunk_equals_python(seed: int, body: BodyParam
     ground.points[:, :2] = body.nominal_stance + 0.05 * rng.normal(size=(4, 2))
     ground.next_footholds[:], ground.has_next_foothold[:] = 0.1 * rng.normal(size=(4, 3)), rng.integers(0, 2, 4)
     ground.slope[:] = 0.2 * rng.normal(size=2)
-    arguments = body, np.full(4, 0.4), scheduler.state, path, ground, rng.uniform(-1.0, 1.0, 4), 0.01, -0.02
+    swings = allocate_swings()
+    swings.progress[:], swings.is_swinging[:] = rng.uniform(0.0, 1.0, 4), rng.integers(0, 2, 4)
+    arguments = body, np.full(4, 0.4), scheduler.state, path, ground, swings, 0.01, -0.02
     assert assert_compiled_equals_python(leg_reach.compute_required_lowering, *arguments) >= 0.0

@@ -11,23 +11,29 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from slow_parameters import others_slow
+from test_compiled_motion import read_by_pinocchio
 from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, RightingMotion, RightingPlan
-from quaddyn.locomotion.centroidal_state import CentroidalState
-from quaddyn.locomotion.fall_detection import FALLEN_HEIGHT
-from quaddyn.locomotion.fall_detector import (
+from quaddyn.locomotion.fall_detection import (
     BEYOND_REACH,
+    FALLEN_HEIGHT,
     TRUNK_LOW,
     TRUNK_SINKING,
     TRUNK_TILTED,
     TRUNK_TIPPING,
-    FallDetector,
+    FallSign,
+    capture_margin,
+    detect_fall,
+    is_trunk_on_ground,
+    make_fall_detector,
 )
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_folding import folded_pose, folding_ranges
+from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.righting import RightingController, classify_lying_side
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
@@ -117,27 +123,31 @@ def test_falls_are_predicted_from_capture_point_and_tilt_rate(go2: qd.Robot) -> 
 
 def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.Robot) -> None:
     p = Morphology.from_robot(go2)
-    watch, level = FallDetector(p, DT), np.eye(3)
+    watch, body = make_fall_detector(p, DT), make_body_parameters(p)
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
     course = PathReference(np.zeros(2), 0.0)
 
-    def seen(share: float, rate: float, desired: float, mode: LocomotionMode = LocomotionMode.MOVING) -> str:
-        motion = CentroidalState(
-            (0.0, 0.0, share * p.height), (0.0, 0.0, rate * p.speed_scale), level, level, 0.0, ground.points
-        )
-        watch.reset()
-        sign = watch.trunk_on_ground(mode, motion, ground, desired * p.height)
+    def move(height: float, rate: float, axes: np.ndarray) -> Motion:
+        motion = allocate_motion()
+        motion.com, motion.velocity = (0.0, 0.0, height), (0.0, 0.0, rate)  # type: ignore[assignment]
+        motion.R_base = motion.axes = axes  # type: ignore[assignment]
+        return motion
+
+    def seen(share: float, rate: float, desired: float) -> int:
+        motion = move(share * p.height, rate * p.speed_scale, np.eye(3))
+        watch.duration = 0.0
+        sign = is_trunk_on_ground(motion, ground.state, True, desired * p.height)
         for _ in range(round(0.1 * p.time_scale / DT) + 1):
-            sign = sign or watch.detect(motion, ground, course, (desired * p.height, 0.0))
+            sign = sign or detect_fall(watch, body, motion, ground.state, course.state, desired * p.height, 0.0)
         return sign
 
     for desired in (1.0, 0.75, 0.6):
-        assert seen(FALLEN_HEIGHT * desired + 0.01, 0.0, desired) == ""
-        assert seen(FALLEN_HEIGHT * desired - 0.01, 0.0, desired) == TRUNK_LOW
-    assert seen(0.7, -0.2, 1.0) == "" and seen(0.7, -1.2, 1.0) == TRUNK_SINKING
+        assert seen(FALLEN_HEIGHT * desired + 0.01, 0.0, desired) == FallSign.NONE
+        assert seen(FALLEN_HEIGHT * desired - 0.01, 0.0, desired) == FallSign.TRUNK_LOW
+    assert seen(0.7, -0.2, 1.0) == FallSign.NONE and seen(0.7, -1.2, 1.0) == FallSign.TRUNK_SINKING
     tipped = pin.exp3(np.array([1.1, 0.0, 0.0]))
-    motion = CentroidalState((0.0, 0.0, p.height), (0.0, 0.0, 0.0), tipped, tipped, 0.0, ground.points)
-    assert watch.trunk_on_ground(LocomotionMode.LANDING, motion, ground, p.height) == TRUNK_TILTED
+    motion = move(p.height, 0.0, tipped)
+    assert is_trunk_on_ground(motion, ground.state, False, p.height) == FallSign.TRUNK_TILTED
     assert all(
         sign.startswith("fallen: ") for sign in (BEYOND_REACH, TRUNK_TIPPING, TRUNK_TILTED, TRUNK_SINKING, TRUNK_LOW)
     )
@@ -187,14 +197,15 @@ def test_moderate_push_is_not_detected_as_a_fall(go2: qd.Robot, push: float) -> 
 def test_capture_margin_is_relative_to_the_reference_velocity(go2: qd.Robot) -> None:
     controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
     controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
-    watch = FallDetector(controller.morphology, DT)
+    p, path = controller.morphology, controller.path_reference
+    watch, body = make_fall_detector(p, DT), make_body_parameters(p)
     v = np.zeros(go2.nv)
     v[0] = 1.8 * controller.morphology.speed_scale
     state = dynamics.update(np.array(go2.q_home), v)
-    motion = CentroidalState.from_state(state, go2.bodies[0].name, controller.morphology.heading, (0.0, 0.0))
-    assert watch.capture_margin(motion, controller.path_reference) < 0.0
-    controller.path_reference.velocity[0] = v[0]
-    assert watch.capture_margin(motion, controller.path_reference) > 0.4 * controller.morphology.length
+    motion = read_by_pinocchio(state, p)
+    assert capture_margin(watch, body, motion, path.state) < 0.0
+    path.velocity[0] = v[0]
+    assert capture_margin(watch, body, motion, path.state) > 0.4 * p.length
 
 
 def test_righting_motion_passes_its_poses_and_ends_folded() -> None:

@@ -231,8 +231,8 @@ def test_com_offset_decays_equally_on_both_axes() -> None:
     trunk.go_to(controller.morphology.height)
     for _ in range(5):
         controller.compute(state)
-        along, aside = trunk.com_offset
-        assert along == aside and 0.0 < along[0] <= 0.02
+        along, aside = trunk.state.com_offset
+        assert np.array_equal(along, aside) and 0.0 < along[0] <= 0.02
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.9, False), (1.1, True)])

@@ -6,12 +6,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from foot_estimates import ContactRecords
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.contact_estimation import ContactEstimation
+from quaddyn.locomotion.contact_estimation import has_model_mismatch, reset_contact_estimate
 from quaddyn.locomotion.footwork_state import allocate_footwork, is_blocked
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.swing import SwingTrajectory, start_swing
@@ -82,39 +83,39 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
     # The other one is above its path, and not late.
     assert [is_blocked(footwork, body, feet, up, i) for i in range(4)] == [True, False, False, False]
 
-    felt, dynamics = ContactEstimation(robot, p, DT), qd.Dynamics(robot)
+    felt, dynamics = ContactRecords(robot, DT), qd.Dynamics(robot)
     plant, standing = qd.Simulation(robot, dt=DT), qd.WholeBodyController(robot, dt=DT)
     for _ in range(60):
         s = dynamics.update(plant.q, plant.v)
         command = standing.compute(s)
         plant.step(command.tau)
-        felt.update(s, command.tau, np.array(up))
+        felt.update(s, command.tau, up)
     faint = 0.07 * robot.mass * p.gravity / 4.0
     # From now on a foot presses faintly: its leg torques change by those of such a force.
     missing = command.forces["FL"] - [0.0, 0.0, faint]
     for _ in range(60):
         tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]
-        alone = felt.update(s, tau, np.array(up))
-    assert 0.8 * faint < felt.forces["FL"][2] < 1.3 * faint and "FL" not in (alone or ())
-    assert "FL" in (felt.update(s, tau, np.array(up), ("FL",)) or ())
+        alone = felt.update(s, tau, up)
+    assert 0.8 * faint < felt.estimate.forces[0, 2] < 1.3 * faint and "FL" not in (alone or ())
+    assert "FL" in (felt.update(s, tau, up, ("FL",)) or ())
 
 
 def test_force_at_one_swing_foot_is_an_obstacle_and_at_two_a_bounded_model_error(robot: Robot) -> None:
     p, up = Morphology.from_robot(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
-    felt, s = ContactEstimation(robot, p, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    felt, s = ContactRecords(robot, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     on = 0.2 * robot.mass * p.gravity / 4.0
     standing = qd.WholeBodyController(robot, dt=DT).compute(s)  # forces of a quarter of the weight at each foot
     for _ in range(60):
         felt.update(s, standing.tau, up, (), ("FL",))
-    assert felt.error < 0.2 * on and not felt.model_mismatch
+    assert felt.estimate.error < 0.2 * on and not has_model_mismatch(felt.estimate)
     for _ in range(60):
         felt.update(s, standing.tau, up, (), ("FL", "RR"))
-    assert felt.error == pytest.approx(0.4 / 0.2 * on) and felt.model_mismatch
+    assert felt.estimate.error == pytest.approx(0.4 / 0.2 * on) and has_model_mismatch(felt.estimate)
     for _ in range(60):  # the next swing of a foot replaces the one before
         felt.update(s, standing.tau, up)
         felt.update(s, np.zeros(robot.nu), up, (), ("RR",))
-    felt.reset()
-    assert felt.error == 0.0
+    reset_contact_estimate(felt.estimate)
+    assert felt.estimate.error == 0.0
 
 
 def test_robot_trots_despite_model_errors_in_mass_damping_and_rotor_inertia() -> None:

@@ -13,6 +13,7 @@ from quaddyn.campaigns.pushes import PushCampaign
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
+from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork import Footwork
 from quaddyn.locomotion.footwork_state import (
     MAX_INWARD_FRACTION,
@@ -20,15 +21,14 @@ from quaddyn.locomotion.footwork_state import (
     allocate_balance,
     compute_nominal_foothold,
 )
-from quaddyn.locomotion.friction_model import FrictionModel
-from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO
+from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.ground_state import allocate_ground_state
 from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
-from quaddyn.locomotion.motion import allocate_motion
-from quaddyn.locomotion.path_reference import ComPreview, PathReference
+from quaddyn.locomotion.motion import CentroidalState, allocate_motion
+from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
 from quaddyn.locomotion.trunk_controller import TrunkController
 from quaddyn.locomotion.trunk_references import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION
@@ -148,10 +148,16 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
     body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
     grip, ground = FrictionModel(body), GroundPlane.from_feet(state.origins(FEET), go2.radii, 1.0)
     trunk, course = TrunkController(p, body, grip, p.height), PathReference(ground.points[:, :2].mean(axis=0), 0.0)
-    reference = ComPreview(p).reference(
-        GaitScheduler("trot", p.time_scale), course, ground.points[:, :2], p.nominal_stance
-    )
-    com, away = tuple(state.com), (0.0, 10.0 * p.speed_scale, 0.0)
+    reference, clock, motion = allocate_com_reference(), GaitScheduler("trot", p.time_scale), allocate_motion()
+    records = clock.state, course.state, p.nominal_stance, ground.points, np.zeros((2, 3)), reference
+    update_com_reference(make_preview_parameters(p), *records)
+    motion.com, motion.velocity = state.com, (0.0, 10.0 * p.speed_scale, 0.0)  # type: ignore[assignment]
+    motion.R_base = np.eye(3)  # type: ignore[assignment]
+
+    def update(hurried: bool) -> None:
+        trunk.state.is_stepping_fast = hurried
+        trunk.update_references(reference, course, ground, CentroidalState(motion), DT)
+
     own = np.array(body.tasks["base"].weight)
     for hurried, share, most in (
         (False, 1.0, PYRAMID_FACE_RATIO),
@@ -159,14 +165,14 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
         (True, FAST_STEP_BASE_FRACTION, 1.0),
         (False, 1.0, PYRAMID_FACE_RATIO),
     ):
-        trunk.update_references(reference, course, ground, com, away, np.eye(3), DT, is_stepping_fast=hurried)
+        update(hurried)
         assert np.allclose(body.tasks["base"].weight, share * own)
         pushed = body.tasks["com"].reference_acceleration[:2]  # type: ignore[attr-defined]
         assert np.linalg.norm(pushed) == pytest.approx(
             GROUND_FORCE_FRACTION * most * grip.friction * p.gravity, rel=1e-6
         )
     trunk.reduce_base_weight()  # in flight, from fast stepping and back
-    trunk.update_references(reference, course, ground, com, away, np.eye(3), DT, is_stepping_fast=True)
+    update(True)
     assert np.allclose(body.tasks["base"].weight, FAST_STEP_BASE_FRACTION * own)
     trunk.reduce_base_weight()
     assert np.all(body.tasks["base"].weight < 1e-2 * own)

@@ -6,16 +6,20 @@ import math
 
 import numpy as np
 import pytest
+from foot_estimates import FrictionRecords
 from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.friction_estimate import MIN_FRICTION, SLIP_SAFETY_FACTOR
-from quaddyn.locomotion.friction_estimation import RECOVERY_TIME, FrictionEstimation
-from quaddyn.locomotion.friction_model import FrictionModel
-from quaddyn.locomotion.friction_state import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION
+from quaddyn.locomotion.friction_estimation import (
+    MIN_FRICTION,
+    RECOVERY_TIME,
+    SLIP_SAFETY_FACTOR,
+    reset_friction_estimate,
+)
+from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.locomotion.velocity_clamping import FRICTION_SPEED_RATIO
 from quaddyn.locomotion.velocity_limits import GROUND_FRICTION
@@ -81,21 +85,21 @@ def test_rolling_foot_does_not_slip(robot: Robot) -> None:
 
 def test_friction_estimate_is_bounded_and_recovers_slowly(robot: Robot) -> None:
     p = Morphology.from_robot(robot)
-    felt, fast, still = FrictionEstimation(robot, p, DT), sliding_state(robot, 0.5), sliding_state(robot, 0.0)
-    assert felt.update(still, foot_forces(robot, 0.3), robot.feet, UP) == math.inf
+    felt, fast, still = FrictionRecords(robot, DT), sliding_state(robot, 0.5), sliding_state(robot, 0.0)
+    assert felt.update(still, foot_forces(robot, 0.3), robot.feet) == math.inf
     for _ in range(100):
-        felt.update(fast, foot_forces(robot, 0.1), robot.feet, UP)
-    assert felt.bound == pytest.approx(SLIP_SAFETY_FACTOR * 0.1, rel=0.1)
+        felt.update(fast, foot_forces(robot, 0.1), robot.feet)
+    assert felt.estimate.bound == pytest.approx(SLIP_SAFETY_FACTOR * 0.1, rel=0.1)
     for _ in range(100):
-        felt.update(fast, foot_forces(robot, 0.001), robot.feet, UP)
-    assert felt.bound == pytest.approx(MIN_FRICTION, rel=0.1)
-    low, ticks = felt.bound, 200
+        felt.update(fast, foot_forces(robot, 0.001), robot.feet)
+    assert felt.estimate.bound == pytest.approx(MIN_FRICTION, rel=0.1)
+    low, ticks = felt.estimate.bound, 200
     for _ in range(ticks):
-        felt.update(still, foot_forces(robot, 0.0), (), UP)
+        felt.update(still, foot_forces(robot, 0.0), ())
     growth = 0.5 * ticks * (ticks + 1) * (DT / (RECOVERY_TIME * p.time_scale)) ** 2
-    assert felt.bound == pytest.approx(low * math.exp(growth), rel=1e-6)
-    felt.reset()
-    assert felt.bound == math.inf
+    assert felt.estimate.bound == pytest.approx(low * math.exp(growth), rel=1e-6)
+    reset_friction_estimate(felt.parameters, felt.estimate)
+    assert felt.estimate.bound == math.inf
 
 
 def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
@@ -119,33 +123,33 @@ def test_friction_bound_recovers_with_time_and_with_sustained_forces(robot: Robo
     for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice
         p = Morphology.from_robot(qd.load(name))
         assert MIN_FRICTION * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time_scale)) ** 2) > 0.4
-    felt = FrictionEstimation(robot, Morphology.from_robot(robot), DT)
+    felt = FrictionRecords(robot, DT)
     for _ in range(100):
-        felt.update(fast, foot_forces(robot, 0.05), robot.feet, UP)
-    low, seconds = felt.bound, 0.5
+        felt.update(fast, foot_forces(robot, 0.05), robot.feet)
+    low, seconds = felt.estimate.bound, 0.5
     for _ in range(round(seconds / DT)):
-        felt.update(still, foot_forces(robot, 0.3), robot.feet, UP)
-    assert felt.bound > 0.2 > 4.0 * low
+        felt.update(still, foot_forces(robot, 0.3), robot.feet)
+    assert felt.estimate.bound > 0.2 > 4.0 * low
 
 
 def test_short_slip_and_single_slip_on_rough_ground_are_ignored(robot: Robot) -> None:
     felt, fast, still = (
-        FrictionEstimation(robot, Morphology.from_robot(robot), DT),
+        FrictionRecords(robot, DT),
         sliding_state(robot, 0.5),
         sliding_state(robot, 0.0),
     )
     for _ in range(100):
-        felt.update(still, foot_forces(robot, 0.1), robot.feet, UP)
+        felt.update(still, foot_forces(robot, 0.1), robot.feet)
     while not felt.slipping_feet:
-        felt.update(fast, foot_forces(robot, 0.05), robot.feet, UP)
-    assert felt.bound == math.inf  # the slip has to last
-    felt.reset()
+        felt.update(fast, foot_forces(robot, 0.05), robot.feet)
+    assert felt.estimate.bound == math.inf  # the slip has to last
+    reset_friction_estimate(felt.parameters, felt.estimate)
     for _ in range(60):
-        felt.update(fast, foot_forces(robot, 0.05), ("FL",), UP, rough=True)
-    assert felt.slipping_feet == ("FL",) and felt.bound == math.inf
+        felt.update(fast, foot_forces(robot, 0.05), ("FL",), is_rough=True)
+    assert felt.slipping_feet == ("FL",) and felt.estimate.bound == math.inf
     for _ in range(60):
-        felt.update(fast, foot_forces(robot, 0.05), ("FL", "RR"), UP, rough=True)
-    assert felt.bound < 0.1
+        felt.update(fast, foot_forces(robot, 0.05), ("FL", "RR"), is_rough=True)
+    assert felt.estimate.bound < 0.1
 
 
 def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires(robot: Robot) -> None:

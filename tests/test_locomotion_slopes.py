@@ -7,18 +7,21 @@ import dataclasses
 
 import numpy as np
 import pytest
+from test_compiled_motion import read_by_pinocchio
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, slope_statics
+from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork_state import MAX_OUTWARD_OFFSET
-from quaddyn.locomotion.friction_estimate import SLIP_SAFETY_FACTOR
+from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
 from quaddyn.locomotion.friction_model import FrictionModel
 from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.path_reference import ComPreview, PathReference
+from quaddyn.locomotion.motion import CentroidalState
+from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.slope_limiter import SlopeLimiter
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
 from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, TrunkController
@@ -83,10 +86,12 @@ def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
                 ground.advance_on_map(1e-3, 1.0, 1.0, 1.0, 0.0)
             assert ground.follows_map is known
             course = PathReference(ground.points[:, :2].mean(axis=0), 0.0)
-            reference = ComPreview(p).reference(
-                GaitScheduler("trot", p.time_scale), course, ground.points[:, :2], p.nominal_stance
-            )
-            trunk.update_references(reference, course, ground, tuple(state.com), (0.0, 0.0, 0.0), np.eye(3), 1e-3)
+            reference, clock, points = allocate_com_reference(), GaitScheduler("trot", p.time_scale), ground.points
+            records = clock.state, course.state, p.nominal_stance, points, np.zeros((2, 3)), reference
+            update_com_reference(make_preview_parameters(p), *records)
+            motion = read_by_pinocchio(state, p)
+            motion.R_base = np.eye(3)  # type: ignore[assignment]
+            trunk.update_references(reference, course, ground, CentroidalState(motion), 1e-3)
             heights.append(float(body.tasks["com"].reference_position[2]))  # type: ignore[attr-defined]
     steep = np.sin(np.arctan(np.hypot(*ground.slope)))
     assert heights[1] == pytest.approx(heights[0], abs=1e-4) == heights[3]

@@ -12,8 +12,8 @@ from test_simulation import Stand
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.centroidal_state import CentroidalState
-from quaddyn.locomotion.tick_period import TickPeriodMonitor
+from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.tick_period import make_tick_displacements, measure_tick_period
 from quaddyn.runtime import ControlLoop, MotorCommand, PlantInterface
 from quaddyn.runtime.controller import Controller
 from quaddyn.simulation import Simulation
@@ -91,8 +91,10 @@ def test_control_loop_rejects_a_period_that_is_not_a_multiple_of_the_clock_step(
     ControlLoop(side, ZeroTorqueController(go2(), 4e-3), clock=side)
 
 
-def motion(x: float, u: float) -> CentroidalState:
-    return CentroidalState((x, 0.0, 0.3), (u, 0.0, 0.0), np.eye(3), np.eye(3), 0.0, np.zeros((4, 3)))
+def make_motion(x: float, u: float) -> Motion:
+    motion = allocate_motion()
+    motion.com, motion.velocity = (x, 0.0, 0.3), (u, 0.0, 0.0)  # type: ignore[assignment]
+    return motion
 
 
 def test_inconsistent_motion_gives_no_period_estimate() -> None:
@@ -104,9 +106,9 @@ def test_inconsistent_motion_gives_no_period_estimate() -> None:
         [(0.5 * 1e-3 * k + (1.0 if k > 300 else 0.0), 0.5) for k in range(1000)],
         [(x, 0.5) for x in rng.normal(0.0, 0.01, 1000)],
     ):
-        period = TickPeriodMonitor(1e-3)
-        assert [period.update(motion(*state)) for state in states] == [None] * 1000
-    period = TickPeriodMonitor(1e-3)
-    found = [p for k in range(1000) if (p := period.update(motion(0.5 * 1.5e-3 * k, 0.5))) is not None]
+        sums = make_tick_displacements(1e-3)
+        assert [measure_tick_period(sums, make_motion(*state)) for state in states] == [0.0] * 1000
+    sums = make_tick_displacements(1e-3)
+    found = [p for k in range(1000) if (p := measure_tick_period(sums, make_motion(0.5 * 1.5e-3 * k, 0.5)))]
     np.testing.assert_allclose(found, 1.5e-3)
     assert found

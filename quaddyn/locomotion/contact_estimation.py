@@ -1,35 +1,43 @@
-"""`ContactEstimation`: detection of the feet in contact from encoders, IMU and torques alone, while the robot walks."""
+"""Compiled detection of the feet in contact from encoders, IMU and torques alone, while the robot walks.
+
+All arrays of feet are in the order of `FEET`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, norm, vec3
 from ..contact import ContactSet
-from ..dynamics import Dynamics, State
-from ..estimation.contact_force_fit import make_contact_set_arrays, make_force_fit_workspace
-from ..estimation.generalized_momentum import make_momentum_bodies
-from ..estimation.momentum_residual import make_residual_filter
-from ..estimation.touchdown_kernel import LIFTOFF_FORCE_RATIO, TOUCHDOWN_FORCE_FRACTION, make_schmitt_trigger
-from ..robot.robot import Robot
-from ..urdf.tree import Array
-from .contact_estimate import (
-    ContactEstimate,
-    ContactInputs,
-    ContactModel,
-    compute_uncertainty,
-    estimate_contacts,
-    estimate_contacts_of_coupled_joints,
-    has_model_mismatch,
-    reset_contact_estimate,
+from ..estimation.contact_force_fit import (
+    ContactSetArrays,
+    ForceFitWorkspace,
+    compute_contact_jacobian,
+    make_contact_set_arrays,
+    make_force_fit_workspace,
+    solve_contact_forces,
 )
+from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive, make_momentum_bodies
+from ..estimation.momentum_residual import ResidualFilter, make_residual_filter, reset_residual, update_residual
+from ..estimation.touchdown_kernel import (
+    LIFTOFF_FORCE_RATIO,
+    TOUCHDOWN_FORCE_FRACTION,
+    SchmittTrigger,
+    make_schmitt_trigger,
+    raise_thresholds,
+    reset_triggers,
+    update_trigger,
+)
+from ..robot.robot import Robot
 from .contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
-from .foot_masks import find_feet
 from .morphology import FEET, Morphology
-from .state_fields import StateField
+from .stumble_reflex import FootContacts
 
+#: Multiple of the error of the estimated forces that a force must exceed to count as contact.
+ERROR_MULTIPLE = 2.0
 #: Time after a start in which the estimated forces are not used [sqrt(l/g)].
 STARTUP_TIME = 0.2
 #: Normal force with which a foot that lags behind its path counts as in contact, as a fraction of the weight per foot.
@@ -41,14 +49,225 @@ MAX_ERROR = 0.4
 RANK_TOLERANCE = 1e-3
 
 
-class ContactEstimation:
-    """Estimator of contact forces and detector of the feet in contact.
+class ContactModel(NamedTuple):
+    """Robot and parameters of the estimate of contact forces."""
+
+    bodies: MomentumBodies
+    feet: ContactSetArrays
+    work: ForceFitWorkspace
+    is_active: IntVector  # (4,) ones: the forces of all feet are fitted
+    dt: float  # control period [s]
+    startup_time: float  # time after a reset in which the estimated forces are not used [s]
+    min_blocked_force: float  # normal force with which a foot that lags behind its path counts as in contact [N]
+    max_error: float  # largest error of the estimated forces that is considered [N]
+    detects_contacts: bool  # whether the gait follows the contacts in place of the schedule
+    needs_forces: bool  # whether forces are estimated also with foot sensors
+
+
+class ContactInputs(Record):
+    """Inputs of `estimate_contacts` that `walk` computes or measures at each tick."""
+
+    normals: Matrix  # (4, 3) unit normals of the ground under each foot, world
+    # Feet that lag behind their paths need less force to count as in contact: the shanks of some robots are so light
+    # that a swing foot cannot press harder.
+    is_blocked: IntVector  # (4,) whether a foot lags behind its path
+    is_mid_swing: IntVector  # (4,) whether a foot is far from the ground
+    is_touching: IntVector  # (4,) whether the sensor of a foot measures contact
+    has_sensors: bool  # whether contacts are measured
+    has_flight_phase: bool  # whether the gait has flight phases
+
+
+class ContactEstimate(Record):
+    """Estimated contact forces, and which feet are in contact.
 
     The forces of all feet are estimated, as by `quaddyn.estimation.ContactForceEstimator`, so that touchdowns outside
     the schedule are detected.  The force estimated at a swing foot is the error of the estimate: with masses, damping
     or rotor inertias that differ from those of the robot, it grows with the accelerations of the swing.  The error is
     the second largest of the four feet's maxima over their present or last swings, so that a single foot that meets an
     obstacle in its swing is ignored, and a force counts as contact only beyond a multiple of the error.
+    """
+
+    observer: ResidualFilter
+    trigger: SchmittTrigger
+    time: float  # since the last reset [s]
+    forces: Matrix  # (4, 3) estimated contact forces on the robot, world axes [N]
+    error: float  # error of the estimated forces [N]
+    peaks: Vector  # (4,) largest force in the present or last swing of each foot [N]
+    was_mid_swing: IntVector  # (4,) `ContactInputs.is_mid_swing` of the last tick
+    in_contact: IntVector  # (4,) whether a foot is in contact, as measured or estimated
+    is_known: bool  # whether `in_contact` is measured or estimated
+    is_followed: bool  # whether the gait follows `in_contact`, in place of its schedule
+
+
+@compiled()
+def compute_uncertainty(e: ContactEstimate) -> float:
+    """Returns the upper bound of the error of an estimated contact force [N]."""
+    return ERROR_MULTIPLE * e.error
+
+
+@compiled()
+def has_model_mismatch(e: ContactEstimate) -> bool:
+    """Returns whether the uncertainty exceeds the contact threshold of a correct model."""
+    return compute_uncertainty(e) > e.trigger.touchdown_threshold
+
+
+@compiled()
+def compute_second_largest(x: Vector) -> float:
+    """Returns the second largest of at least two entries that are not negative."""
+    largest, second = 0.0, 0.0
+    for i in range(len(x)):
+        second = max(second, min(x[i], largest))
+        largest = max(largest, x[i])
+    return second
+
+
+@compiled()
+def update_error(m: ContactModel, e: ContactEstimate, is_mid_swing: IntVector) -> None:
+    """Updates the error of the estimate from mid-swing feet, whose true contact force is zero.
+
+    The thresholds do not change before the first swing after a reset.
+    """
+    has_changed = False
+    for foot in range(4):
+        if is_mid_swing[foot] != 0:
+            last_peak = e.peaks[foot] if e.was_mid_swing[foot] != 0 else 0.0
+            e.peaks[foot] = max(last_peak, norm(vec3(e.forces[foot])))
+        has_changed = has_changed or is_mid_swing[foot] != 0 or e.was_mid_swing[foot] != 0
+        e.was_mid_swing[foot] = is_mid_swing[foot]
+    if has_changed:
+        e.error = min(compute_second_largest(e.peaks), m.max_error)
+        raise_thresholds(e.trigger, compute_uncertainty(e))
+
+
+@compiled()
+def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> None:
+    """Updates the contact states from the estimated forces."""
+    e.time += m.dt
+    update_error(m, e, x.is_mid_swing)
+    min_blocked_force = max(m.min_blocked_force, compute_uncertainty(e))
+    for foot in range(4):
+        force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
+        update_trigger(e.trigger, foot, e.time, force)
+        is_pressed = x.is_blocked[foot] != 0 and force > min_blocked_force
+        e.in_contact[foot] = int(e.trigger.in_contact[foot] != 0 or is_pressed)
+    e.is_known = e.time >= m.startup_time
+
+
+@compiled()
+def fit_forces(m: ContactModel, e: ContactEstimate, M: Matrix, v: Vector, tau: Vector) -> None:
+    """Updates the observer and the forces, with momenta in ``e.observer.current`` and the Jacobian in ``m.work.J``."""
+    update_residual(e.observer, v, tau)
+    for i in range(len(v)):
+        for j in range(i + 1):
+            m.work.M[i, j] = M[i, j]
+    solve_contact_forces(m.feet, m.work, 12, e.observer.r)
+    for foot in range(4):
+        for r in range(3):
+            e.forces[foot, r] = m.work.forces[3 * foot + r]
+
+
+@compiled()
+def estimates_forces(m: ContactModel, x: ContactInputs) -> bool:
+    """Returns whether the contact forces are estimated at this tick."""
+    return m.needs_forces or (m.detects_contacts and not x.has_sensors)
+
+
+@compiled()
+def choose_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> None:
+    """Replaces the estimated contact states by measured ones where sensors exist, and decides about their use.
+
+    In gaits with flight phases estimated contacts are not followed: a flying robot can neither wait for the ground nor
+    carry load sooner, and its center-of-mass motion is planned for the moment at which all feet land.
+    """
+    if x.has_sensors:
+        for foot in range(4):
+            e.in_contact[foot] = x.is_touching[foot]
+        e.is_known = True
+    elif not estimates_forces(m, x):
+        e.is_known = False
+    e.is_followed = x.has_sensors or (e.is_known and m.detects_contacts and not x.has_flight_phase)
+
+
+# -- entries ---------------------------------------------------------------------------------------------------------
+@entry("contacts of the feet")
+def estimate_contacts(
+    m: ContactModel,
+    e: ContactEstimate,
+    x: ContactInputs,
+    columns: Matrix,
+    joint_placements: Tensor,
+    M: Matrix,
+    v: Vector,
+    tau: Vector,
+) -> None:
+    """Updates the contact forces and the contact states by one tick.
+
+    Args:
+        m: robot and parameters.
+        e: estimate; updated.
+        x: ground and swing feet.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+    """
+    if estimates_forces(m, x):
+        compute_momentum_and_drive(m.bodies, columns, joint_placements, v, e.observer.current[0], e.observer.current[1])
+        compute_contact_jacobian(m.feet, m.work, m.is_active, columns, joint_placements)
+        fit_forces(m, e, M, v, tau)
+        detect_contacts(m, e, x)
+    choose_contacts(m, e, x)
+
+
+@entry("contacts of the feet")
+def estimate_contacts_of_coupled_joints(
+    m: ContactModel, e: ContactEstimate, x: ContactInputs, M: Matrix, v: Vector, tau: Vector
+) -> None:
+    """Updates the estimate of a robot with coupled joints; momenta and Jacobian are given, as in `fit_forces`.
+
+    Args:
+        m: robot and parameters.
+        e: estimate; updated.
+        x: ground and swing feet.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+    """
+    if estimates_forces(m, x):
+        fit_forces(m, e, M, v, tau)
+        detect_contacts(m, e, x)
+    choose_contacts(m, e, x)
+
+
+@entry("contacts of the feet")
+def write_foot_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs, contacts: FootContacts) -> None:
+    """Writes contact states and forces for the footwork, after `estimate_contacts`."""
+    contacts.is_detected = e.is_followed
+    contacts.is_unreliable = has_model_mismatch(e) and not x.has_sensors
+    contacts.has_forces = m.detects_contacts or m.needs_forces
+    contacts.uncertainty = compute_uncertainty(e)
+    contacts.in_contact[:] = e.in_contact
+    contacts.forces[:] = e.forces
+
+
+@entry("contacts of the feet")
+def reset_contact_estimate(e: ContactEstimate) -> None:
+    """Resets all estimates.  Raised thresholds stay raised until the next swing, since the model is the same."""
+    reset_residual(e.observer)
+    reset_triggers(e.trigger)
+    e.time, e.error = 0.0, 0.0
+    for foot in range(4):
+        e.peaks[foot] = 0.0
+        e.was_mid_swing[foot] = 0
+        for r in range(3):
+            e.forces[foot, r] = 0.0
+
+
+def make_contact_model(
+    robot: Robot, morphology: Morphology, dt: float, *, detects_contacts: bool = True, needs_forces: bool = True
+) -> ContactModel:
+    """Creates the parameters of the estimate.
 
     Args:
         robot: a quadruped.
@@ -56,139 +275,43 @@ class ContactEstimation:
         dt: control period [s].
         detects_contacts: whether the gait follows the contacts in place of the schedule.
         needs_forces: whether forces are estimated also with foot sensors.
-
-    Attributes:
-        model: robot and parameters, for compiled functions.
-        state: estimate, for compiled functions.
-        inputs: inputs of the last tick, for compiled functions.
-        forces: (3,) last estimated contact force of each foot, by name, on the robot, world axes [N]; views.
-        stacked_forces: (4, 3) the same in the order of `FEET` [N]; a view.
-        error: error of the estimated forces, measured at mid-swing feet [N].
     """
+    time_scale, weight = morphology.time_scale, morphology.mass * morphology.gravity / len(FEET)
+    contact_set = ContactSet.from_feet(robot, FEET)
+    return ContactModel(
+        bodies=make_momentum_bodies(robot),
+        feet=make_contact_set_arrays(robot, contact_set, joints=False, tolerance=RANK_TOLERANCE),
+        work=make_force_fit_workspace(3 * len(FEET), robot.nv),
+        is_active=np.ones(len(FEET), dtype=np.int64),
+        dt=dt,
+        startup_time=STARTUP_TIME * time_scale,
+        min_blocked_force=BLOCKED_FOOT_FORCE_FRACTION * weight,
+        max_error=MAX_ERROR * weight,
+        detects_contacts=detects_contacts,
+        needs_forces=needs_forces,
+    )
 
-    __slots__ = ("_contact_set", "_dynamics", "_update", "forces", "inputs", "model", "state")
 
-    error = StateField[float]()
-    stacked_forces = StateField[Array]("forces")
+def make_contact_estimate(robot: Robot, morphology: Morphology, dt: float) -> ContactEstimate:
+    """Creates the state of the estimate at the start; for the arguments see `make_contact_model`."""
+    time_scale = morphology.time_scale
+    touchdown_threshold = TOUCHDOWN_FORCE_FRACTION * morphology.mass * morphology.gravity / len(FEET)
+    thresholds = touchdown_threshold, LIFTOFF_FORCE_RATIO * touchdown_threshold
+    beta = np.full(robot.nv, math.exp(-dt / (FORCE_TIME_CONSTANT * time_scale)))
+    return ContactEstimate.from_values(
+        observer=make_residual_filter(robot, dt, beta),
+        trigger=make_schmitt_trigger(len(FEET), *thresholds, CONTACT_DWELL_TIME * time_scale),
+        time=0.0,
+        forces=np.zeros((len(FEET), 3)),
+        error=0.0,
+        peaks=np.zeros(len(FEET)),
+        was_mid_swing=np.zeros(len(FEET), dtype=np.int64),
+        in_contact=np.zeros(len(FEET), dtype=np.int64),
+        is_known=False,
+        is_followed=False,
+    )
 
-    def __init__(
-        self,
-        robot: Robot,
-        morphology: Morphology,
-        dt: float,
-        *,
-        detects_contacts: bool = True,
-        needs_forces: bool = True,
-    ) -> None:
-        time_scale, weight = morphology.time_scale, morphology.mass * morphology.gravity / len(FEET)
-        touchdown_threshold = TOUCHDOWN_FORCE_FRACTION * weight
-        self._contact_set = contact_set = ContactSet.from_feet(robot, FEET)
-        self.model = ContactModel(
-            bodies=make_momentum_bodies(robot),
-            feet=make_contact_set_arrays(robot, contact_set, joints=False, tolerance=RANK_TOLERANCE),
-            work=make_force_fit_workspace(3 * len(FEET), robot.nv),
-            is_active=np.ones(len(FEET), dtype=np.int64),
-            dt=dt,
-            startup_time=STARTUP_TIME * time_scale,
-            min_blocked_force=BLOCKED_FOOT_FORCE_FRACTION * weight,
-            max_error=MAX_ERROR * weight,
-            detects_contacts=detects_contacts,
-            needs_forces=needs_forces,
-        )
-        beta = np.full(robot.nv, math.exp(-dt / (FORCE_TIME_CONSTANT * time_scale)))
-        self.state = ContactEstimate.from_values(
-            observer=make_residual_filter(robot, dt, beta),
-            trigger=make_schmitt_trigger(
-                len(FEET),
-                touchdown_threshold,
-                LIFTOFF_FORCE_RATIO * touchdown_threshold,
-                CONTACT_DWELL_TIME * time_scale,
-            ),
-            time=0.0,
-            forces=np.zeros((len(FEET), 3)),
-            error=0.0,
-            peaks=np.zeros(len(FEET)),
-            was_mid_swing=np.zeros(len(FEET), dtype=np.int64),
-            in_contact=np.zeros(len(FEET), dtype=np.int64),
-            is_known=False,
-            is_followed=False,
-        )
-        self.inputs = ContactInputs.allocate(normals=(len(FEET), 3), is_blocked=4, is_mid_swing=4, is_touching=4)
-        self.forces: Mapping[str, Array] = dict(zip(FEET, self.state.forces, strict=True))
-        # For robots with coupled joints Pinocchio computes momenta and Jacobians.
-        self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
-        self._update: Callable[..., None] | None = None  # bound to its records at the first update
 
-    def reset(self) -> None:
-        """Resets all estimates."""
-        reset_contact_estimate.python(self.state)
-
-    def update(
-        self,
-        state: State,
-        tau: Array,
-        normals: Array | Sequence[tuple[float, float, float]],
-        blocked: Collection[str] = (),
-        swinging: Collection[str] = (),
-        *,
-        measured: Collection[str] | None = None,
-        has_flight_phase: bool = False,
-        inertia: Array | None = None,
-    ) -> tuple[str, ...] | None:
-        """Updates the estimate by one tick and returns the names of the feet in contact.
-
-        Args:
-            state: present state of the robot.
-            tau: (nu,) torques since the last tick [N m].
-            normals: (4, 3) unit normals of the ground under each foot, in the order of `FEET`, world.
-            blocked: names of the feet that lag behind their paths.  They need less force to count as in contact, since
-                the shanks of some robots are so light that a swing foot cannot press harder.
-            swinging: names of the mid-swing feet, which are far from the ground.
-            measured: names of the feet in contact; None without foot sensors.
-            has_flight_phase: whether the gait has flight phases.
-            inertia: (nv, nv) joint-space inertia of the state, C-contiguous; None for that of Pinocchio.
-
-        Returns:
-            The names of the feet in contact, as measured or estimated; None where the gait schedule is used, as during
-            the startup time.
-        """
-        x = self.inputs
-        x.normals[:] = normals
-        x.is_blocked[:] = [foot in blocked for foot in FEET]
-        x.is_mid_swing[:] = [foot in swinging for foot in FEET]
-        x.has_sensors, x.has_flight_phase = measured is not None, has_flight_phase
-        if measured is not None:
-            x.is_touching[:] = [foot in measured for foot in FEET]
-        v, M = state.writable_coordinates()[1], np.ascontiguousarray(state.M.T) if inertia is None else inertia
-        if self._dynamics is None:
-            if self._update is None:
-                self._update = estimate_contacts.bind(self.model, self.state, x)
-            self._update(*state.kinematic_arrays(), M, v, tau)
-        else:
-            self.write_terms(state)
-            estimate_contacts_of_coupled_joints(self.model, self.state, x, M, v, tau)
-        return find_feet(self.state.in_contact) if self.state.is_followed else None
-
-    def write_terms(self, state: State) -> bool:
-        """Writes momentum and its rate, and the Jacobian of the feet, of a robot with coupled joints.
-
-        Returns:
-            Whether the robot has coupled joints; otherwise nothing is written.
-        """
-        if self._dynamics is None:
-            return False
-        q, v = state.writable_coordinates()
-        current = self.state.observer.current
-        current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
-        self.model.work.J[:] = self._contact_set.jacobian(state)
-        return True
-
-    @property
-    def uncertainty(self) -> float:
-        """Upper bound of the error of an estimated contact force [N]."""
-        return compute_uncertainty(self.state)
-
-    @property
-    def model_mismatch(self) -> bool:
-        """Whether the uncertainty exceeds the contact threshold of a correct model."""
-        return has_model_mismatch(self.state)
+def allocate_contact_inputs() -> ContactInputs:
+    """Returns a record for `estimate_contacts`."""
+    return ContactInputs.allocate(normals=(len(FEET), 3), is_blocked=4, is_mid_swing=4, is_touching=4)

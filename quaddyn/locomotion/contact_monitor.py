@@ -9,7 +9,6 @@ from ..dynamics import State
 from ..estimation import ContactForceEstimator, TouchdownDetector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .centroidal_state import CentroidalState
 from .ground_contact import (
     FLIGHT_FORCE_TIME,
     GroundEvent,
@@ -23,6 +22,7 @@ from .ground_contact import (
     reset_ground_contact,
 )
 from .morphology import FEET, Morphology, make_body_parameters
+from .motion import CentroidalState
 
 #: Time constant of estimated contact forces, and minimum time for which they must last [sqrt(l/g)].
 FORCE_TIME_CONSTANT, CONTACT_DWELL_TIME = FLIGHT_FORCE_TIME, 0.01

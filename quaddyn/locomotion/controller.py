@@ -18,7 +18,6 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .arguments import validate_feet
-from .centroidal_state import CentroidalState, MotionReader
 from .command import LocomotionCommand
 from .fall_recovery import FallRecovery
 from .flight_phase import FlightPhaseController
@@ -28,10 +27,11 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
+from .motion import CentroidalState, MotionReader
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
-from .tick_period import TickPeriodMonitor
+from .tick_period import make_tick_displacements, measure_tick_period, reset_tick_period
 
 
 @renamed_attributes(
@@ -47,20 +47,20 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     """Controller that makes a quadruped stand, walk, trot, jump and get up, with one call per control period.
 
     The gait scheduler (`GaitScheduler`) decides which feet are in stance, the coming footholds determine the motion of
-    the center of mass (`ComPreview`), and the whole-body controller computes contact forces and torques.  An error of
+    the center of mass (`preview_com`), and the whole-body controller computes contact forces and torques.  An error of
     the divergent component of motion xi that the ground cannot correct at once is corrected by the next footholds: all
     coming footholds are shifted by ``(xi - xi*) / gain``, after which the present xi is the bounded one (see
-    `ComPreview`).
+    `preview_com`).
 
     Without a terrain map, the ground is estimated from proprioception: the plane through the stance feet
-    (`GroundPlane`), the feet in contact (`ContactEstimation`), and the friction coefficient from slips
-    (`FrictionEstimation`).  On a slope the trunk is parallel to that plane, the center of mass is above the feet, and
-    the friction cones are aligned with the plane (`FrictionModel`).  A robot that starts with its center of mass beside
-    the center of its feet shifts it first, in the mode "rising".  A robot that loses the ground while it stands or
-    rises, or that starts in the air, lands on its feet (`ContactMonitor`, `LandingController`).  If the whole-body
-    controller has no solution for a landing, the motors only damp, and the command is not `ok`.
+    (`GroundPlane`), the feet in contact, and the friction coefficient from slips.  On a slope the trunk is parallel to
+    that plane, the center of mass is above the feet, and the friction cones are aligned with the plane
+    (`FrictionModel`).  A robot that starts with its center of mass beside the center of its feet shifts it first, in
+    the mode "rising".  A robot that loses the ground while it stands or rises, or that starts in the air, lands on its
+    feet (`ContactMonitor`, `LandingController`).  If the whole-body controller has no solution for a landing, the
+    motors only damp, and the command is not `ok`.
     If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
-    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called (`filter_command`).
+    `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called.
     There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
     Velocities that the robot cannot reach, for example for its joint speeds, are clamped (`clamp_velocity`).
 
@@ -70,7 +70,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         gait: name of a gait in `GAITS`, or a `Gait`; "stand" steps only to recover from pushes.
         friction: "estimated" to assume 0.4 on level ground (two thirds of the default of the plants, see
             `quaddyn.contact.NOMINAL_FRICTION`), on slopes what is needed to walk there, and less after slips
-            (`FrictionEstimation`).  A number is the friction coefficient of the ground and an upper bound: choose it
+            (`FrictionEstimate`).  A number is the friction coefficient of the ground and an upper bound: choose it
             below the expected one, since slopes that need more are refused (`SlopeLimiter`).  "nominal" disables slip
             detection; the coefficient may then be set by the attribute `friction`.
         terrain: heights of the ground [m], NaN where unknown: a function of arrays x and y [m], world, or an object
@@ -80,7 +80,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         payload: "estimated" to estimate mass beyond the robot's model from the torques and to compensate it
             (`PayloadCompensation`); None to use the model alone.
         contact_detection: "estimated" to detect contacts from the torques where `compute` is not given measured ones
-            and the gait has no flight phases (`ContactEstimation`): a foot that touches down early carries load at
+            and the gait has no flight phases (`ContactEstimate`): a foot that touches down early carries load at
             once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle.
             "scheduled" to use the gait's schedule.
         righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`
@@ -123,7 +123,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking.max_leg_length)
-        self._period = TickPeriodMonitor(quad.dt)
+        self._displacements = make_tick_displacements(quad.dt)
         self._motion_reader = MotionReader(quad.wbc, quad.morphology)
         self.reset()
 
@@ -134,7 +134,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._flight.end_jump()
         self._fall.reset()
         self._walking.mode_state.is_lying_requested = False
-        self._period.reset()
+        reset_tick_period(self._displacements)
         self._timing = ""
 
     @property
@@ -291,8 +291,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         quad = self._quadruped
         motion = self._motion_reader.read(state, quad.estimators.com_shift(state))
-        period = self._period.update(motion)
-        if period is not None and not self._timing:
+        period = measure_tick_period(self._displacements, motion.state)
+        if period and not self._timing:
             self._timing = (
                 f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
                 f"a period of {period:.2g} s; call it every dt, or make it with the actual period"

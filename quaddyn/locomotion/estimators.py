@@ -6,16 +6,25 @@ import math
 
 import numpy as np
 
-from ..dynamics import State
+from ..contact import ContactSet
+from ..dynamics import Dynamics, State
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
-from .contact_estimate import estimate_contacts
-from .contact_estimation import ContactEstimation
-from .foot_masks import find_feet
-from .friction_estimate import update_friction
-from .friction_estimation import FrictionEstimation
-from .friction_model import FrictionModel
-from .friction_state import adapt_friction
+from .contact_estimation import (
+    allocate_contact_inputs,
+    estimate_contacts,
+    make_contact_estimate,
+    make_contact_model,
+    reset_contact_estimate,
+)
+from .friction_estimation import (
+    FrictionInputs,
+    make_friction_estimate,
+    make_friction_parameters,
+    reset_friction_estimate,
+    update_friction,
+)
+from .friction_model import FrictionModel, adapt_friction
 from .morphology import FEET, Morphology
 from .payload_compensation import PayloadCompensation
 
@@ -37,18 +46,28 @@ class LocomotionEstimators:
         friction: whether to detect slips and to bound the friction coefficient.
 
     Attributes:
-        contact_estimation: estimator of the contact forces and detector of the feet in contact.
-        friction_estimation: estimator of the friction bound.
+        contact_model: robot and parameters of the contact estimate.
+        contacts: estimate of the contact forces and of the feet in contact.
+        contact_inputs: inputs of that estimate at the last tick.
+        friction_parameters: robot and parameters of the friction estimate.
+        slips: estimate of the friction bound.
+        friction_inputs: inputs of that estimate at the last tick.
     """
 
     __slots__ = (
+        "_dynamics",
+        "_feet",
         "_friction_model",
         "_has_sensors",
         "_is_enabled",
         "_payload",
         "_wbc",
-        "contact_estimation",
-        "friction_estimation",
+        "contact_inputs",
+        "contact_model",
+        "contacts",
+        "friction_inputs",
+        "friction_parameters",
+        "slips",
     )
 
     def __init__(
@@ -65,10 +84,14 @@ class LocomotionEstimators:
         self._wbc, self._friction_model, self._is_enabled = wbc, friction_model, contacts or friction
         self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
-        self.contact_estimation = ContactEstimation(
-            robot, morphology, dt, detects_contacts=contacts, needs_forces=friction
-        )
-        self.friction_estimation = FrictionEstimation(robot, morphology, dt, is_enabled=friction)
+        self.contact_model = make_contact_model(robot, morphology, dt, detects_contacts=contacts, needs_forces=friction)
+        self.contacts, self.contact_inputs = make_contact_estimate(robot, morphology, dt), allocate_contact_inputs()
+        self.friction_parameters = make_friction_parameters(robot, morphology, dt, is_enabled=friction)
+        self.slips = make_friction_estimate(self.friction_parameters)
+        self.friction_inputs = FrictionInputs.allocate(is_carrying=len(FEET))
+        # For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
+        self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
+        self._feet = ContactSet.from_feet(robot, FEET)
 
     def warmup(self) -> None:
         """Compiles all compiled functions of the estimators."""
@@ -79,20 +102,20 @@ class LocomotionEstimators:
         """Resets all estimates."""
         if self._payload is not None:
             self._payload.reset()
-        self.contact_estimation.reset()
-        self.friction_estimation.reset()
+        reset_contact_estimate.python(self.contacts)
+        reset_friction_estimate.python(self.friction_parameters, self.slips)
         self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
         """Interrupts the estimates while feet are not on the ground; the results stay available."""
         if self._payload is not None:
             self._payload.pause()
-        self.contact_estimation.reset()
+        reset_contact_estimate.python(self.contacts)
 
     # -- feet ------------------------------------------------------------------------------------------------------
     def set_measured_contacts(self, measured: tuple[str, ...] | None) -> None:
         """Sets the names of the feet that foot sensors measure in contact; None without foot sensors."""
-        x = self.contact_estimation.inputs
+        x = self.contact_inputs
         if (measured is not None) is not self._has_sensors:
             x.has_sensors = self._has_sensors = measured is not None
         if measured is not None:
@@ -110,31 +133,15 @@ class LocomotionEstimators:
         solver = self._wbc.solver
         solver.update_terms(q, v)
         columns, placements = NO_COLUMNS, NO_PLACEMENTS
-        if self._is_enabled and not self.contact_estimation.write_terms(state):
+        if self._is_enabled and self._dynamics is None:
             columns, placements = state.kinematic_arrays()
-        elif self._is_enabled:
-            self.friction_estimation.write_foot_velocities(state)
+        elif self._is_enabled and self._dynamics is not None:
+            current, motion = self.contacts.observer.current, self.slips.slip.motion
+            current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
+            self.contact_model.work.J[:] = self._feet.jacobian(state)
+            for row, foot in zip(motion, FEET, strict=True):
+                row[:] = state.velocity(foot)
         return columns, placements, solver.data.terms.M, v
-
-    @property
-    def detected_contacts(self) -> tuple[str, ...] | None:
-        """Names of the feet in contact, as measured or estimated; None where the gait schedule is used.
-
-        The schedule is used in gaits with flight phases: a flying robot can neither wait for the ground nor carry load
-        sooner, and its center-of-mass motion is planned for the moment at which all feet land.
-        """
-        estimate = self.contact_estimation.state
-        return find_feet(estimate.in_contact) if estimate.is_followed else None
-
-    @property
-    def model_mismatch(self) -> bool:
-        """Whether the forces estimated at swing feet show that the model is wrong."""
-        return self.contact_estimation.model_mismatch
-
-    @property
-    def slipping_feet(self) -> tuple[str, ...]:
-        """Names of the feet that slip."""
-        return self.friction_estimation.slipping_feet
 
     # -- payload ---------------------------------------------------------------------------------------------------
     @property

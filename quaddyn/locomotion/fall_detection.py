@@ -1,13 +1,15 @@
-"""Compiled detection of falls; see `FallDetector`."""
+"""Compiled detection of falls, also before the trunk reaches the ground."""
 
 import enum
 import math
+from types import MappingProxyType
 
 from ..compiler import Record, compiled, cross, entry
 from .body_parameters import BodyParameters
 from .ground_state import GroundState, plane_height, plane_normal
+from .morphology import Morphology
 from .motion import Motion, trunk_up
-from .path_motion import PathState
+from .path_reference import PathState
 
 #: Distance of the capture point from the area that one step reaches, above which it is a fall [l]: the hips move on,
 #: and a second step can correct some of it.
@@ -23,6 +25,14 @@ FALLEN_HEIGHT, FALLEN_TILT = 0.45, 0.5
 STOPPING_ACCELERATION = 1.0
 
 
+#: Signs of a fall, as `LocomotionCommand.limit_reason` reports them.
+BEYOND_REACH = "fallen: capture point beyond the reach of all feet"
+TRUNK_TIPPING = "fallen: trunk tips over"
+TRUNK_TILTED = "fallen: trunk tilted beyond recovery"
+TRUNK_SINKING = "fallen: trunk sinks faster than legs can stop it"
+TRUNK_LOW = "fallen: trunk near the ground"
+
+
 class FallSign(enum.IntEnum):
     """Reason for which a fall is detected or predicted."""
 
@@ -34,8 +44,36 @@ class FallSign(enum.IntEnum):
     TRUNK_LOW = 5
 
 
+SIGN_TEXTS = MappingProxyType(
+    {
+        FallSign.NONE: "",
+        FallSign.BEYOND_REACH: BEYOND_REACH,
+        FallSign.TRUNK_TIPPING: TRUNK_TIPPING,
+        FallSign.TRUNK_TILTED: TRUNK_TILTED,
+        FallSign.TRUNK_SINKING: TRUNK_SINKING,
+        FallSign.TRUNK_LOW: TRUNK_LOW,
+    }
+)
+
+
 class FallDetectorState(Record):
-    """Parameters of the detector, and the time for which a fall has been predicted."""
+    """Parameters of the detector, and the time for which a fall has been predicted.
+
+    Falls are detected relative to the commanded height and the plane of the feet.
+
+    *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with the commanded
+    velocity cdot*, is where a robot would have to put its weight at once to lose its excess speed.  Feet are within
+    ``sqrt(l^2 - z^2)`` of their hips in the horizontal projection, with the height z of the hips.  A capture point
+    beyond the rectangle of the hips by more than that is beyond the support polygon of any placement of the feet.
+    Further steps can correct a little more (Koolen et al. 2012, N-step capturability), hence the margin of ``0.2 l``.
+
+    *Tilt*: the trunk is tilted by more than 60 deg against the ground normal, or will be within ``0.5 sqrt(l/g)`` at
+    its present rate.
+
+    *Height*: the trunk is below 0.45 of the commanded height, or sinks so fast that it would come to rest below that
+    with the deceleration of the legs.  The commanded height includes the lowering on slopes and for low footholds and
+    the vertical motion of the gait.
+    """
 
     dt: float  # control period [s]
     radius: float  # horizontal distance from the hip within which a foot can be put down [m]
@@ -59,7 +97,7 @@ def com_height(motion: Motion, ground: GroundState) -> float:
     return height
 
 
-@compiled()
+@entry("detection of falls")
 def is_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, desired_height: float) -> FallSign:
     """Returns whether the trunk is on the ground or tilted beyond recovery, as the reason, else `FallSign.NONE`.
 
@@ -74,7 +112,7 @@ def is_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, de
     return FallSign.TRUNK_TILTED if tilt_cosine(motion, ground) < FALLEN_TILT else FallSign.NONE
 
 
-@compiled()
+@entry("detection of falls")
 def capture_margin(d: FallDetectorState, body: BodyParameters, motion: Motion, path: PathState) -> float:
     """Returns the distance of the capture point from the border of the reachable area [m]; negative outside."""
     c, s, velocity, omega = math.cos(motion.yaw), math.sin(motion.yaw), motion.velocity, body.natural_frequency
@@ -169,7 +207,7 @@ def update_fall_detection(
         desired_height: commanded height of the center of mass over the ground [m].
         desired_rate: its rate [m/s].
     """
-    sign = is_trunk_on_ground(motion, ground, is_upright, desired_height)
+    sign: FallSign = is_trunk_on_ground(motion, ground, is_upright, desired_height)
     if sign != FallSign.NONE:
         return sign
     if is_upright:
@@ -179,13 +217,15 @@ def update_fall_detection(
     return sign
 
 
-@entry("detection of falls")
-def detect_trunk_on_ground(motion: Motion, ground: GroundState, is_upright: bool, desired_height: float) -> FallSign:
-    """Calls `is_trunk_on_ground` from Python."""
-    return is_trunk_on_ground(motion, ground, is_upright, desired_height)
+def make_fall_detector(morphology: Morphology, dt: float) -> FallDetectorState:
+    """Creates the state of a detector.
 
-
-@entry("detection of falls")
-def compute_capture_margin(d: FallDetectorState, body: BodyParameters, motion: Motion, path: PathState) -> float:
-    """Calls `capture_margin` from Python."""
-    return capture_margin(d, body, motion, path)
+    Args:
+        morphology: lengths and units of the robot.
+        dt: control period [s].
+    """
+    p = morphology
+    hip_height = p.height + float(p.hips[:, 2].mean())
+    hip_x, hip_y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
+    radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
+    return FallDetectorState.from_values(dt=dt, radius=radius, hip_x=hip_x, hip_y=hip_y, duration=0.0)

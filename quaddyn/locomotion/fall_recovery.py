@@ -8,17 +8,17 @@ from ..dynamics import State
 from ..errors import ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..urdf.tree import Array
-from .centroidal_state import CentroidalState
 from .command import FALLEN, LocomotionCommand
-from .fall_detector import FallDetector
+from .fall_detection import SIGN_TEXTS, make_fall_detector, update_fall_detection
 from .leg_folding import LegFolding
 from .modes import LocomotionMode
+from .motion import CentroidalState
 from .quadruped import Quadruped
 from .righting import RightingController, RightingPlan
 
 
 class FallRecovery:
-    """Control of the robot from the first sign of a fall (`FallDetector`) until it lies on its belly.
+    """Control of the robot from the first sign of a fall (`update_fall_detection`) until it lies on its belly.
 
     After a fall the controller folds the legs with joint damping (`LegFolding`), which absorbs the impact.  The fallen
     state is left only on request, by the motions of a `RightingPlan` if one is available (`RightingController`).
@@ -43,7 +43,7 @@ class FallRecovery:
             raise ArgumentTypeError(
                 f"righting_plan: expected a RightingPlan or None, got {type(righting_plan).__name__}"
             )
-        self._quadruped, self._detector = quad, FallDetector(p, quad.dt)
+        self._quadruped, self._detector = quad, make_fall_detector(p, quad.dt)
         self.leg_folding, self._joints = (
             LegFolding(robot, p, quad.torque_limiter, quad.dt),
             JointPositions.actuated(robot),
@@ -56,7 +56,7 @@ class FallRecovery:
     def reset(self) -> None:
         """Resets the detection."""
         self._reason = FALLEN
-        self._detector.reset()
+        self._detector.duration = 0.0
 
     def detect(self, motion: CentroidalState) -> str:
         """Returns the sign by which a fall is detected, "" while there is none; call it at every tick.
@@ -68,8 +68,10 @@ class FallRecovery:
         if quad.mode is LocomotionMode.FALLEN:
             return self._reason
         assert quad.ground is not None
-        desired = quad.trunk.desired_height, quad.trunk.desired_rate
-        return self._detector.update(quad.mode, motion, quad.ground, quad.path_reference, desired)
+        body, trunk = quad.capability.velocity_limits.body, quad.trunk.state
+        records = self._detector, body, motion.state, quad.ground.state, quad.path_reference.state
+        desired = trunk.desired_height, trunk.desired_rate
+        return SIGN_TEXTS[update_fall_detection(*records, quad.mode.is_upright, *desired)]
 
     def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
         """Computes the command of one tick of a fall, or of lying after it.

@@ -11,7 +11,7 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .arguments import validate_jump
-from .centroidal_state import CentroidalState
+from .com_preview import update_com_reference
 from .command import JUMPS, NO_GROUND, LocomotionCommand
 from .ground_contact import MIN_STANCE_FEET, GroundEvent
 from .ground_plane import SLOPE_TIME, GroundPlane
@@ -21,6 +21,7 @@ from .jump_planner import LocalTerrain
 from .landing import LandingController
 from .modes import LocomotionMode
 from .morphology import FEET
+from .motion import CentroidalState
 from .path_reference import PathReference
 from .quadruped import Quadruped
 
@@ -240,11 +241,14 @@ class FlightPhaseController:
         is_stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
         ground.advance(dt)
         quad.friction_model.set_normals(quad.ground_normals(ground))
-        reference = quad.preview.reference(quad.gait_scheduler, path, ground.points[:, :2], p.nominal_stance)
-        trunk.update_references(reference, path, ground, com, velocity, motion.R_base, dt)
+        reference, points, offset = quad.com_reference, ground.state.points, np.zeros((2, 3))
+        stance, gait = p.nominal_stance, quad.gait_scheduler.state
+        update_com_reference(quad.preview, gait, path.state, stance, points, offset, reference)
+        trunk.state.is_stepping_fast = False
+        trunk.update_references(reference, path, ground, motion, dt)
         if is_stopped:
             quad.mode = LocomotionMode.RISING
             quad.contact_monitor.reset()
             self.landing.restore_com_weight()
             trunk.go_to(p.height)
-        return reference.cop
+        return reference.cop.copy()

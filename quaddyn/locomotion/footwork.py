@@ -9,7 +9,6 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc.tasks.foot import FootTask
-from .centroidal_state import CentroidalState
 from .foot_tasks import set_foot_references
 from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
 from .foothold_map import FootholdMap
@@ -32,6 +31,7 @@ from .gait import GaitScheduler
 from .ground_plane import GroundPlane
 from .leg_margins import LegMargins, StanceInterval
 from .morphology import FEET, Morphology, make_body_parameters
+from .motion import CentroidalState
 from .path_reference import PathReference
 from .record_snapshot import LazyMapping, RecordSnapshot
 from .stumble_reflex import allocate_foot_contacts
@@ -59,7 +59,7 @@ class Footwork:
 
     The target of a swing foot is the foothold of the path reference, shifted by the present error of the divergent
     component: for the present xi to be the bounded one, all coming footholds have to be shifted by
-    ``(xi - xi*) / gain`` (`ComPreview`).  The stance feet correct a part of the error until touchdown;
+    ``(xi - xi*) / gain`` (`preview_com`).  The stance feet correct a part of the error until touchdown;
     `MAX_ERROR_GAIN` limits the shift.
 
     A late foot, which has no contact when its swing has ended, is lowered on, the gait scheduler waits for it up to

@@ -13,7 +13,7 @@ from .gait_timing import (
 )
 from .ground_state import GroundState, plane_height, plane_normal
 from .motion import Motion
-from .path_motion import PathState, compute_foothold
+from .path_reference import PathState, compute_foothold
 from .stumble_reflex import (
     STUMBLE_SHAPES,
     FootContacts,

@@ -9,8 +9,7 @@ from ..dynamics import State
 from ..urdf.tree import Array
 from ..wbc.tasks import FootTask
 from . import walking
-from .centroidal_state import CentroidalState
-from .com_preview_kernel import update_com_reference
+from .com_preview import update_com_reference
 from .command import LocomotionCommand
 from .estimators import DynamicsArrays
 from .fall_detection import update_fall_detection
@@ -20,7 +19,7 @@ from .foothold_map import FootholdMap
 from .footwork import Footwork
 from .footwork_state import allocate_balance, compute_nominal_clearance
 from .force_profile import compute_force_profile
-from .friction_state import set_normals
+from .friction_model import set_normals
 from .gait import GAITS, GaitScheduler
 from .gait_timing import advance_phase
 from .ground_contact import check_ground
@@ -31,7 +30,7 @@ from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
 from .modes import MAX_STANDING_FRACTION, LocomotionMode, allocate_mode_state, is_dcm_near_edge
 from .morphology import FEET, Morphology
-from .motion import read_motion
+from .motion import CentroidalState, read_motion
 from .path_reference import PathReference
 from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
@@ -40,7 +39,7 @@ from .slope_clamping import SlopeEvaluation
 from .steering import allocate_steering_state, reset_steering
 from .step_lookahead import StepLookahead
 from .step_lookahead_kernel import find_edges
-from .tick_displacements import measure_tick_period
+from .tick_period import measure_tick_period
 from .torque_clamping import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
@@ -72,7 +71,7 @@ class GroundPhaseController:
     """Control from a velocity command to footholds, center-of-mass motion and torques.
 
     One tick (`compute`): the path reference follows the command (`update_steering`), the contacts and the plane of the
-    feet are updated (`Footwork`), the coming footfalls determine the motion of the center of mass (`ComPreview`), its
+    feet are updated (`Footwork`), the coming footfalls determine the motion of the center of mass (`preview_com`), its
     error corrects the next footholds and decides about the mode (`next_mode`), and the whole-body controller computes
     the torques.
 
@@ -239,8 +238,7 @@ class GroundPhaseController:
         """Returns the records of the present components."""
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
         assert quad.ground is not None
-        contacts, friction = quad.estimators.contact_estimation, quad.estimators.friction_estimation
-        tasks = quad.wbc.tasks
+        estimators, tasks = quad.estimators, quad.wbc.tasks
         feet = [tasks[foot] for foot in FEET]
         parameters = WalkParameters.from_values(
             dt=quad.dt,
@@ -266,15 +264,15 @@ class GroundPhaseController:
             footwork=self.footwork.state,
             foot_contacts=self.footwork.contacts,
             balance=self._balance,
-            contact_model=contacts.model,
-            contact_inputs=contacts.inputs,
-            contacts=contacts.state,
-            friction_parameters=friction.parameters,
-            friction_inputs=friction.inputs,
-            slips=friction.state,
+            contact_model=estimators.contact_model,
+            contact_inputs=estimators.contact_inputs,
+            contacts=estimators.contacts,
+            friction_parameters=estimators.friction_parameters,
+            friction_inputs=estimators.friction_inputs,
+            slips=estimators.slips,
             friction=quad.friction_model.state,
-            preview=quad.preview.parameters,
-            reference=quad.preview.state,
+            preview=quad.preview,
+            reference=quad.com_reference,
             trunk=quad.trunk.state,
             mode=self.mode_state,
             tasks=WalkTasks(

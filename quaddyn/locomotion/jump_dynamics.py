@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from ..wbc import JointBounds
-from .friction_state import PYRAMID_FACE_RATIO
+from .friction_model import PYRAMID_FACE_RATIO
 from .jump_plan import JumpPlan
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology

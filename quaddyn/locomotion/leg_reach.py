@@ -13,7 +13,7 @@ from .body_parameters import BodyParameters
 from .gait_timing import GaitState, compute_period, compute_time_to_liftoff
 from .ground_state import GroundState, compute_heading_axes, plane_height, support_point
 from .morphology import FEET
-from .path_motion import PathState, compute_world_velocity
+from .path_reference import PathState, compute_world_velocity
 from .swing import SwingStates
 from .trunk_references import KNOWN_SLOPE_LOWERING, slope_lowering
 

@@ -7,7 +7,7 @@ from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
 from ..deprecation import renamed_attributes
 from .body_parameters import BodyParameters
 from .gait_timing import GaitParameters, GaitState, set_target_gait, start_stepping, stop_stepping
-from .path_motion import PathState, compute_foothold
+from .path_reference import PathState, compute_foothold
 from .steering import MAX_REFERENCE_LEAD
 from .velocity_clamping import is_zero_velocity
 

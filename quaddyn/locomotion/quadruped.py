@@ -13,6 +13,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
 from .arguments import is_estimated, parse_friction, validate_wbc
+from .com_preview import allocate_com_reference, make_preview_parameters
 from .contact_monitor import ContactMonitor
 from .estimators import LocomotionEstimators
 from .foothold_map import FootholdMap, Heights
@@ -24,7 +25,7 @@ from .ground_plane import GroundPlane
 from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode
 from .morphology import FEET, Morphology
-from .path_reference import ComPreview, PathReference
+from .path_reference import PathReference
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
 
@@ -64,7 +65,8 @@ class Quadruped:
         friction_model: friction and normals of the contacts.
         estimators: estimators of payload, contacts and friction.
         contact_monitor: detector of lost ground contact and touchdowns.
-        preview: planner of the center-of-mass motion.
+        preview: parameters of the plan of the center-of-mass motion.
+        com_reference: reference of the center of mass at the last tick.
         gait: gait to move with.
         terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
@@ -84,6 +86,7 @@ class Quadruped:
     __slots__ = (
         "base",
         "capability",
+        "com_reference",
         "contact_monitor",
         "dt",
         "estimators",
@@ -158,7 +161,8 @@ class Quadruped:
             wbc, p, self.friction_model, payload=is_estimated("payload", payload),
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
         )  # fmt: skip
-        self.preview, self.contact_monitor = ComPreview(p), ContactMonitor(robot, p, self.dt)
+        self.preview, self.com_reference = make_preview_parameters(p), allocate_com_reference()
+        self.contact_monitor = ContactMonitor(robot, p, self.dt)
         self.trunk = TrunkController(
             p, wbc, self.friction_model, p.height, slope_lowering=self.capability.slope_lowering
         )

@@ -5,7 +5,7 @@ import math
 
 from ..compiler import Record, Vector, compiled, entry
 from .body_parameters import BodyParameters
-from .friction_state import (
+from .friction_model import (
     PYRAMID_FACE_RATIO,
     FrictionState,
     compute_ground_slope,

@@ -15,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from .footwork_state import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
 from .force_profile import N_CYCLE_SAMPLES
-from .friction_state import PYRAMID_FACE_RATIO
+from .friction_model import PYRAMID_FACE_RATIO
 from .gait import GAITS, Gait
 from .ground_plane import GroundPlane
 from .ground_state import MAX_SLOPE

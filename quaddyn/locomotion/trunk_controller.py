@@ -11,12 +11,12 @@ import numpy as np
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from ..wbc.tasks import ComTask, ForceTask, FrameOrientationTask
-from .com_preview_kernel import ComReferenceState
+from .com_preview import ComReference
 from .friction_model import FrictionModel
 from .ground_plane import GroundPlane
 from .morphology import FEET, Morphology, make_body_parameters
-from .motion import allocate_motion
-from .path_reference import ComReference, OffsetMotion, PathReference
+from .motion import CentroidalState
+from .path_reference import PathReference
 from .state_fields import StateField
 from .trunk_references import (
     BASE_BLOCK_SIZE,
@@ -50,7 +50,7 @@ class TrunkController:
 
     *Horizontally* the center of mass has no position reference.  With the error e of its divergent component, the
     center of pressure ``z* + (1 + k) e`` makes e decay at the rate k lambda / omega (Englsberger et al. 2015; lambda is
-    omega^2 except in gaits with flight phases, see `ComPreview`), hence
+    omega^2 except in gaits with flight phases, see `preview_com`), hence
 
         cddot = lambda (c - z*) - lambda (1 + k) e,
 
@@ -81,8 +81,6 @@ class TrunkController:
         "_body",
         "_friction_model",
         "_morphology",
-        "_motion",
-        "_reference",
         "_wbc",
         "force_rows",
         "state",
@@ -102,9 +100,7 @@ class TrunkController:
     ) -> None:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
-        self._motion = allocate_motion()
         self.force_rows = np.zeros((4, 8))
-        self._reference = ComReferenceState.allocate(cop=2, dcm=2, load_fractions=4)
         state = self.state
         state.slope_lowering, state.height = slope_lowering, (height, 0.0, 0.0)
         state.target_height = state.desired_height = height
@@ -161,23 +157,8 @@ class TrunkController:
         """Whether a motion to another height or offset is in progress."""
         return self.state.remaining_time > 0.0
 
-    @property
-    def com_offset(self) -> OffsetMotion:
-        """Offset of the center of mass during such a motion: position [m], velocity and acceleration along x and y."""
-        x, y = self.state.com_offset.tolist()
-        return tuple(x), tuple(y)
-
     def update_references(
-        self,
-        reference: ComReference,
-        path: PathReference,
-        ground: GroundPlane,
-        com: tuple[float, float, float],
-        velocity: tuple[float, float, float],
-        R_base: Array,
-        dt: float,
-        *,
-        is_stepping_fast: bool = False,
+        self, reference: ComReference, path: PathReference, ground: GroundPlane, motion: CentroidalState, dt: float
     ) -> None:
         """Sets the references of the whole-body controller for one tick.
 
@@ -185,24 +166,12 @@ class TrunkController:
             reference: reference of the center of mass from the preview.
             path: path reference.
             ground: plane of the feet.
-            com: (3,) center of mass, world [m].
-            velocity: (3,) its velocity [m/s].
-            R_base: (3, 3) attitude of the base.
+            motion: motion of center of mass and trunk.
             dt: control period [s].
-            is_stepping_fast: whether a push has accelerated the steps.
         """
-        state, motion, friction_model = self.state, self._motion, self._friction_model
-        # Arrays of the records are written directly, which takes less time than assigning their fields.
-        motion[0][:], motion[1][:] = com, velocity
-        motion[2].reshape(3, 3)[:] = R_base
-        state.is_stepping_fast, friction_model.state.friction = is_stepping_fast, friction_model.friction
-        cop, dcm, load_fractions, _, frequency, vertical_force, height, height_rate = self._reference
-        cop[:], dcm[:], load_fractions[:] = reference.cop, reference.dcm, reference.load_fractions
-        frequency[()], vertical_force[()] = reference.frequency, reference.vertical_force
-        height[()], height_rate[()] = reference.height_motion
-        update_trunk_references(
-            state, self._reference, path.state, ground.state, self._body, motion, friction_model.state, float(dt)
-        )
+        self._friction_model.read_friction()
+        records = reference, path.state, ground.state, self._body, motion.state, self._friction_model.state
+        update_trunk_references(self.state, *records, float(dt))
         self.write_references()
 
     @property

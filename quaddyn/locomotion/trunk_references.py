@@ -5,13 +5,13 @@ import math
 from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, entry, mat3, vec3
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .body_parameters import BodyParameters
-from .com_preview_kernel import ComReferenceState
-from .friction_state import PYRAMID_FACE_RATIO, FrictionState
+from .com_preview import ComReference
+from .friction_model import PYRAMID_FACE_RATIO, FrictionState
 from .gait_timing import clamp
 from .ground_state import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic
 from .motion import Motion
-from .path_motion import PathState
+from .path_reference import PathState
 
 #: Fraction of the attitude weight in flight: the legs move to their footholds, and the trunk rotates in reaction.
 FLIGHT_BASE_FRACTION = 8e-4
@@ -193,7 +193,7 @@ def advance_trunk_motion(trunk: TrunkState, dt: float) -> None:
 @compiled()
 def compute_ground_acceleration(
     trunk: TrunkState,
-    reference: ComReferenceState,
+    reference: ComReference,
     ground: GroundState,
     body: BodyParameters,
     motion: Motion,
@@ -228,7 +228,7 @@ def compute_ground_acceleration(
 @compiled()
 def update_com_references(
     trunk: TrunkState,
-    reference: ComReferenceState,
+    reference: ComReference,
     ground: GroundState,
     body: BodyParameters,
     motion: Motion,
@@ -308,7 +308,7 @@ def update_base_references(
 @entry("references of the trunk")
 def update_trunk_references(
     trunk: TrunkState,
-    reference: ComReferenceState,
+    reference: ComReference,
     path: PathState,
     ground: GroundState,
     body: BodyParameters,

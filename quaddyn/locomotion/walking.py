@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
-from .com_preview_kernel import ComReferenceState, PreviewParameters, update_com_reference
-from .contact_estimate import (
+from .com_preview import ComReference, PreviewParameters, update_com_reference
+from .contact_estimation import (
     ContactEstimate,
     ContactInputs,
     ContactModel,
@@ -31,7 +31,7 @@ from .footwork_state import (
     is_waiting_for_touchdown,
     update_contacts,
 )
-from .friction_estimate import (
+from .friction_estimation import (
     FrictionEstimate,
     FrictionInputs,
     FrictionParameters,
@@ -40,14 +40,14 @@ from .friction_estimate import (
     update_friction,
     update_slips,
 )
-from .friction_state import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
+from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait_timing import GaitState, advance_phase, is_transitioning
 from .ground_contact import GroundContactState, is_settled
 from .ground_normals import write_ground_normals
 from .ground_state import GroundState, advance_slope, compute_horizontal_projection
 from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
 from .motion import Motion
-from .path_motion import PathState, advance_path_reference
+from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_clamping import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
 from .steering import (
@@ -161,7 +161,7 @@ class WalkData(NamedTuple):
     slips: FrictionEstimate
     friction: FrictionState
     preview: PreviewParameters
-    reference: ComReferenceState
+    reference: ComReference
     trunk: TrunkState
     mode: ModeState
     tasks: WalkTasks

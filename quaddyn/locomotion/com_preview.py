@@ -1,4 +1,4 @@
-"""Compiled functions of `ComPreview`."""
+"""Compiled plan of the center-of-mass motion from the coming footfalls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import math
 from ..compiler import Matrix, Record, Vector, compiled, entry, local
 from .force_profile import LOADING_TIME, N_CYCLE_SAMPLES
 from .gait_timing import GaitState, clamp, compute_period, compute_swing_number
-from .path_motion import PathState, compute_displacement, compute_foothold, compute_world_velocity
+from .morphology import Morphology
+from .path_reference import PathState, compute_displacement, compute_foothold, compute_world_velocity
 
 #: Number of samples of the preview.
 N_SAMPLES = 256
+#: Horizon of the preview, in time constants ``1 / omega`` of the divergent dynamics; later samples have a weight below
+#: e^-5.
+HORIZON_TIME_CONSTANTS = 5.0
 
 
 class PreviewParameters(Record):
-    """Parameters of `ComPreview`."""
+    """Parameters of `preview_com`."""
 
     gravity: float  # [m/s^2]
     height: float  # of the center of mass [m]
@@ -22,13 +26,15 @@ class PreviewParameters(Record):
     step: float  # time between samples [s]
 
 
-class ComReferenceState(Record):
-    """Reference of the center of mass at one tick; see `ComReference`."""
+class ComReference(Record):
+    """Reference of the center of mass at one tick."""
 
     cop: Vector  # (2,) desired center of pressure, world [m]
-    dcm: Vector  # (2,) desired divergent component of motion, world [m]
-    load_fractions: Vector  # (4,) of the weight on each foot
-    foothold_gain: float  # derivative of the divergent component with respect to a shift of all coming footholds
+    dcm: Vector  # (2,) desired divergent component of motion c + cdot / omega, world [m]
+    load_fractions: Vector  # (4,) of the weight on each foot; 0 in flight
+    # Derivative of `dcm` with respect to a common shift of all coming footholds: the weight of the future pressure, in
+    # (0, 1], that does not rest on the present stance feet; 0 for a robot that stays standing.
+    foothold_gain: float
     frequency: float  # [1/s]
     vertical_force: float  # divided by the weight
     height: float  # minus its mean [m]
@@ -130,9 +136,29 @@ def preview_com(
     path: PathState,
     stance: Matrix,
     feet: Matrix,
-    reference: ComReferenceState,
+    reference: ComReference,
 ) -> None:
     """Computes the only bounded motion of the center of mass: its present center of pressure and divergent component.
+
+    At constant height over the ground, level or not, the center of mass c obeys ``cddot = omega^2 (c - z)`` in the
+    horizontal projection, with the center of pressure z.  Its divergent component ``xi = c + cdot / omega`` diverges
+    from z, ``xidot = omega (xi - z)``, and c converges to xi.  Only one xi stays bounded under the coming pressure,
+
+        xi(t) = omega int_0^inf e^(-omega s) z(t + s) ds,
+
+    (Englsberger, Ott, Albu-Schaeffer 2015, "Three-dimensional bipedal walking control based on divergent component of
+    motion"; Lanari, Hutchinson 2014 call it the stable inversion).  The coming pressure is the mean of the footholds,
+    weighted with the load that the gait gives to each foot; present stance feet stay, later footholds follow the path
+    reference.  The lean of a crawl away from the next swing leg, the sway of a pace and the pitching of a bound all
+    follow from this formula.
+
+    *With flight phases* (`VerticalForceProfile`) the vertical contact force is ``m (g + zddot)``, hence ``cddot =
+    lambda (c - z)`` with ``lambda = (g + zddot) / (h + height)``, zero in flight.  With the solution of ``omegadot =
+    omega^2 - lambda`` that stays positive, the divergent component is still decoupled, ``xidot = (lambda / omega) (xi -
+    z)`` (Hopkins, Hong, Leonessa 2014, "Humanoid locomotion on uneven terrain using the time-varying divergent
+    component of motion"), and the same boundedness condition determines it.
+
+    The coming pressure is interpolated linearly between `N_SAMPLES` samples; beyond them it follows the path reference.
 
     The samples are traversed backward from the steady motion at their end.  With `w` the covector of the growing error
     of position and velocity at the end of a step, and the transition matrix Phi over the step, the covector at its
@@ -188,7 +214,7 @@ def preview_com(
 
 
 @compiled()
-def sample_vertical_motion(preview: PreviewParameters, g: GaitState, reference: ComReferenceState) -> None:
+def sample_vertical_motion(preview: PreviewParameters, g: GaitState, reference: ComReference) -> None:
     """Computes the present vertical force and vertical motion, by linear interpolation of the profile."""
     profile, period = g.force_profile, compute_period(g)
     if profile.is_constant:
@@ -211,7 +237,7 @@ def update_com_reference(
     stance: Matrix,
     feet: Matrix,
     offset: Matrix,
-    reference: ComReferenceState,
+    reference: ComReference,
 ) -> None:
     """Computes the reference of the center of mass at this tick.
 
@@ -239,3 +265,15 @@ def update_com_reference(
     reference.load_fractions[:] = 0.25
     reference.foothold_gain = 0.0
     reference.frequency = omega
+
+
+def make_preview_parameters(morphology: Morphology) -> PreviewParameters:
+    """Creates the parameters of the preview of a robot."""
+    p, omega = morphology, morphology.natural_frequency
+    step = HORIZON_TIME_CONSTANTS / omega / (N_SAMPLES - 1)
+    return PreviewParameters.from_values(gravity=p.gravity, height=p.height, frequency=omega, step=step)
+
+
+def allocate_com_reference() -> ComReference:
+    """Returns a record for `update_com_reference`."""
+    return ComReference.allocate(cop=2, dcm=2, load_fractions=4)
