@@ -165,10 +165,7 @@ def test_compiled_collision_detection_equals_python(seed: int) -> None:
 def step_arguments(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
     """Arguments of `integrator.run_steps` for some steps from where a simulation is."""
     torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
-    return (
-        sim._step_model, sim.actuators.torque_speed_limits, sim._active_pushes, sim._terms, sim._memory, sim._motion,
-        sim._contacts, sim._accumulated, torques, states, False,
-    )  # fmt: skip
+    return sim._plant_data(), torques, states, False
 
 
 def set_random_state(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Vector, compiled
-from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
+from .contact_data import ContactLaw, StepDynamics, StepModel, StepState
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
 from .energy_balance import (
     FLIGHT_RISE_SPEED,
@@ -20,6 +20,7 @@ from .energy_balance import (
 )
 from .kinematic_tree import KinematicTree, PointForces
 from .motions import integrate_configuration
+from .plant_data import PlantData
 from .step_memory import (
     ContactStatus,
     StepMemory,
@@ -65,16 +66,7 @@ def compute_energy_tolerance(model: StepModel, memory: StepMemory) -> float:
 
 
 @compiled(inline=False)
-def integrate_substep(
-    model: StepModel,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    h: float,
-    max_iterations: int,
-) -> int:
+def integrate_substep(plant: PlantData, h: float, max_iterations: int) -> int:
     """Integrates a substep of length h [s], from ``memory.q_start``, ``v_start`` to ``memory.q_end``, ``v_end``.
 
     With `max_iterations` > 0 the midpoint rule is iterated. It evaluates the rigid-body terms at the configuration that
@@ -83,18 +75,14 @@ def integrate_substep(
     end, and the terms are those at the start, which have been evaluated before.
 
     Args:
-        model: constant data of the plant.
-        pushes: external forces.
-        terms: rigid-body terms, overwritten.
-        memory: state of the step.
-        motion: dynamics and work of the step, overwritten.
-        contacts: contacts of the substep, overwritten.
+        plant: data and memory of the plant.
         h: length of the substep [s].
         max_iterations: maximum number of midpoint iterations, 0 for a full step.
 
     Returns:
         `StepResult.DONE`, or what the caller must provide before the next call.
     """
+    model, terms, memory, motion, contacts = plant.model, plant.terms, plant.memory, plant.motion, plant.contacts
     progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
     law = scale_contact_law(model.law, h) if max_iterations > 0 else model.law
     q = memory.q_middle if max_iterations > 0 else memory.q_start
@@ -102,7 +90,7 @@ def integrate_substep(
     while True:
         if not progress.has_help:
             if progress.iteration == 0:
-                begin_substep(model, pushes, terms, memory, closing_time, max_iterations > 0)
+                begin_substep(model, plant.pushes, terms, memory, closing_time, max_iterations > 0)
             compute_bias(model.bodies, memory.v_middle, terms)
             n_contacts: int = solve_contact_step(model, law, terms, state, motion, contacts, memory.v_end)
             if n_contacts < 0:

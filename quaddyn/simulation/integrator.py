@@ -11,28 +11,18 @@ where it stopped, as recorded in `StepMemory.progress`. Arguments are not valida
 from __future__ import annotations
 
 from ..compiler import Matrix, Tensor, Vector, compiled, entry
-from .actuators import TorqueSpeedLimits
 from .adaptive_step import (
     MAX_MIDPOINT_ITERATIONS,
     compute_energy_tolerance,
     evaluate_dynamics,
     integrate_substep,
 )
-from .contact_data import SphereContacts, StepDynamics, StepModel
+from .contact_data import SphereContacts
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
 from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION
 from .kinematic_tree import KinematicTree, PointForces
-from .lanes import (
-    LaneCommands,
-    LaneCursor,
-    LaneLayout,
-    LaneParameters,
-    LaneStates,
-    compute_lane_command,
-    load_lane,
-    store_lane,
-    with_weight,
-)
+from .lanes import LaneData, compute_lane_command, load_lane, store_lane, with_lane_weight
+from .plant_data import PlantData
 from .step_memory import (
     ContactStatus,
     StepMemory,
@@ -41,7 +31,7 @@ from .step_memory import (
     add_work,
     clear_totals,
 )
-from .substeps import SubstepContacts, accumulate_contacts, publish_step
+from .substeps import accumulate_contacts, publish_step
 from .terms import StepTerms, compute_push_forces, place_joints
 
 #: Length of the shortest substep divided by that of the step, and the maximum number of trials per step.
@@ -59,26 +49,19 @@ def begin_step(memory: StepMemory) -> None:
 
 
 @compiled(inline=False)
-def step_in_substeps(
-    model: StepModel,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    accumulated: SubstepContacts,
-) -> int:
+def step_in_substeps(plant: PlantData) -> int:
     """Integrates the pending substeps by the midpoint rule; halves a substep whose energy balance does not hold.
 
     Returns:
         `StepResult.DONE`, or what the caller must provide before the next call.
     """
+    model, memory, contacts, accumulated = plant.model, plant.memory, plant.contacts, plant.accumulated
     progress, substep, total, lengths = memory.progress, memory.substep, memory.total, memory.pending_lengths
     while progress.n_pending > 0:
         last = progress.n_pending - 1
         h = lengths[last]
         if not progress.has_pending_contacts:
-            result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, h, MAX_MIDPOINT_ITERATIONS)
+            result: int = integrate_substep(plant, h, MAX_MIDPOINT_ITERATIONS)
             if result != StepResult.DONE:
                 return result
             progress.n_tried += 1
@@ -113,20 +96,13 @@ def step_in_substeps(
 
 
 @compiled(inline=False)
-def advance_step(
-    model: StepModel,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    accumulated: SubstepContacts,
-) -> int:
+def advance_step(plant: PlantData) -> int:
     """Takes one step, or continues one for which the caller had to provide something.
 
     Returns:
         `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
+    model, terms, memory, motion = plant.model, plant.terms, plant.memory, plant.motion
     progress, total, dt = memory.progress, memory.total, model.law.dt
     if progress.phase == StepPhase.NOT_STARTED:
         if not progress.terms_are_current:
@@ -137,7 +113,7 @@ def advance_step(
         begin_step(memory)
         progress.phase = StepPhase.FLIGHT_STEP if model.is_adaptive and progress.was_in_flight else StepPhase.FULL_STEP
     if progress.phase == StepPhase.FLIGHT_STEP:
-        result: int = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 1)
+        result: int = integrate_substep(plant, dt, 1)
         if result == StepResult.NEEDS_CAPACITY:
             return result
         if progress.n_contacts > 0:
@@ -145,7 +121,7 @@ def advance_step(
             evaluate_dynamics(model.bodies, memory.q, memory.v, terms, motion, memory.step_start)
             progress.phase = StepPhase.FULL_STEP
     if progress.phase == StepPhase.FULL_STEP:
-        result = integrate_substep(model, pushes, terms, memory, motion, contacts, dt, 0)
+        result = integrate_substep(plant, dt, 0)
         if result != StepResult.DONE:
             return result
     if progress.phase != StepPhase.SUBSTEPS:
@@ -154,13 +130,13 @@ def advance_step(
             progress.phase, progress.was_in_flight = StepPhase.SUBSTEPS, True
             progress.n_pending, progress.n_tried, progress.n_taken = 1, 0, 0
             memory.pending_lengths[0] = dt
-            accumulated.n_stored[0], accumulated.worst_status[0] = 0, ContactStatus.FREE
+            plant.accumulated.n_stored[0], plant.accumulated.worst_status[0] = 0, ContactStatus.FREE
             clear_totals(total)
         else:
             total.copy_from(memory.substep)
             advance_motors(memory.drives, memory.v_end, dt)
     if progress.phase == StepPhase.SUBSTEPS:
-        result = step_in_substeps(model, pushes, terms, memory, motion, contacts, accumulated)
+        result = step_in_substeps(plant)
         if result != StepResult.DONE:
             return result
     progress.phase = StepPhase.NOT_STARTED
@@ -192,26 +168,16 @@ def begin_run(memory: StepMemory) -> None:
 
 
 @compiled()
-def take_step(
-    model: StepModel,
-    motors: TorqueSpeedLimits,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    accumulated: SubstepContacts,
-    torque: Vector,
-) -> int:
+def take_step(plant: PlantData, torque: Vector) -> int:
     """Takes one step under a commanded torque (nu,) [N m or N], or continues an interrupted one, and counts it.
 
     Returns:
         `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
-    progress = memory.progress
+    memory, progress = plant.memory, plant.memory.progress
     if progress.phase == StepPhase.NOT_STARTED:
-        write_motor_torques(motors, memory.drives, torque, memory.v, memory.tau)
-    result: int = advance_step(model, pushes, terms, memory, motion, contacts, accumulated)
+        write_motor_torques(plant.motors, memory.drives, torque, memory.v, memory.tau)
+    result: int = advance_step(plant)
     if result == StepResult.DONE:
         if progress.status == ContactStatus.INACCURATE:
             progress.n_inaccurate += 1
@@ -230,30 +196,11 @@ def clear_last_step(memory: StepMemory, contacts: SphereContacts) -> None:
 
 
 @entry("the contact simulation", release=True)
-def run_steps(
-    model: StepModel,
-    motors: TorqueSpeedLimits,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    accumulated: SubstepContacts,
-    torques: Matrix,
-    states: Matrix,
-    resume: bool,
-) -> int:
+def run_steps(plant: PlantData, torques: Matrix, states: Matrix, resume: bool) -> int:
     """Takes a step under each row of `torques`.
 
     Args:
-        model: constant data of the plant.
-        motors: torque-speed limits of the motors.
-        pushes: external forces, constant over all steps.
-        terms: rigid-body terms, overwritten.
-        memory: state of the plant and progress of the step.
-        motion: work of a step, overwritten.
-        contacts: contacts, overwritten.
-        accumulated: contacts of the substeps of a step, overwritten.
+        plant: data and memory of the plant.
         torques: (steps, nu) commanded torques [N m or N].
         states: (steps, nq + nv) receives q and v after each step; (0, ...) if they are not needed.
         resume: whether to continue where the last call returned early.
@@ -261,13 +208,13 @@ def run_steps(
     Returns:
         `StepResult.DONE`, `StepResult.DIVERGED`, or what the caller must provide before the next call.
     """
-    progress = memory.progress
+    memory, progress = plant.memory, plant.memory.progress
     if not resume:
         begin_run(memory)
     nq = len(memory.q)
     while progress.n_steps < len(torques):
         row = progress.n_steps
-        result: int = take_step(model, motors, pushes, terms, memory, motion, contacts, accumulated, torques[row])
+        result: int = take_step(plant, torques[row])
         if result != StepResult.DONE:
             return result
         if len(states) > 0:
@@ -277,42 +224,15 @@ def run_steps(
 
 
 @entry("the contact simulation", release=True)
-def run_lanes(
-    model: StepModel,
-    motors: TorqueSpeedLimits,
-    pushes: PointForces,
-    terms: StepTerms,
-    memory: StepMemory,
-    motion: StepDynamics,
-    contacts: SphereContacts,
-    accumulated: SubstepContacts,
-    lanes: LaneStates,
-    parameters: LaneParameters,
-    layout: LaneLayout,
-    commands: LaneCommands,
-    cursor: LaneCursor,
-    states: Tensor,
-    resume: bool,
-) -> int:
+def run_lanes(plant: PlantData, lanes: LaneData, states: Tensor, resume: bool) -> int:
     """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.
 
     A lane that has diverged is not stepped. One that diverges keeps its last valid state.
 
     Args:
-        model: constant data of the plant; the friction of its terrain and the inertia of its first body are those of
-            the last lane afterwards.
-        motors: torque-speed limits of the motors; likewise.
-        pushes: external forces, constant over all steps and the same for all lanes.
-        terms: rigid-body terms, overwritten.
-        memory: memory of the plant, overwritten.
-        motion: work of a step, overwritten.
-        contacts: contacts, overwritten.
-        accumulated: contacts of the substeps of a step, overwritten.
-        lanes: states of the lanes, updated.
-        parameters: parameters of the lanes.
-        layout: indices.
-        commands: commands of the lanes.
-        cursor: progress.
+        plant: data and memory of the plant; its memory, limits of the motors, friction of the terrain, and inertia of
+            the first body are those of the last lane afterwards.
+        lanes: states, parameters and commands of the lanes.
         states: (m, T, nq + nv) receives q and v after each period; (0, ...) if they are not needed. Rows of steps that
             were not taken repeat the last state.
         resume: whether to continue where the last call returned early.
@@ -320,29 +240,29 @@ def run_lanes(
     Returns:
         `StepResult.DONE`, or what the caller must provide before the next call.
     """
+    memory, contacts = plant.memory, plant.contacts
+    present, layout, commands, cursor = lanes.states, lanes.layout, lanes.commands, lanes.cursor
     progress, nq, n_periods, steps_per_period = (
         memory.progress, len(memory.q), commands.torques.shape[1], commands.steps_per_period,
     )  # fmt: skip
     if not resume:
         cursor.lane, cursor.is_loaded = 0, False
-    while cursor.lane < len(lanes.q):
+    while cursor.lane < len(present.q):
         i = cursor.lane
         if not cursor.is_loaded:
-            if lanes.n_contacts[i] > len(contacts.keys):
-                progress.required_capacity = lanes.n_contacts[i]
+            if present.n_contacts[i] > len(contacts.keys):
+                progress.required_capacity = present.n_contacts[i]
                 return StepResult.NEEDS_CAPACITY
-            load_lane(i, lanes, parameters, layout, model, motors, memory, contacts)
+            load_lane(i, lanes, plant)
             begin_run(memory)
             cursor.is_loaded, cursor.period, cursor.step = True, 0, 0
-        lane_model = with_weight(model, parameters.weights[i], parameters.allowed_work[i])
-        while cursor.period < n_periods and lanes.has_diverged[i] == 0:
+        lane_plant = with_lane_weight(i, plant, lanes.parameters)
+        while cursor.period < n_periods and present.has_diverged[i] == 0:
             if progress.phase == StepPhase.NOT_STARTED:
                 compute_lane_command(i, cursor.period, commands, layout, memory.drives, memory.q, memory.v)
-            result: int = take_step(
-                lane_model, motors, pushes, terms, memory, motion, contacts, accumulated, layout.command
-            )
+            result: int = take_step(lane_plant, layout.command)
             if result == StepResult.DIVERGED:
-                lanes.has_diverged[i] = 1
+                present.has_diverged[i] = 1
                 clear_last_step(memory, contacts)
             elif result != StepResult.DONE:
                 return result
@@ -354,14 +274,14 @@ def run_lanes(
                         states[i, cursor.period, nq:] = memory.v
                     cursor.step = 0
                     cursor.period += 1
-        if progress.n_contacts > lanes.keys.shape[1]:
+        if progress.n_contacts > present.keys.shape[1]:
             cursor.required_contacts = progress.n_contacts
             return StepResult.NEEDS_LANE_CAPACITY
         if len(states) > 0:
             for period in range(cursor.period, n_periods):
                 states[i, period, :nq] = memory.q
                 states[i, period, nq:] = memory.v
-        store_lane(i, lanes, layout, model.law.dt, memory, contacts)
+        store_lane(i, lanes, plant)
         cursor.lane += 1
         cursor.is_loaded = False
     return StepResult.DONE

@@ -19,6 +19,7 @@ from .kinematic_tree import PointForces
 from .lanes import (
     LaneCommands,
     LaneCursor,
+    LaneData,
     LaneParameters,
     LaneStates,
     make_lane_layout,
@@ -27,6 +28,7 @@ from .lanes import (
     reset_lanes,
     with_contact_capacity,
 )
+from .plant_data import PlantData
 from .step_memory import StepMemory, StepResult
 from .substeps import SubstepContacts
 from .terms import StepTerms
@@ -59,6 +61,9 @@ class SteppedPlant(Protocol):
 
     def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
         """Returns buffers for n contacts."""
+
+    def _plant_data(self) -> PlantData:
+        """Returns data and memory of the plant."""
 
     def _run_resuming(self, call: Callable[[bool], int]) -> bool:
         """Calls compiled code until all its steps are taken."""
@@ -126,11 +131,9 @@ class LaneWorker:
 
         def call(resume: bool) -> int:
             while True:
-                result = integrator.run_lanes(
-                    simulation._step_model, self._motors, simulation._no_pushes, simulation._terms, simulation._memory,
-                    simulation._motion, simulation._contacts, simulation._accumulated, block.states, block.parameters,
-                    self._layout, commands, self._cursor, states, resume,
-                )  # fmt: skip
+                plant = simulation._plant_data()._replace(motors=self._motors, pushes=simulation._no_pushes)
+                lanes = LaneData(block.states, block.parameters, self._layout, commands, self._cursor)
+                result = integrator.run_lanes(plant, lanes, states, resume)
                 if result != StepResult.NEEDS_LANE_CAPACITY:
                     return int(result)
                 block.states = with_contact_capacity(block.states, 2 * self._cursor.required_contacts)

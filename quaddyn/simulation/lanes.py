@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
-from .actuators import TorqueSpeedLimits
-from .contact_data import ContactLaw, SphereContacts, StepModel
+from .contact_data import ContactLaw, StepModel
 from .drives import Drives
 from .kinematic_tree import INERTIA
-from .step_memory import ContactStatus, StepMemory, StepPhase, clear_totals
+from .plant_data import PlantData
+from .step_memory import ContactStatus, StepPhase, clear_totals
 from .terrain import Box as BoxSurface
 from .terrain import Plane, Terrain
 
@@ -149,6 +149,24 @@ class LaneCursor(Record):
     required_contacts: int  # contacts for which lanes need memory
 
 
+class LaneData(NamedTuple):
+    """States, parameters and commands of m lanes.
+
+    Attributes:
+        states: states of the lanes.
+        parameters: parameters in which they differ.
+        layout: indices and nominal values that are the same for all lanes.
+        commands: commands of the lanes.
+        cursor: progress of the run.
+    """
+
+    states: LaneStates
+    parameters: LaneParameters
+    layout: LaneLayout
+    commands: LaneCommands
+    cursor: LaneCursor
+
+
 def make_lane_states(m: int, robot: Robot, drives: Drives, n_groups: int) -> LaneStates:
     """Returns m lanes with zero states."""
     zeros, integer, byte = np.zeros, np.int64, np.int8
@@ -215,17 +233,10 @@ def make_ball_inertia(body: pin.Inertia, mass: float, position: NDArray[np.float
 
 
 @compiled()
-def load_lane(
-    i: int,
-    lanes: LaneStates,
-    parameters: LaneParameters,
-    layout: LaneLayout,
-    model: StepModel,
-    motors: TorqueSpeedLimits,
-    memory: StepMemory,
-    contacts: SphereContacts,
-) -> None:
+def load_lane(i: int, data: LaneData, plant: PlantData) -> None:
     """Sets the memory of a plant to the state of lane i, and the parameters of its model and motors to those of i."""
+    lanes, parameters, layout = data.states, data.parameters, data.layout
+    model, motors, memory, contacts = plant.model, plant.motors, plant.memory, plant.contacts
     drives, progress, work, terrain = memory.drives, memory.progress, memory.work, model.terrain
     memory.q[:] = lanes.q[i]
     memory.v[:] = lanes.v[i]
@@ -260,17 +271,22 @@ def load_lane(
 
 
 @compiled()
-def with_weight(model: StepModel, weight: float, allowed_work: float) -> StepModel:
-    """Returns the model with another weight [N] and permitted work of contacts [J]."""
-    law = model.law
-    return StepModel(
+def with_lane_weight(i: int, plant: PlantData, parameters: LaneParameters) -> PlantData:
+    """Returns the plant with the weight and the permitted work of contacts of lane i."""
+    model, law = plant.model, plant.model.law
+    lane_model = StepModel(
         model.bodies, model.actuated, model.sphere_centers, model.radii, model.joints, model.last_rows, model.last_dofs,
         model.clusters, model.cluster_spheres, model.terrain, model.stops,
         ContactLaw(
             law.dt, law.closing_time, law.contact_distance, law.slop, law.recovery_fraction, law.recovery_speed,
-            law.stiffness, law.damping, law.creep, law.stiction_speed, law.tolerance, allowed_work,
+            law.stiffness, law.damping, law.creep, law.stiction_speed, law.tolerance,
+            parameters.allowed_work[i],
         ),
-        model.is_adaptive, model.rk4_in_flight, model.has_free_root, weight, model.divergence_speed,
+        model.is_adaptive, model.rk4_in_flight, model.has_free_root, parameters.weights[i], model.divergence_speed,
+    )  # fmt: skip
+    return PlantData(
+        lane_model, plant.motors, plant.pushes, plant.terms, plant.memory, plant.motion, plant.contacts,
+        plant.accumulated,
     )  # fmt: skip
 
 
@@ -300,10 +316,9 @@ def compute_lane_command(
 
 
 @compiled()
-def store_lane(
-    i: int, lanes: LaneStates, layout: LaneLayout, dt: float, memory: StepMemory, contacts: SphereContacts
-) -> None:
+def store_lane(i: int, data: LaneData, plant: PlantData) -> None:
     """Writes the state of a plant to lane i, which has memory for its contacts."""
+    lanes, layout, memory, contacts, dt = data.states, data.layout, plant.memory, plant.contacts, plant.model.law.dt
     drives, progress, work = memory.drives, memory.progress, memory.work
     lanes.q[i] = memory.q
     lanes.v[i] = memory.v

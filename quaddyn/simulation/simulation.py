@@ -28,6 +28,7 @@ from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
 from .kinematic_tree import PointForces, last_moving_row, make_point_forces
 from .plant import Plant, set_attribute
+from .plant_data import PlantData
 from .records import ContactPoint, Work
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
@@ -403,11 +404,13 @@ class Simulation(Plant):
         Returns:
             False if the motion diverged.
         """
-        return self._run_resuming(
-            lambda resume: integrator.run_steps(
-                self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
-                self._motion, self._contacts, self._accumulated, torques, states, resume,
-            )
+        return self._run_resuming(lambda resume: integrator.run_steps(self._plant_data(), torques, states, resume))
+
+    def _plant_data(self) -> PlantData:
+        """Returns data and memory of the plant for compiled code."""
+        return PlantData(
+            self._step_model, self.actuators.torque_speed_limits, self._active_pushes, self._terms, self._memory,
+            self._motion, self._contacts, self._accumulated,
         )  # fmt: skip
 
     def _run_resuming(self, call: Callable[[bool], int]) -> bool:
