@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
 import os
@@ -31,7 +32,13 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from hypothesis import settings  # noqa: E402  # after the environment is set
+import typer.main  # noqa: E402  # after the environment is set
+import typer.testing  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# Typer reads the signatures of all commands at every call of a program, which takes 80 ms for `quaddyn`.  They do not
+# change during the tests.
+typer.main.get_command = typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 # Every change is tested on the same examples; the nightly run draws new ones.
 settings.register_profile("change", derandomize=True, deadline=None, database=None)

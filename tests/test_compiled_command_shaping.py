@@ -13,8 +13,8 @@ from quaddyn.locomotion import (
     LocomotionMode,
     modes,
     progress_monitor,
-    slope_clamping,
-    velocity_clamping,
+    slope_limiter,
+    velocity_limits,
 )
 from quaddyn.locomotion import (
     steering as steering_rules,
@@ -23,13 +23,13 @@ from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.gait_timing import GaitState
-from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.step_timing import adapt_step_timing
 from quaddyn.locomotion.tick_period import TickDisplacements, measure_tick_period, reset_tick_period
-from quaddyn.locomotion.velocity_clamping import GaitLimits, LegLimits, LimitReason
+from quaddyn.locomotion.velocity_limits import GaitLimits, LegLimits, LimitReason
 
 SEEDS = range(12)
 
@@ -70,7 +70,7 @@ def make_legs(rng: np.random.Generator, body: BodyParameters, **values: Any) -> 
 
 
 def make_gait_limits(rng: np.random.Generator, body: BodyParameters) -> GaitLimits:
-    gait, limits = GAITS[str(rng.choice(sorted(GAITS)))], velocity_clamping.allocate_gait_limits()
+    gait, limits = GAITS[str(rng.choice(sorted(GAITS)))], velocity_limits.allocate_gait_limits()
     write_gait_parameters(limits.timing, gait, body.time_scale)
     limits.max_stride, limits.has_end_support = gait.max_stride, gait.has_end_support
     limits.is_reach_known = bool(rng.integers(0, 2))
@@ -88,19 +88,17 @@ def test_compiled_velocity_limits_equal_python(seed: int) -> None:
     body = make_body(rng)
     legs, gait = make_legs(rng, body), make_gait_limits(rng, body)
     velocity = make_velocity(rng)
-    assert LimitReason(assert_compiled_equals_python(velocity_clamping.clamp_command, body, legs, gait, velocity)).name
-    assert_compiled_equals_python(velocity_clamping.clamp_velocity, body, legs, gait, velocity, 1.0)
-    assert_compiled_equals_python(velocity_clamping.compute_max_hip_speed, legs, *rng.normal(size=3).tolist())
-    assert_compiled_equals_python(velocity_clamping.compute_swing_length, legs, gait)
-    displacements = rng.choice([0.0, 1.0, 1.0], (4, 1)) * rng.normal(size=(4, 2))
-    assert_compiled_equals_python(velocity_clamping.write_stride_scale, gait.reach, displacements, np.zeros(1))
+    assert LimitReason(assert_compiled_equals_python(velocity_limits.clamp_command, body, legs, gait, velocity)).name
+    assert_compiled_equals_python(velocity_limits.clamp_velocity, body, legs, gait, velocity, 1.0)
+    assert_compiled_equals_python(velocity_limits.compute_max_hip_speed, legs, *rng.normal(size=3).tolist())
+    assert_compiled_equals_python(velocity_limits.compute_swing_length, legs, gait)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_slope_limits_equal_python(seed: int) -> None:
     rng = make_generator("slope", seed)
-    body, slope = make_body(rng), slope_clamping.allocate_slope_state()
-    slope.min_velocity_change = slope_clamping.MIN_VELOCITY_CHANGE * body.speed_scale
+    body, slope = make_body(rng), slope_limiter.allocate_slope_state()
+    slope.min_velocity_change = slope_limiter.MIN_VELOCITY_CHANGE * body.speed_scale
     legs, limits, evaluations = make_legs(rng, body), make_gait_limits(rng, body), set()
     friction = FrictionState.allocate(normals=(4, 3), has_new_normal=4, normal=3)
     for _ in range(20):
@@ -110,21 +108,21 @@ def test_compiled_slope_limits_equal_python(seed: int) -> None:
         friction.assumed_bound = rng.choice([0.4, math.inf])
         gait, velocity = limits.timing, make_velocity(rng, 0.05)
         arguments = slope, gait, velocity, float(rng.normal()), friction
-        evaluation = assert_compiled_equals_python(slope_clamping.update_slope, *arguments)
-        slope_clamping.update_slope(*arguments)
+        evaluation = assert_compiled_equals_python(slope_limiter.update_slope, *arguments)
+        slope_limiter.update_slope(*arguments)
         before = slope.copy()
-        assert slope_clamping.update_slope(*arguments) == evaluation and repr(slope) == repr(before)
+        assert slope_limiter.update_slope(*arguments) == evaluation and repr(slope) == repr(before)
         evaluations.add(evaluation)
-        if evaluation == slope_clamping.SlopeEvaluation.START:
-            assert_compiled_equals_python(slope_clamping.begin_evaluation, slope, gait, velocity)
-            slope_clamping.begin_evaluation(slope, gait, velocity)
+        if evaluation == slope_limiter.SlopeEvaluation.START:
+            assert_compiled_equals_python(slope_limiter.begin_evaluation, slope, gait, velocity)
+            slope_limiter.begin_evaluation(slope, gait, velocity)
             slope.is_evaluating = bool(rng.integers(0, 2))
             slope.fraction, slope.reason = 0.5, LimitReason.LEGS_ON_SLOPE
-        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_slope, slope, velocity)
+        assert_compiled_equals_python(slope_limiter.clamp_velocity_on_slope, slope, velocity)
         ground_limits = slope, body, legs, limits, 10.0 * velocity, friction
-        assert_compiled_equals_python(slope_clamping.clamp_velocity_on_ground, *ground_limits)
-    assert slope_clamping.SlopeEvaluation.START in evaluations
-    assert_compiled_equals_python(slope_clamping.reset_slope, slope)
+        assert_compiled_equals_python(slope_limiter.clamp_velocity_on_ground, *ground_limits)
+    assert slope_limiter.SlopeEvaluation.START in evaluations
+    assert_compiled_equals_python(slope_limiter.reset_slope, slope)
 
 
 def make_path(rng: np.random.Generator) -> PathState:

@@ -10,7 +10,7 @@ from test_simulation_compiled import assert_compiled_equals_python
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, fall_detection
 from quaddyn.locomotion.fall_detection import SIGN_TEXTS, FallSign, make_fall_detector
-from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState

@@ -19,7 +19,7 @@ from quaddyn.locomotion.footwork import REASONS, make_selections
 from quaddyn.locomotion.footwork_state import FootworkState, SelectionReason
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.gait_timing import GaitState
-from quaddyn.locomotion.ground_state import GroundState, allocate_ground_state
+from quaddyn.locomotion.ground_plane import GroundState, allocate_ground_state
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState

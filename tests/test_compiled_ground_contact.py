@@ -9,11 +9,10 @@ from test_compiled_falls import random_motion
 from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
-from quaddyn.locomotion import Morphology, ground_contact
+from quaddyn.locomotion import Morphology, contact_monitor
 from quaddyn.locomotion.body_parameters import BodyParameters
-from quaddyn.locomotion.ground_contact import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
-from quaddyn.locomotion.ground_normals import write_ground_normals
-from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.contact_monitor import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
+from quaddyn.locomotion.ground_plane import allocate_ground_state, write_ground_normals
 from quaddyn.locomotion.morphology import make_body_parameters
 
 DT = 2e-3
@@ -37,13 +36,13 @@ def test_compiled_contact_monitor_equals_python(morphology: Morphology, is_measu
         state.last_feet[:], state.ground_force = motion.feet + 1e-3 * rng.normal(size=(4, 3)), p.gravity * rng.random()
         state.no_contact_time, state.few_contacts_time = 0.1 * rng.random(2)
         found.add(
-            assert_compiled_equals_python(ground_contact.check_ground, state, body, motion, contacts, is_measured)
+            assert_compiled_equals_python(contact_monitor.check_ground, state, body, motion, contacts, is_measured)
         )
-        assert_compiled_equals_python(ground_contact.ground_lost, state, body, 0.1, motion.feet, contacts, is_measured)
-        assert_compiled_equals_python(ground_contact.is_in_free_fall, state, body, 0.1)
-        for entry in (ground_contact.is_supported, ground_contact.is_settled):
+        assert_compiled_equals_python(contact_monitor.ground_lost, state, body, 0.1, motion.feet, contacts, is_measured)
+        assert_compiled_equals_python(contact_monitor.is_in_free_fall, state, body, 0.1)
+        for entry in (contact_monitor.is_supported, contact_monitor.is_settled):
             assert_compiled_equals_python(entry, state, body)
-        assert_compiled_equals_python(ground_contact.is_coplanar, body, motion.feet)
+        assert_compiled_equals_python(contact_monitor.is_coplanar, body, motion.feet)
     assert found == set(GroundEvent)
 
 
@@ -70,11 +69,11 @@ def test_feet_are_coplanar_up_to_a_singular_value(morphology: Morphology, seed: 
 
     low, high = 0.0, body.length
     for amount in (low, high):
-        assert ground_contact.is_coplanar(body, feet(amount)) == (plane_deviation(feet(amount), body) <= 1.0)
+        assert contact_monitor.is_coplanar(body, feet(amount)) == (plane_deviation(feet(amount), body) <= 1.0)
     if plane_deviation(feet(low), body) <= 1.0 < plane_deviation(feet(high), body):
         for _ in range(60):  # the amount at which the decision changes
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if ground_contact.is_coplanar(body, feet(middle)) else (low, middle)
+            low, high = (middle, high) if contact_monitor.is_coplanar(body, feet(middle)) else (low, middle)
         assert plane_deviation(feet(low), body) == pytest.approx(1.0, abs=1e-11)
 
 
@@ -82,7 +81,7 @@ def test_feet_in_a_point_or_a_line_are_coplanar(morphology: Morphology) -> None:
     body = make_body_parameters(morphology)
     offset = np.outer(body.radii, [0.0, 0.0, 1.0])
     for direction in (np.zeros(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.ones(3)):
-        assert ground_contact.is_coplanar(body, np.outer([0.0, 0.3, -0.2, 1.0], direction) + offset)
+        assert contact_monitor.is_coplanar(body, np.outer([0.0, 0.3, -0.2, 1.0], direction) + offset)
 
 
 @pytest.mark.parametrize("seed", range(3))

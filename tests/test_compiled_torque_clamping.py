@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from test_simulation_compiled import assert_compiled_equals_python
 
-from quaddyn.locomotion import torque_clamping
+from quaddyn.locomotion import torque_limiter
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_compiled_torque_clamping_equals_python(seed: int) -> None:
     rng = np.random.default_rng([13, seed])
-    motors = torque_clamping.MotorParameters.from_values(
+    motors = torque_limiter.MotorParameters.from_values(
         damping=rng.uniform(0.0, 2.0, 12),
         velocity_index=rng.permutation(np.arange(6, 18)),
         max_driven_speed=1.0,
@@ -20,10 +20,10 @@ def test_compiled_torque_clamping_equals_python(seed: int) -> None:
     )
     limits, tau, v, out = rng.uniform(0.5, 4.0, 12), 3.0 * rng.normal(size=12), rng.normal(size=18), np.zeros(12)
     limits[3], v[6] = np.inf, 0.0
-    assert_compiled_equals_python(torque_clamping.limit_overspeed, motors, limits, tau, v[6:].copy(), out)
-    assert_compiled_equals_python(torque_clamping.clamp_torques, motors, limits, tau, v, out)
-    assert_compiled_equals_python(torque_clamping.compute_damping_torques, motors, limits, v, rng.normal(size=12), out)
-    torque_clamping.clamp_torques(motors, limits, tau, v, out)
+    assert_compiled_equals_python(torque_limiter.limit_overspeed, motors, limits, tau, v[6:].copy(), out)
+    assert_compiled_equals_python(torque_limiter.clamp_torques, motors, limits, tau, v, out)
+    assert_compiled_equals_python(torque_limiter.compute_damping_torques, motors, limits, v, rng.normal(size=12), out)
+    torque_limiter.clamp_torques(motors, limits, tau, v, out)
     speed, most = v[motors.velocity_index], np.minimum(limits, 2.5)
     assert (np.abs(out) <= most).all()
     slow = np.abs(speed) <= 1.0

@@ -13,7 +13,7 @@ from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.com_preview import ComReference
 from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.morphology import Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathState

@@ -313,8 +313,8 @@ def test_prebuilt_code_is_loaded_only_from_a_private_folder(tmp_path, monkeypatc
 
 
 def test_environment_variable_selects_the_target(monkeypatch):
-    importlib.import_module("quaddyn.locomotion.step_lookahead_kernel")
-    unit = CompilationUnit.of_module("quaddyn.locomotion.step_lookahead_kernel")
+    importlib.import_module("quaddyn.locomotion.step_timing")
+    unit = CompilationUnit.of_module("quaddyn.locomotion.step_timing")
     monkeypatch.delenv("QUADDYN_TARGET", raising=False)
     best, usual, this = machine.portable_target(), unit.cache_key(machine.portable_target()), machine.kernel_machine()
     for text in ("native", f" {best} ", f"{best},contract=on"):

@@ -22,7 +22,7 @@ from quaddyn.estimation import (
     TouchdownDetector,
     slip_detector,
 )
-from quaddyn.estimation.slip_kernel import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
+from quaddyn.estimation.slip_detector import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
 
 DT = 2e-3
 ROBOTS = [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go1", "free")]

@@ -124,7 +124,7 @@ def test_falls_are_predicted_from_capture_point_and_tilt_rate(go2: qd.Robot) -> 
 def test_fall_detection_compares_trunk_height_with_the_commanded_height(go2: qd.Robot) -> None:
     p = Morphology.from_robot(go2)
     watch, body = make_fall_detector(p, DT), make_body_parameters(p)
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))), 1.0)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
     course = PathReference(np.zeros(2), 0.0)
 
     def move(height: float, rate: float, axes: np.ndarray) -> Motion:

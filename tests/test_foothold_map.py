@@ -10,10 +10,9 @@ import pytest
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.foothold_kernel import PATCH_RADIUS, fit_planes
 from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map, advance_slope
 from quaddyn.locomotion.leg_reach import USABLE_REACH_FRACTION, compute_required_lowering, measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
@@ -24,6 +23,7 @@ from quaddyn.locomotion.swing import (
     SwingTrajectory,
     allocate_swings,
 )
+from quaddyn.locomotion.terrain_window import PATCH_RADIUS, fit_planes
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
@@ -115,22 +115,23 @@ def test_swing_timing_at_edges_reduces_clearance() -> None:
 
 def test_ground_plane_follows_planned_footholds_continuously() -> None:
     """Height and slope are continuous, and the trunk is lowered by the requested distance."""
-    plane = GroundPlane(np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]]), 0.4)
+    plane = GroundPlane(np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]]))
     dt, before, height = 1e-3, plane.slope.copy(), 0.0
     for k in range(3000):
         share = min(1.0, k / 200)
         plane.set_next_foothold(0, 0.2, 0.1, -0.08 * share)
-        plane.advance_on_map(dt, 0.15, 0.05, 0.2, 0.01)
-        low = plane.height(0.0, 0.0) - plane.lowering
+        advance_on_map(plane.state, dt, 0.15, 0.05, 0.2, 0.01)
+        low = plane.height(0.0, 0.0) - plane.state.lowering
         assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(
-            plane.climb_rate * dt, abs=1e-12
+            plane.state.climb_rate * dt, abs=1e-12
         )
-        assert abs(plane.climb_rate) < 1.0
+        assert abs(plane.state.climb_rate) < 1.0
         before, height = plane.slope.copy(), low
-    assert plane.height(0.0, 0.0) == pytest.approx(-0.02, abs=1e-6) and plane.lowering == pytest.approx(0.01, abs=1e-6)
+    assert plane.height(0.0, 0.0) == pytest.approx(-0.02, abs=1e-6)
+    assert plane.state.lowering == pytest.approx(0.01, abs=1e-6)
     np.testing.assert_allclose(plane.slope, [-0.1, -0.2], atol=1e-6)
-    plane.advance(dt)
-    assert plane.lowering == plane.climb_rate == 0.0
+    advance_slope(plane.state, 0.01)
+    assert plane.state.lowering == plane.state.climb_rate == 0.0
 
 
 def test_swing_clearance_on_a_slope_equals_that_on_level_ground() -> None:
@@ -307,7 +308,7 @@ def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
     straight = leg.forward([0.0, 0.6, leg.upper[2]]) - leg.hip
     assert lengths[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
     course, clock = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale)
-    plane = GroundPlane(feet, 1.0)
+    plane = GroundPlane(feet)
     records = make_body_parameters(p), lengths, clock.state, course.state, plane.state, allocate_swings()
     assert compute_required_lowering(*records, 0.0, 0.0) == 0.0
     feet[0, 0] -= 0.5 * p.length

@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from random_trees import arm, random_robot, random_states, random_tree
-from slow_parameters import others_slow
+from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls
@@ -209,7 +209,7 @@ def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> N
 
 @pytest.mark.parametrize("start", others_slow(range(0, 200, 20), {0}))
 def test_traced_inverse_dynamics_equals_pinocchio_on_random_trees(start: int) -> None:
-    for seed in range(start, start + 20):
+    for seed in range(start, start + (20 if NIGHT else 8)):
         robot = random_robot(seed)
         q, v, a = random_states(robot, np.random.default_rng(seed), 4)
         wanted = inverse_dynamics(robot, q, v, a)

@@ -10,8 +10,9 @@ from slow_parameters import others_slow
 import quaddyn as qd
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
-from quaddyn.locomotion.contact_monitor import ContactMonitor
+from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
 from quaddyn.locomotion.landing import can_stop_fall
+from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
@@ -115,12 +116,17 @@ def test_free_fall_is_detected_without_false_alarm_in_stance(feel: bool) -> None
 def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() -> None:
     robot = qd.load("go2")
     p = Morphology.from_robot(robot)
-    footing, feet = ContactMonitor(robot, p, DT), np.zeros((4, 3))
+    footing, feet = allocate_ground_contact(DT), np.zeros((4, 3))
     wait = round(0.25 * p.time_scale / DT) + 1
-    assert not any(footing.ground_lost(0.0, feet, FEET[:3]) for _ in range(3 * wait))
-    assert [footing.ground_lost(0.0, feet, FEET[:1]) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
-    footing.reset()
-    assert [footing.ground_lost(0.0, feet, ()) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
+    three, one, none = np.array([1, 1, 1, 0]), np.array([1, 0, 0, 0]), np.zeros(4, dtype=np.int64)
+
+    def is_lost(contacts: np.ndarray) -> bool:
+        return bool(ground_lost(footing, make_body_parameters(p), 0.0, feet, contacts, True))
+
+    assert not any(is_lost(three) for _ in range(3 * wait))
+    assert [is_lost(one) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
+    reset_ground_contact(footing)
+    assert [is_lost(none) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
 
 
 def test_three_feet_or_a_diagonal_pair_can_stop_a_fall() -> None:
@@ -210,15 +216,12 @@ def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
     np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
 
 
-def test_ground_estimator_keeps_its_time_constant_after_landing() -> None:
+def test_contact_after_a_loss_of_the_ground_begins_the_landing() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state, still = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), (FEET, (), (), (), FEET)
-    modes, times = [], []
-    for touching in still:
-        modes.append(controller.compute(state, measured_contacts=touching).mode)
-        times.append(controller.ground._time)
-    assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes and times[-1] == times[0]
+    state = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+    modes = [controller.compute(state, measured_contacts=feet).mode for feet in (FEET, (), (), (), FEET)]
+    assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes
 
 
 def test_com_offset_decays_equally_on_both_axes() -> None:
@@ -239,11 +242,12 @@ def test_com_offset_decays_equally_on_both_axes() -> None:
 def test_moving_feet_in_free_fall_are_ground_loss_without_sensors(share: float, lost: bool) -> None:
     robot = qd.load("go2")
     p, feet = Morphology.from_robot(robot), np.zeros((4, 3))
-    footing = ContactMonitor(robot, p, DT)
-    assert not any(footing.ground_lost(-p.gravity * DT * k, feet, None) for k in range(60))
+    footing, body, unknown = allocate_ground_contact(DT), make_body_parameters(p), np.zeros(4, dtype=np.int64)
+    rates = [-p.gravity * DT * k for k in range(61)]
+    assert not any(ground_lost(footing, body, rate, feet, unknown, False) for rate in rates[:-1])
     moved = feet - np.array([[0.0], [share * 0.1 * p.speed_scale * DT], [0.0], [0.0]])
     moved[1, 1:] = 0.0
-    assert footing.ground_lost(-p.gravity * DT * 60, moved, None) is lost
+    assert ground_lost(footing, body, rates[-1], moved, unknown, False) is lost
 
 
 def relief(p: Morphology, amplitude: float, seed: int) -> HeightField:

@@ -23,8 +23,7 @@ from quaddyn.locomotion.footwork_state import (
 )
 from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.ground_plane import GroundPlane
-from quaddyn.locomotion.ground_state import allocate_ground_state
+from quaddyn.locomotion.ground_plane import GroundPlane, allocate_ground_state
 from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import CentroidalState, allocate_motion
@@ -146,7 +145,7 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
 ) -> None:
     p, robot = go2, qd.load("go2")
     body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-    grip, ground = FrictionModel(body), GroundPlane.from_feet(state.origins(FEET), go2.radii, 1.0)
+    grip, ground = FrictionModel(body), GroundPlane.from_feet(state.origins(FEET), go2.radii)
     trunk, course = TrunkController(p, body, grip, p.height), PathReference(ground.points[:, :2].mean(axis=0), 0.0)
     reference, clock, motion = allocate_com_reference(), GaitScheduler("trot", p.time_scale), allocate_motion()
     records = clock.state, course.state, p.nominal_stance, ground.points, np.zeros((2, 3)), reference

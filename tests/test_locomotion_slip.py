@@ -21,8 +21,7 @@ from quaddyn.locomotion.friction_estimation import (
 )
 from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
-from quaddyn.locomotion.velocity_clamping import FRICTION_SPEED_RATIO
-from quaddyn.locomotion.velocity_limits import GROUND_FRICTION
+from quaddyn.locomotion.velocity_limits import FRICTION_SPEED_RATIO, GROUND_FRICTION
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController

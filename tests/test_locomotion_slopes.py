@@ -15,17 +15,19 @@ from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_
 from quaddyn.locomotion.footwork_state import MAX_OUTWARD_OFFSET
 from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
 from quaddyn.locomotion.friction_model import FrictionModel
-from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
-from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler, write_gait_parameters
+from quaddyn.locomotion.gait_timing import GaitParameters
+from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.motion import CentroidalState
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.slope_limiter import SlopeLimiter
+from quaddyn.locomotion.slope_limiter import SlopeLimiter, clamp_velocity_on_slope, update_slope
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
 from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, TrunkController
 from quaddyn.locomotion.trunk_references import KNOWN_SLOPE_LOWERING
+from quaddyn.locomotion.velocity_limits import REASON_TEXTS, LimitReason, find_stride_scale
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import WholeBodyController
@@ -81,10 +83,10 @@ def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
         for known in (False, True):
             body = WholeBodyController(robot)
             trunk = TrunkController(p, body, FrictionModel(body), p.height, slope_lowering=share)
-            ground = GroundPlane.from_feet(state.origins(FEET), p.radii, 1.0)
+            ground = GroundPlane.from_feet(state.origins(FEET), p.radii)
             if known:
-                ground.advance_on_map(1e-3, 1.0, 1.0, 1.0, 0.0)
-            assert ground.follows_map is known
+                advance_on_map(ground.state, 1e-3, 1.0, 1.0, 1.0, 0.0)
+            assert ground.state.follows_map is known
             course = PathReference(ground.points[:, :2].mean(axis=0), 0.0)
             reference, clock, points = allocate_com_reference(), GaitScheduler("trot", p.time_scale), ground.points
             records = clock.state, course.state, p.nominal_stance, points, np.zeros((2, 3)), reference
@@ -165,25 +167,36 @@ def make_slope_limiter(
     return SlopeLimiter(SlopeStatics(robot, p), p.speed_scale), grip
 
 
+def clamp(
+    limiter: SlopeLimiter, velocity: np.ndarray, grip: FrictionModel, limits: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """Clamps the velocity of a trot for one tick, and returns it with the reason."""
+    timing, clamped = GaitParameters.allocate(phase_offsets=4, footprint_scale=2), velocity.copy()
+    write_gait_parameters(timing, GAITS["trot"], 1.0)
+    evaluation = update_slope(limiter.state, timing, velocity, 0.0, grip.state)
+    limiter.advance_evaluation(evaluation, GAITS["trot"], timing, velocity, limits)
+    reason = clamp_velocity_on_slope(limiter.state, clamped)
+    return clamped, limiter.leg_reason if reason == LimitReason.LEGS_ON_SLOPE else REASON_TEXTS[LimitReason(reason)]
+
+
 def test_known_friction_stops_the_robot_and_assumed_friction_does_not(controller: LocomotionController) -> None:
-    trot, ahead, limits = GAITS["trot"], np.array([0.3, 0.0, 0.0]), np.full(controller.robot.nu, 1e3)
+    ahead, limits = np.array([0.3, 0.0, 0.0]), np.full(controller.robot.nu, 1e3)
     verdict, grip = make_slope_limiter(controller)
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[0] is ahead  # level
+    assert np.array_equal(clamp(verdict, ahead, grip, limits)[0], ahead)  # level
     set_uphill_slope(grip, 0.35)
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
+    assert clamp(verdict, ahead, grip, limits)[1] == ""
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.4)
-    cut, said = verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)
+    cut, said = clamp(verdict, ahead, grip, limits)
     assert said == "friction of the ground" and not cut.any()
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.6)  # not sufficient after a slip
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] != ""
+    assert clamp(verdict, ahead, grip, limits)[1] != ""
     grip.set_slip_bound(SLIP_SAFETY_FACTOR * 0.8)
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
+    assert clamp(verdict, ahead, grip, limits)[1] == ""
     grip.nominal = 0.4
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == "friction of the ground"
-    still = np.zeros(3)
-    assert verdict.clamp_velocity(trot, still, grip, 0.0, limits) == (still, "")
+    assert clamp(verdict, ahead, grip, limits)[1] == "friction of the ground"
+    assert clamp(verdict, np.zeros(3), grip, limits)[1] == ""
     set_uphill_slope(grip, 0.25)
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, limits)[1] == ""
+    assert clamp(verdict, ahead, grip, limits)[1] == ""
 
 
 def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> None:
@@ -201,16 +214,14 @@ def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> No
     set_uphill_slope(grip, 0.3)
     shares = []
     for _ in range(300):
-        cut, said = verdict.clamp_velocity(trot, ahead, grip, 0.0, strength * robot.effort_limits)
+        cut, said = clamp(verdict, ahead, grip, strength * robot.effort_limits)
         shares.append(cut[0] / ahead[0])
     assert shares[0] == 1.0 and shares[-1] < 1.0 and said.startswith("torque of ")
     assert able(shares[-1], strength) and not able(shares[-1] + 0.25, strength)
-    cut, said = verdict.clamp_velocity(
-        trot, ahead, grip, 0.0, strength * robot.effort_limits
-    )  # the evaluation is complete
+    cut, said = clamp(verdict, ahead, grip, strength * robot.effort_limits)  # the evaluation is complete
     assert cut[0] == shares[-1] * ahead[0]
     set_uphill_slope(grip, 0.02)
-    assert verdict.clamp_velocity(trot, ahead, grip, 0.0, strength * robot.effort_limits)[0] is ahead
+    assert np.array_equal(clamp(verdict, ahead, grip, strength * robot.effort_limits)[0], ahead)
 
 
 def test_robot_on_a_slope_of_insufficient_known_friction_stands_and_reports_it() -> None:
@@ -252,8 +263,7 @@ def test_first_of_equally_loaded_legs_is_named_independently_of_rounding() -> No
     motors = {said.removeprefix("torque of ") for said in named if said.startswith("torque of ")}
     right = {joint for foot in ("FR", "RR") for joint in robot.legs[foot].joints}
     assert motors and not motors & right
-    room = LegWorkspace(robot, p, LegPoseSolver(robot))
-    assert {room.max_stride_scale((1.0, 1.0), [(ahead, 0.0)] * 4)[1] for ahead in (0.1, -0.1, 0.05, 0.033)} <= {
-        "FL",
-        "RL",
-    }
+    reach = LegWorkspace(robot, p, LegPoseSolver(robot)).measure_reach((1.0, 1.0))
+    assert reach is not None
+    for ahead in (0.1, -0.1, 0.05, 0.033):
+        assert FEET[find_stride_scale(reach, np.array([(ahead, 0.0)] * 4))[1]] in ("FL", "RL")

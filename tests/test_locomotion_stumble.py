@@ -14,7 +14,7 @@ from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.footwork import Footwork
 from quaddyn.locomotion.footwork_state import update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.ground_plane import SLOPE_TIME, GroundPlane
+from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.stumble_reflex import (
@@ -181,7 +181,7 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
     state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
     feet = np.column_stack([p.nominal_stance, p.radii])
-    ground = GroundPlane.from_feet(feet, p.radii, SLOPE_TIME * p.time_scale)
+    ground = GroundPlane.from_feet(feet, p.radii)
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
         contacts.is_detected = touching is not None

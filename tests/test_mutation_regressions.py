@@ -182,7 +182,7 @@ def test_path_reference_reaches_its_predicted_pose() -> None:
 
 def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
     p = Morphology.from_robot(qd.load("go2"))
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.full(4, 0.1))), 1.0)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.full(4, 0.1))))
     level = np.eye(3)
 
     def falls(share: float, axes: np.ndarray) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_parameters import others_slow
+from slow_parameters import NIGHT, others_slow
 from test_simulation import Stand
 
 import quaddyn as qd
@@ -82,7 +81,7 @@ def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
     a, b = (x.ravel() for x in np.meshgrid(u, u))
     faces = [np.insert(np.column_stack((a, b)), axis, side, axis=1) for axis in range(3) for side in (-1.0, 1.0)]
     skin = (0.5 * box.size * np.concatenate(faces)) @ R.T + box.center
-    for _ in range(200):
+    for _ in range(200 if NIGHT else 80):
         c, r = box.center + rng.uniform(-0.5, 0.5, 3), rng.uniform(0.0, 0.05)
         ((_, gap, normal),) = find_contacts(box, c[None], np.array([r]), 10.0)
         inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
@@ -113,8 +112,8 @@ def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
             plan = field.origin + field.spacing * np.column_stack((i + a, j + b))
             skin.append(np.column_stack((plan, np.where(b <= a, lower, upper))))
     points = np.concatenate(skin)
-    above = 0
-    for _ in range(200):
+    above, draws = 0, 200 if NIGHT else 80
+    for _ in range(draws):
         c = np.append(rng.uniform(-0.3, 0.3, 2), 0.0)
         nearest = points[np.argmin(np.linalg.norm(points[:, :2] - c[:2], axis=1))]
         c[2] = nearest[2] + rng.uniform(-0.02, 0.1)
@@ -125,7 +124,7 @@ def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
         above += gap > 0.0
         for _, other, normal in found:
             assert other >= found[0][1] - 1e-12 and normal[2] > 0.0
-    assert 100 < above < 200
+    assert 0.5 * draws < above < draws
     assert not find_contacts(field, np.array([[5.0, 0.0, 0.0]]), np.array([0.1]), 0.1)
 
 
@@ -245,7 +244,7 @@ def test_robots_stand_equally_on_rough_terrain_in_both_plants(name: str) -> None
         q = robot.q_home.copy()
         q[2] += 0.05
         plant.reset(q)
-        for _ in range(2500):
+        for _ in range(2500 if NIGHT else 1600):
             plant.step(stand(plant))
         assert sum(f[2] for f in plant.contact_forces.values()) == pytest.approx(robot.mass * G, rel=0.01)
         ends.append(plant.q)
@@ -332,7 +331,7 @@ def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
 # -- contact laws --------------------------------------------------------------------------------------------------
 def test_step_satisfies_momentum_balance_and_contact_law() -> None:
     rng = np.random.default_rng(4)
-    pushed, draws = 0, 15 if "QUADDYN_SLOW" in os.environ else 8
+    pushed, draws = 0, 15 if NIGHT else 4
     for name in ("go2", "solo8", "hyq"):
         robot = robot_of(name)
         dyn = qd.Dynamics(robot)
@@ -401,7 +400,7 @@ def test_compiled_solver_equals_alternating_directions_solver() -> None:
         np.testing.assert_allclose(mine, other.impulses, atol=1e-6)
 
 
-@settings(max_examples=40 if "QUADDYN_SLOW" in os.environ else 8, deadline=None, derandomize=True)
+@settings(max_examples=40 if NIGHT else 8, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(("go2", "solo12", "anymal_c", "solo8")),
@@ -436,7 +435,7 @@ def test_ground_adds_no_energy_to_a_violent_tumble(name: str) -> None:
     """Without torques, rotated and thrown: fast feet penetrate by millimeters per step; separation adds no energy."""
     robot, rng = robot_of(name), np.random.default_rng(0)
     sim, touched = Simulation(robot), 0
-    for _ in range(3):
+    for _ in range(3 if NIGHT else 1):
         turned = np.concatenate([np.zeros(3), 0.4 * rng.standard_normal(3), 0.3 * rng.standard_normal(robot.nv - 6)])
         q = pin.integrate(robot.model, robot.q_home, turned)
         q[2] += 0.1
@@ -889,7 +888,7 @@ def test_dropped_go2_has_the_same_motion_in_both_plants(v: tuple[float, float, f
         q[2] += 0.05
         start[:3] = v
         plant.reset(q, start)
-        log = plant.run(stand, 0.6)
+        log = plant.run(stand, 0.6 if NIGHT else 0.3)
         ways.append(log.q[:, :3])
         forces.append(log.forces[:, :, 2].sum(axis=1).mean())
     assert np.linalg.norm(ways[0] - ways[1], axis=1).max() < 1e-3
@@ -902,7 +901,7 @@ def test_same_controller_has_the_same_standing_height_in_both_plants(name: str) 
     heights = []
     for kind in (Simulation, MujocoPlant):
         plant = kind(robot)
-        plant.run(Stand(robot), 1.5, control_dt=0.002)
+        plant.run(Stand(robot), 1.5 if NIGHT else 0.8, control_dt=0.002)
         heights.append(plant.q[2])
         assert plant.q[2] == pytest.approx(robot.q_home[2], abs=5e-3)
     assert abs(heights[0] - heights[1]) < 2e-3

@@ -18,8 +18,7 @@ from quaddyn.locomotion.progress_monitor import (
     allocate_progress,
     filter_command,
 )
-from quaddyn.locomotion.velocity_clamping import LimitReason
-from quaddyn.locomotion.velocity_limits import NO_PROGRESS_MESSAGE
+from quaddyn.locomotion.velocity_limits import NO_PROGRESS_MESSAGE, LimitReason
 from quaddyn.robot import Robot
 from quaddyn.simulation import Plane, Simulation
 

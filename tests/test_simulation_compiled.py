@@ -18,9 +18,9 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
-from quaddyn.locomotion import com_preview, gait_timing, ground_state, path_reference
-from quaddyn.locomotion.force_profile import compute_force_profile
+from quaddyn.locomotion import com_preview, gait_timing, ground_plane, path_reference
 from quaddyn.locomotion.gait import GAITS, GaitScheduler
+from quaddyn.locomotion.vertical_force import compute_force_profile
 from quaddyn.simulation import (
     Actuators,
     Box,
@@ -340,17 +340,17 @@ def test_compiled_gait_equals_python(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_compiled_ground_plane_equals_python(seed: int) -> None:
-    rng, plane = np.random.default_rng([9, seed]), ground_state.allocate_ground_state()
+    rng, plane = np.random.default_rng([9, seed]), ground_plane.allocate_ground_state()
     plane.points[:], plane.next_footholds[:] = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
     plane.has_next_foothold[:] = rng.integers(0, 2, 4)
-    assert_compiled_equals_python(ground_state.set_slope, plane)
-    assert_compiled_equals_python(ground_state.advance_slope, plane, 0.3)
+    assert_compiled_equals_python(ground_plane.set_slope, plane)
+    assert_compiled_equals_python(ground_plane.advance_slope, plane, 0.3)
     for _ in range(3):
         plane.points[:] = rng.normal(size=(4, 3))
-        assert_compiled_equals_python(ground_state.advance_on_map, plane, 0.002, 0.2, 0.1, 0.3, float(rng.normal()))
-    assert_compiled_equals_python(ground_state.compute_plane_height, plane, 0.3, -0.2)
-    assert_compiled_equals_python(ground_state.write_heading_axes, 0.3, 0.2, -0.1, np.full((3, 3), np.nan))
-    assert_compiled_equals_python(ground_state.write_projection, plane, 0.3, np.full((2, 2), np.nan))
+        assert_compiled_equals_python(ground_plane.advance_on_map, plane, 0.002, 0.2, 0.1, 0.3, float(rng.normal()))
+    assert_compiled_equals_python(ground_plane.compute_plane_height, plane, 0.3, -0.2)
+    assert_compiled_equals_python(ground_plane.write_heading_axes, 0.3, 0.2, -0.1, np.full((3, 3), np.nan))
+    assert_compiled_equals_python(ground_plane.write_projection, plane, 0.3, np.full((2, 2), np.nan))
 
 
 def test_unpickled_arrays_are_accepted() -> None:

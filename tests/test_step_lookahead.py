@@ -22,9 +22,9 @@ from quaddyn.locomotion.step_lookahead import (
     STEP_TOO_HIGH,
     UNLIMITED_HEIGHT,
     StepLookahead,
+    fill_ditches,
     measure_foot_lift,
 )
-from quaddyn.locomotion.step_lookahead_kernel import fill_ditches
 from quaddyn.locomotion.velocity_limits import VelocityLimits
 from quaddyn.robot.legs import make_limbs
 from quaddyn.urdf.tree import Array

@@ -324,7 +324,8 @@ def _show_frame(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, 
         footholds=command.footholds,
         normals=command.contact_normals,
         curves={
-            f"{foot} swings": np.vstack((*run.swing_traces[foot], swing.remaining_path())) for foot, swing in swings
+            f"{foot} swings": np.vstack((*run.swing_traces.get(foot, ()), swing.remaining_path()))
+            for foot, swing in swings
         },
         desired_velocity=run.heading @ (x, y, 0.0),
         signals={"residual by level [m/s^2]": residuals},

@@ -156,8 +156,8 @@ class LocomotionRun:
         self._average_velocity(command, velocity)
         if self._jump_monitor is not None:
             self._jump_monitor.update(s, command.mode, bool((foot_forces[:, 2] > 0.0).any()))
-        self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
-        if self.ticks % SWING_TRACE_INTERVAL == 0:
+        if self.ticks % SWING_TRACE_INTERVAL == 0:  # the swings of every tick would take as long as the tick itself
+            self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
             for foot, swing in command.swings.items():
                 self.swing_traces[foot].append(swing.position.copy())
         wbc_command = command.wbc_command

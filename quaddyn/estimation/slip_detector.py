@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
@@ -14,18 +16,253 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .body_points import make_body_points
-from .foot_forces import FootForces
+from .body_points import BodyPoints, compute_body_velocity, compute_position, make_body_points
+from .foot_forces import FootForces, FootLoads
 from .sensor_noise import SensorNoise
-from .slip_kernel import (
-    SlipModel,
-    estimate_slip_friction,
-    find_max_held_ratio,
-    make_slip_memory,
-    reset_slip_memory,
-    update_slip_from_state,
-    update_slip_probabilities,
-)
+
+#: Probability above which a foot counts as slipping, and below which it no longer does.
+SLIP_ONSET_PROBABILITY, SLIP_END_PROBABILITY = 0.9, 0.5
+#: Maximum logarithm of odds.
+MAX_LOG_ODDS = 50.0
+#: Ratio of a foot's speed to that shortly before below which it is decelerating and gives no friction estimate.
+BRAKED_SPEED_FRACTION = 0.9
+#: Maximum squared residual of a foot's velocity, divided by its variance, at which it is used for the creep compliance.
+CREEP_GATE = 9.0
+
+
+class SlipModel(NamedTuple):
+    """Constant parameters of a `SlipDetector`."""
+
+    holding_variance: float  # variance of the velocity of a holding foot, per axis [m^2/s^2]
+    slipping_variance: float  # variance of the velocity of a slipping foot, per axis [m^2/s^2]
+    touchdown_variance: float  # variance added to those of the velocity at touchdown [m^2/s^2]
+    touchdown_decay: float  # factor of that variance from one update to the next
+    settled_variance: float  # touchdown variance below which a foot is used for the creep compliance [m^2/s^2]
+    onset_probability: float  # probability that a slip starts between two updates
+    end_probability: float  # probability that a slip ends between two updates
+    reading_weight: float  # weight of one reading, since successive ones are correlated
+    evidence_decay: float  # factor of the evidence of slips from one update to the next
+    min_evidence: float  # minimum mean of squared normal forces for a friction estimate [N^2]
+    min_normal_force: float  # minimum normal force of a foot for creep compliance and held ratio [N]
+    creep_prior_variance: float  # prior variance of the creep compliance [(m/s/N)^2]
+    creep_relative_variance: float  # variance of the creep compliance from foot to foot, divided by its square
+    max_creep: float  # maximum creep compliance [m/s/N]
+    creep_decay: float  # factor of the evidence of creep from one update to the next
+    holding_alpha: float  # weight of one reading in the held ratio
+    radius: Vector  # (nf,) radii of the foot spheres [m]
+
+
+class SlipMemory(Record):
+    """State of a `SlipDetector`, for each foot and for the creep compliance."""
+
+    probability: Vector  # (nf,) that a foot slips
+    is_slipping: IntVector  # (nf,) whether a foot counts as slipping
+    evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
+    touchdown_variance: Vector  # (nf,) remaining touchdown variance of the velocity [m^2/s^2]
+    speed: Vector  # (nf,) speed along the ground shortly before [m/s]
+    unbraked_updates: Vector  # (nf,) time of slip without deceleration, minus that with it [updates]
+    held_ratio: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
+    creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
+    motion: Matrix  # (nf, 6) velocities of the centers of the foot spheres, linear before angular, world axes
+
+
+def make_slip_memory(m: SlipModel) -> SlipMemory:
+    """Creates the state of a detector before its first update."""
+    n = len(m.radius)
+    memory = SlipMemory.allocate(
+        probability=n, is_slipping=n, evidence=(n, 2), touchdown_variance=n, speed=n, unbraked_updates=n,
+        held_ratio=n, creep=2, motion=(n, 6),
+    )  # fmt: skip
+    reset_slip_memory(m, memory)
+    return memory
+
+
+@compiled()
+def reset_foot(m: SlipModel, f: SlipMemory, i: int) -> None:
+    """Resets the state of a foot to that before a touchdown."""
+    f.probability[i] = 0.0
+    f.is_slipping[i] = 0
+    f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
+    f.touchdown_variance[i] = m.touchdown_variance
+    f.speed[i], f.unbraked_updates[i], f.held_ratio[i] = 0.0, 0.0, 0.0
+
+
+@compiled()
+def reset_slip_memory(m: SlipModel, f: SlipMemory) -> None:
+    """Resets the detector: no foot slips, friction and creep compliance are unknown."""
+    f.creep[0], f.creep[1] = 0.0, 0.0
+    for i in range(len(f.probability)):
+        reset_foot(m, f, i)
+
+
+@compiled()
+def compute_slip_posterior(m: SlipModel, p: float, odds: float) -> float:
+    """Computes the probability of a slip by Bayes' rule from the previous one and the log odds of a reading."""
+    p = p * (1.0 - m.end_probability) + (1.0 - p) * m.onset_probability
+    odds = math.log(p / (1.0 - p)) + m.reading_weight * min(odds, MAX_LOG_ODDS)
+    return 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
+
+
+@entry("the slip detector")
+def update_slip_probabilities(m: SlipModel, f: SlipMemory, loads: FootLoads) -> None:
+    """Updates the slip probability, friction estimate and creep compliance of all feet by one step.
+
+    Args:
+        m: parameters.
+        f: state, with the velocities of the feet in contact in `f.motion`; updated.
+        loads: contact states, forces and normals.
+    """
+    tangential_velocity, shear = local(3), local(3)
+    motion, forces, has_force, normals = f.motion, loads.forces, loads.has_force, loads.normals
+    f.creep[0] *= m.creep_decay
+    f.creep[1] *= m.creep_decay
+    information = f.creep[1] + m.holding_variance / m.creep_prior_variance
+    compliance = min(max(f.creep[0] / information, 0.0), m.max_creep)
+    compliance_variance = m.holding_variance / information + m.creep_relative_variance * compliance * compliance
+    for i in range(len(loads.in_contact)):
+        if loads.in_contact[i] == 0:
+            reset_foot(m, f, i)
+            continue
+        normal = normals[i]
+        for r in range(3):
+            a, b = (r + 1) % 3, (r + 2) % 3
+            rotation_speed = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
+            tangential_velocity[r] = motion[i, r] - m.radius[i] * rotation_speed
+        normal_speed = (
+            tangential_velocity[0] * normal[0] + tangential_velocity[1] * normal[1] + tangential_velocity[2] * normal[2]
+        )
+        normal_force = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        speed_square, shear_square, creep_power = 0.0, 0.0, 0.0
+        for r in range(3):
+            tangential_velocity[r] -= normal_speed * normal[r]
+            shear[r] = forces[i, r] - normal_force * normal[r] if has_force[i] != 0 and normal_force > 0.0 else 0.0
+            speed_square += tangential_velocity[r] * tangential_velocity[r]
+            shear_square += shear[r] * shear[r]
+            creep_power -= tangential_velocity[r] * shear[r]
+        # A foot that holds moves at ``-c f``: its velocity along the force is less certain than that across it.
+        across_square = (
+            max(speed_square - creep_power * creep_power / shear_square, 0.0)
+            if shear_square > 0.0
+            else 0.5 * speed_square
+        )
+        excess = creep_power - compliance * shear_square
+        along_error = excess * excess / shear_square if shear_square > 0.0 else 0.5 * speed_square
+        across_variance = (
+            m.holding_variance
+            + f.touchdown_variance[i]
+            + m.creep_relative_variance * compliance * compliance * shear_square
+        )
+        along_variance = m.holding_variance + f.touchdown_variance[i] + compliance_variance * shear_square
+        slip_variance = m.slipping_variance + f.touchdown_variance[i]
+        odds = 0.5 * (
+            along_error / along_variance
+            + across_square / across_variance
+            - speed_square / slip_variance
+            + math.log(along_variance * across_variance / (slip_variance * slip_variance))
+        )
+        # A foot with a small normal force has not landed yet, or lands again.
+        f.touchdown_variance[i] = (
+            m.touchdown_variance
+            if has_force[i] != 0 and normal_force < m.min_normal_force
+            else m.touchdown_decay * f.touchdown_variance[i]
+        )
+        p = compute_slip_posterior(m, f.probability[i], odds)
+        f.probability[i] = p
+        f.is_slipping[i] = 1 if p > (SLIP_END_PROBABILITY if f.is_slipping[i] != 0 else SLIP_ONSET_PROBABILITY) else 0
+        speed, tangential = math.sqrt(speed_square), math.sqrt(shear_square)
+        braked = speed < BRAKED_SPEED_FRACTION * f.speed[i]
+        f.speed[i] += m.reading_weight * (speed - f.speed[i])
+        f.unbraked_updates[i] = (
+            max(f.unbraked_updates[i] + (-1.0 if braked else 1.0), 0.0) if f.is_slipping[i] != 0 else 0.0
+        )
+        if has_force[i] == 0 or not normal_force > 0.0:
+            continue
+        # Recursive least squares for tangential over normal force, weighted with the slip probability.  A foot that a
+        # soft contact brakes is below the friction limit.
+        if not braked:
+            weight = (1.0 - m.evidence_decay) * p
+            f.evidence[i, 0] = m.evidence_decay * f.evidence[i, 0] + weight * tangential * normal_force
+            f.evidence[i, 1] = m.evidence_decay * f.evidence[i, 1] + weight * normal_force * normal_force
+        if normal_force < m.min_normal_force or f.touchdown_variance[i] > m.settled_variance:
+            continue
+        f.held_ratio[i] += m.holding_alpha * (
+            (tangential / normal_force if p < SLIP_END_PROBABILITY else 0.0) - f.held_ratio[i]
+        )
+        if along_error < CREEP_GATE * along_variance and across_square < CREEP_GATE * across_variance:
+            f.creep[0] += m.reading_weight * (1.0 - p) * creep_power
+            f.creep[1] += m.reading_weight * (1.0 - p) * shear_square
+
+
+@compiled()
+def compute_foot_motion(
+    f: SlipMemory, feet: BodyPoints, in_contact: IntVector, columns: Matrix, joint_placements: Tensor, v: Vector
+) -> None:
+    """Computes the velocities of the feet in contact from the kinematics and writes them to ``f.motion``.
+
+    Args:
+        f: state; updated.
+        feet: centers of the foot spheres.
+        in_contact: (nf,) whether a foot is in contact.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
+        v: (nv,) velocity.
+    """
+    at = local(3)
+    for i in range(len(in_contact)):
+        if in_contact[i] != 0:
+            compute_position(feet, joint_placements, i, at)
+            compute_body_velocity(feet, columns, v, i, at, f.motion[i])
+
+
+@entry("the slip detector")
+def update_slip_from_state(
+    m: SlipModel,
+    f: SlipMemory,
+    feet: BodyPoints,
+    loads: FootLoads,
+    columns: Matrix,
+    joint_placements: Tensor,
+    v: Vector,
+) -> None:
+    """Computes the foot velocities from the kinematics and calls `update_slip_probabilities`.
+
+    Args:
+        m: parameters.
+        f: state; updated.
+        feet: centers of the foot spheres.
+        loads: contact states, forces and normals.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
+        v: (nv,) velocity.
+    """
+    compute_foot_motion(f, feet, loads.in_contact, columns, joint_placements, v)
+    update_slip_probabilities(m, f, loads)
+
+
+@entry("the slip detector")
+def estimate_slip_friction(m: SlipModel, f: SlipMemory, updates: float) -> float:
+    """Returns the smallest ratio of tangential to normal force of all slipping feet; inf if there is none.
+
+    Args:
+        m: parameters.
+        f: state.
+        updates: minimum time of slip without deceleration [updates].
+    """
+    smallest = math.inf
+    for i in range(len(f.is_slipping)):
+        if f.is_slipping[i] != 0 and f.evidence[i, 1] > m.min_evidence and f.unbraked_updates[i] >= updates:
+            smallest = min(smallest, f.evidence[i, 0] / f.evidence[i, 1])
+    return smallest
+
+
+@entry("the slip detector")
+def find_max_held_ratio(f: SlipMemory) -> float:
+    """Returns the largest ratio of tangential to normal force transmitted by a foot for some time without slip."""
+    largest = 0.0
+    for i in range(len(f.held_ratio)):
+        largest = max(largest, f.held_ratio[i])
+    return largest
+
 
 #: Standard deviation of the velocity of a foot that slips, by axis [sqrt(g l)].
 SLIDING_SPEED = 0.3

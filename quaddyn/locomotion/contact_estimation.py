@@ -21,8 +21,8 @@ from ..estimation.contact_force_fit import (
     solve_contact_forces,
 )
 from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive, make_momentum_bodies
-from ..estimation.momentum_residual import ResidualFilter, make_residual_filter, reset_residual, update_residual
-from ..estimation.touchdown_kernel import (
+from ..estimation.momentum_observer import ResidualFilter, make_residual_filter, reset_residual, update_residual
+from ..estimation.touchdown_detector import (
     LIFTOFF_FORCE_RATIO,
     TOUCHDOWN_FORCE_FRACTION,
     SchmittTrigger,

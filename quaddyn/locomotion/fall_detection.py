@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from ..compiler import Record, compiled, cross, entry
 from .body_parameters import BodyParameters
-from .ground_state import GroundState, plane_height, plane_normal
+from .ground_plane import GroundState, plane_height, plane_normal
 from .morphology import Morphology
 from .motion import Motion, trunk_up
 from .path_reference import PathState

@@ -13,8 +13,8 @@ from ..urdf.tree import Array
 from .arguments import validate_jump
 from .com_preview import update_com_reference
 from .command import JUMPS, NO_GROUND, LocomotionCommand
-from .ground_contact import MIN_STANCE_FEET, GroundEvent
-from .ground_plane import SLOPE_TIME, GroundPlane
+from .contact_monitor import MIN_STANCE_FEET, GroundEvent
+from .ground_plane import GroundPlane, advance_slope
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
 from .jump_planner import LocalTerrain
@@ -24,6 +24,7 @@ from .morphology import FEET
 from .motion import CentroidalState
 from .path_reference import PathReference
 from .quadruped import Quadruped
+from .walking import SLOPE_TIME
 
 #: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].
 MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
@@ -232,14 +233,14 @@ class FlightPhaseController:
         quad, p, dt, jump = self._quadruped, self._quadruped.morphology, self._quadruped.dt, self._jump
         com, velocity, feet = motion.com, motion.velocity, motion.feet
         if quad.mode is LocomotionMode.AIRBORNE:
-            quad.ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))), SLOPE_TIME * p.time_scale)
+            quad.ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))))
             quad.path_reference = PathReference(feet[:, :2].mean(axis=0), motion.yaw if jump is None else jump.yaw)
             self.end_jump()
         quad.mode = LocomotionMode.LANDING
         ground, path, trunk = quad.ground, quad.path_reference, quad.trunk
         assert ground is not None
         is_stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
-        ground.advance(dt)
+        advance_slope(ground.state, min(1.0, dt / (SLOPE_TIME * p.time_scale)))
         quad.friction_model.set_normals(quad.ground_normals(ground))
         reference, points, offset = quad.com_reference, ground.state.points, np.zeros((2, 3))
         stance, gait = p.nominal_stance, quad.gait_scheduler.state

@@ -11,10 +11,16 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
-from .foothold_kernel import compute_required_lift, fit_plane_under_foot
 from .morphology import Morphology
 from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
-from .terrain_window import SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow, WindowReader
+from .terrain_window import (
+    SEARCH_RADIUS,
+    SLOPE_SCALE,
+    TerrainWindow,
+    WindowReader,
+    compute_required_lift,
+    fit_plane_under_foot,
+)
 
 # Lengths in units of l, times in sqrt(l / g).
 #: Distance and time after which the terrain is read again, duration of the reading, and distance above which it is read

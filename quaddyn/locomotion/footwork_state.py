@@ -11,7 +11,7 @@ from .gait_timing import (
     compute_period,
     compute_time_to_mid_stance,
 )
-from .ground_state import GroundState, plane_height, plane_normal
+from .ground_plane import GroundState, plane_height, plane_normal
 from .motion import Motion
 from .path_reference import PathState, compute_foothold
 from .stumble_reflex import (

@@ -13,15 +13,15 @@ import numpy as np
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry
 from ..estimation import SensorNoise
 from ..estimation.body_points import BodyPoints, make_body_points
-from ..estimation.foot_loads import FootLoads, allocate_foot_loads
-from ..estimation.slip_detector import make_slip_model
-from ..estimation.slip_kernel import (
+from ..estimation.foot_forces import FootLoads, allocate_foot_loads
+from ..estimation.slip_detector import (
     SlipMemory,
     SlipModel,
     compute_foot_motion,
     estimate_slip_friction,
     find_max_held_ratio,
     make_slip_memory,
+    make_slip_model,
     reset_slip_memory,
     update_slip_probabilities,
 )

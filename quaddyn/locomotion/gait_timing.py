@@ -3,7 +3,7 @@
 import math
 
 from ..compiler import IntVector, Record, Vector, compiled, entry
-from .force_profile import FORCE_PROFILE_SHAPES, LOADING_TIME, ForceProfile, compute_force_profile
+from .vertical_force import FORCE_PROFILE_SHAPES, LOADING_TIME, ForceProfile, compute_force_profile
 
 #: Rates of a gait transition, per cycle: of the phase offsets [cycles], and of stance and swing time as fractions of
 #: the target times.

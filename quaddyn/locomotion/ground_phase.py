@@ -11,20 +11,17 @@ from ..wbc.tasks import FootTask
 from . import walking
 from .com_preview import update_com_reference
 from .command import LocomotionCommand
+from .contact_monitor import check_ground
 from .estimators import DynamicsArrays
 from .fall_detection import update_fall_detection
 from .foot_tasks import set_foot_references
-from .foothold_kernel import fit_planes
 from .foothold_map import FootholdMap
 from .footwork import Footwork
 from .footwork_state import allocate_balance, compute_nominal_clearance
-from .force_profile import compute_force_profile
 from .friction_model import set_normals
 from .gait import GAITS, GaitScheduler
 from .gait_timing import advance_phase
-from .ground_contact import check_ground
-from .ground_plane import GroundPlane
-from .ground_state import compute_plane_height
+from .ground_plane import GroundPlane, advance_on_map, compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
@@ -35,19 +32,19 @@ from .path_reference import PathReference
 from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
-from .slope_clamping import SlopeEvaluation
+from .slope_limiter import SlopeEvaluation
 from .steering import allocate_steering_state, reset_steering
-from .step_lookahead import StepLookahead
-from .step_lookahead_kernel import find_edges
+from .step_lookahead import StepLookahead, find_edges
+from .terrain_window import fit_planes
 from .tick_period import measure_tick_period
-from .torque_clamping import clamp_torques
+from .torque_limiter import clamp_torques
 from .trunk_controller import TrunkController, compute_slope_lowering
 from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
-from .velocity_clamping import LimitReason, clamp_command
+from .velocity_limits import LimitReason, clamp_command
+from .vertical_force import compute_force_profile
 from .walk_details import WalkDetails
 from .walking import (
     ROUGH_SLOPE_TIME,
-    SLOPE_TIME,
     TickCode,
     WalkCommand,
     WalkData,
@@ -137,7 +134,7 @@ class GroundPhaseController:
     def begin(self, motion: CentroidalState) -> None:
         """Initializes all components at the first tick, or at the first one after a fall."""
         quad, p = self._quadruped, self._quadruped.morphology
-        quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii, SLOPE_TIME * p.time_scale)
+        quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii)
         quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
         quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
         self.footwork = Footwork(p, self.max_leg_length)
@@ -339,13 +336,8 @@ class GroundPhaseController:
         required_lowering = compute_required_lowering(
             data.body, self.max_leg_length, data.gait, data.path, data.ground, data.footwork.swings, x, y
         )
-        ground.advance_on_map(
-            dt,
-            ROUGH_SLOPE_TIME * p.time_scale,
-            MAP_HEIGHT_TIME * p.time_scale,
-            TRUNK_RISE_TIME * p.time_scale,
-            required_lowering,
-        )
+        times = ROUGH_SLOPE_TIME * p.time_scale, MAP_HEIGHT_TIME * p.time_scale, TRUNK_RISE_TIME * p.time_scale
+        advance_on_map(ground.state, dt, *times, required_lowering)
         calls.plan_com_motion()
         footwork.advance_on_map(
             quad.gait_scheduler, quad.path_reference, ground, foothold_map, motion, self._balance, dt

@@ -11,7 +11,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .body_parameters import BodyParameters
 from .gait_timing import GaitState, compute_period, compute_time_to_liftoff
-from .ground_state import GroundState, compute_heading_axes, plane_height, support_point
+from .ground_plane import GroundState, compute_heading_axes, plane_height, support_point
 from .morphology import FEET
 from .path_reference import PathState, compute_world_velocity
 from .swing import SwingStates

@@ -13,8 +13,10 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
-from .velocity_clamping import N_DIRECTIONS, write_stride_scale
 
+#: Number of sampled directions around a foot.  No direction is exactly forward or sideways, where a leg may just pass
+#: an obstacle that it does not pass beside it.
+N_DIRECTIONS = 24
 #: Number of sampled distances along each direction from a foot, and maximum distance [l].
 N_DISTANCES, MAX_DISTANCE = 24, 0.72
 #: Fraction of the length of a straight leg that strides may use: near its full length a leg is too slow.
@@ -38,26 +40,6 @@ class LegWorkspace:
     def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
         self._morphology, self._poses, self._limbs = morphology, poses, make_limbs(robot)
         self._cache: dict[tuple[float, float], Array | None] = {}
-
-    def max_stride_scale(
-        self, footprint_scale: tuple[float, float], displacements: list[tuple[float, float]]
-    ) -> tuple[float, str]:
-        """Computes the largest factor of given foot displacements for which all feet stay in their workspace.
-
-        Args:
-            footprint_scale: length and width of the footprint, divided by those at home.
-            displacements: displacement of each foot from its nominal position, forward and back alike, heading axes
-                [m].
-
-        Returns:
-            The factor, inf where nothing limits it, and the name of the foot that limits it.
-        """
-        reach = self.measure_reach(footprint_scale)
-        if reach is None:
-            return math.inf, ""
-        scale = np.empty(1)
-        foot = write_stride_scale(reach, np.array(displacements, dtype=float), scale)
-        return float(scale[0]), FEET[foot] if scale[0] < math.inf else ""
 
     def measure_reach(self, footprint_scale: tuple[float, float]) -> Array | None:
         """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""

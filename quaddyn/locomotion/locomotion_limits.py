@@ -11,19 +11,16 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds
-from .friction_model import FrictionModel
 from .gait import Gait
 from .jump_dynamics import JumpDynamics
 from .jump_planner import JumpPlanner
 from .leg_pose_solver import LegPoseSolver
 from .leg_workspace import LegWorkspace
 from .morphology import Morphology
-from .slope_clamping import clamp_velocity_on_ground
 from .slope_limiter import SlopeLimiter
 from .slope_statics import SlopeStatics
 from .torque_limiter import TorqueLimiter
 from .trunk_references import KNOWN_SLOPE_LOWERING
-from .velocity_clamping import LimitReason
 from .velocity_limits import VelocityLimits
 
 
@@ -83,26 +80,6 @@ class LocomotionLimits:
     def reset(self) -> None:
         """Resets the evaluation of the slope under the robot."""
         self.slope_limiter.reset()
-
-    def clamp_velocity_on_ground(
-        self, gait: Gait, velocity: Array, friction_model: FrictionModel, yaw: float
-    ) -> tuple[Array, str]:
-        """Returns the velocity clamped for the ground, and the reason; see `SlopeLimiter.clamp_velocity`.
-
-        On ground whose friction was given or shown by slips, the speed is limited, see `clamp_velocity_by_friction`.
-
-        Args:
-            gait: gait to walk with.
-            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far.
-            friction_model: normal and friction of the ground.
-            yaw: yaw angle of the heading frame [rad].
-        """
-        limiter, legs, clamped = self.slope_limiter, self.velocity_limits, velocity.copy()
-        limiter.update(gait, velocity, friction_model, yaw, self._torque_limiter.limits)
-        reason = clamp_velocity_on_ground(
-            limiter.state, legs.body, legs.legs, legs.gait_limits(gait), clamped, friction_model.state
-        )
-        return (velocity, "") if reason == LimitReason.NONE else (clamped, limiter.reason_text(reason))
 
     def slope_limit_reason(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """Returns the reason for which the robot cannot walk on a slope, "" if it can; see `SlopeStatics.limit_reason`.

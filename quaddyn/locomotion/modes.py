@@ -9,7 +9,7 @@ from .body_parameters import BodyParameters
 from .gait_timing import GaitParameters, GaitState, set_target_gait, start_stepping, stop_stepping
 from .path_reference import PathState, compute_foothold
 from .steering import MAX_REFERENCE_LEAD
-from .velocity_clamping import is_zero_velocity
+from .velocity_limits import is_zero_velocity
 
 #: Offset of a stance foot from its nominal position above which the robot steps [l], and offset of the divergent
 #: component above which it steps, as a fraction of the distance from the center of the feet to the support edge.

@@ -5,7 +5,7 @@ import math
 from ..compiler import Record, Vec3, Vector, compiled, entry, norm, vec3
 from .body_parameters import BodyParameters
 from .motion import Motion
-from .velocity_clamping import LimitReason, scale_velocity
+from .velocity_limits import LimitReason, scale_velocity
 
 #: Time constant of the speed averages [sqrt(l/g)], and fraction of the commanded speed below which there is no
 #: progress.

@@ -17,17 +17,16 @@ from .com_preview import allocate_com_reference, make_preview_parameters
 from .contact_monitor import ContactMonitor
 from .estimators import LocomotionEstimators
 from .foothold_map import FootholdMap, Heights
-from .force_profile import LOADING_TIME
 from .friction_model import FrictionModel
 from .gait import Gait, GaitScheduler, find_gait
-from .ground_normals import write_ground_normals
-from .ground_plane import GroundPlane
+from .ground_plane import GroundPlane, write_ground_normals
 from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode
 from .morphology import FEET, Morphology
 from .path_reference import PathReference
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
+from .vertical_force import LOADING_TIME
 
 #: Nominal friction divided by the coefficient that is assumed where friction is estimated, and that coefficient.
 NOMINAL_FRICTION_RATIO = 1.5

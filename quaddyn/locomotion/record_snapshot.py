@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,11 @@ class RecordSnapshot(Generic[R]):
         record: a record that `Record.allocate` made, or a part of one.
     """
 
-    __slots__ = ("_block", "_record", "_start")
+    __slots__ = ("_block", "_layout")
 
     def __init__(self, record: R) -> None:
-        self._record, self._block = record, record.block
-        self._start = address(self._block)
+        self._block = record.block
+        self._layout = find_layout(record, address(self._block))
 
     def take(self) -> NDArray[np.uint8]:
         """Returns the memory of a copy, for `restore`."""
@@ -36,24 +36,35 @@ class RecordSnapshot(Generic[R]):
 
     def restore(self, memory: NDArray[np.uint8]) -> R:
         """Returns the record as it was when the memory was copied."""
-        return move_record(self._record, self._start, memory)
+        record: R = place_record(self._layout, memory)
+        return record
 
 
-def move_record(record: R, start: int, memory: NDArray[np.uint8]) -> R:
-    """Returns a record with the same layout in other memory.
+#: Class of a record, and of each field its layout, or its shape, type and offset in the memory [byte].
+Layout = tuple[type[Record], list[Any]]
+
+
+def find_layout(record: Record, start: int) -> Layout:
+    """Returns where the fields of a record lie in a block of memory.
 
     Args:
         record: a record.
         start: address of the memory in which the record lies.
-        memory: copy of that memory.
     """
-    return type(record)(
-        *(
-            move_record(x, start, memory)
-            if isinstance(x, Record)
-            else np.ndarray(x.shape, x.dtype, memory, address(x) - start)
-            for x in record
-        )
+    return type(record), [
+        find_layout(x, start) if isinstance(x, Record) else (x.shape, x.dtype, address(x) - start) for x in record
+    ]
+
+
+def place_record(layout: Layout, memory: NDArray[np.uint8]) -> Any:
+    """Returns a record with a known layout in a block of memory; its fields are not validated again."""
+    cls, fields = layout
+    return tuple.__new__(
+        cls,
+        [
+            np.ndarray(field[0], field[1], memory, field[2]) if len(field) == 3 else place_record(field, memory)
+            for field in fields
+        ],
     )
 
 

@@ -14,17 +14,16 @@ from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from .footwork_state import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
-from .force_profile import N_CYCLE_SAMPLES
 from .friction_model import PYRAMID_FACE_RATIO
 from .gait import GAITS, Gait
-from .ground_plane import GroundPlane
-from .ground_state import MAX_SLOPE
+from .ground_plane import MAX_SLOPE, GroundPlane
 from .leg_pose_solver import LegPoseSolver
 from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, compute_slope_lowering
 from .trunk_references import KNOWN_SLOPE_LOWERING
 from .velocity_limits import GROUND_FRICTION
+from .vertical_force import N_CYCLE_SAMPLES
 
 #: Reasons for which a slope is infeasible; for torque and reach the name of the joint or the leg follows.
 TOO_STEEP, OUTSIDE_SUPPORT = "slope above the supported maximum", "center of mass outside the support"
@@ -163,9 +162,7 @@ class SlopeStatics:
 
     def _make_plane(self, uphill: Array) -> GroundPlane:
         """Returns the plane through the home feet, below the center of mass, with a slope (2,), heading axes."""
-        return GroundPlane(
-            np.column_stack((self._morphology.nominal_stance, self._morphology.nominal_stance @ uphill)), 1.0
-        )
+        return GroundPlane(np.column_stack((self._morphology.nominal_stance, self._morphology.nominal_stance @ uphill)))
 
     def _evaluate_torques(
         self, gait: Gait, plane: GroundPlane, displacement: Array

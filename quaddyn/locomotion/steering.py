@@ -6,9 +6,9 @@ from ..compiler import Record, Vector, compiled, entry, local
 from .body_parameters import BodyParameters
 from .friction_model import PYRAMID_FACE_RATIO
 from .gait_timing import clamp
-from .ground_state import GroundState, compute_horizontal_projection
+from .ground_plane import GroundState, compute_horizontal_projection
 from .path_reference import PathState
-from .velocity_clamping import GaitLimits, LegLimits, clamp_velocity, compute_max_hip_speed
+from .velocity_limits import GaitLimits, LegLimits, clamp_velocity, compute_max_hip_speed
 
 #: Maximum distance of the path reference from the robot [l], and time constant with which a larger one is reduced
 #: [sqrt(l/g)].

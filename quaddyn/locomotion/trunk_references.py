@@ -8,7 +8,7 @@ from .body_parameters import BodyParameters
 from .com_preview import ComReference
 from .friction_model import PYRAMID_FACE_RATIO, FrictionState
 from .gait_timing import clamp
-from .ground_state import GroundState, compute_heading_axes, plane_height
+from .ground_plane import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic
 from .motion import Motion
 from .path_reference import PathState

@@ -2,24 +2,226 @@
 
 from __future__ import annotations
 
+import enum
+import math
+
 import numpy as np
 
-from ..urdf.tree import Array
+from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
+from ..urdf.tree import TIE_TOLERANCE, Array
+from .body_parameters import BodyParameters
 from .footwork_state import MAX_INWARD_FRACTION
 from .gait import Gait, write_gait_parameters
-from .leg_workspace import LegWorkspace
+from .gait_timing import GaitParameters
+from .leg_workspace import N_DIRECTIONS, LegWorkspace
 from .morphology import FEET, Morphology, make_body_parameters
-from .velocity_clamping import (
-    SWING_SPEED_FRACTION,
-    GaitLimits,
-    LegLimits,
-    LimitReason,
-    allocate_gait_limits,
-    clamp_command,
-    clamp_velocity,
-    compute_max_hip_speed,
-    compute_swing_length,
-)
+
+#: Maximum mean speed of a swing foot relative to its hip, and of a hip relative to the stance feet, divided by l times
+#: the velocity limit of the slowest joint.
+SWING_SPEED_FRACTION = 0.18
+#: Fraction of that which may be commanded in gaits with end support: the two legs of an end that swing together push
+#: the robot back in every cycle, and the path reference is faster than the command to compensate it (`compensate_lag`).
+COMMAND_RESERVE = 0.7
+#: Fraction of the workspace that strides may use: the rest is for footholds that balance needs.
+USABLE_WORKSPACE_FRACTION = 0.95
+#: Maximum speed on ground of known friction, as a multiple of that at which a force toward the center of mass would
+#: leave the friction cone at the ends of a stance.
+FRICTION_SPEED_RATIO = 2.0
+#: Smallest speed that is divided by [m/s].
+MIN_SPEED = 1e-9
+
+
+class LimitReason(enum.IntEnum):
+    """Reason for which a velocity is limited."""
+
+    NONE = 0
+    NO_STEPPING = 1
+    NO_LATERAL_MOTION = 2
+    STRIDE_OF_GAIT = 3
+    JOINT_SPEED = 4
+    FEET_CROSS = 5
+    GROUND_FRICTION = 6
+    LEGS_ON_SLOPE = 7  # `SlopeLimiter` has the text
+    TERRAIN_STEP = 8  # `StepLookahead` has the text
+    NO_PROGRESS = 9
+    LEG_REACH = 10  # of the first foot; for the others, the index of the foot is added
+    LEG_REACH_FR = 11
+    LEG_REACH_RL = 12
+    LEG_REACH_RR = 13
+
+
+class LegLimits(Record):
+    """Limits of the legs that do not depend on the gait."""
+
+    joint_speed: float  # smallest velocity limit of the leg joints [rad/s or m/s]; inf where there is none
+    radius: float  # distance of the outermost hip from the center [m]
+    half_width: float  # smallest lateral distance of a foot from the center [m]
+    max_inward_fraction: float  # of that distance, by which a foot may move inward
+    can_step_sideways: bool
+
+
+class GaitLimits(Record):
+    """A gait with the properties that limit velocities; see `Gait`."""
+
+    timing: GaitParameters
+    max_stride: float  # [l]
+    has_end_support: bool
+    is_reach_known: bool
+    reach: Matrix  # (4, N_DIRECTIONS) radii of the workspaces of the feet, see `LegWorkspace` [m]
+
+
+@compiled()
+def compute_stance_time(gait: GaitLimits) -> float:
+    """Returns the duration of a stance [s]."""
+    return gait.timing.duty_factor * gait.timing.period
+
+
+@entry("velocity limits")
+def compute_swing_length(legs: LegLimits, gait: GaitLimits) -> float:
+    """Returns the path length that the joints can cover in one swing [l]."""
+    return SWING_SPEED_FRACTION * legs.joint_speed * (1.0 - gait.timing.duty_factor) * gait.timing.period
+
+
+@entry("velocity limits")
+def compute_max_hip_speed(legs: LegLimits, x: float, y: float, yaw_rate: float) -> float:
+    """Returns an upper bound of the speed of all hips [m/s] at a velocity [m/s, rad/s]."""
+    return math.sqrt(x * x + y * y) + abs(yaw_rate) * legs.radius
+
+
+@compiled(inline=False)
+def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]:
+    """Returns the largest factor of the displacements with which all feet stay in their workspaces, and the foot.
+
+    Args:
+        reach: (4, N_DIRECTIONS) radii of the workspaces [m].
+        displacements: (4, 2) displacement of each foot from its nominal position, which it makes forward and backward,
+            heading axes [m].
+
+    Returns:
+        The factor, inf where nothing limits it, and the index of the foot that limits it.
+    """
+    min_scale, limiting_foot = math.inf, 0
+    for foot in range(4):
+        x, y = displacements[foot, 0], displacements[foot, 1]
+        distance = math.sqrt(x * x + y * y)
+        if distance > 0.0:
+            sector = math.atan2(y, x) * (N_DIRECTIONS / (2.0 * math.pi)) - 0.5
+            first = math.floor(sector)
+            alpha = sector - first
+            for end in range(2):  # ahead and back
+                i = (first + end * (N_DIRECTIONS // 2)) % N_DIRECTIONS
+                a, b = reach[foot, i], reach[foot, (i + 1) % N_DIRECTIONS]
+                scale = USABLE_WORKSPACE_FRACTION * (a + alpha * (b - a)) / distance
+                if scale < min_scale * (1.0 - TIE_TOLERANCE):
+                    limiting_foot = foot
+                min_scale = min(min_scale, scale)
+    return min_scale, limiting_foot
+
+
+@compiled()
+def is_zero_velocity(velocity: Vector) -> bool:
+    """Returns whether all components of a velocity (3,) are zero."""
+    for i in range(3):
+        if velocity[i] != 0.0:
+            return False
+    return True
+
+
+@compiled()
+def scale_velocity(velocity: Vector, scale: float) -> None:
+    """Multiplies a velocity (3,) by a factor."""
+    for i in range(3):
+        velocity[i] *= scale
+
+
+@entry("velocity limits")
+def clamp_velocity(
+    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, reserve: float
+) -> LimitReason:
+    """Scales a velocity down, in all components alike, to the limits of the legs, and returns the reason.
+
+    Args:
+        body: parameters of the robot.
+        legs: limits of its legs.
+        gait: gait to move with.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; written.
+        reserve: fraction of the limits that may be used.
+    """
+    x, y, yaw_rate = velocity[0], velocity[1], velocity[2]
+    is_moving = not is_zero_velocity(velocity)
+    if not gait.timing.has_swing_phase:
+        scale_velocity(velocity, 0.0)
+        return LimitReason.NO_STEPPING if is_moving else LimitReason.NONE
+    length_scale, width_scale = gait.timing.footprint_scale[0], gait.timing.footprint_scale[1]
+    reason = LimitReason.NONE
+    if not legs.can_step_sideways:
+        if width_scale != 1.0:
+            scale_velocity(velocity, 0.0)
+            return LimitReason.NO_LATERAL_MOTION if is_moving else LimitReason.NONE
+        if y != 0.0 or yaw_rate != 0.0:
+            y, yaw_rate, reason = 0.0, 0.0, LimitReason.NO_LATERAL_MOTION
+    stance_time = compute_stance_time(gait)
+    speed = max(compute_max_hip_speed(legs, x, y, yaw_rate), MIN_SPEED)
+    max_inward_path = 2.0 * legs.max_inward_fraction * width_scale * legs.half_width
+    scale = 1.0
+    stride_scale = reserve * gait.max_stride * body.length / stance_time / speed
+    if stride_scale < scale:
+        scale, reason = stride_scale, LimitReason.STRIDE_OF_GAIT
+    joint_scale = reserve * compute_swing_length(legs, gait) * body.length / stance_time / speed
+    if joint_scale < scale:
+        scale, reason = joint_scale, LimitReason.JOINT_SPEED
+    width_limit = reserve * max_inward_path / stance_time / max(abs(y), MIN_SPEED)
+    if width_limit < scale:
+        scale, reason = width_limit, LimitReason.FEET_CROSS
+    if gait.is_reach_known:
+        displacements, half_stance = zeros(4, 2), 0.5 * stance_time
+        for foot in range(4):
+            a, b = body.nominal_stance[foot, 0], body.nominal_stance[foot, 1]
+            displacements[foot, 0] = half_stance * (x - yaw_rate * width_scale * b)
+            displacements[foot, 1] = half_stance * (y + yaw_rate * length_scale * a)
+        reach_scale, foot = find_stride_scale(gait.reach, displacements)
+        if reserve * reach_scale < scale:
+            scale, reason = reserve * reach_scale, LimitReason(LimitReason.LEG_REACH + foot)
+    velocity[0], velocity[1], velocity[2] = scale * x, scale * y, scale * yaw_rate
+    return reason
+
+
+@entry("velocity limits")
+def clamp_command(body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector) -> LimitReason:
+    """Scales a commanded velocity (3,) down to the limits of the legs, see `clamp_velocity`, and returns the reason."""
+    return LimitReason(clamp_velocity(body, legs, gait, velocity, COMMAND_RESERVE if gait.has_end_support else 1.0))
+
+
+@compiled()
+def clamp_velocity_by_friction(
+    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, friction: float
+) -> LimitReason:
+    """Limits a velocity on ground of known friction, and returns the reason.
+
+    In a stance of duration T the hips pass over a foot from ``v T / 2`` behind to as much ahead, where a force toward
+    the center of mass at height h has the horizontal fraction ``v T / (2 h)``.  The center of pressure moves along with
+    the robot between two feet, so that `FRICTION_SPEED_RATIO` times the speed at which that equals the coefficient is
+    possible.
+
+    Args:
+        body: parameters of the robot.
+        legs: limits of its legs.
+        gait: gait to move with.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; written.
+        friction: friction coefficient of the ground; inf where it is only assumed.
+    """
+    speed = compute_max_hip_speed(legs, velocity[0], velocity[1], velocity[2])
+    max_speed = FRICTION_SPEED_RATIO * 2.0 * body.height * friction / compute_stance_time(gait)
+    if not speed > max_speed:
+        return LimitReason.NONE
+    scale_velocity(velocity, max_speed / speed)
+    return LimitReason.GROUND_FRICTION
+
+
+def allocate_gait_limits() -> GaitLimits:
+    """Returns a record for the limits of a gait."""
+    return GaitLimits.allocate(timing={"phase_offsets": 4, "footprint_scale": 2}, reach=(4, N_DIRECTIONS))
+
 
 #: Minimum path length that a foot must be able to cover in its swing [l], in gaits with end support, in which no foot
 #: of the same end can replace a late one.  The vertical motion alone takes 0.3.
@@ -119,16 +321,12 @@ class VelocityLimits:
         """Computes the path length that the joints can cover in one swing [l]."""
         return float(compute_swing_length(self.legs, self.gait_limits(gait)))
 
-    def clamp_velocity(self, gait: Gait, velocity: Array, *, for_reference: bool = False) -> tuple[Array, str]:
+    def clamp_velocity(self, gait: Gait, velocity: Array) -> tuple[Array, str]:
         """Returns the velocity, scaled down in all components alike, and the reason ("" if it was not limited).
 
         Args:
             gait: gait to move with.
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
-            for_reference: whether it is the velocity of the path reference, which may exceed the command.
         """
         clamped, limits = np.array(velocity, dtype=float), self.gait_limits(gait)
-        if for_reference:
-            clamp_velocity(self.body, self.legs, limits, clamped, 1.0)
-            return clamped, ""
         return clamped, REASON_TEXTS[clamp_command(self.body, self.legs, limits, clamped)]

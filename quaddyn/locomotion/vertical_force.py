@@ -3,12 +3,105 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..compiler import Record, Vector, compiled, entry
 from ..urdf.tree import Array, FrozenArrays
-from .force_profile import N_CYCLE_SAMPLES, allocate_force_profile, compute_force_profile
+
+#: Time over which the load of a foot ramps up after touchdown and down before lift-off [cycles].
+LOADING_TIME = 0.06
+#: Number of samples per cycle.
+N_CYCLE_SAMPLES = 256
+#: Number of fully loaded feet that carry the full vertical force; with less load the force is proportionally smaller.
+FULL_SUPPORT_FEET = 2.0
+#: Rounding of the load [feet].
+LOAD_TOLERANCE = 1e-9
+#: Shapes of the arrays of a `ForceProfile`.
+FORCE_PROFILE_SHAPES = {
+    "phase_offsets": 4,
+    "force": N_CYCLE_SAMPLES,
+    "rate": N_CYCLE_SAMPLES,
+    "height": N_CYCLE_SAMPLES,
+}
+
+
+class ForceProfile(Record):
+    """Vertical contact force over a cycle, and the vertical motion that it causes; see `VerticalForceProfile`."""
+
+    phase_offsets: Vector  # (4,) for which the samples were computed [cycles]
+    duty_factor: float  # likewise
+    force: Vector  # (N_CYCLE_SAMPLES,) vertical force, divided by the weight
+    rate: Vector  # (N_CYCLE_SAMPLES,) vertical velocity, divided by g T with the period T
+    height: Vector  # (N_CYCLE_SAMPLES,) height minus its mean, divided by g T^2
+    has_flight_phase: bool  # whether no foot is loaded at some instant
+    is_constant: bool  # whether the force equals the weight at all times
+
+
+@compiled()
+def compute_load(phase: float, phase_offsets: Vector, duty_factor: float) -> float:
+    """Returns the number of loaded feet at a phase of the cycle [cycles]."""
+    load = 0.0
+    for foot in range(len(phase_offsets)):
+        x = phase - phase_offsets[foot]
+        x -= math.floor(x)
+        load += min(max(min(x, duty_factor - x) / LOADING_TIME, 0.0), 1.0)
+    return load
+
+
+@compiled()
+def subtract_mean(x: Vector) -> None:
+    """Subtracts the mean of the entries from each of them."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    mean = total / len(x)
+    for i in range(len(x)):
+        x[i] -= mean
+
+
+@entry("vertical force of the gait")
+def compute_force_profile(profile: ForceProfile, phase_offsets: Vector, duty_factor: float) -> None:
+    """Computes the samples of a gait, unless the profile has them already.
+
+    Args:
+        profile: written.
+        phase_offsets: (4,) phase of each foot's touchdown [cycles].
+        duty_factor: stance time of each foot divided by the period.
+    """
+    is_known = profile.duty_factor == duty_factor
+    for foot in range(len(phase_offsets)):
+        is_known = is_known and profile.phase_offsets[foot] == phase_offsets[foot]
+    if is_known:
+        return
+    profile.duty_factor = duty_factor
+    profile.phase_offsets[:] = phase_offsets
+    n = len(profile.force)
+    total, min_load = 0.0, math.inf
+    for i in range(n):
+        load = compute_load(i / n, phase_offsets, duty_factor)
+        min_load = min(min_load, load)
+        profile.force[i] = min(load / FULL_SUPPORT_FEET, 1.0)
+        total += profile.force[i]
+    profile.has_flight_phase = min_load <= 0.0
+    profile.is_constant = min_load >= FULL_SUPPORT_FEET - LOAD_TOLERANCE
+    rate, height = 0.0, 0.0
+    for i in range(n):
+        profile.force[i] *= n / total
+        rate += (profile.force[i] - 1.0) / n
+        profile.rate[i] = rate
+    subtract_mean(profile.rate)
+    for i in range(n):
+        height += profile.rate[i] / n
+        profile.height[i] = height
+    subtract_mean(profile.height)
+
+
+def allocate_force_profile() -> ForceProfile:
+    """Returns a profile without samples."""
+    return ForceProfile.allocate(**FORCE_PROFILE_SHAPES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,16 +125,6 @@ class VerticalForceProfile(FrozenArrays):
     height: Array
     has_flight_phase: bool
     is_constant: bool
-
-    def sample(self, phase: float) -> tuple[float, float, float]:
-        """Returns force, rate and height at a phase of the cycle [cycles], by linear interpolation of the samples."""
-        position = phase % 1.0 * N_CYCLE_SAMPLES
-        i, j = int(position) % N_CYCLE_SAMPLES, int(position + 1.0) % N_CYCLE_SAMPLES
-        fraction = position - int(position)
-        force, rate, height = (
-            float(x[i]) + fraction * float(x[j] - x[i]) for x in (self.force, self.rate, self.height)
-        )
-        return force, rate, height
 
 
 @functools.lru_cache(maxsize=256)

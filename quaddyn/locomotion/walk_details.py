@@ -8,8 +8,7 @@ from .foot_masks import find_feet
 from .footwork import FootworkSnapshot
 from .morphology import FEET
 from .record_snapshot import RecordSnapshot
-from .velocity_clamping import LimitReason
-from .velocity_limits import REASON_TEXTS
+from .velocity_limits import REASON_TEXTS, LimitReason
 from .walking import TickReport
 
 

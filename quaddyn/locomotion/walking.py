@@ -20,6 +20,7 @@ from .contact_estimation import (
     has_model_mismatch,
     write_foot_contacts,
 )
+from .contact_monitor import GroundContactState, is_settled
 from .foot_tasks import set_foot_reference
 from .footwork_state import (
     BalanceState,
@@ -42,14 +43,12 @@ from .friction_estimation import (
 )
 from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait_timing import GaitState, advance_phase, is_transitioning
-from .ground_contact import GroundContactState, is_settled
-from .ground_normals import write_ground_normals
-from .ground_state import GroundState, advance_slope, compute_horizontal_projection
+from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
 from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
 from .motion import Motion
 from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
-from .slope_clamping import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
+from .slope_limiter import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
 from .steering import (
     SteeringState,
     limit_reference_lead,
@@ -66,7 +65,7 @@ from .trunk_references import (
     update_trunk_references,
     write_task_references,
 )
-from .velocity_clamping import GaitLimits, LegLimits, LimitReason, clamp_command, is_zero_velocity
+from .velocity_limits import GaitLimits, LegLimits, LimitReason, clamp_command, is_zero_velocity
 
 #: Time constant of the velocity that determines footholds [sqrt(l/g)].
 VELOCITY_FILTER_TIME = 0.2

@@ -111,7 +111,7 @@ def _print_progress(text: str) -> None:
 def _hash_sources() -> str:
     """Returns a hash of the source files on which plans depend."""
     folder = Path(__file__).parent
-    names = ("leg_folding", "righting", "torque_clamping", "torque_limiter")
+    names = ("leg_folding", "righting", "torque_limiter")
     other_files = (folder.parent / "locomotion" / f"{name}.py" for name in names)
     return object_cache.hash_parts(*(file.read_bytes() for file in (*sorted(folder.glob("*.py")), *other_files)))
 
