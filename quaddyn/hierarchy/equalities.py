@@ -12,7 +12,6 @@ import math
 from ..compiler import Matrix, Vector, compiled
 from ..compiler.lanes import clear, copy_columns, dot, gemm, gemv, gemv_transposed
 from ..compiler.linalg import (
-    RowFactor,
     apply_reflectors,
     factor_rows,
     inverse_square,
@@ -134,33 +133,24 @@ def move_along_basis(h: Hierarchy, q: int, d: int, step: Vector) -> None:
 
 
 @compiled()
-def solve_if_full_rank(
-    R: Matrix,
-    m: int,
-    d: int,
-    tolerance: float,
-    length: Vector,
-    rhs: Vector,
-    y: Vector,
-    scratch: Vector,
-    factor: RowFactor,
-) -> bool:
-    """Solves m rows for all d directions if their rank is clearly full; returns whether it is.
+def solve_if_full_rank(h: Hierarchy, m: int, d: int) -> bool:
+    """Solves the m rows of ``h.work.R`` for all d directions if their rank is clearly full; returns whether it is.
 
     The smallest singular value is at least ``1 / |R^-1|`` (Frobenius norm).  Where `factor_rows` finds less than full
     rank, it is at most sqrt(m) times the tolerance times the longest row.
     """
     if m <= d:
         return False
+    R, length, rhs, factor = h.work.R, h.work.R_norms, h.work.R_rhs, h.work.factor
     longest = 0.0
     for i in range(m):
         longest = max(longest, length[i])
-    least_squares(R, m, 0, d, length, rhs, y, factor)
-    bound = max(RANK_DECISION_TOLERANCE, math.sqrt(m) * tolerance) * longest
+    least_squares(R, m, 0, d, length, rhs, h.work.y, factor)
+    bound = max(RANK_DECISION_TOLERANCE, math.sqrt(m) * h.settings.rank_tolerance) * longest
     for k in range(d):
         if not abs(factor.triangle[k, k]) > bound:  # an upper bound of the smallest singular value
             return False
-    return 1.0 > bound * math.sqrt(inverse_square(factor.triangle, d, scratch, factor.triangle[d + 1]))
+    return 1.0 > bound * math.sqrt(inverse_square(factor.triangle, d, h.work.gradient, factor.triangle[d + 1]))
 
 
 @compiled()
@@ -206,7 +196,7 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
     compute_residual(target, J, m, n, x, rhs)
     length[:m] = norms_of_level[:m]
     r, rows, undo_rotation = d, m, False
-    if damping > 0.0 or not solve_if_full_rank(R, m, d, tolerance, length, rhs, y, gradient, h.work.factor):
+    if damping > 0.0 or not solve_if_full_rank(h, m, d):
         # The rank is that of the level itself; a damped step lies in its row space.
         r = factor_rows(R, m, 0, d, length, tolerance, h.work.factor)
         undo_rotation = r == d and damping == 0.0  # no null space is left: rotate the step back, not the basis

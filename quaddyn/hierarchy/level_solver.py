@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ..compiler import ByteMatrix, ByteVector, compiled
 from ..compiler.lanes import gemv_add
@@ -192,18 +193,26 @@ def solve_with_unit_rows(
     return converged, changes, rank
 
 
+class LevelStart(NamedTuple):
+    """Where the iterations of a level start.
+
+    Attributes:
+        has_prediction: whether `predict_active_set` has a working set.
+        is_projected: whether `C_z` holds the projected inequalities already.
+        max_multiplier: largest predicted multiplier, see `propose_working_set`; negative to keep all predicted rows.
+        has_warm_start: whether there are previous working sets.
+        max_changes: maximum number of changes of the working set.
+    """
+
+    has_prediction: bool
+    is_projected: bool
+    max_multiplier: float
+    has_warm_start: bool
+    max_changes: int
+
+
 @compiled(inline=False)
-def solve_level(
-    h: Hierarchy,
-    k: int,
-    q: int,
-    has_prediction: bool,
-    is_projected: bool,
-    max_multiplier: float,
-    warm_start: ByteMatrix,
-    has_warm_start: bool,
-    max_changes: int,
-) -> int:
+def solve_level(h: Hierarchy, k: int, q: int, start: LevelStart, warm_start: ByteMatrix) -> int:
     """Solves level k in the null space from row q on; returns the rank of the level.
 
     A predicted or previous working set is tried first.  If there is none or it is not optimal, the active-set method
@@ -213,33 +222,29 @@ def solve_level(
         h: the hierarchy.
         k: the level.
         q: first row of the basis that spans the null space of the levels above.
-        has_prediction: whether `predict_active_set` has a working set; if the iterations from it do not converge,
+        start: where the iterations start.  If those from a prediction do not converge,
             `SolutionSummary.has_converged` is False and the level is left unfinished.
-        is_projected: whether `C_z` holds the projected inequalities already.
-        max_multiplier: largest predicted multiplier, see `propose_working_set`; negative to keep all predicted rows.
         warm_start: (levels + 1, p) previous working sets.
-        has_warm_start: whether `warm_start` holds working sets.
-        max_changes: bound of the number of changes of the working set.
     """
     n, p, summary, sides = h.n, h.p, h.solution.summary, h.solution.working_sets[k]
     damping = h.settings.damping if k < h.levels else 0.0
     x_norm = max(summary.equalities_norm, norm(h.solution.x, n))
-    m = project_level(h, k, q, damping, is_projected)
+    m = project_level(h, k, q, damping, start.is_projected)
     level = make_subproblem(h, k, n - q, m, n if damping > 0.0 else 0, x_norm)
     scaled = make_unit_row_subproblem(h, level)
     converged = False
     rows_scaled = False
     rank = 0
-    if has_prediction:
+    if start.has_prediction:
         sides[:p] = h.work.prediction.sides[:p]
-        propose_working_set(h, sides, max_multiplier, sides)
+        propose_working_set(h, sides, start.max_multiplier, sides)
         converged, rank = verify_working_set(level, h.work)
-    elif has_warm_start:
+    elif start.has_warm_start:
         propose_working_set(h, warm_start[k], -1.0, sides)
         converged, rank = verify_working_set(level, h.work)
     if not converged:
         summary.path = SolverPath.ACTIVE_SET
-        select_reached_limits(h, k, level, has_prediction)
+        select_reached_limits(h, k, level, start.has_prediction)
         if damping == 0.0 and row_norms_differ(level, h.row_scaling_ratio):
             converged, changes, rank = solve_with_unit_rows(level, scaled, h.work, h.settings.max_iterations)
             summary.iterations += changes
@@ -247,11 +252,11 @@ def solve_level(
             if not converged:
                 project_objective(h, k, q, 0.0)
     if not converged:
-        converged, changes, rank = find_optimal_working_set(level, h.work, max_changes)
+        converged, changes, rank = find_optimal_working_set(level, h.work, start.max_changes)
         summary.iterations += changes
         if not converged:
             summary.has_converged = False
-            if has_prediction:
+            if start.has_prediction:
                 return 0
     return finish_level(h, k, q, rank, scaled if rows_scaled else level, level, rows_scaled)
 
@@ -305,17 +310,10 @@ def solve_remaining_levels(
             k == 0 or first_level > 0 or not has_warm_start
         )  # the violated rows of level 0 do not predict the working sets of the levels below
         is_projected = has_prediction and k == first_level and q > 0
-        r = solve_level(
-            h,
-            k,
-            q,
-            use_prediction,
-            is_projected,
-            max_multiplier if only_strong_rows else -1.0,
-            warm_start,
-            has_warm_start,
-            allowed_changes,
+        start = LevelStart(
+            use_prediction, is_projected, max_multiplier if only_strong_rows else -1.0, has_warm_start, allowed_changes
         )
+        r = solve_level(h, k, q, start, warm_start)
         if has_prediction and not summary.has_converged:
             return False
         ranks[k] = r

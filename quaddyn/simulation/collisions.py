@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntVector, Matrix, Vector, compiled, entry, local
+from ..compiler import IntVector, Matrix, Vec3, Vector, compiled, entry, local, vec3
 
 #: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
 #: contacts count as one.
@@ -56,12 +56,17 @@ class CollisionBuffer(NamedTuple):
 
 @compiled()
 def _write_contact(
-    contacts: CollisionBuffer, k: int, gap: float, nx: float, ny: float, nz: float, mu: float, sphere: int, surface: int
+    contacts: CollisionBuffer, k: int, gap: float, normal: Vec3, friction: float, sphere: int, surface: int
 ) -> int:
     """Writes contact k if the buffer has an entry for it; returns k + 1."""
     if k < len(contacts.gaps):
-        contacts.gaps[k], contacts.friction[k], contacts.spheres[k], contacts.surfaces[k] = gap, mu, sphere, surface
-        contacts.normals[k, 0], contacts.normals[k, 1], contacts.normals[k, 2] = nx, ny, nz
+        contacts.gaps[k], contacts.friction[k], contacts.spheres[k], contacts.surfaces[k] = (
+            gap,
+            friction,
+            sphere,
+            surface,
+        )
+        contacts.normals[k] = normal
     return k + 1
 
 
@@ -103,20 +108,16 @@ def collide_range(
             nx, ny, nz = planes[p, 0], planes[p, 1], planes[p, 2]
             gap = nx * x + ny * y + nz * z - planes[p, 3] - r
             if gap < reach:
-                k = _write_contact(contacts, k, gap, nx, ny, nz, planes[p, 4], sphere, p)
+                k = _write_contact(contacts, k, gap, vec3(nx, ny, nz), planes[p, 4], sphere, p)
         for b in range(len(boxes)):
             if _collide_box(boxes[b], x, y, z, r, reach, nearest) and nearest[0, 0] < reach:
                 mu, surface = boxes[b, 15], len(planes) + b
-                k = _write_contact(
-                    contacts, k, nearest[0, 0], nearest[0, 1], nearest[0, 2], nearest[0, 3], mu, sphere, surface
-                )
+                k = _write_contact(contacts, k, nearest[0, 0], vec3(nearest[0, 1:]), mu, sphere, surface)
         for f in range(len(fields)):
             count = _collide_field(fields[f], ground.heights, x, y, z, r, reach, nearest)
             for i in range(count):
                 mu, surface = fields[f, 7], len(planes) + len(boxes) + MAX_FIELD_CONTACTS * f + i
-                k = _write_contact(
-                    contacts, k, nearest[i, 0], nearest[i, 1], nearest[i, 2], nearest[i, 3], mu, sphere, surface
-                )
+                k = _write_contact(contacts, k, nearest[i, 0], vec3(nearest[i, 1:]), mu, sphere, surface)
     return k
 
 

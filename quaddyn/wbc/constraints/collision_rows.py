@@ -111,10 +111,10 @@ def write_collision_rows(item: Item, t: TickContext) -> None:
     for i in range(k, n_pairs):
         a, b = pair_list[PAIR_ENTRIES * i], pair_list[PAIR_ENTRIES * i + 1]
         z = item.parameters[HEADER_SIZE + CAPSULE_SIZE * a :]
-        pair = PendingRow(i, t.model.index[item.first + a], -1, 0)
         for part in range(1 if z[HALF_LENGTH] > 0.0 else 0, 3 if z[HALF_LENGTH] > 0.0 else 1):
             store_point_in_lane(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
-            count = add_point(item, t, points, count, pair, part, barrier.margin + z[RADIUS], 0.0, True, barrier)
+            row = PendingRow(i, t.model.index[item.first + a], -1, 0, part, barrier.margin + z[RADIUS], 0.0)
+            count = add_point(item, t, points, count, row, True, barrier)
     write_point_rows(item, t, points, count, True, barrier)
 
 
@@ -149,7 +149,7 @@ def add_parts_of_pairs(
         a, b = pair_list[PAIR_ENTRIES * k], pair_list[PAIR_ENTRIES * k + 1]
         i, j = t.model.index[item.first + a], t.model.index[item.first + b]
         common = count_common_velocities(t.model, i, j) if j >= 0 else 0
-        x, y, pair, reversed_pair = segments[a], segments[b], PendingRow(k, i, j, common), PendingRow(k, j, i, common)
+        x, y = segments[a], segments[b]
         half, other_half = (
             item.parameters[HEADER_SIZE + CAPSULE_SIZE * a + HALF_LENGTH],
             item.parameters[HEADER_SIZE + CAPSULE_SIZE * b + HALF_LENGTH],
@@ -166,36 +166,30 @@ def add_parts_of_pairs(
                 y,
                 critical_points[8 * SECOND_POSITION + lane],
             )
-            count = add_point(item, t, points, count, pair, 0, reach, relaxation, False, barrier)
+            row = PendingRow(k, i, j, common, 0, reach, relaxation)
+            count = add_point(item, t, points, count, row, False, barrier)
         if not has_ball:
             for part in range(1, 5):
                 if critical_points[8 * (PART_NEEDS_ROW + part) + lane] > 0.0:
                     if part < 3:
                         store_point_in_lane(points.M, count, x, float(part - 1), y)
-                        count = add_point(item, t, points, count, pair, part, reach, 0.0, False, barrier)
+                        row = PendingRow(k, i, j, common, part, reach, 0.0)
+                        count = add_point(item, t, points, count, row, False, barrier)
                     else:
                         store_point_in_lane(points.M, count, y, float(part - 3), x)
-                        count = add_point(item, t, points, count, reversed_pair, part, reach, 0.0, False, barrier)
+                        row = PendingRow(k, j, i, common, part, reach, 0.0)
+                        count = add_point(item, t, points, count, row, False, barrier)
     return count
 
 
 @compiled()
 def add_point(
-    item: Item,
-    t: TickContext,
-    points: PointBlock,
-    count: int,
-    pair: PendingRow,
-    part: int,
-    reach: float,
-    relaxation: float,
-    from_planes: bool,
-    barrier: Barrier,
+    item: Item, t: TickContext, points: PointBlock, count: int, row: PendingRow, from_planes: bool, barrier: Barrier
 ) -> int:
     """Adds a gathered point to the block, and writes the rows of a full block; returns the number of points in it."""
-    points.reach[count] = reach
-    points.relaxation[count] = relaxation
-    store_point_in_queue(t, count, pair, part)
+    points.reach[count] = row.reach
+    points.relaxation[count] = row.relaxation
+    store_point_in_queue(t, count, row)
     if count == 7:
         write_point_rows(item, t, points, 8, from_planes, barrier)
     return (count + 1) % 8

@@ -37,30 +37,35 @@ class PendingRow(NamedTuple):
         frame: index of the frame of the point.
         other: index of the frame of the segment.
         common: number of velocities that move both frames.
+        part: index of the part of the pair, see `collision_rows`.
+        reach: sum of the radii and of the margin [m].
+        relaxation: relaxation of the bound [m/s^2].
     """
 
     pair: int
     frame: int
     other: int
     common: int
+    part: int
+    reach: float
+    relaxation: float
 
 
 @compiled()
-def store_point_in_queue(t: TickContext, lane: int, pair: PendingRow, part: int) -> None:
+def store_point_in_queue(t: TickContext, lane: int, row: PendingRow) -> None:
     """Stores the pair, part and frames of a point in the queue.
 
     Args:
         t: the tick, with the queue.
         lane: index of the point in the block, 0 to 7.
-        pair: the pair and its frames.
-        part: index of the part of the pair, see `collision_rows`.
+        row: the pair, its frames and the part.
     """
     first, queue = FIRST_POINT_ENTRY + POINT_ENTRIES * lane, t.work.pair_queue
-    queue[first] = pair.pair
-    queue[first + 1] = part
-    queue[first + 2] = pair.frame
-    queue[first + 3] = pair.other
-    queue[first + 4] = pair.common
+    queue[first] = row.pair
+    queue[first + 1] = row.part
+    queue[first + 2] = row.frame
+    queue[first + 3] = row.other
+    queue[first + 4] = row.common
 
 
 @compiled()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -32,6 +34,32 @@ from .pair_motion import DISTANCE, MIN_SEPARATION, N_MOTION_ROWS, N_POINT_ROWS, 
 from .segment_motion import SEGMENT_SIZE, write_moving_segment, write_translating_segment
 
 
+class BodyMotions(NamedTuple):
+    """Poses and velocities of bodies.
+
+    Attributes:
+        rotations: (bodies, 3, 3) rotations.
+        origins: (bodies, 3) positions [m].
+        velocities: (bodies, 6) linear and angular velocities, world axes [m/s, rad/s].
+    """
+
+    rotations: Tensor
+    origins: Matrix
+    velocities: Matrix
+
+
+class PartDistances(NamedTuple):
+    """Distances of the parts of pairs, and their rates of change.
+
+    Attributes:
+        distances: (pairs, N_PARTS) distances of the surfaces [m].
+        rates: (pairs, N_PARTS) rates of change [m/s].
+    """
+
+    distances: Matrix
+    rates: Matrix
+
+
 @compiled()
 def has_part(part: int, from_plane: bool, half: float, other_half: float) -> bool:
     """Returns whether a pair has this part; a sphere has no ends, and a plane has only distances to ends."""
@@ -45,15 +73,11 @@ def evaluate_pair_distances(
     parameters: Matrix,
     frames: IntVector,
     pairs: IntMatrix,
-    rotations: Tensor,
-    origins: Matrix,
-    velocities: Matrix,
+    bodies: BodyMotions,
     segments: Matrix,
-    distances: Matrix,
-    rates: Matrix,
-    margin: float,
-    p: float,
-    max_acceleration: float,
+    out: PartDistances,
+    barrier: Barrier,
+    iterations: int,
 ) -> int:
     """Computes the distances of the surfaces of capsules, and their rates of change.
 
@@ -61,27 +85,22 @@ def evaluate_pair_distances(
         parameters: (capsules, CAPSULE_SIZE) parameters of the capsules.
         frames: (capsules,) indices of bodies, -1 for obstacles.
         pairs: (pairs, 2) indices of capsules.
-        rotations: (bodies, 3, 3) rotations of the bodies.
-        origins: (bodies, 3) positions of the bodies [m].
-        velocities: (bodies, 6) linear and angular velocities.
+        bodies: motions of the bodies.
         segments: (capsules, SEGMENT_SIZE) buffer.
-        distances: (pairs, N_PARTS) takes the distances [m]; unchanged where a pair has no such part.
-        rates: (pairs, N_PARTS) takes their rates of change [m/s].
-        margin: minimum distance [m].
-        p: barrier rate [1/s]; 0 for the nearest points.
-        max_acceleration: largest acceleration [m/s^2].
+        out: receives distances and rates; unchanged where a pair has no such part.
+        barrier: margin and rates of the limit.
+        iterations: number of iterations for critical points; 1 for the nearest points.
 
     Returns:
         The number of pairs.
     """
-    zero_drift, iterations = zeros(6), POINT_ITERATIONS if p > 0.0 else 1
-    barrier = Barrier(max(p, 1.0), max_acceleration, margin, 0.0, 0.0, 0)
+    zero_drift = zeros(6)
     block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * N_CRITICAL_POINT_ROWS))
     points = PointBlock(zeros(8 * N_POINT_ROWS), zeros(8), zeros(8), zeros(8 * N_MOTION_ROWS), zeros(8 * N_ROW_DATA))
     for k in range(len(frames)):
         z, x, i = parameters[k], segments[k], frames[k]
         if i >= 0:
-            write_moving_segment(rotations[i], origins[i], velocities[i], zero_drift, z, x)
+            write_moving_segment(bodies.rotations[i], bodies.origins[i], bodies.velocities[i], zero_drift, z, x)
         else:
             write_translating_segment(z, z[OBSTACLE_VELOCITY:], x)
     count: int = pairs.shape[0]
@@ -90,7 +109,7 @@ def evaluate_pair_distances(
         for lane in range(block_size):
             a, b = pairs[first + lane, 0], pairs[first + lane, 1]
             store_pair_in_lane(block, lane, segments[a], segments[b])
-            block.reach[lane] = parameters[a, RADIUS] + parameters[b, RADIUS] + margin
+            block.reach[lane] = parameters[a, RADIUS] + parameters[b, RADIUS] + barrier.margin
             points.reach[lane] = block.reach[lane]
         find_critical_points(block, barrier, iterations)
         for part in range(2 * N_PARTS):
@@ -124,10 +143,10 @@ def evaluate_pair_distances(
                             points.motion[8 * (NORMAL + e) + lane] * points.motion[8 * (RELATIVE_VELOCITY + e) + lane]
                         )
                     is_intersecting = not from_planes and d < MIN_SEPARATION
-                    distances[pair, part % N_PARTS] = (
+                    out.distances[pair, part % N_PARTS] = (
                         (0.0 if is_intersecting else d) - parameters[a, RADIUS] - parameters[b, RADIUS]
                     )
-                    rates[pair, part % N_PARTS] = 0.0 if is_intersecting else speed
+                    out.rates[pair, part % N_PARTS] = 0.0 if is_intersecting else speed
     return count
 
 
@@ -151,27 +170,19 @@ def compute_part_distances(
     model, data = robot.model, robot.model.createData()
     robot.algorithms.forwardKinematics(model, data, q, v)
     body_indices = {each: i for i, each in enumerate(dict.fromkeys(x for x in bodies if x))}
-    R, origins, velocities = (
-        np.zeros((len(body_indices), 3, 3)),
-        np.zeros((len(body_indices), 3)),
-        np.zeros((len(body_indices), 6)),
-    )
+    n = len(body_indices)
+    motions = BodyMotions(np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((n, 6)))
     for body, i in body_indices.items():
         frame = robot.frame_id(body)
         placement = pin.updateFramePlacement(model, data, frame)
-        R[i], origins[i] = placement.rotation, placement.translation
-        velocities[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
+        motions.rotations[i], motions.origins[i] = placement.rotation, placement.translation
+        motions.velocities[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
     frames = np.array([body_indices.get(x, -1) for x in bodies], dtype=np.int64)
-    margins, rates = np.full((len(pairs), N_PARTS), np.inf), np.zeros((len(pairs), N_PARTS))
+    out = PartDistances(np.full((len(pairs), N_PARTS), np.inf), np.zeros((len(pairs), N_PARTS)))
     capsules = np.ascontiguousarray(
         parameters[HEADER_SIZE : HEADER_SIZE + CAPSULE_SIZE * len(frames)].reshape(-1, CAPSULE_SIZE)
     )
-    segments, margin, max_acceleration = (
-        np.zeros((len(frames), SEGMENT_SIZE)),
-        float(parameters[0]),
-        float(parameters[2]),
-    )
-    evaluate_pair_distances(
-        capsules, frames, pairs, R, origins, velocities, segments, margins, rates, margin, p, max_acceleration
-    )
-    return margins - parameters[0], rates
+    barrier = Barrier(max(p, 1.0), float(parameters[2]), float(parameters[0]), 0.0, 0.0, 0)
+    iterations, segments = POINT_ITERATIONS if p > 0.0 else 1, np.zeros((len(frames), SEGMENT_SIZE))
+    evaluate_pair_distances(capsules, frames, pairs, motions, segments, out, barrier, iterations)
+    return out.distances - parameters[0], out.rates
