@@ -19,12 +19,11 @@ from quaddyn.locomotion import (
 from quaddyn.locomotion import (
     steering as steering_rules,
 )
-from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.friction_model import FrictionState
-from quaddyn.locomotion.gait import GAITS, GaitScheduler, write_gait_parameters
-from quaddyn.locomotion.gait_timing import GaitState
+from quaddyn.locomotion.gait import GAITS, GaitScheduler, GaitState, write_gait_parameters
 from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.modes import ModeCode
+from quaddyn.locomotion.morphology import BodyParameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.step_timing import adapt_step_timing

@@ -10,17 +10,14 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.compiler import Record
-from quaddyn.locomotion import LocomotionController, Morphology, foot_tasks, footwork_state, stumble_reflex
+from quaddyn.locomotion import LocomotionController, Morphology, footwork, stumble_reflex
 from quaddyn.locomotion import swing as swing_rules
-from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE
-from quaddyn.locomotion.footwork import REASONS, make_selections
-from quaddyn.locomotion.footwork_state import FootworkState, SelectionReason
-from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.gait_timing import GaitState
+from quaddyn.locomotion.footwork import REASONS, FootworkState, SelectionReason, make_selections
+from quaddyn.locomotion.gait import GaitScheduler, GaitState
 from quaddyn.locomotion.ground_plane import GroundState, allocate_ground_state
-from quaddyn.locomotion.morphology import FEET, make_body_parameters
+from quaddyn.locomotion.morphology import FEET, BodyParameters, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot
@@ -53,7 +50,7 @@ def fill(record: Record, rng: np.random.Generator) -> None:
 
 def random_footwork(rng: np.random.Generator) -> FootworkState:
     """A state of the footwork with two or three swing feet on the average."""
-    f = footwork_state.allocate_footwork()
+    f = footwork.allocate_footwork()
     fill(f, rng)
     swings = f.swings
     swings.liftoff_number[:], swings.n_liftoffs = 1 + rng.permutation(4), 4
@@ -107,7 +104,7 @@ def test_compiled_swings_equal_python(seed: int) -> None:
     for foot in range(4):
         assert_compiled_equals_python(swing_rules.move_swing, swings, foot, *rng.normal(size=3).tolist(), 0.2, 0.1, DT)
     blocks = rng.normal(size=(4, 22))
-    assert_compiled_equals_python(foot_tasks.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
+    assert_compiled_equals_python(footwork.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -124,12 +121,12 @@ def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: B
     rng = np.random.default_rng([3, seed])
     f, gait, ground, contacts = random_footwork(rng), random_gait(rng, p), random_ground(rng), random_contacts(rng)
     feet, normals = random_feet(rng, f, p)
-    assert_compiled_equals_python(footwork_state.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
-    assert_compiled_equals_python(footwork_state.is_waiting_for_touchdown, f, gait)
+    assert_compiled_equals_python(footwork.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
+    assert_compiled_equals_python(footwork.is_waiting_for_touchdown, f, gait)
     for foot in range(4):
-        assert_compiled_equals_python(footwork_state.is_blocked, f, body, feet, normals, foot)
-        assert_compiled_equals_python(footwork_state.is_mid_swing, f, foot)
-        assert_compiled_equals_python(footwork_state.is_grounded, f, foot)
+        assert_compiled_equals_python(footwork.is_blocked, f, body, feet, normals, foot)
+        assert_compiled_equals_python(footwork.is_mid_swing, f, foot)
+        assert_compiled_equals_python(footwork.is_grounded, f, foot)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -139,25 +136,25 @@ def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyPar
     path, motion, balance = (
         PathState.allocate(position=2, velocity=3),
         allocate_motion(),
-        footwork_state.allocate_balance(),
+        footwork.allocate_balance(),
     )
     for record in (path, motion, balance):
         fill(record, rng)
     records: tuple[Any, ...] = f, body, gait, path, ground, motion
-    assert_compiled_equals_python(footwork_state.advance_swings, *records, balance, DT)
-    assert_compiled_equals_python(footwork_state.prepare_selection, *records)
-    assert_compiled_equals_python(footwork_state.compute_nominal_clearance, ground)
+    assert_compiled_equals_python(footwork.advance_swings, *records, balance, DT)
+    assert_compiled_equals_python(footwork.prepare_selection, *records)
+    assert_compiled_equals_python(footwork.compute_nominal_clearance, ground)
     for foot in range(4):
-        assert_compiled_equals_python(footwork_state.compute_nominal_foothold, *records, balance, foot)
-        assert_compiled_equals_python(footwork_state.select_blind_foothold, f, body, gait, ground, foot)
+        assert_compiled_equals_python(footwork.compute_nominal_foothold, *records, balance, foot)
+        assert_compiled_equals_python(footwork.select_blind_foothold, f, body, gait, ground, foot)
         point, normal = rng.normal(size=(2, 3))
-        assert_compiled_equals_python(footwork_state.aim_swing, f, body, gait, foot, point, normal, foot % 3)
-        assert_compiled_equals_python(footwork_state.add_clearance, f, body, ground, foot)
-        assert_compiled_equals_python(footwork_state.finish_selection, f, foot, DT)
+        assert_compiled_equals_python(footwork.aim_swing, f, body, gait, foot, point, normal, foot % 3)
+        assert_compiled_equals_python(footwork.add_clearance, f, body, ground, foot)
+        assert_compiled_equals_python(footwork.finish_selection, f, foot, DT)
 
 
 def test_swings_are_visited_in_the_order_of_their_lift_offs() -> None:
-    f = footwork_state.allocate_footwork()
+    f = footwork.allocate_footwork()
     for foot in (2, 0, 3):
         swing_rules.start_swing(f.swings, foot, np.ones(3), np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.2, 0.05, 0.1)
     assert list(list_swings(f.swings)) == [2, 0, 3]

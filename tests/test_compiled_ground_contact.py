@@ -10,10 +10,9 @@ from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, contact_monitor
-from quaddyn.locomotion.body_parameters import BodyParameters
 from quaddyn.locomotion.contact_monitor import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
 from quaddyn.locomotion.ground_plane import allocate_ground_state, write_ground_normals
-from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.morphology import BodyParameters, make_body_parameters
 
 DT = 2e-3
 

@@ -8,13 +8,12 @@ import pytest
 from test_simulation_compiled import assert_compiled_equals_python
 
 import quaddyn as qd
-from quaddyn.locomotion import leg_reach, trunk_references
-from quaddyn.locomotion.body_parameters import BodyParameters
+from quaddyn.locomotion import leg_reach, trunk_controller
 from quaddyn.locomotion.com_preview import ComReference
 from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import allocate_ground_state
-from quaddyn.locomotion.morphology import Morphology, make_body_parameters
+from quaddyn.locomotion.morphology import BodyParameters, Morphology, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.swing import allocate_swings
@@ -25,8 +24,8 @@ def body() -> BodyParameters:
     return make_body_parameters(Morphology.from_robot(qd.load("go2")))
 
 
-def random_trunk(rng: np.random.Generator) -> trunk_references.TrunkState:
-    trunk = trunk_references.allocate_trunk_state()
+def random_trunk(rng: np.random.Generator) -> trunk_controller.TrunkState:
+    trunk = trunk_controller.allocate_trunk_state()
     trunk.slope_lowering, trunk.height, trunk.target_height = 0.3, rng.normal(size=3), 0.3
     trunk.com_offset[:], trunk.target_offset[:] = rng.normal(size=(2, 3)), rng.normal(size=2)
     trunk.remaining_time = float(rng.choice([-0.1, 1e-3, 0.5]))
@@ -52,29 +51,29 @@ def test_compiled_trunk_references_equal_python(seed: int, body: BodyParameters)
     motion.com, motion.velocity, motion.R_base = rng.normal(size=3), rng.normal(size=3), pin.exp3(rng.normal(size=3))
     friction.friction, friction.normal[:], trunk.is_stepping_fast = 0.5, (0.0, 0.6, 0.8), bool(seed % 3)
     arguments = trunk, reference, path, ground, body, motion, friction
-    assert_compiled_equals_python(trunk_references.update_trunk_references, *arguments, 0.002)
-    trunk_references.update_trunk_references(*arguments, 0.002)
+    assert_compiled_equals_python(trunk_controller.update_trunk_references, *arguments, 0.002)
+    trunk_controller.update_trunk_references(*arguments, 0.002)
     np.testing.assert_allclose(trunk.references.base @ trunk.references.base.T, np.eye(3), atol=1e-12)
     com, base, rows = np.full(22, 2.0), np.full(28, 2.0), np.full((4, 8), np.nan)
-    assert assert_compiled_equals_python(trunk_references.write_task_references, trunk, com, base, rows)
-    assert not assert_compiled_equals_python(trunk_references.write_task_references, trunk, com, com, rows)
-    assert_compiled_equals_python(trunk_references.set_base_weight, trunk, base, float(rng.choice([1.0, 0.1])))
+    assert assert_compiled_equals_python(trunk_controller.write_task_references, trunk, com, base, rows)
+    assert not assert_compiled_equals_python(trunk_controller.write_task_references, trunk, com, com, rows)
+    assert_compiled_equals_python(trunk_controller.set_base_weight, trunk, base, float(rng.choice([1.0, 0.1])))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_compiled_trunk_motions_equal_python(seed: int, body: BodyParameters) -> None:
     rng = np.random.default_rng([11, seed])
     trunk, numbers = random_trunk(rng), [float(x) for x in rng.normal(size=8)]
-    assert_compiled_equals_python(trunk_references.start_trunk_motion, trunk, *numbers[:4])
-    assert_compiled_equals_python(trunk_references.start_trunk_stop, trunk, body, *numbers[:4])
-    assert_compiled_equals_python(trunk_references.lower_trunk, trunk, *numbers[4:7])
+    assert_compiled_equals_python(trunk_controller.start_trunk_motion, trunk, *numbers[:4])
+    assert_compiled_equals_python(trunk_controller.start_trunk_stop, trunk, body, *numbers[:4])
+    assert_compiled_equals_python(trunk_controller.lower_trunk, trunk, *numbers[4:7])
 
 
 def test_motion_references_are_those_of_the_tasks() -> None:
     """The references and the weight that are written directly equal those of the public methods."""
     robot, rng = qd.load("go2"), np.random.default_rng(12)
     direct, public = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
-    trunk = trunk_references.allocate_trunk_state()
+    trunk = trunk_controller.allocate_trunk_state()
     references = trunk.references
     references.com, references.com_velocity, references.com_acceleration = rng.normal(size=(3, 3))
     references.base, references.base_velocity = pin.exp3(rng.normal(size=3)), rng.normal(size=3)
@@ -88,7 +87,7 @@ def test_motion_references_are_those_of_the_tasks() -> None:
     public.tasks["forces"].reference(forces)
     tasks = direct.tasks
     rows = np.full((4, 8), np.nan)
-    assert trunk_references.write_task_references(trunk, tasks["com"].block, tasks["base"].block, rows)
+    assert trunk_controller.write_task_references(trunk, tasks["com"].block, tasks["base"].block, rows)
     tasks["forces"].set_point_forces(("FL", "FR", "RL", "RR"), rows)
     np.testing.assert_array_equal(direct.parameter_vector, public.parameter_vector)
     given = tasks["forces"].references

@@ -35,7 +35,7 @@ from quaddyn.locomotion.steering import (
     update_speed_averages,
     update_steering,
 )
-from quaddyn.locomotion.trunk_references import compute_friction_fraction, make_tilt_rotation
+from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE, VelocityLimits, clamp_velocity
 from quaddyn.locomotion.walking import is_obstructed
 from quaddyn.robot.configuration import rotate_configuration

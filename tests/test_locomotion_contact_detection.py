@@ -13,7 +13,7 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_setup import make_trial_setup
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.contact_estimation import has_model_mismatch, reset_contact_estimate
-from quaddyn.locomotion.footwork_state import allocate_footwork, is_blocked
+from quaddyn.locomotion.footwork import allocate_footwork, is_blocked
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.swing import SwingTrajectory, start_swing
 from quaddyn.robot import Robot

@@ -14,10 +14,10 @@ from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
-from quaddyn.locomotion.footwork import Footwork
-from quaddyn.locomotion.footwork_state import (
+from quaddyn.locomotion.footwork import (
     MAX_INWARD_FRACTION,
     MAX_OUTWARD_OFFSET,
+    Footwork,
     allocate_balance,
     compute_nominal_foothold,
 )
@@ -29,8 +29,7 @@ from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import CentroidalState, allocate_motion
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
-from quaddyn.locomotion.trunk_controller import TrunkController
-from quaddyn.locomotion.trunk_references import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION
+from quaddyn.locomotion.trunk_controller import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION, TrunkController
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 

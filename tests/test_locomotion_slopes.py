@@ -12,11 +12,10 @@ from test_compiled_motion import read_by_pinocchio
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, slope_statics
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
-from quaddyn.locomotion.footwork_state import MAX_OUTWARD_OFFSET
+from quaddyn.locomotion.footwork import MAX_OUTWARD_OFFSET
 from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
 from quaddyn.locomotion.friction_model import FrictionModel
-from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler, write_gait_parameters
-from quaddyn.locomotion.gait_timing import GaitParameters
+from quaddyn.locomotion.gait import GAITS, Gait, GaitParameters, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.leg_workspace import LegWorkspace
@@ -25,8 +24,7 @@ from quaddyn.locomotion.motion import CentroidalState
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.slope_limiter import SlopeLimiter, clamp_velocity_on_slope, update_slope
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
-from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, TrunkController
-from quaddyn.locomotion.trunk_references import KNOWN_SLOPE_LOWERING
+from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, TrunkController
 from quaddyn.locomotion.velocity_limits import REASON_TEXTS, LimitReason, find_stride_scale
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane

@@ -11,8 +11,7 @@ from quaddyn.campaigns import run
 from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.foot_masks import find_feet
-from quaddyn.locomotion.footwork import Footwork
-from quaddyn.locomotion.footwork_state import update_contacts
+from quaddyn.locomotion.footwork import Footwork, update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_reach import measure_leg_lengths

@@ -18,7 +18,7 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
-from quaddyn.locomotion import com_preview, gait_timing, ground_plane, path_reference
+from quaddyn.locomotion import com_preview, gait, ground_plane, path_reference
 from quaddyn.locomotion.gait import GAITS, GaitScheduler
 from quaddyn.locomotion.vertical_force import compute_force_profile
 from quaddyn.simulation import (
@@ -308,7 +308,7 @@ def test_simulations_in_parallel_threads_are_independent() -> None:
 def test_compiled_com_preview_equals_python(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     offsets = rng.uniform(-0.5, 1.0, 4)
-    g, path = gait_timing.allocate_gait_state(), path_reference.PathState.allocate(position=2, velocity=3)
+    g, path = gait.allocate_gait_state(), path_reference.PathState.allocate(position=2, velocity=3)
     g.phase, g.nominal_period, g.rate_scale = rng.uniform(-0.5, 2.0), rng.uniform(0.3, 1.0), rng.uniform(1.0, 1.5)
     g.duty_factor, g.is_running = rng.uniform(0.3, 0.8), seed % 5 != 4
     g.phase_offsets[:], g.first_swing[:] = offsets, np.ceil(-offsets - 0.6)
@@ -330,12 +330,12 @@ def test_compiled_gait_equals_python(seed: int) -> None:
     for _ in range(int(rng.integers(1, 400))):
         scheduler.advance(0.002)
     scheduler.set_gait(str(rng.choice(sorted(GAITS))))
-    for entry in (gait_timing.advance_phase, gait_timing.start_stepping):
+    for entry in (gait.advance_phase, gait.start_stepping):
         for _ in range(20):
             assert_compiled_equals_python(entry, scheduler.state, float(rng.uniform(0.0, 0.01)))
-        assert_compiled_equals_python(gait_timing.stop_stepping, scheduler.state)
-    assert_compiled_equals_python(gait_timing.write_timing, scheduler.state, gait_timing.allocate_feet_timing())
-    assert_compiled_equals_python(gait_timing.is_transitioning, scheduler.state)
+        assert_compiled_equals_python(gait.stop_stepping, scheduler.state)
+    assert_compiled_equals_python(gait.write_timing, scheduler.state, gait.allocate_feet_timing())
+    assert_compiled_equals_python(gait.is_transitioning, scheduler.state)
 
 
 @pytest.mark.parametrize("seed", range(10))

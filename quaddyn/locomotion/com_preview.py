@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Record, Vector, compiled, entry, local
-from .gait_timing import GaitState, clamp, compute_period, compute_swing_number
+from .gait import GaitState, clamp, compute_period, compute_swing_number
 from .morphology import Morphology
 from .path_reference import PathState, compute_displacement, compute_foothold, compute_world_velocity
 from .vertical_force import LOADING_TIME, N_CYCLE_SAMPLES

@@ -12,8 +12,7 @@ from ..dynamics import State
 from ..estimation import ContactForceEstimator, TouchdownDetector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .body_parameters import BodyParameters
-from .morphology import FEET, Morphology, make_body_parameters
+from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .motion import CentroidalState, Motion
 
 #: Minimum number of feet on which a robot can stand.

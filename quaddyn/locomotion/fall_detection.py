@@ -5,9 +5,8 @@ import math
 from types import MappingProxyType
 
 from ..compiler import Record, compiled, cross, entry
-from .body_parameters import BodyParameters
 from .ground_plane import GroundState, plane_height, plane_normal
-from .morphology import Morphology
+from .morphology import BodyParameters, Morphology
 from .motion import Motion, trunk_up
 from .path_reference import PathState
 

@@ -14,13 +14,10 @@ from .command import LocomotionCommand
 from .contact_monitor import check_ground
 from .estimators import DynamicsArrays
 from .fall_detection import update_fall_detection
-from .foot_tasks import set_foot_references
 from .foothold_map import FootholdMap
-from .footwork import Footwork
-from .footwork_state import allocate_balance, compute_nominal_clearance
+from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
-from .gait import GAITS, GaitScheduler
-from .gait_timing import advance_phase
+from .gait import GAITS, GaitScheduler, advance_phase
 from .ground_plane import GroundPlane, advance_on_map, compute_plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
@@ -38,8 +35,7 @@ from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
 from .tick_period import measure_tick_period
 from .torque_limiter import clamp_torques
-from .trunk_controller import TrunkController, compute_slope_lowering
-from .trunk_references import KNOWN_SLOPE_LOWERING, write_task_references
+from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering, write_task_references
 from .velocity_limits import LimitReason, clamp_command
 from .vertical_force import compute_force_profile
 from .walk_details import WalkDetails

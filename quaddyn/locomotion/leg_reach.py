@@ -9,13 +9,12 @@ from ..robot.chain import Chain
 from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .body_parameters import BodyParameters
-from .gait_timing import GaitState, compute_period, compute_time_to_liftoff
+from .gait import GaitState, compute_period, compute_time_to_liftoff
 from .ground_plane import GroundState, compute_heading_axes, plane_height, support_point
-from .morphology import FEET
+from .morphology import FEET, BodyParameters
 from .path_reference import PathState, compute_world_velocity
 from .swing import SwingStates
-from .trunk_references import KNOWN_SLOPE_LOWERING, slope_lowering
+from .trunk_controller import KNOWN_SLOPE_LOWERING, slope_lowering
 
 #: Number of sampled configurations of a leg for its maximum length.
 N_REACH_SAMPLES = 4096

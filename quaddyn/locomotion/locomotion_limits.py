@@ -20,7 +20,7 @@ from .morphology import Morphology
 from .slope_limiter import SlopeLimiter
 from .slope_statics import SlopeStatics
 from .torque_limiter import TorqueLimiter
-from .trunk_references import KNOWN_SLOPE_LOWERING
+from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits
 
 

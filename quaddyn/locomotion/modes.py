@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
 from ..deprecation import renamed_attributes
-from .body_parameters import BodyParameters
-from .gait_timing import GaitParameters, GaitState, set_target_gait, start_stepping, stop_stepping
+from .gait import GaitParameters, GaitState, set_target_gait, start_stepping, stop_stepping
+from .morphology import BodyParameters
 from .path_reference import PathState, compute_foothold
 from .steering import MAX_REFERENCE_LEAD
 from .velocity_limits import is_zero_velocity

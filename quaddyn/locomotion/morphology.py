@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from ..compiler import Mat3, Matrix, Record, Vector
 from ..deprecation import renamed_attributes
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
@@ -15,7 +16,23 @@ from ..robot.legs import find_wheels, make_limbs
 from ..robot.limbs import forward_and_left
 from ..robot.robot import Robot
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
-from .body_parameters import BodyParameters
+
+
+class BodyParameters(Record):
+    """The parameters of `Morphology`."""
+
+    length: float  # l [m]
+    height: float  # of the center of mass at home [m]
+    gravity: float  # [m/s^2]
+    mass: float  # [kg]
+    time_scale: float  # sqrt(l / g) [s]
+    speed_scale: float  # sqrt(g l) [m/s]
+    natural_frequency: float  # sqrt(g / h) [1/s]
+    nominal_stance: Matrix  # (4, 2) feet at home relative to their center, heading axes [m]
+    radii: Vector  # (4,) of the foot spheres [m]
+    hips: Matrix  # (4, 3) first leg joints relative to the center of mass at home, heading axes [m]
+    heading: Mat3  # rotation from heading axes to the base frame
+
 
 #: Minimum lateral motion of the foot per radian of any joint with which a leg can step sideways [l].
 MIN_LATERAL_MOTION = 0.05

@@ -16,8 +16,7 @@ from ..wbc import WholeBodyController
 from ..wbc.tick_data import RigidBodyTerms, frame_origin
 from ..wbc.tick_solver import TickSolver
 from ..wbc.tick_workspace import make_terms
-from .body_parameters import BodyParameters
-from .morphology import FEET, Morphology, make_body_parameters
+from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .state_fields import StateField
 
 Vector3 = tuple[float, float, float]

@@ -3,7 +3,7 @@
 import math
 
 from ..compiler import Record, Vec3, Vector, compiled, entry, norm, vec3
-from .body_parameters import BodyParameters
+from .morphology import BodyParameters
 from .motion import Motion
 from .velocity_limits import LimitReason, scale_velocity
 

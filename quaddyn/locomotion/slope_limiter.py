@@ -10,7 +10,6 @@ import numpy as np
 
 from ..compiler import Record, Vector, compiled, entry
 from ..urdf.tree import Array
-from .body_parameters import BodyParameters
 from .friction_model import (
     PYRAMID_FACE_RATIO,
     FrictionState,
@@ -18,8 +17,8 @@ from .friction_model import (
     compute_known_friction,
     compute_slip_bound,
 )
-from .gait import Gait
-from .gait_timing import GaitParameters, copy_gait_parameters
+from .gait import Gait, GaitParameters, copy_gait_parameters
+from .morphology import BodyParameters
 from .slope_statics import SlopeStatics
 from .velocity_limits import (
     GaitLimits,

@@ -13,15 +13,14 @@ import pinocchio as pin
 from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
-from .footwork_state import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
+from .footwork import MAX_FORWARD_OFFSET, MAX_OUTWARD_OFFSET
 from .friction_model import PYRAMID_FACE_RATIO
 from .gait import GAITS, Gait
 from .ground_plane import MAX_SLOPE, GroundPlane
 from .leg_pose_solver import LegPoseSolver
 from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, Morphology
-from .trunk_controller import BLIND_SLOPE_LOWERINGS, compute_slope_lowering
-from .trunk_references import KNOWN_SLOPE_LOWERING
+from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
 from .velocity_limits import GROUND_FRICTION
 from .vertical_force import N_CYCLE_SAMPLES
 

@@ -3,10 +3,10 @@
 import math
 
 from ..compiler import Record, Vector, compiled, entry, local
-from .body_parameters import BodyParameters
 from .friction_model import PYRAMID_FACE_RATIO
-from .gait_timing import clamp
+from .gait import clamp
 from .ground_plane import GroundState, compute_horizontal_projection
+from .morphology import BodyParameters
 from .path_reference import PathState
 from .velocity_limits import GaitLimits, LegLimits, clamp_velocity, compute_max_hip_speed
 

@@ -16,7 +16,7 @@ from .gait import Gait
 from .morphology import FEET, Morphology
 from .swing import EVEN_TERRAIN_TOLERANCE
 from .terrain_window import SLOPE_SCALE, TerrainWindow
-from .trunk_references import KNOWN_SLOPE_LOWERING
+from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits
 
 #: Number of parallel lines along the path.

@@ -3,8 +3,8 @@
 import math
 
 from ..compiler import entry
-from .body_parameters import BodyParameters
-from .gait_timing import GaitState
+from .gait import GaitState
+from .morphology import BodyParameters
 
 #: Maximum shift of a foothold from that of the gait [l].
 MAX_FOOTHOLD_SHIFT = 0.25

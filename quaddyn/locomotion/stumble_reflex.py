@@ -3,7 +3,7 @@
 import math
 
 from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry, vec3
-from .body_parameters import BodyParameters
+from .morphology import BodyParameters
 from .swing import SwingStates, begin_swing, set_timing
 
 #: A foot is blocked if it lags behind its path by at least this distance [l] and is slower than this fraction of the

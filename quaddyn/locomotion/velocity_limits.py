@@ -9,12 +9,10 @@ import numpy as np
 
 from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
 from ..urdf.tree import TIE_TOLERANCE, Array
-from .body_parameters import BodyParameters
-from .footwork_state import MAX_INWARD_FRACTION
-from .gait import Gait, write_gait_parameters
-from .gait_timing import GaitParameters
+from .footwork import MAX_INWARD_FRACTION
+from .gait import Gait, GaitParameters, write_gait_parameters
 from .leg_workspace import N_DIRECTIONS, LegWorkspace
-from .morphology import FEET, Morphology, make_body_parameters
+from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 
 #: Maximum mean speed of a swing foot relative to its hip, and of a hip relative to the stance feet, divided by l times
 #: the velocity limit of the slowest joint.

@@ -9,7 +9,6 @@ import enum
 from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
-from .body_parameters import BodyParameters
 from .com_preview import ComReference, PreviewParameters, update_com_reference
 from .contact_estimation import (
     ContactEstimate,
@@ -21,8 +20,7 @@ from .contact_estimation import (
     write_foot_contacts,
 )
 from .contact_monitor import GroundContactState, is_settled
-from .foot_tasks import set_foot_reference
-from .footwork_state import (
+from .footwork import (
     BalanceState,
     FootworkState,
     advance_swings,
@@ -30,6 +28,7 @@ from .footwork_state import (
     is_grounded,
     is_mid_swing,
     is_waiting_for_touchdown,
+    set_foot_reference,
     update_contacts,
 )
 from .friction_estimation import (
@@ -42,9 +41,10 @@ from .friction_estimation import (
     update_slips,
 )
 from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
-from .gait_timing import GaitState, advance_phase, is_transitioning
+from .gait import GaitState, advance_phase, is_transitioning
 from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
 from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
+from .morphology import BodyParameters
 from .motion import Motion
 from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
@@ -58,7 +58,7 @@ from .steering import (
 )
 from .step_timing import adapt_step_timing
 from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
-from .trunk_references import (
+from .trunk_controller import (
     TrunkState,
     is_trunk_moving,
     start_trunk_motion,
