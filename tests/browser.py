@@ -41,6 +41,8 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 
+#: Further flags of tests.  Software rendering takes most of their time, half of it for smooth edges.
+PLAIN_EDGES = ("--webgl-antialiasing-mode=none",)
 
 #: Time after which a page counts as hanging [s], long enough for software rendering under load.
 PATIENCE = 300.0

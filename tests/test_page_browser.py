@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Page, chromium, closed_afterwards, require
+from browser import PATIENCE, PLAIN_EDGES, Page, chromium, closed_afterwards, require
 
 import quaddyn as qd
 import quaddyn.viewer.video
@@ -26,7 +26,7 @@ TEXT = "document.getElementById('text').textContent"
 
 @pytest.fixture(scope="module")
 def new_tab() -> Iterator[Callable[[], Page]]:
-    with chromium(require("chromium"), WIDTH, HEIGHT) as make:
+    with chromium(require("chromium"), WIDTH, HEIGHT, PLAIN_EDGES) as make:
         yield make
 
 
@@ -45,7 +45,7 @@ def go2() -> qd.Robot:
 def recorded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds in which the robot sinks, with torques, forces, a ghost, and a box beside it."""
     box = Box(np.array([0.0, 0.5, 0.1]), np.array([0.3, 0.3, 0.2]))
-    viewer = Viewer(go2, serve=False, terrain=(Plane.floor(), box))
+    viewer = Viewer(go2, serve=False, meshes=False, terrain=(Plane.floor(), box))
     for k in range(61):
         q = np.array(go2.q_home)
         q[2] -= 0.001 * k
@@ -201,7 +201,7 @@ def test_live_page_pauses_steps_and_rewinds(new_page: Callable[[], Page], go2: q
     page = new_page()
     with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url)
-        for k in range(10):
+        for k in range(4):
             viewer.show(go2.q_home, time=0.1 * k, caption=f"frame {k}")
             page.wait(f"{TEXT} === 'frame {k}'")
         page.evaluate("document.getElementById('play').click()")
@@ -264,7 +264,7 @@ def test_live_view_cannot_be_embedded_in_a_frame(new_page: Callable[[], Page], g
 
 
 def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
-    viewer = Viewer(go2, serve=False)
+    viewer = Viewer(go2, serve=False, meshes=False)
     viewer.show(go2.q_home, caption="in a notebook", time=0.0)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>", encoding="utf-8")
@@ -307,7 +307,12 @@ def test_browser_renders_the_video_without_ffmpeg(
         render_video(recorded, path)
 
 
-def test_page_loads_automatically_and_shows_a_loading_message(new_page: Callable[[], Page], recorded: Path) -> None:
+def test_page_loads_automatically_and_shows_a_loading_message(
+    new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path
+) -> None:
+    viewer = Viewer(go2, serve=False)  # with its meshes, unlike the other pages here
+    viewer.show(go2.q_home)
+    recorded = viewer.record(tmp_path / "page.html")
     source = (
         "addEventListener('DOMContentLoaded', () => { window.waited = Boolean(document.getElementById('loading')); });"
     )

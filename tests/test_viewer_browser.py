@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Page, chromium, closed_afterwards, require
+from browser import PATIENCE, PLAIN_EDGES, Page, chromium, closed_afterwards, require
 
 import quaddyn as qd
 from quaddyn.control import JointPD
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def new_tab() -> Iterator[Callable[[], Page]]:
-    with chromium(require("chromium"), 640, 400) as make:
+    with chromium(require("chromium"), 640, 400, PLAIN_EDGES) as make:
         yield make
 
 
@@ -69,7 +69,7 @@ def test_live_page_displays_the_shown_state(new_page: Callable[[], Page], go2: q
     away = np.array(go2.q_home)
     away[0] = 60.0
     page = new_page()
-    with Viewer(go2) as viewer:
+    with Viewer(go2, meshes=False) as viewer:
         viewer.set_camera(follow=False)
         page.open(viewer.url + "#bare")
         images = {}
@@ -124,7 +124,7 @@ def test_textures_are_drawn(new_page: Callable[[], Page]) -> None:
 
 
 def test_a_recorded_page_plays_without_a_network(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
-    viewer = Viewer(go2, serve=False)
+    viewer = Viewer(go2, serve=False, meshes=False)
     for k in range(61):
         q = np.array(go2.q_home)
         q[2] += 0.05 * np.sin(2 * np.pi * k / 60)
@@ -218,7 +218,7 @@ def test_forces_are_drawn_only_at_contacts(new_page: Callable[[], Page], go2: qd
     start[2] += 0.1
     plant.reset(start)
     pd = JointPD(go2, dt=2e-3)
-    with Viewer(go2) as viewer:
+    with Viewer(go2, meshes=False) as viewer:
         page.open(viewer.url + "#bare")
         seen = {}
         for word, seconds in (("flight", 0.08), ("landed", 0.6)):
@@ -243,7 +243,9 @@ def test_recorded_trot_shows_the_loaded_feet(new_page: Callable[[], Page], tmp_p
             shown.append((options["time"], np.array(q), loaded))
             super().show(q, **options)
 
-    report = run_locomotion_demo(robot, duration=3.0, dt=4e-3, viewer=Watched(robot, serve=False), record=path)
+    report = run_locomotion_demo(
+        robot, duration=3.0, dt=4e-3, viewer=Watched(robot, serve=False, meshes=False), record=path
+    )
     assert report.passed, report.checks
     page = new_page()
     page.offline()
