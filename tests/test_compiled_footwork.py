@@ -142,7 +142,7 @@ def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyPar
         fill(record, rng)
     records: tuple[Any, ...] = f, body, gait, path, ground, motion
     assert_compiled_equals_python(footwork.advance_swings, *records, balance, DT)
-    assert_compiled_equals_python(footwork.prepare_selection, *records)
+    assert_compiled_equals_python(footwork.begin_selections, *records)
     assert_compiled_equals_python(footwork.compute_nominal_clearance, ground)
     for foot in range(4):
         assert_compiled_equals_python(footwork.compute_nominal_foothold, *records, balance, foot)

@@ -13,18 +13,15 @@ from quaddyn.locomotion import torque_limiter
 def test_compiled_torque_clamping_equals_python(seed: int) -> None:
     rng = np.random.default_rng([13, seed])
     motors = torque_limiter.MotorParameters.from_values(
-        damping=rng.uniform(0.0, 2.0, 12),
-        velocity_index=rng.permutation(np.arange(6, 18)),
-        max_driven_speed=1.0,
-        default_limit=2.5,
+        damping=rng.uniform(0.0, 2.0, 12), max_driven_speed=1.0, default_limit=2.5
     )
-    limits, tau, v, out = rng.uniform(0.5, 4.0, 12), 3.0 * rng.normal(size=12), rng.normal(size=18), np.zeros(12)
-    limits[3], v[6] = np.inf, 0.0
-    assert_compiled_equals_python(torque_limiter.limit_overspeed, motors, limits, tau, v[6:].copy(), out)
-    assert_compiled_equals_python(torque_limiter.clamp_torques, motors, limits, tau, v, out)
-    assert_compiled_equals_python(torque_limiter.compute_damping_torques, motors, limits, v, rng.normal(size=12), out)
-    torque_limiter.clamp_torques(motors, limits, tau, v, out)
-    speed, most = v[motors.velocity_index], np.minimum(limits, 2.5)
+    limits, tau, speed, out = rng.uniform(0.5, 4.0, 12), 3.0 * rng.normal(size=12), rng.normal(size=12), np.zeros(12)
+    limits[3], speed[0] = np.inf, 0.0
+    arguments = motors, limits, rng.normal(size=12), speed, out
+    assert_compiled_equals_python(torque_limiter.clamp_torques, motors, limits, tau, speed, out)
+    assert_compiled_equals_python(torque_limiter.compute_damping_torques, *arguments)
+    torque_limiter.clamp_torques(motors, limits, tau, speed, out)
+    most = np.minimum(limits, 2.5)
     assert (np.abs(out) <= most).all()
     slow = np.abs(speed) <= 1.0
     np.testing.assert_array_equal(out[slow], np.clip(tau, -most, most)[slow])

@@ -348,7 +348,7 @@ def test_compiled_ground_plane_equals_python(seed: int) -> None:
     for _ in range(3):
         plane.points[:] = rng.normal(size=(4, 3))
         assert_compiled_equals_python(ground_plane.advance_on_map, plane, 0.002, 0.2, 0.1, 0.3, float(rng.normal()))
-    assert_compiled_equals_python(ground_plane.compute_plane_height, plane, 0.3, -0.2)
+    assert_compiled_equals_python(ground_plane.plane_height, plane, 0.3, -0.2)
     assert_compiled_equals_python(ground_plane.write_heading_axes, 0.3, 0.2, -0.1, np.full((3, 3), np.nan))
     assert_compiled_equals_python(ground_plane.write_projection, plane, 0.3, np.full((2, 2), np.nan))
 

@@ -411,16 +411,19 @@ def may_stumble(f: FootworkState, body: BodyParameters, contacts: FootContacts, 
 
 
 # -- footholds -------------------------------------------------------------------------------------------------------
-@compiled(inline=False)
-def begin_selection(
+@entry("contacts and footholds")
+def begin_selections(
     f: FootworkState,
     body: BodyParameters,
     gait: GaitState,
     path: PathState,
     ground: GroundState,
     motion: Motion,
-) -> None:
-    """Sets the motion of the trunk during the stance of a foot that begins now, for the selections of this tick."""
+) -> int:
+    """Begins the selections of a tick; returns the first swing foot, -1 if there is none.
+
+    It sets the motion of the trunk during the stance of a foot that begins now.
+    """
     x, y, _ = motion.com
     request = f.request
     request.com = vec3(x, y, plane_height(ground, x, y) - ground.lowering + body.height)
@@ -428,6 +431,7 @@ def begin_selection(
     request.stance_time = gait.duty_factor * compute_period(gait)
     request.slope[:] = ground.slope
     request.yaw = path.yaw
+    return find_next_swing(f.swings, 0)
 
 
 @entry("contacts and footholds")
@@ -599,6 +603,13 @@ def add_clearance(f: FootworkState, body: BodyParameters, ground: GroundState, f
 
 
 @entry("contacts and footholds")
+def finish_selection(f: FootworkState, foot: int, dt: float) -> int:
+    """Advances the swing of a foot by `dt` [s]; returns the swing foot that lifted off next, -1 if there is none."""
+    advance_swing(f.swings, foot, dt)
+    return find_next_swing(f.swings, f.swings.liftoff_number[foot])
+
+
+@entry("contacts and footholds")
 def advance_swings(
     f: FootworkState,
     body: BodyParameters,
@@ -621,30 +632,14 @@ def advance_swings(
         balance: filtered velocity, error of the divergent component, and nominal positions of the feet.
         dt: control period [s].
     """
-    begin_selection(f, body, gait, path, ground, motion)
-    foot = find_next_swing(f.swings, 0)
+    foot: int = begin_selections(f, body, gait, path, ground, motion)
     while foot >= 0:
         compute_nominal_foothold(f, body, gait, path, ground, motion, balance, foot)
         select_blind_foothold(f, body, gait, ground, foot)
-        advance_swing(f.swings, foot, dt)
-        foot = find_next_swing(f.swings, f.swings.liftoff_number[foot])
+        foot = finish_selection(f, foot, dt)
 
 
 # -- entries ---------------------------------------------------------------------------------------------------------
-@entry("contacts and footholds")
-def prepare_selection(
-    f: FootworkState,
-    body: BodyParameters,
-    gait: GaitState,
-    path: PathState,
-    ground: GroundState,
-    motion: Motion,
-) -> int:
-    """Begins the selections of a tick, see `begin_selection`; returns the first swing foot, -1 if there is none."""
-    begin_selection(f, body, gait, path, ground, motion)
-    return find_next_swing(f.swings, 0)
-
-
 @entry("contacts and footholds")
 def aim_swing(
     f: FootworkState,
@@ -660,13 +655,6 @@ def aim_swing(
     if is_stored:
         f.selections.is_on_map[foot] = 1
     return is_stored
-
-
-@entry("contacts and footholds")
-def finish_selection(f: FootworkState, foot: int, dt: float) -> int:
-    """Advances the swing of a foot by `dt` [s]; returns the swing foot that lifted off next, -1 if there is none."""
-    advance_swing(f.swings, foot, dt)
-    return find_next_swing(f.swings, f.swings.liftoff_number[foot])
 
 
 def allocate_footwork() -> FootworkState:
@@ -813,7 +801,7 @@ class Footwork:
             dt: control period [s].
         """
         records = self.state, self._body, scheduler.state, path.state, ground.state, motion.state
-        foot = prepare_selection(*records)
+        foot = begin_selections(*records)
         while foot >= 0:
             compute_nominal_foothold(*records, balance, foot)
             position = self._select_foothold(foot, scheduler, ground, foothold_map)

@@ -18,7 +18,7 @@ from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
 from .gait import GAITS, GaitScheduler, advance_phase
-from .ground_plane import GroundPlane, advance_on_map, compute_plane_height
+from .ground_plane import GroundPlane, advance_on_map, plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
@@ -110,7 +110,7 @@ class GroundPhaseController:
             walking.walk,
             advance_phase,
             compute_force_profile,
-            compute_plane_height,
+            plane_height,
             compute_nominal_clearance,
             write_task_references,
             update_com_reference,

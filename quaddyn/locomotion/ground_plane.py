@@ -66,7 +66,7 @@ def fit_slope(ground: GroundState) -> tuple[float, float]:
     return a * scale, b * scale
 
 
-@compiled()
+@entry("plane of the feet")
 def plane_height(ground: GroundState, x: float, y: float) -> float:
     """Returns the height of the plane at (x, y), world [m]."""
     mean = mean_support_point(ground)
@@ -164,12 +164,6 @@ def advance_on_map(
 
 
 @entry("plane of the feet")
-def compute_plane_height(ground: GroundState, x: float, y: float) -> float:
-    """Returns the height of the plane at (x, y), world [m]."""
-    return plane_height(ground, x, y)
-
-
-@entry("plane of the feet")
 def write_heading_axes(yaw: float, slope_x: float, slope_y: float, axes: Matrix) -> None:
     """Writes the heading axes (3, 3) on a slope."""
     axes[:] = compute_heading_axes(yaw, slope_x, slope_y)
@@ -260,7 +254,7 @@ class GroundPlane:
 
     def height(self, x: float, y: float) -> float:
         """Computes the height of the plane at the point (x, y) [m]."""
-        return float(compute_plane_height(self.state, float(x), float(y)))
+        return float(plane_height(self.state, float(x), float(y)))
 
     @property
     def normal(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler import IntVector, Record, Vector, compiled, entry
+from ..compiler import Record, Vector, compiled, entry
 from ..control import JointPD
 from ..dynamics import State
 from ..robot.robot import Robot
@@ -17,7 +17,6 @@ class MotorParameters(Record):
     """Damping, speed limit and default torque limit of the motors."""
 
     damping: Vector  # (nu,) of a joint that brakes [N m s/rad or N s/m]
-    velocity_index: IntVector  # (nu,) index of each joint in the velocity vector
     max_driven_speed: float  # joint speed above which a motor only brakes [rad/s or m/s]
     default_limit: float  # maximum torque of motors without a meaningful limit [N m]
 
@@ -42,7 +41,7 @@ def clamp_torque(motors: MotorParameters, limit: float, i: int, tau: float, spee
 
 
 @entry("clamping of torques")
-def limit_overspeed(motors: MotorParameters, limits: Vector, tau: Vector, speed: Vector, clamped: Vector) -> None:
+def clamp_torques(motors: MotorParameters, limits: Vector, tau: Vector, speed: Vector, clamped: Vector) -> None:
     """Writes the torques (nu,) clamped to the limits at joint velocities (nu,) [N m].
 
     Args:
@@ -57,36 +56,21 @@ def limit_overspeed(motors: MotorParameters, limits: Vector, tau: Vector, speed:
 
 
 @entry("clamping of torques")
-def clamp_torques(motors: MotorParameters, limits: Vector, tau: Vector, v: Vector, clamped: Vector) -> None:
-    """Writes the torques (nu,) clamped to the limits at a velocity (nv,) of the robot [N m].
-
-    Args:
-        motors: parameters of the motors.
-        limits: (nu,) torque limits [N m].
-        tau: (nu,) torques [N m].
-        v: (nv,) velocity of the robot.
-        clamped: (nu,) written; may be `tau`.
-    """
-    for i in range(len(tau)):
-        clamped[i] = clamp_torque(motors, limits[i], i, tau[i], v[motors.velocity_index[i]])
-
-
-@entry("clamping of torques")
 def compute_damping_torques(
-    motors: MotorParameters, limits: Vector, v: Vector, reference_speed: Vector, tau: Vector
+    motors: MotorParameters, limits: Vector, speed: Vector, reference_speed: Vector, tau: Vector
 ) -> None:
     """Writes clamped damping torques (nu,) [N m].
 
     Args:
         motors: parameters of the motors.
         limits: (nu,) torque limits [N m].
-        v: (nv,) velocity of the robot.
+        speed: (nu,) joint velocities [rad/s or m/s].
         reference_speed: (nu,) joint velocities relative to which the joints are damped [rad/s or m/s].
         tau: (nu,) written.
     """
     for i in range(len(tau)):
-        speed = v[motors.velocity_index[i]]
-        tau[i] = clamp_torque(motors, limits[i], i, motors.damping[i] * (reference_speed[i] - speed), speed)
+        damping = motors.damping[i] * (reference_speed[i] - speed[i])
+        tau[i] = clamp_torque(motors, limits[i], i, damping, speed[i])
 
 
 #: Joint speed above which motors only brake [1/sqrt(l/g)], about twice that of a trot: it bounds the speed of feet that
@@ -108,15 +92,14 @@ class TorqueLimiter:
         limits: torque limits of the whole-body controller; None for those of the robot.
     """
 
-    __slots__ = ("_limits", "_motors", "_rated_limits", "max_driven_speed")
+    __slots__ = ("_index", "_limits", "_motors", "_rated_limits", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
-        self._limits, self._rated_limits = limits, np.array(robot.effort_limits)
+        self._limits, self._rated_limits, self._index = limits, np.array(robot.effort_limits), robot.actuated_index
         self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
         self._motors = MotorParameters.from_values(
             damping=JointPD(robot, dt=dt).kd,
-            velocity_index=robot.actuated_index,
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )
@@ -133,9 +116,7 @@ class TorqueLimiter:
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
-        clamped = np.empty(len(tau))
-        clamp_torques(self._motors, self.limits, tau, state.writable_coordinates()[1], clamped)
-        return clamped
+        return self.limit_overspeed(tau, state.writable_coordinates()[1][self._index])
 
     def limit_overspeed(self, tau: Array, speed: Array) -> Array:
         """Returns the torques (nu,) clamped to the limits at joint speeds (nu,) [N m].
@@ -145,7 +126,7 @@ class TorqueLimiter:
             speed: (nu,) joint velocities [rad/s or m/s].
         """
         clamped = np.empty(len(tau))
-        limit_overspeed(self._motors, self.limits, tau, speed, clamped)
+        clamp_torques(self._motors, self.limits, tau, speed, clamped)
         return clamped
 
     def damping_torque(self, state: State, reference_speed: Array | float = 0.0) -> Array:
@@ -155,7 +136,7 @@ class TorqueLimiter:
             state: present state of the robot.
             reference_speed: (nu,) joint velocities relative to which the joints are damped [rad/s or m/s].
         """
-        tau, speed = np.empty(len(self._rated_limits)), np.empty(len(self._rated_limits))
-        speed[:] = reference_speed
-        compute_damping_torques(self._motors, self.limits, state.writable_coordinates()[1], speed, tau)
+        speed, tau = state.writable_coordinates()[1][self._index], np.empty(len(self._rated_limits))
+        reference = np.full(len(tau), reference_speed, dtype=float)
+        compute_damping_torques(self._motors, self.limits, speed, reference, tau)
         return tau
