@@ -14,7 +14,7 @@ import pytest
 from slow_parameters import others_slow
 
 import quaddyn
-from quaddyn.compiler import compilation_units, machine, object_cache
+from quaddyn.compiler import compilation_units, machine, object_cache, source_fingerprint
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.source_fingerprint import fingerprint, sources
 from quaddyn.errors import ArgumentError
@@ -295,6 +295,59 @@ def test_fingerprint_covers_every_function_of_a_unit(module):
     unit = CompilationUnit.of_module(module)
     files = sources(Path(sys.modules[module].__file__))
     assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
+
+
+PACKAGE_MODULES = {
+    "__init__.py": "__compilation_unit__ = 'rules'",
+    "shared.py": """
+        from quaddyn.compiler import compiled
+
+        @compiled()
+        def double(x: float) -> float:
+            return 2.0 * x
+    """,
+    "first.py": """
+        from quaddyn.compiler import entry
+        from .shared import double
+
+        @entry("first")
+        def apply(x: float) -> float:
+            return double(x) + 1.0
+    """,
+    "second.py": """
+        from quaddyn.compiler import entry
+        from .shared import double
+
+        @entry("second")
+        def apply(x: float) -> float:
+            return double(x) + 3.0
+    """,
+}
+
+
+def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
+    """It is complete although one of its modules is imported; entries of equal names are distinguished."""
+    folder = tmp_path / "rules_package"
+    folder.mkdir()
+    for name, text in PACKAGE_MODULES.items():
+        (folder / name).write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    first = importlib.import_module("rules_package.first")
+    unit = CompilationUnit.of_module("rules_package.second")
+    assert unit is CompilationUnit.of_module("rules_package.first") and len(unit.entries) == 1
+    assert first.apply(4.0) == 9.0
+    assert sys.modules["rules_package.second"].apply(4.0) == 11.0
+    assert unit.title == "rules" and [each.title for each in unit.entries] == ["first", "second"]
+    assert [f.source.__name__ for f in unit.functions()].count("double") == 1
+    (folder / "second.py").write_text((folder / "second.py").read_text().replace("3.0", "4.0"))
+    key = unit.source_key("x86-64")
+    for function in (fingerprint, source_fingerprint._content, source_fingerprint._digest):
+        function.cache_clear()
+    assert unit.source_key("x86-64") != key
+    for name in [name for name in sys.modules if name.startswith("rules_package")]:
+        monkeypatch.delitem(sys.modules, name)
+    CompilationUnit.registry.pop("rules_package")
 
 
 def test_prebuilt_code_is_loaded_only_from_a_private_folder(tmp_path, monkeypatch):

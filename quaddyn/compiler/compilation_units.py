@@ -3,11 +3,14 @@
 A function with ``@compiled`` remains an ordinary function for Python; compiled functions call it as machine code.  A
 function with ``@entry`` is called from Python as machine code, and its `Entry.python` is the original function.  The
 entries of one module, and all functions that they call, form one compilation unit: one object file, which is compiled
-once and cached (`object_cache`), or shipped prebuilt with the package.
+once and cached (`object_cache`), or shipped prebuilt with the package.  A package whose ``__init__`` sets
+``__compilation_unit__``, a title, is one unit with the entries of all its modules, so that functions which several of
+them call are compiled once.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import struct
@@ -44,6 +47,13 @@ PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT_FOLDER = PACKAGE / "_objects"
 #: Prefix of the file names of compiled units.
 CACHE_KIND = "unit"
+#: Decorator of a function that Python calls as machine code, at the beginning of a line.
+ENTRY_DECORATOR = re.compile(r"^@entry\(", re.MULTILINE)
+
+
+def defines_entries(file: Path) -> bool:
+    """Returns whether a Python file defines entries."""
+    return ENTRY_DECORATOR.search(file.read_text(encoding="utf-8")) is not None
 
 
 def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
@@ -162,27 +172,51 @@ class MachineCodeOrigin:
 
 
 class CompilationUnit:
-    """Compilation unit: the entries of one module and all functions that they call.
+    """Compilation unit: the entries of one module or package, and all functions that they call.
 
     `CompilationUnit.of_module` returns the only instance.
 
+    Args:
+        module: name of the module or package.
+        title: name for messages; "" for the title of the first entry.
+
     Attributes:
-        entries: the entries in the order of their definition.
+        module: name of the module or package.
+        entries: the entries in the order of their definition; those of a package are complete after `import_entries`.
         origin: how the machine code was obtained; None before the first call.
     """
 
-    registry: dict[str, CompilationUnit] = {}  # noqa: RUF012  # by module
+    registry: dict[str, CompilationUnit] = {}  # noqa: RUF012  # by module or package
 
-    def __init__(self, module: str) -> None:
-        self.module, self.entries = module, list[Entry]()
+    def __init__(self, module: str, title: str = "") -> None:
+        self.module, self._title, self.entries = module, title, list[Entry]()
         self.origin: MachineCodeOrigin | None = None
-        self._engine: Any = None
+        self._is_complete, self._engine = False, None
         self.live_engines: list[object] = []
 
     @classmethod
     def of_module(cls, module: str) -> CompilationUnit:
         """Returns the unit of a module, given by its ``__name__``."""
-        return cls.registry.setdefault(module, cls(module))
+        package = sys.modules.get(module.rpartition(".")[0])
+        title = getattr(package, "__compilation_unit__", "")
+        name = package.__name__ if package is not None and title else module
+        return cls.registry.setdefault(name, cls(name, title))
+
+    def import_entries(self) -> None:
+        """Imports all modules of a package that define entries, and sorts these by module."""
+        if self._title and not self._is_complete:
+            for file in self.files:
+                importlib.import_module(f"{self.module}.{file.stem}")
+            self.entries.sort(key=lambda each: each.python.__module__)
+            self._is_complete = True
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Files that define the entries of the unit."""
+        if not self._title:
+            return (Path(inspect.getfile(self.entries[0].python)),)
+        folder = Path(str(sys.modules[self.module].__file__)).parent
+        return tuple(sorted(file for file in folder.glob("*.py") if defines_entries(file)))
 
     # -- machine code ------------------------------------------------------------------------------------------
     def link_entry(self, which: Entry) -> Callable[..., Any]:
@@ -190,6 +224,7 @@ class CompilationUnit:
         with lock:
             if self._engine is None:
                 start = time.perf_counter()
+                self.import_entries()
                 target = portable_target()
                 found = self.load_machine_code(target) or self.compile(target)
                 self._engine = link_object(found.code, PORTABLE[target])
@@ -198,8 +233,8 @@ class CompilationUnit:
 
     @property
     def title(self) -> str:
-        """Name of the unit for messages: the title of its first entry."""
-        return self.entries[0].title
+        """Name of the unit for messages."""
+        return self._title or self.entries[0].title
 
     def load_machine_code(self, target: str) -> CachedObject | None:
         """Returns prebuilt or cached machine code for a processor (a key of `PORTABLE`), or None if there is none."""
@@ -287,9 +322,8 @@ class CompilationUnit:
 
         It does not depend on llvmlite, any version of which can link the object.
         """
-        file = inspect.getfile(self.entries[0].python)
         options = () if target_options().contract else ("contract=off",)
-        return f"{CACHE_KIND}-{object_cache.hash_parts(self.module, fingerprint(Path(file)), target, *options)}"
+        return f"{CACHE_KIND}-{object_cache.hash_parts(self.module, fingerprint(*self.files), target, *options)}"
 
     def cache_key(self, target: str) -> str:
         """Key under which machine code compiled here is cached.
@@ -329,6 +363,7 @@ class CompilationUnit:
         Raises:
             CompileError: one of them cannot be compiled, or calls itself.
         """
+        self.import_entries()
         return collect_functions(self.entries)
 
     def module_text(self, *, contract: bool = True) -> str:

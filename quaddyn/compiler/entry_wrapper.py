@@ -85,7 +85,7 @@ class EntryWrapper:
     def _write_direct_call(self) -> None:
         """Writes ``void name.direct(ptr registers, ptr result)``: every register is a word, records are addresses."""
         self.count = 0
-        self.lines += [f"define void @{self.name}.direct(ptr %in, ptr %out) nounwind {{"]
+        self.lines += [f"define void @{self.symbol}.direct(ptr %in, ptr %out) nounwind {{"]
         given, at = [], 0
         for _, kind in self.parameters:
             for t in argument_types(kind):
@@ -115,7 +115,7 @@ class EntryWrapper:
         self.count = 0
         passed_kinds = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
         self.lines += [
-            f"define ptr @{self.name}.{'bound' if bound else 'python'}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
+            f"define ptr @{self.symbol}.{'bound' if bound else 'python'}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
             "entry:",
         ]
         holder, block = "%self", ""

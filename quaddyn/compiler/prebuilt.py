@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import time
 from pathlib import Path
 
-from .compilation_units import PACKAGE, CompilationUnit
+from .compilation_units import PACKAGE, CompilationUnit, defines_entries
 
 #: Targets that a wheel has objects for; others compile at first use.
 TARGETS = ("x86-64-v3", "aarch64")
 
-ENTRY = re.compile(r"^@entry\(", re.MULTILINE)
-
 
 def entry_modules() -> list[str]:
     """Returns the names of all modules of the package that define entries."""
-    files = sorted(file for file in PACKAGE.rglob("*.py") if ENTRY.search(file.read_text(encoding="utf-8")))
+    files = sorted(file for file in PACKAGE.rglob("*.py") if defines_entries(file))
     return [".".join((PACKAGE.name, *file.relative_to(PACKAGE).with_suffix("").parts)) for file in files]
 
 
@@ -26,7 +23,10 @@ def all_units() -> list[CompilationUnit]:
     """Returns all compilation units of the package."""
     for module in entry_modules():
         importlib.import_module(module)
-    return [CompilationUnit.of_module(module) for module in entry_modules()]
+    units = list(dict.fromkeys(CompilationUnit.of_module(module) for module in entry_modules()))
+    for unit in units:
+        unit.import_entries()
+    return units
 
 
 def main(folder: Path) -> None:

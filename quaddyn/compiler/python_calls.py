@@ -115,7 +115,7 @@ def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any])
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
     write_address_table(engine.get_global_value_address(TABLE), words)
-    address = engine.get_function_address(f"{wrapper.name}.python")
+    address = engine.get_function_address(f"{wrapper.symbol}.python")
     return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
 
 
@@ -131,7 +131,7 @@ def make_bound_builtin(
     found = [r for record, kind in zip(records, kinds, strict=True) for r in registers(record, kind)]
     block = np.array(found, dtype=np.int64)
     held = (holder, block, *records, *flatten_records(records))
-    address = engine.get_function_address(f"{wrapper.name}.bound")
+    address = engine.get_function_address(f"{wrapper.symbol}.bound")
     return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "")
 
 
@@ -168,7 +168,7 @@ def registers(value: object, kind: Kind) -> list[int]:
 def make_ctypes_call(engine: Any, wrapper: EntryWrapper) -> Callable[..., Any]:
     """Returns a function that calls a linked entry through `ctypes`."""
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
-        engine.get_function_address(f"{wrapper.name}.direct")
+        engine.get_function_address(f"{wrapper.symbol}.direct")
     )
 
     def call(*arguments: object) -> Any:

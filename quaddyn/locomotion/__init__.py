@@ -1,5 +1,8 @@
 """Locomotion of quadrupeds: gaits, swing trajectories, footholds, center-of-mass preview, and their controller."""
 
+#: All compiled functions are one unit, since most of them call each other.
+__compilation_unit__ = "walking"
+
 from ..deprecation import renamed_names
 from .command import GAIT_LIMIT_MESSAGE, LocomotionCommand
 from .controller import LocomotionController
