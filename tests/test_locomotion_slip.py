@@ -162,7 +162,7 @@ def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires
     grip.nominal = 0.05  # also if no slope was estimated
     assert whole.friction == 0.05
     tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
-    grip.set_normals([tilted] * 4)
+    grip.set_normals(np.tile(tilted, (4, 1)))
     assert whole.friction > math.tan(0.3) / PYRAMID_FACE_RATIO
     grip.set_slip_bound(0.03)
     assert whole.friction == pytest.approx((1.0 + SLIP_MARGIN_FRACTION) * math.tan(0.3) / PYRAMID_FACE_RATIO, abs=0.02)

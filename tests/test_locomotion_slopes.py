@@ -152,7 +152,7 @@ def test_invalid_slopes_are_rejected(controller: LocomotionController, wrong: di
 def set_uphill_slope(grip: FrictionModel, rise: float) -> None:
     """Ground that rises forward."""
     size = np.hypot(1.0, rise)
-    grip.set_normals([(-rise / size, 0.0, 1.0 / size)] * 4)
+    grip.set_normals(np.tile((-rise / size, 0.0, 1.0 / size), (4, 1)))
 
 
 def make_slope_limiter(

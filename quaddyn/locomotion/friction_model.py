@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Vector, compiled, entry, norm, vec3
 from ..urdf.tree import Array, frozen
@@ -140,11 +137,10 @@ class FrictionModel:
         state: record of the compiled functions, with all of the state.
     """
 
-    __slots__ = ("_given_normals", "_wbc", "state")
+    __slots__ = ("_wbc", "state")
 
     def __init__(self, wbc: WholeBodyController, *, is_given: bool = False) -> None:
-        self._wbc, self._given_normals = wbc, np.zeros((len(FEET), 3))
-        self.state = allocate_friction_state(wbc.friction)
+        self._wbc, self.state = wbc, allocate_friction_state(wbc.friction)
         self.state.is_given = is_given
 
     @property
@@ -173,11 +169,10 @@ class FrictionModel:
         """Friction coefficient that the contact constraints assume at present, dimensionless."""
         return self._wbc.friction
 
-    def set_normals(self, normals: Array | Sequence[tuple[float, float, float]]) -> None:
+    def set_normals(self, normals: Array) -> None:
         """Sets the unit normals (4, 3) of the ground under the feet, in the order of `FEET`, world."""
-        self._given_normals[:] = normals
         self.read_friction()
-        if set_normals(self.state, self._given_normals):
+        if set_normals(self.state, normals):
             adapt_friction(self.state)
         self.apply()
 

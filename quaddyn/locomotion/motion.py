@@ -99,22 +99,20 @@ class CentroidalState:
         state: the record.
         com: center of mass of the robot with its estimated payload [m].
         velocity: velocity of the robot's center of mass [m/s].
-        R_base: (3, 3) attitude of the base.
         axes: (3, 3) heading axes of the trunk: columns forward, left and up.
         yaw: yaw angle of the forward direction [rad].
         feet: (4, 3) centers of the foot spheres [m].
-        angular_velocity: angular velocity of the base [rad/s].
     """
 
-    __slots__ = ("_R_base", "_angular_velocity", "_axes", "_com", "_feet", "_velocity", "state")
+    __slots__ = ("_axes", "_com", "_feet", "_velocity", "state")
 
     yaw = StateField[float]()
 
     def __init__(self, motion: Motion) -> None:
         # Views of the arrays are faster to read than the attributes of the record.
         self.state = motion
-        self._com, self._velocity, R_base, axes, _, self._feet, self._angular_velocity = motion
-        self._R_base, self._axes = R_base.reshape(3, 3), axes.reshape(3, 3)
+        self._com, self._velocity, _, axes, _, self._feet, _ = motion
+        self._axes = axes.reshape(3, 3)
 
     @property
     def com(self) -> Vector3:
@@ -129,12 +127,6 @@ class CentroidalState:
         return x, y, z
 
     @property
-    def R_base(self) -> Array:
-        """(3, 3) attitude of the base."""
-        R_base: Array = self._R_base.copy()
-        return R_base
-
-    @property
     def axes(self) -> Array:
         """(3, 3) heading axes of the trunk: columns forward, left and up."""
         axes: Array = self._axes.copy()
@@ -145,12 +137,6 @@ class CentroidalState:
         """(4, 3) centers of the foot spheres [m]."""
         feet: Array = self._feet.copy()
         return feet
-
-    @property
-    def angular_velocity(self) -> Vector3:
-        """Angular velocity of the base [rad/s]."""
-        x, y, z = self._angular_velocity.tolist()
-        return x, y, z
 
 
 class MotionReader:

@@ -70,7 +70,6 @@ class Quadruped:
         terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
         mode: present mode.
-        normals: (4, 3) unit normals of the ground under the feet at the last tick, world.
         ground: plane of the feet; None before the first tick, and if the next tick is treated as the first one.
         path_reference: path reference; available after the first tick.
         gait_scheduler: phases of the gait; available after the first tick.
@@ -96,7 +95,6 @@ class Quadruped:
         "ground",
         "mode",
         "morphology",
-        "normals",
         "path_reference",
         "preview",
         "robot",
@@ -128,7 +126,7 @@ class Quadruped:
         wbc: WholeBodyController | None,
     ) -> None:
         self.morphology = p = Morphology.from_robot(robot)
-        self.robot, self.dt, self.normals = robot, check_number("dt", dt), np.zeros((len(FEET), 3))
+        self.robot, self.dt = robot, check_number("dt", dt)
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self.gait = find_gait(gait)
@@ -192,20 +190,13 @@ class Quadruped:
         self.foothold_map = None if terrain is None else FootholdMap(terrain, self.morphology)
         self.terrain = terrain
 
-    def ground_normals(self, ground: GroundPlane, *, ignore_map: bool = False) -> list[tuple[float, float, float]]:
-        """Returns the unit normals of the ground under each foot, world, from the map or from the plane.
-
-        Compiled code finds them in `normals`.
-
-        Args:
-            ground: plane of the feet.
-            ignore_map: whether the normal of the plane is used for all feet.
-        """
-        normals = self.normals
+    def ground_normals(self, ground: GroundPlane) -> Array:
+        """Returns the unit normals (4, 3) of the ground under each foot, world, from the map or from the plane."""
+        normals = np.empty((len(FEET), 3))
         write_ground_normals(ground.state, normals)
-        if self.foothold_map is not None and not ignore_map:
+        if self.foothold_map is not None:
             for row, point in zip(normals, ground.points.tolist(), strict=True):
                 normal = self.foothold_map.normal(*point)
                 if normal is not None:
                     row[:] = normal
-        return [(x, y, z) for x, y, z in normals.tolist()]
+        return normals
