@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from slow_parameters import others_slow
+from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -68,7 +68,7 @@ class MiswiredRobot(HangingRobot):
         read: Callable[[Measurement], Measurement] = lambda m: m,
         write: Callable[[MotorCommand], MotorCommand] = lambda c: c,
     ) -> None:
-        super().__init__(robot, dt=2e-3)
+        super().__init__(robot, dt=2e-3 if NIGHT else 4e-3)
         self._read, self._write = read, write
 
     def read(self) -> Measurement:
