@@ -42,7 +42,7 @@ from quaddyn.viewer import Viewer
 QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_quadruped b1_z1".split()
 
 
-@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "solo8", "b1_z1"]))
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["solo8", "b1_z1"]))
 def test_every_quadruped_stands_and_squats_without_tuning(name: str) -> None:
     robot, begun = qd.load(name), time.perf_counter()
     report = run_squat_demo(robot, duration=1.0)
@@ -64,7 +64,7 @@ def test_every_quadruped_stands_and_squats_without_tuning(name: str) -> None:
 
 def test_slow_squat_lowers_the_base_by_30_percent() -> None:
     robot = qd.load("go2")
-    report = run_squat_demo(robot, duration=4.0, dt=1e-3 if NIGHT else 2e-3)
+    report = run_squat_demo(robot, duration=4.0, dt=1e-3 if NIGHT else 4e-3)
     assert report.passed
     low, high = report.base_height or (0.0, 0.0)
     assert high - low == pytest.approx(0.3 * robot.q_home[2], rel=0.01)
@@ -77,13 +77,13 @@ def test_slow_squat_lowers_the_base_by_30_percent() -> None:
 
 @pytest.mark.parametrize("name", others_slow(["go2", "solo8"], ["go2"]))
 def test_robot_with_planar_root_squats(name: str) -> None:
-    report = run_squat_demo(qd.load(name, root="planar"), duration=1.0)
+    report = run_squat_demo(qd.load(name, root="planar"), duration=1.0 if NIGHT else 0.5)
     assert report.passed and report.motion == "squat"
 
 
 @pytest.mark.parametrize(("name", "root"), [("ur5", None), ("xarm7", None), ("chain_10", None), ("go2", "fixed")])
 def test_robot_without_stance_feet_swings_its_joints(name: str, root: str | None) -> None:
-    report = run_squat_demo(qd.load(name, root=root), duration=1.0)
+    report = run_squat_demo(qd.load(name, root=root), duration=1.0 if NIGHT else 0.5)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == "swing"
     assert report.normal_force is None and report.weight_mean is None and report.base_height is None
@@ -92,7 +92,7 @@ def test_robot_without_stance_feet_swings_its_joints(name: str, root: str | None
 
 def test_energy_balance_error_is_of_first_order_in_dt() -> None:
     robot = qd.load("anymal_b")
-    coarse, fine = (run_squat_demo(robot, duration=0.3, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
+    coarse, fine = (run_squat_demo(robot, duration=0.3 if NIGHT else 0.15, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
@@ -110,7 +110,7 @@ def test_wrong_contact_forces_fail_the_checks(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         Simulation, "contact_forces", property(lambda self: {k: 1.01 * f for k, f in honest(self).items()})
     )
-    report = run_squat_demo(robot, duration=0.5)
+    report = run_squat_demo(robot, duration=0.2)
     assert not report.passed
     assert not report.checks["mean vertical force against m g"].passed
 
@@ -119,7 +119,7 @@ def test_weak_motor_fails_the_checks() -> None:
     strong = qd.load("go2")
     needed = max(max(-t.lowest, t.highest) for t in run_squat_demo(strong, duration=0.1).torques.values())
     weak = dataclasses.replace(strong, effort_limits=np.full(12, 0.8 * needed))  # less than needed to stand
-    report = run_squat_demo(weak, duration=0.5)
+    report = run_squat_demo(weak, duration=0.2)
     assert not report.passed
     assert not report.checks["steps with a saturated joint"].passed
     assert not report.checks["reduction of the squat by limits"].passed
