@@ -5,9 +5,10 @@
 
 Each robot trots and turns in the embedded plant; `LocomotionController.compute` is called from Python at every tick.
 TSID runs in a separate process on the recorded ticks of `bench_wbc.py` (trot, calm), references included; the programs
-alternate after each chunk of ticks.  Times are CPU times of the thread, TSID's are the minimum of its replays.  Printed
-are median, 99th and 99.9th percentile in microseconds, and the parts of a tick: reading the motion, `walk` (from the
-motion to the references of the tasks), the whole-body controller, and everything else, which is Python.
+alternate after each chunk of ticks.  Both are repeated: the walk starts again from the same state with the same result,
+and the time of a tick is the minimum over the repetitions.  Times are CPU times of the thread.  Printed are median,
+99th and 99.9th percentile in microseconds, and the parts of a tick: reading the motion, `walk` (from the motion to the
+references of the tasks), the whole-body controller, and everything else, which is Python.
 
 ``--check`` exits with 1 unless the median is at most that of TSID, and median and 99th percentile are at most 2.5 and 4
 times the median of the whole-body controller.
@@ -131,7 +132,8 @@ def percentiles(times: list[float]) -> tuple[float, float, float]:
 
 def measure(name: str, options: argparse.Namespace) -> list[str]:
     """Prints the times of one robot, and returns the requirements that are not met."""
-    walker, r = WalkingRobot(name), record(qd.load(name), "trot", "calm", options.chunk, options.seed)
+    walkers = [WalkingRobot(name) for _ in range(options.repetitions)]
+    r = record(qd.load(name), "trot", "calm", options.chunk, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.npz"
         np.savez(path, **r)
@@ -140,20 +142,24 @@ def measure(name: str, options: argparse.Namespace) -> list[str]:
         except environments.UnavailableError as reason:
             print(f"TSID skipped: {reason}")
             tsid = None
-        for _ in range(options.ticks // options.chunk):
-            walker.run(options.chunk)
-            if tsid is not None:
-                tsid.run(0, options.chunk)
-        times = list(walker.times)
+        for walker in walkers:
+            for _ in range(options.ticks // options.chunk):
+                walker.run(options.chunk)
+                if tsid is not None:
+                    tsid.run(0, options.chunk)
+        times = np.min([walker.times for walker in walkers], axis=0).tolist()
         if tsid is not None:
             answer = tsid.answer()
             tsid_median = 1e6 * float(np.median(answer["solve"] + answer["references"]))
-    walker.split()
-    walker.run(options.ticks)
-    parts = {part: percentiles(values)[0] for part, values in walker.parts.items()}
+    for walker in walkers:
+        walker.times.clear()
+        walker.split()
+        walker.run(options.ticks)
+    names = walkers[0].parts
+    parts = {part: percentiles(np.min([w.parts[part] for w in walkers], axis=0).tolist())[0] for part in names}
     median, tail, far = percentiles(times)
     wbc = parts["whole-body"]
-    rest = percentiles(walker.times[len(times) :])[0] - sum(parts.values())
+    rest = percentiles(np.min([w.times for w in walkers], axis=0).tolist())[0] - sum(parts.values())
     pieces = ", ".join(f"{part} {value:.1f}" for part, value in {**parts, "rest": rest}.items())
     line = f"{name}: walking tick {median:.1f} (p99 {tail:.1f}, p99.9 {far:.1f}) us, whole-body tick in it {wbc:.1f}"
     missed = []
@@ -174,6 +180,7 @@ def main() -> int:
     parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="names of the catalogue")
     parser.add_argument("--ticks", type=int, default=4000, help="number of measured ticks (default 4000)")
     parser.add_argument("--chunk", type=int, default=100, help="ticks after which the programs alternate (default 100)")
+    parser.add_argument("--repetitions", type=int, default=3, help="repetitions of the walk (default 3)")
     parser.add_argument("--seed", type=int, default=1, help="seed of TSID's recording")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()

@@ -683,7 +683,7 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
 @pytest.mark.parametrize(
     "velocity",
     [None, "abc", ("1", "2", "3"), (0.1, 0.0), [[0.1, 0.0, 0.0]], (0.1, 1j, 0.0), (True, 0.0, 0.0), [[1.0], [2.0, 3.0]]]
-    + [(bad, 0.0, 0.0) for bad in (np.nan, np.inf)],
+    + [(bad, 0.0, 0.0) for bad in (np.nan, np.inf, 10**400)],
 )
 def test_invalid_velocity_is_rejected_by_every_method(velocity: object) -> None:
     robot, controller = robot_of("go2"), unused_go2_controller()

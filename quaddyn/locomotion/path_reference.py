@@ -15,6 +15,8 @@ from .state_fields import StateField
 
 #: Half angle of an arc below which its chord is as long as the arc [rad].
 STRAIGHT_ANGLE = 1e-9
+#: Types of numbers, and the velocity below which, a command in a tuple or list needs no further checks.
+NUMBER_TYPES, FAST_VELOCITY = frozenset((float, int, np.float64)), 1e9
 
 
 def as_velocity_command(velocity: Sequence[float] | Array) -> Array:
@@ -27,10 +29,13 @@ def as_velocity_command(velocity: Sequence[float] | Array) -> Array:
         ArgumentError: `velocity` does not have three entries, or one is not finite.
         ArgumentTypeError: an entry is not a number.
     """
-    if type(velocity) is tuple and len(velocity) == 3:  # the usual case, at every tick
-        x, y, yaw_rate = velocity
-        if type(x) is type(y) is type(yaw_rate) is float and math.isfinite(x + y + yaw_rate):
-            return np.array(velocity)
+    numbers = velocity.tolist() if isinstance(velocity, np.ndarray) else velocity
+    if (type(numbers) is tuple or type(numbers) is list) and len(numbers) == 3:  # the usual cases, at every tick
+        x, y, yaw_rate = numbers
+        if NUMBER_TYPES.issuperset((type(x), type(y), type(yaw_rate))):
+            largest = FAST_VELOCITY
+            if -largest < x < largest and -largest < y < largest and -largest < yaw_rate < largest:
+                return np.array((x, y, yaw_rate), dtype=float)
     values = np.array(velocity, dtype=object)
     if values.shape == (3,):
         command = np.array([check_number("velocity", x) for x in values])

@@ -25,11 +25,15 @@ def check_number(argument: str, value: object) -> float:
     """Returns the value of an argument as a float.
 
     Raises:
+        ArgumentError: the value is an integer beyond the range of floats.
         ArgumentTypeError: the value is not a number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"{argument}: expected a number, got {type(value).__name__} {str(value)[:40]!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ArgumentError(f"{argument}: the integer is beyond the range of floats, 1.8e308") from None
 
 
 def check_positive(argument: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
