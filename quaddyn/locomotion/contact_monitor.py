@@ -13,7 +13,7 @@ from ..estimation import ContactForceEstimator, TouchdownDetector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
-from .motion import CentroidalState, Motion
+from .motion import Motion
 
 #: Minimum number of feet on which a robot can stand.
 MIN_STANCE_FEET = 3
@@ -250,13 +250,17 @@ class ContactMonitor:
         robot: a quadruped.
         morphology: lengths and units of the robot.
         dt: control period [s].
+
+    Attributes:
+        state: state of the detection of lost ground.
+        touching: (4,) whether the sensor of each foot measures contact.
     """
 
-    __slots__ = ("_body", "_contacts", "_detector", "_dt", "_estimator", "_time", "state")
+    __slots__ = ("_body", "_detector", "_dt", "_estimator", "_time", "state", "touching")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
         self._dt, self._body = dt, make_body_parameters(morphology)
-        self._contacts, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
+        self.touching, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
         time_scale = morphology.time_scale
         self._estimator = ContactForceEstimator(
             ContactSet.from_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * time_scale)
@@ -279,24 +283,9 @@ class ContactMonitor:
         """
         return bool(is_coplanar(self._body, np.ascontiguousarray(feet)))
 
-    def check_ground(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> GroundEvent:
-        """Returns whether a standing robot has lost the ground, or is known to be carried by it.
-
-        Call it at every tick in stance.
-
-        Args:
-            motion: present state of center of mass and trunk.
-            measured_contacts: names of the feet in contact; None without foot sensors.
-        """
-        is_measured = measured_contacts is not None
-        contacts = self._mask_contacts(measured_contacts)
-        return GroundEvent(check_ground(self.state, self._body, motion.state, contacts, is_measured))
-
-    def _mask_contacts(self, names: tuple[str, ...] | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Returns whether each foot is named."""
-        if names is not None:
-            self._contacts[:] = [foot in names for foot in FEET]
-        return self._contacts
+    def set_measured_contacts(self, names: tuple[str, ...]) -> None:
+        """Sets the feet that foot sensors measure to be in contact."""
+        self.touching[:] = [foot in names for foot in FEET]
 
     def begin_touchdown_search(self) -> None:
         """Starts the detection of touchdowns, with all feet in the air."""

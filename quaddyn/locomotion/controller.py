@@ -32,6 +32,7 @@ from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
 from .tick_period import make_tick_displacements, measure_tick_period, reset_tick_period
+from .walking import OBSERVED_SUPPORT
 
 
 @renamed_attributes(
@@ -308,11 +309,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         if quad.ground is None:
             walking.begin(motion)
             flight.classify_start(motion, measured_contacts)
-        walking.update_velocity_filter(motion)
-        flight.detect_lost_ground(motion, measured_contacts)
+        observed = walking.observe(motion, measured_contacts)
+        if observed >= OBSERVED_SUPPORT:
+            observed = flight.change_ground(observed)
         if quad.mode is LocomotionMode.RIGHTING:
             return fall.advance_righting(state, motion, requested)
-        reason = fall.detect(motion)
+        reason = fall.reason(observed)
         if reason:
             flight.end()
             return fall.fold_legs(state, requested, reason)

@@ -9,7 +9,7 @@ from ..errors import ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..urdf.tree import Array
 from .command import FALLEN, LocomotionCommand
-from .fall_detection import SIGN_TEXTS, make_fall_detector, update_fall_detection
+from .fall_detection import SIGN_TEXTS, FallSign
 from .leg_folding import LegFolding
 from .modes import LocomotionMode
 from .motion import CentroidalState
@@ -35,7 +35,7 @@ class FallRecovery:
         ArgumentTypeError: `righting_plan` is not a `RightingPlan`.
     """
 
-    __slots__ = ("_detector", "_joints", "_quadruped", "_reason", "_righting", "leg_folding")
+    __slots__ = ("_joints", "_quadruped", "_reason", "_righting", "leg_folding")
 
     def __init__(self, quadruped: Quadruped, righting_plan: RightingPlan | None) -> None:
         quad, robot, p = quadruped, quadruped.robot, quadruped.morphology
@@ -43,7 +43,7 @@ class FallRecovery:
             raise ArgumentTypeError(
                 f"righting_plan: expected a RightingPlan or None, got {type(righting_plan).__name__}"
             )
-        self._quadruped, self._detector = quad, make_fall_detector(p, quad.dt)
+        self._quadruped = quad
         self.leg_folding, self._joints = (
             LegFolding(robot, p, quad.torque_limiter, quad.dt),
             JointPositions.actuated(robot),
@@ -56,22 +56,17 @@ class FallRecovery:
     def reset(self) -> None:
         """Resets the detection."""
         self._reason = FALLEN
-        self._detector.duration = 0.0
+        self._quadruped.fall_detector.duration = 0.0
 
-    def detect(self, motion: CentroidalState) -> str:
-        """Returns the sign by which a fall is detected, "" while there is none; call it at every tick.
+    def reason(self, sign: int) -> str:
+        """Returns the sign by which a fall has been detected as text, "" while there is none.
 
         Args:
-            motion: present state of center of mass and trunk.
+            sign: `FallSign` of the tick.
         """
-        quad = self._quadruped
-        if quad.mode is LocomotionMode.FALLEN:
+        if self._quadruped.mode is LocomotionMode.FALLEN:
             return self._reason
-        assert quad.ground is not None
-        body, trunk = quad.capability.velocity_limits.body, quad.trunk.state
-        records = self._detector, body, motion.state, quad.ground.state, quad.path_reference.state
-        desired = trunk.desired_height, trunk.desired_rate
-        return SIGN_TEXTS[update_fall_detection(*records, quad.mode.is_upright, *desired)]
+        return SIGN_TEXTS[FallSign(sign)] if sign else ""
 
     def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
         """Computes the command of one tick of a fall, or of lying after it.

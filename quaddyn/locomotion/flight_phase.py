@@ -13,7 +13,7 @@ from ..urdf.tree import Array
 from .arguments import validate_jump
 from .com_preview import update_com_reference
 from .command import JUMPS, NO_GROUND, LocomotionCommand
-from .contact_monitor import MIN_STANCE_FEET, GroundEvent
+from .contact_monitor import MIN_STANCE_FEET
 from .ground_plane import GroundPlane, advance_slope
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
@@ -24,7 +24,7 @@ from .morphology import FEET
 from .motion import CentroidalState
 from .path_reference import PathReference
 from .quadruped import Quadruped
-from .walking import SLOPE_TIME
+from .walking import OBSERVED_LOST_GROUND, OBSERVED_SUPPORT, SLOPE_TIME
 
 #: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].
 MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
@@ -131,26 +131,19 @@ class FlightPhaseController:
             if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
                 quad.mode = LocomotionMode.STARTING
 
-    def detect_lost_ground(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
-        """Switches to landing if a standing robot has lost the ground; call it at every tick.
+    def change_ground(self, observed: int) -> int:
+        """Changes the mode where the ground is lost, or is found to carry the robot; returns the `FallSign`.
 
         Args:
-            motion: present state of center of mass and trunk.
-            measured_contacts: names of the feet in contact; None without foot sensors.
+            observed: result of `walking.observe`.
         """
         quad = self._quadruped
-        if quad.mode in (
-            LocomotionMode.STARTING,
-            LocomotionMode.STANDING,
-            LocomotionMode.RISING,
-            LocomotionMode.CROUCHING,
-        ) or (quad.mode is LocomotionMode.MOVING and quad.gait_scheduler.phase < 0.0):
-            event = quad.contact_monitor.check_ground(motion, measured_contacts)
-            if event is GroundEvent.LOST:
-                self.end_jump()
-                self._begin_landing()
-            elif event is GroundEvent.SUPPORTED and quad.mode is LocomotionMode.STARTING:
-                quad.mode = LocomotionMode.STANDING
+        if observed >= OBSERVED_LOST_GROUND:
+            self.end_jump()
+            self._begin_landing()
+            return observed - OBSERVED_LOST_GROUND
+        quad.mode = LocomotionMode.STANDING
+        return observed - OBSERVED_SUPPORT
 
     def _begin_landing(self, distance: float = 0.0) -> None:
         """Switches to the mode "airborne" and prepares the landing.

@@ -13,7 +13,6 @@ from .com_preview import update_com_reference
 from .command import LocomotionCommand
 from .contact_monitor import check_ground
 from .estimators import DynamicsArrays
-from .fall_detection import update_fall_detection
 from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
@@ -47,7 +46,6 @@ from .walking import (
     WalkParameters,
     WalkTasks,
     allocate_tick_report,
-    filter_velocity,
 )
 
 #: Names of the feet by the mask of `TickCode.CARRYING`.
@@ -121,7 +119,6 @@ class GroundPhaseController:
             find_edges,
             read_motion,
             check_ground,
-            update_fall_detection,
             clamp_command,
             measure_tick_period,
         ):
@@ -153,10 +150,21 @@ class GroundPhaseController:
         """Makes every command be followed again, also one with which the robot was stuck."""
         reset_progress.python(self._progress)
 
-    def update_velocity_filter(self, motion: CentroidalState) -> None:
-        """Updates the filtered horizontal velocity that determines footholds; call it at every tick."""
-        quad = self._quadruped
-        filter_velocity(self._balance, quad.capability.velocity_limits.body, motion.state, quad.dt)
+    def observe(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> int:
+        """Filters the velocity that determines footholds, and detects lost ground and falls; call it at every tick.
+
+        Args:
+            motion: present state of center of mass and trunk.
+            measured_contacts: names of the feet in contact; None without foot sensors.
+
+        Returns:
+            The result of `walking.observe`.
+        """
+        quad, is_measured = self._quadruped, measured_contacts is not None
+        if measured_contacts is not None:
+            quad.contact_monitor.set_measured_contacts(measured_contacts)
+        code: int = self._bind(motion).observe(int(quad.mode.code), is_measured)
+        return code
 
     # -- one tick --------------------------------------------------------------------------------------------------
     def compute(
@@ -254,6 +262,8 @@ class GroundPhaseController:
             path=quad.path_reference.state,
             ground=quad.ground.state,
             ground_contact=quad.contact_monitor.state,
+            touching=quad.contact_monitor.touching,
+            fall=quad.fall_detector,
             footwork=self.footwork.state,
             foot_contacts=self.footwork.contacts,
             balance=self._balance,
@@ -360,6 +370,7 @@ class WalkCalls:
         "detect",
         "limit_command",
         "limit_command_on_ground",
+        "observe",
         "parts",
         "plan_com_motion",
         "report",
@@ -371,6 +382,7 @@ class WalkCalls:
     def __init__(self, parts: tuple[object, ...], data: WalkData) -> None:
         self.parts, self.data = parts, data
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
+        self.observe = walking.observe.bind(data)
         self.limit_command = walking.limit_command.bind(data)
         self.limit_command_on_ground = walking.limit_command_on_ground.bind(data)
         self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)

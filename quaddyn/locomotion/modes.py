@@ -73,12 +73,7 @@ class LocomotionMode(enum.Enum):
     @property
     def is_upright(self) -> bool:
         """Whether the trunk is at its commanded height in this mode."""
-        return self in (
-            LocomotionMode.STARTING,
-            LocomotionMode.STANDING,
-            LocomotionMode.MOVING,
-            LocomotionMode.RECOVERING,
-        )
+        return is_upright(self.code)
 
     @property
     def code(self) -> ModeCode:
@@ -89,6 +84,14 @@ class LocomotionMode(enum.Enum):
     def from_code(code: int) -> "LocomotionMode":
         """Returns the mode of a code of compiled functions."""
         return _MODES[code]
+
+
+@compiled()
+def is_upright(mode: ModeCode) -> bool:
+    """Returns whether the trunk is at its commanded height in a mode."""
+    return (
+        mode == ModeCode.STARTING or mode == ModeCode.STANDING or mode == ModeCode.MOVING or mode == ModeCode.RECOVERING
+    )
 
 
 _CODES = {mode: ModeCode[mode.name] for mode in LocomotionMode}

@@ -16,6 +16,7 @@ from .arguments import is_estimated, parse_friction, validate_wbc
 from .com_preview import allocate_com_reference, make_preview_parameters
 from .contact_monitor import ContactMonitor
 from .estimators import LocomotionEstimators
+from .fall_detection import make_fall_detector
 from .foothold_map import FootholdMap, Heights
 from .friction_model import FrictionModel
 from .gait import Gait, GaitScheduler, find_gait
@@ -64,6 +65,7 @@ class Quadruped:
         friction_model: friction and normals of the contacts.
         estimators: estimators of payload, contacts and friction.
         contact_monitor: detector of lost ground contact and touchdowns.
+        fall_detector: state of the detector of falls.
         preview: parameters of the plan of the center-of-mass motion.
         com_reference: reference of the center of mass at the last tick.
         gait: gait to move with.
@@ -88,6 +90,7 @@ class Quadruped:
         "contact_monitor",
         "dt",
         "estimators",
+        "fall_detector",
         "foothold_map",
         "friction_model",
         "gait",
@@ -159,7 +162,7 @@ class Quadruped:
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
         )  # fmt: skip
         self.preview, self.com_reference = make_preview_parameters(p), allocate_com_reference()
-        self.contact_monitor = ContactMonitor(robot, p, self.dt)
+        self.contact_monitor, self.fall_detector = ContactMonitor(robot, p, self.dt), make_fall_detector(p, self.dt)
         self.trunk = TrunkController(
             p, wbc, self.friction_model, p.height, slope_lowering=self.capability.slope_lowering
         )

@@ -19,7 +19,8 @@ from .contact_estimation import (
     has_model_mismatch,
     write_foot_contacts,
 )
-from .contact_monitor import GroundContactState, is_settled
+from .contact_monitor import GroundContactState, GroundEvent, check_ground, is_settled
+from .fall_detection import FallDetectorState, update_fall_detection
 from .footwork import (
     BalanceState,
     FootworkState,
@@ -43,7 +44,7 @@ from .friction_estimation import (
 from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait import GaitState, advance_phase, is_transitioning
 from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
-from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
+from .modes import ModeCode, ModeState, is_upright, next_mode, set_mode_conditions
 from .morphology import BodyParameters
 from .motion import Motion
 from .path_reference import PathState, advance_path_reference
@@ -133,6 +134,10 @@ class TickCode(enum.IntEnum):
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
 
 
+#: Results of `observe` besides a `FallSign`: the ground is found to carry the robot, or it is lost.
+OBSERVED_SUPPORT, OBSERVED_LOST_GROUND = 8, 16
+
+
 class WalkData(NamedTuple):
     """Records of all parts of the controller that a tick on the ground reads and writes."""
 
@@ -149,6 +154,8 @@ class WalkData(NamedTuple):
     path: PathState
     ground: GroundState
     ground_contact: GroundContactState
+    touching: IntVector
+    fall: FallDetectorState
     footwork: FootworkState
     foot_contacts: FootContacts
     balance: BalanceState
@@ -167,15 +174,56 @@ class WalkData(NamedTuple):
     report: TickReport
 
 
-@entry("walking")
-def filter_velocity(balance: BalanceState, body: BodyParameters, motion: Motion, dt: float) -> None:
-    """Updates the filtered horizontal velocity of the center of mass by one tick."""
-    alpha = min(1.0, dt / (VELOCITY_FILTER_TIME * body.time_scale))
-    for i in range(2):
-        balance.velocity[i] += alpha * (motion.velocity[i] - balance.velocity[i])
-
-
 # -- stages ----------------------------------------------------------------------------------------------------------
+@compiled()
+def filter_velocity(w: WalkData) -> None:
+    """Updates the filtered horizontal velocity of the center of mass by one tick."""
+    velocity, alpha = w.balance.velocity, min(1.0, w.parameters.dt / (VELOCITY_FILTER_TIME * w.body.time_scale))
+    for i in range(2):
+        velocity[i] += alpha * (w.motion.velocity[i] - velocity[i])
+
+
+@compiled()
+def stands_on_ground(mode: ModeCode, phase: float) -> bool:
+    """Returns whether all feet are in stance in a mode, and at a phase of the gait, negative before its first step."""
+    return (
+        mode == ModeCode.STARTING
+        or mode == ModeCode.STANDING
+        or mode == ModeCode.RISING
+        or mode == ModeCode.CROUCHING
+        or (mode == ModeCode.MOVING and phase < 0.0)
+    )
+
+
+@entry("walking")
+def observe(w: WalkData, mode: ModeCode, is_measured: bool) -> int:
+    """Begins a tick in any mode: filters the velocity, and detects lost ground and falls.
+
+    Args:
+        w: records of the controller.
+        mode: present mode.
+        is_measured: whether `WalkData.touching` is measured by foot sensors.
+
+    Returns:
+        The `FallSign`, plus `OBSERVED_SUPPORT` where the ground is found to carry a robot whose mode is "starting", or
+        `OBSERVED_LOST_GROUND` where it is lost.  A robot that has fallen or is being righted has no sign.
+    """
+    filter_velocity(w)
+    code, upright, trunk = 0, is_upright(mode), w.trunk
+    if stands_on_ground(mode, w.gait.phase):
+        event = check_ground(w.ground_contact, w.body, w.motion, w.touching, is_measured)
+        if event == GroundEvent.LOST:
+            code, upright = OBSERVED_LOST_GROUND, False
+        elif event == GroundEvent.SUPPORTED and mode == ModeCode.STARTING:
+            code = OBSERVED_SUPPORT
+    if mode == ModeCode.FALLEN or mode == ModeCode.RIGHTING:
+        return code
+    sign = update_fall_detection(
+        w.fall, w.body, w.motion, w.ground, w.path, upright, trunk.desired_height, trunk.desired_rate
+    )
+    return code + int(sign)
+
+
 @entry("walking")
 def limit_command(w: WalkData, requested: Vector, mode: ModeCode, friction: float) -> SlopeEvaluation:
     """Begins a tick, and clamps the requested velocity to the limits of gait and legs on level ground.
