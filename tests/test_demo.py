@@ -92,7 +92,10 @@ def test_robot_without_stance_feet_swings_its_joints(name: str, root: str | None
 
 def test_energy_balance_error_is_of_first_order_in_dt() -> None:
     robot = qd.load("anymal_b")
-    coarse, fine = (run_squat_demo(robot, duration=0.3 if NIGHT else 0.15, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
+    coarse, fine = (
+        run_squat_demo(robot, duration=0.3 if NIGHT else 0.15, dt=dt).checks["energy balance"].value
+        for dt in (1e-3, 2.5e-4)
+    )
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
