@@ -17,9 +17,10 @@ from quaddyn.locomotion.com_preview import (
     ComReference,
     allocate_com_reference,
     make_preview_parameters,
+    sample_vertical_motion,
     update_com_reference,
 )
-from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler
+from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler, compute_period
 from quaddyn.locomotion.minimum_jerk import advance_quintic
 from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.locomotion.path_reference import (
@@ -30,6 +31,7 @@ from quaddyn.locomotion.path_reference import (
     compute_world_velocity,
 )
 from quaddyn.locomotion.swing import LATE_DESCENT_GAIN, MAX_DESCENT_RATIO, TARGET_FREEZE_PHASE, SwingTrajectory
+from quaddyn.locomotion.vertical_force import compute_force_profile
 
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
 
@@ -107,6 +109,34 @@ def test_vertical_force_of_flight_gaits_is_periodic_with_the_weight_as_mean(name
     assert len(inside) > 20
     fall = thrust.height[inside + 1] - 2.0 * thrust.height[inside] + thrust.height[inside - 1]
     np.testing.assert_allclose(fall * n**2, -1.0, atol=1e-6)  # g, in the unit of the rise
+
+
+@pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
+def test_vertical_motion_between_samples_is_the_integral_of_the_force(go2: Morphology, name: str) -> None:
+    g, preview, reference = (
+        GaitScheduler(name, go2.time_scale).state,
+        make_preview_parameters(go2),
+        allocate_com_reference(),
+    )
+    compute_force_profile(g.force_profile, g.target.phase_offsets, g.target.duty_factor)
+    assert not g.force_profile.is_constant
+    phases, period = np.arange(-2000, 4000) / 2000.0, compute_period(g)
+    motion = np.empty((len(phases), 3))
+    for row, phase in zip(motion, phases, strict=True):
+        g.phase = phase
+        sample_vertical_motion(preview, g, reference)
+        row[:] = reference.vertical_force, reference.height, reference.height_rate
+    force, height, rate = motion.T
+    np.testing.assert_allclose(motion[2000:4000], motion[4000:], atol=1e-9)
+    time = period / 2000.0
+    acceleration = go2.gravity * (force - 1.0)
+    step = abs(acceleration).max() * period / len(g.force_profile.force)  # of the rate between two samples
+    np.testing.assert_allclose(np.gradient(height, time)[1:-1], rate[1:-1], atol=1.01 * step)
+    error = np.gradient(rate, time)[1:-1] - acceleration[1:-1]
+    assert np.sqrt(np.mean(error**2)) < 0.05 * abs(acceleration).max()
+    for k in range(0, 2000, 250):  # at samples the profile itself
+        sample = round((phases[2000 + k] % 1.0) * len(g.force_profile.force))
+        assert force[2000 + k] == pytest.approx(g.force_profile.force[sample % len(g.force_profile.force)], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", MOVING)
