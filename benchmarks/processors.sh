@@ -63,7 +63,7 @@ environment_highest() { environment highest --resolution highest --upgrade; }
 environment_bare() {
     local interpreter
     interpreter=$(environment bare)
-    "$python" -m uv pip uninstall -q --python "$interpreter" mujoco imageio-ffmpeg >&2
+    "$python" -m uv pip uninstall -q --python "$interpreter" mujoco mujoco-core mujoco-studio imageio-ffmpeg >&2
     echo "$interpreter"
 }
 

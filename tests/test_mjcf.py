@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation.mujoco_model import make_coordinate_map
-from quaddyn.urdf.mjcf import is_mjcf
+from quaddyn.urdf.mjcf import import_mujoco, is_mjcf
 from quaddyn.urdf.mjcf_document import rpy_from_rotation
 from quaddyn.urdf.reader import rotation_from_rpy
 from quaddyn.urdf.tree import Array, MeshShape
+
+mujoco = pytest.importorskip("mujoco")
 
 LEG = """<body name="{n}_hip" pos="{x} {y} 0"><joint name="{n}_hx" axis="1 0 0" pos="0 .01 0"/>
 <geom type="sphere" size=".03" mass=".5"/>
@@ -207,13 +209,19 @@ def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) ->
         qd.load(text)
 
 
-def test_without_mujoco_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left", [None, importlib.machinery.ModuleSpec("mujoco", None)], ids=["nothing", "namespace"])
+def test_without_mujoco_the_message_says_what_to_install(
+    left: importlib.machinery.ModuleSpec | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an incomplete removal has left a namespace package."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "mujoco" else find(name, *rest)
+        importlib.util, "find_spec", lambda name, *rest: left if name == "mujoco" else find(name, *rest)
     )
     with pytest.raises(qd.ModelError, match=r"<text>: MuJoCo, which reads MJCF files.*pip install 'quaddyn\[mujoco\]'"):
         qd.load(ARM)
+    with pytest.raises(qd.QuaddynError, match="MuJoCo is not installed"):
+        import_mujoco()
 
 
 def test_passive_tendon_is_ignored_and_driven_tendon_limits_effort_of_coupled_joints() -> None:

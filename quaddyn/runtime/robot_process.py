@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..robot.robot import Robot
 from ..safe_files import remove_if_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
+from ..urdf.mjcf import has_mujoco
 from .packet_channel import LinkQuality
 from .realtime import RealTimeOptions
 from .server import RobotServer, StatusEntry
@@ -78,7 +78,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         priority: int | None = None,
     ) -> None:
         if plant is None:
-            plant = "mujoco" if find_spec("mujoco") else "embedded"
+            plant = "mujoco" if has_mujoco() else "embedded"
         if plant not in PLANTS:
             raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
         if actuators is not None and not isinstance(actuators, Actuators):

@@ -32,17 +32,24 @@ _COMPILE_LOCK = threading.Lock()
 INERTIA_FROM_GEOM_ALWAYS, INERTIA_FROM_GEOM_IF_MISSING = 1, 2
 
 
+def has_mujoco() -> bool:
+    """Returns whether MuJoCo is installed.
+
+    ``pip uninstall mujoco`` leaves the files of mujoco-core, which Python imports as a namespace package.
+    """
+    spec = importlib.util.find_spec("mujoco")
+    return spec is not None and spec.origin is not None
+
+
 def import_mujoco() -> Any:
     """Imports and returns the module mujoco.
 
     Raises:
         QuaddynError: MuJoCo is not installed.
     """
-    try:
-        import mujoco
-    except ImportError:
-        raise QuaddynError("MuJoCo is not installed; install it with: pip install 'quaddyn[mujoco]'") from None
-    return mujoco
+    if not has_mujoco():
+        raise QuaddynError("MuJoCo is not installed; install it with: pip install 'quaddyn[mujoco]'")
+    return importlib.import_module("mujoco")
 
 
 def is_mjcf(data: bytes | str) -> bool:
@@ -85,7 +92,7 @@ def compile_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> tuple[Any,
     Raises:
         ModelError: MuJoCo is not installed or rejects the document, or a required file is not found.
     """
-    if importlib.util.find_spec("mujoco") is None:
+    if not has_mujoco():
         raise ModelError(
             f"{name}: MuJoCo, which reads MJCF files, is not installed; install it with pip install "
             "'quaddyn[mujoco]', or load a URDF of the robot"

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..reference import Reference
 from ..reference.reader import content, read_urdf
+from ..urdf.mjcf import has_mujoco, import_mujoco
 from .report import ThirdOpinion
 
 #: Joint types that MuJoCo has, with one degree of freedom.
@@ -36,10 +37,9 @@ def compare_with_mujoco(
         rng: random generator of configurations.
         tolerance: largest relative error that counts as agreement.
     """
-    try:
-        import mujoco
-    except ImportError:
+    if not has_mujoco():
         return ThirdOpinion("not compared: MuJoCo is not installed")
+    mujoco = import_mujoco()
     version = tuple(int(part) for part in mujoco.__version__.split(".")[:2])
     if version < MIN_MUJOCO_VERSION:
         return ThirdOpinion(f"not compared: MuJoCo {mujoco.__version__} rounds the inertias that it imports")
