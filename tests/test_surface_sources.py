@@ -13,6 +13,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, JointPD
+from quaddyn.urdf.mjcf import has_mujoco
 from quaddyn.wbc import ComTask, VelocityController
 
 XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="m" value="2"/>
@@ -86,7 +87,11 @@ def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: 
     }
     package("robot_descriptions", files, tmp_path / "lib", monkeypatch)
     assert qd.load("thing_description", root="free").mass == 2.0
-    assert qd.load("mjcf_description", root="free").mass == 3.0
+    if has_mujoco():
+        assert qd.load("mjcf_description", root="free").mass == 3.0
+    else:
+        with pytest.raises(qd.ModelError, match="MuJoCo, which reads MJCF files"):
+            qd.load("mjcf_description", root="free")
     for name, word in (("sdf_description", "neither as a URDF nor as an MJCF"), ("away_description", "no network")):
         with pytest.raises(qd.ModelError, match=word):
             qd.load(name)
