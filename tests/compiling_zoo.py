@@ -3,6 +3,7 @@
 `CASES` names for every entry a function that makes random arguments; arrays among them may be written to.
 """
 
+import ctypes
 import enum
 import math
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from quaddyn.compiler import (
     alignment,
     block3,
     broadcast8,
+    call_kernel,
     compiled,
     cross,
     diagonal3,
@@ -603,6 +605,29 @@ def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
         s /= 1.0 + root
         store8(select8(b, broadcast8(f), root), x, i + 24)
     return sum8(s)
+
+
+# -- kernels by address ----------------------------------------------------------------------------------------------
+@ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3)
+def scaled_sum(x, y, out):
+    """Kernel that writes ``x[0] y + x[1]`` and returns how many entries of its two are negative."""
+    for i in range(2):
+        out[i] = x[0] * y[i] + x[1]
+    return sum(out[i] < 0.0 for i in range(2))
+
+
+@case(lambda g: (ctypes.cast(scaled_sum, ctypes.c_void_p).value, tame(g, 5), tame(g, (3, 2))))
+def kernels(address: int, x: Vector, M: Matrix) -> float:
+    call_kernel(address, x, M[0], M[1])
+    x[0] = 0.5
+    n = M[0, 0] + call_kernel(address, x[1:], M[1], M[2]) * M[2, 0] + M[2, 1]
+    return n + call_kernel(address, x[3:5], vec_of(M, x), M[0])
+
+
+@compiled()
+def vec_of(M: Matrix, x: Vector) -> Vector:
+    x[2] += M[1, 1]
+    return x[1:3]
 
 
 # -- loops over constant tuples --------------------------------------------------------------------------------------

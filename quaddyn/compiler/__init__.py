@@ -25,6 +25,7 @@ from .kinds import (
 from .language import (
     alignment,
     broadcast8,
+    call_kernel,
     load8,
     local,
     mask_range8,
@@ -78,6 +79,7 @@ __all__ = [
     "alignment",
     "block3",
     "broadcast8",
+    "call_kernel",
     "column3",
     "compiled",
     "cross",

@@ -310,6 +310,10 @@ class C99ExpressionWriter(LineWriter):
             return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(operands)})", ATOM
         if name == "alignment":
             return f"{self.helper('line_begins')}({self.value(e.arguments[0], ATOM)}.at)", ATOM
+        if name == "call_kernel":
+            address, *vectors = self.operands(e.arguments, PREFIX, ATOM)
+            function = f"((int64_t (*)(const double *, const double *, double *))(intptr_t){address})"
+            return f"{function}({', '.join(f'{each}.at' for each in vectors)})", ATOM
         values = self.operands(e.arguments)
         match name:
             case "min" | "max":

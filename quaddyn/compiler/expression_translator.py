@@ -177,6 +177,7 @@ class ExpressionTranslator(OperandTranslator):
             language.matrix: self._reshaped_memory,
             language.tensor: self._reshaped_memory,
             language.alignment: self._alignment,
+            language.call_kernel: self._call_kernel,
             language.load8: self._load_lanes,
             language.store8: self._store_lanes,
             language.broadcast8: self._broadcast_lanes,
@@ -351,6 +352,13 @@ class ExpressionTranslator(OperandTranslator):
     def _alignment(self, node: ast.Call) -> Expression:
         self._require_argument_count(node, 1)
         return Intrinsic(INT, "alignment", (self._require_array(node.args[0], "float"),))
+
+    def _call_kernel(self, node: ast.Call) -> Expression:
+        self._require_argument_count(node, 4)
+        vectors = [self._require_array(each, "float") for each in node.args[1:]]
+        if any(each.kind != ArrayKind("float", 1) for each in vectors):
+            self.fail(node, "call_kernel takes an address and three vectors")
+        return Intrinsic(INT, "call_kernel", (self.integer(node.args[0]), *vectors))
 
     def _load_lanes(self, node: ast.Call) -> Expression:
         return Intrinsic(LANES, "load8", self._array_and_index(node, node.args))

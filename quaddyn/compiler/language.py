@@ -7,6 +7,7 @@ beyond.)
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -166,6 +167,26 @@ def alignment(memory: NDArray[np.float64]) -> int:
     """
     address: int = memory.__array_interface__["data"][0]
     return (-address % 64) // memory.itemsize
+
+
+def call_kernel(address: int, x: NDArray[np.float64], y: NDArray[np.float64], out: NDArray[np.float64]) -> int:
+    """Calls machine code of the signature ``int64_t f(const double *x, const double *y, double *out)``.
+
+    Args:
+        address: address of the function, such as `quaddyn.kernels.TickTerms.address`; not checked.
+        x: first vector, as long as the function requires, any unit; not checked.
+        y: second vector likewise.
+        out: vector that the function writes.
+
+    Returns:
+        The result of the function.
+    """
+    pointers = (each.__array_interface__["data"][0] for each in (x, y, out))
+    result: int = _KERNEL(address)(*pointers)
+    return result
+
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)
 
 
 def _lane_view(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.float64]:

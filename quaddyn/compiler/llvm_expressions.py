@@ -337,6 +337,9 @@ class LlvmExpressionWriter(InstructionWriter):
             case "alignment":
                 address = self.instruction(f"sub i64 0, {self.instruction(f'ptrtoint ptr {x} to i64')}")
                 return (self.instruction(f"lshr i64 {self.instruction(f'and i64 {address}, 63')}, 3"),)
+            case "call_kernel":
+                function = self.instruction(f"inttoptr i64 {x} to ptr")
+                return (self.instruction(f"call i64 {function}({', '.join(f'ptr {each}' for each in values[1:])})"),)
             case "sum8":
                 return (self.sum_lanes(x),)
             case "mask_range8":

@@ -35,8 +35,11 @@ class Expression:
 
     @property
     def contains_call(self) -> bool:
-        """Whether the expression calls a compiled function."""
-        return any(isinstance(each, Call) for each in self.subexpressions())
+        """Whether the expression calls a compiled function or a kernel."""
+        return any(
+            isinstance(each, Call) or (isinstance(each, Intrinsic) and each.name == "call_kernel")
+            for each in self.subexpressions()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

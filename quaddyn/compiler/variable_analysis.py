@@ -32,7 +32,8 @@ Target = Name | Subscript | Targets | None
 def accesses_memory(e: Expression) -> bool:
     """Returns whether the evaluation of an expression reads or writes memory."""
     return any(
-        isinstance(x, Subscript | Call) or (isinstance(x, Intrinsic) and x.kind == LANES) for x in e.subexpressions()
+        isinstance(x, Subscript | Call) or (isinstance(x, Intrinsic) and (x.kind == LANES or x.name == "call_kernel"))
+        for x in e.subexpressions()
     )
 
 
