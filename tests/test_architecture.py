@@ -27,6 +27,7 @@ SUBPACKAGES = (
     "compiler",
     "urdf",
     "robot",
+    "lane_blocks",
     "kernels",
     "torch",
     "jax",

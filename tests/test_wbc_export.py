@@ -11,30 +11,15 @@ import pytest
 from browser import require
 from slow_parameters import others_slow
 from typer.testing import CliRunner
-from wbc_elements import IN_PYTHON, check_that_every_kind_is_there
+from wbc_elements import IN_PYTHON, check_that_every_kind_is_there, controller_of_every_kind
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.contact import Contact
-from quaddyn.kinematics import CapsuleModel, Obstacle
 from quaddyn.wbc import (
-    CollisionLimits,
     ComTask,
-    FootTask,
-    ForceTask,
-    FrameAxisTask,
-    FrameOrientationTask,
-    FramePositionTask,
-    FrameTask,
-    HeldObject,
-    JointAccelerationTask,
     LinearConstraint,
-    MomentumTask,
     PostureTask,
-    RelativeFrameTask,
-    TorqueRate,
     controller_c,
-    default_constraints,
     export_c,
 )
 
@@ -48,39 +33,6 @@ def compiler():
     """Skips the tests without a compiler, or fails if tools are required."""
     if cc.COMPILER is None:
         require("cc")
-
-
-def everything(robot):
-    """A controller with all kinds of tasks, constraints and contacts, and a short ramp."""
-    foot = robot.feet[0]
-    levels = [
-        [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
-        [FrameTask(robot, robot.feet[1], "a frame"), MomentumTask(robot)],
-        [
-            FrameAxisTask(robot, robot.bodies[0].name, "an axis", weight=0.1),
-            FramePositionTask(robot, robot.bodies[-1].name, "a point"),
-        ],
-        [RelativeFrameTask(robot, robot.feet[2], robot.bodies[0].name), ForceTask(robot, contacts=robot.feet[:2])],
-        [PostureTask(robot), JointAccelerationTask(robot, weight=0.1), ForceTask(robot, "rest")],
-    ]
-    contacts = [
-        Contact(name="belly", frame=robot.bodies[0].name, kind="surface", half_size=(0.1, 0.05)),
-        Contact(name=robot.feet[2], frame=robot.feet[2], kind="point", radius=0.02, stiffness=2e4, damping=50.0),
-        Contact(name=robot.feet[3], frame=robot.feet[3], kind="point", unilateral=False),
-        Contact(name="hand", frame=robot.bodies[-2].name, force_only=True, unilateral=False, offset=(0.0, 0.02, 0.0)),
-        Contact(name="palm", frame=robot.bodies[-1].name, kind="surface", half_size=(0.05, 0.04), force_only=True),
-    ]
-    knees = [
-        body.name for body in robot.bodies[1:] if body.joint.name in {leg.joints[-1] for leg in robot.legs.values()}
-    ]
-    capsules = CapsuleModel(robot, links=knees, reach=np.inf)
-    things = CollisionLimits(capsules, obstacles={"ball": Obstacle.sphere(0.1), "wall": Obstacle.plane([0, 1, 0])},
-                             obstacle_positions={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
-    load = HeldObject(
-        robot, ("hand", "palm"), robot.bodies[-1].name, 0.5, com=(0.1, 0.0, 0.0), inertia=1e-3 * np.eye(3)
-    )
-    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things, load]
-    return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp_time=0.02)
 
 
 @pytest.mark.parametrize("name", others_slow(("go2", "solo8", "panda"), {"panda"}))
@@ -106,7 +58,7 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
 
 
 def test_every_kind_of_task_contact_and_constraint_is_exported(tmp_path):
-    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=everything)
+    twins = cc.ControllerPair("go2", tmp_path, *cc.SAME_BITS, make=controller_of_every_kind)
     tally = twins.run_closed_loop(TICKS // 10, 4)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
@@ -187,7 +139,7 @@ def test_configured_controller_is_exported_with_its_settings(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "make"), [("go2", everything), ("panda", qd.WholeBodyController)])
+@pytest.mark.parametrize(("name", "make"), [("go2", controller_of_every_kind), ("panda", qd.WholeBodyController)])
 def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, tmp_path):
     outcomes = cc.hostile(make(qd.load(name)), tmp_path, 600, *cc.SANITIZED)
     assert outcomes["not a number"] > 0 and outcomes["refused"] > 0 and outcomes["infeasible"] > 0

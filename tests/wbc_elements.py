@@ -78,6 +78,39 @@ def ends(robot: qd.Robot) -> tuple[str, ...]:
     return robot.feet or (robot.bodies[-1].name,)
 
 
+def controller_of_every_kind(robot: qd.Robot) -> qd.WholeBodyController:
+    """A controller of a quadruped with all kinds of tasks, constraints and contacts, and a short ramp."""
+    foot = robot.feet[0]
+    levels: list[list[Element]] = [
+        [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
+        [FrameTask(robot, robot.feet[1], "a frame"), MomentumTask(robot)],
+        [
+            FrameAxisTask(robot, robot.bodies[0].name, "an axis", weight=0.1),
+            FramePositionTask(robot, robot.bodies[-1].name, "a point"),
+        ],
+        [RelativeFrameTask(robot, robot.feet[2], robot.bodies[0].name), ForceTask(robot, contacts=robot.feet[:2])],
+        [PostureTask(robot), JointAccelerationTask(robot, weight=0.1), ForceTask(robot, "rest")],
+    ]
+    contacts = [
+        Contact(name="belly", frame=robot.bodies[0].name, kind="surface", half_size=(0.1, 0.05)),
+        Contact(name=robot.feet[2], frame=robot.feet[2], kind="point", radius=0.02, stiffness=2e4, damping=50.0),
+        Contact(name=robot.feet[3], frame=robot.feet[3], kind="point", unilateral=False),
+        Contact(name="hand", frame=robot.bodies[-2].name, force_only=True, unilateral=False, offset=(0.0, 0.02, 0.0)),
+        Contact(name="palm", frame=robot.bodies[-1].name, kind="surface", half_size=(0.05, 0.04), force_only=True),
+    ]
+    knees = [
+        body.name for body in robot.bodies[1:] if body.joint.name in {leg.joints[-1] for leg in robot.legs.values()}
+    ]
+    capsules = CapsuleModel(robot, links=knees, reach=np.inf)
+    things = CollisionLimits(capsules, obstacles={"ball": Obstacle.sphere(0.1), "wall": Obstacle.plane([0, 1, 0])},
+                             obstacle_positions={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
+    load = HeldObject(
+        robot, ("hand", "palm"), robot.bodies[-1].name, 0.5, com=(0.1, 0.0, 0.0), inertia=1e-3 * np.eye(3)
+    )
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things, load]
+    return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp_time=0.02)
+
+
 def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
     """Contacts at each end and a surface at the last body, of random kinds, on tilted ground."""
     out = []

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from queue import SimpleQueue
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler import Record
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit_norms
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..exclusive_call import ExclusiveCall
+from ..lane_blocks import LaneBlocks, check_mask, count_bytes, read_only
 from ..robot.arguments import Numbers, check_integer, check_vector
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -24,8 +21,6 @@ from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
 from .step_memory import ContactStatus
 
-#: Maximum number of lanes in a block, which one call of compiled code steps.
-BLOCK_SIZE = 64
 #: Names of the statuses by their number.
 STATUS_NAMES = np.array([status.name.lower() for status in ContactStatus])
 
@@ -58,46 +53,41 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         self.robot, self.dt, self.n, self.threads, self.spheres = first.robot, first.dt, n, len(workers), first.spheres
         lane_workers = [LaneWorker(worker) for worker in workers]
         self.links, self._first_worker = lane_workers[0].links, lane_workers[0]
-        self._workers: SimpleQueue[LaneWorker] = SimpleQueue()
         for worker in lane_workers:
             worker.simulation._contacts, worker.simulation._accumulated = worker.simulation._make_buffers(
                 INITIAL_CONTACTS
             )
-            self._workers.put(worker)
+        self._lane_blocks = LaneBlocks(n, lane_workers, "simulation batch")
         self._simulations = tuple(workers)
         robot = self.robot
         whole = lane_workers[0].make_block(np.tile(robot.q_home, (n, 1)), np.zeros((n, robot.nv)))
         self._states, self._parameters = whole.states, whole.parameters
         self._payload = np.zeros(n)
-        self._blocks, self._rows = [], []
-        size = max(1, min(BLOCK_SIZE, -(-n // (4 * self.threads))))
-        for start in range(0, n, size):
-            rows = slice(start, min(start + size, n))
+        self._blocks = []
+        for rows in self._lane_blocks.rows:
             states = type(whole.states)._make(array[rows] for array in whole.states)
             # Keys and impulses of contacts are arrays of each block, since the number of contacts differs.
             states = states._replace(keys=states.keys.copy(), impulses=states.impulses.copy())
             self._blocks.append(LaneBlock(states, LaneParameters._make(array[rows] for array in whole.parameters)))
-            self._rows.append(rows)
         self._states = whole.states._replace(keys=np.zeros((n, 0), dtype=np.int64), impulses=np.zeros((n, 0, 3)))
         self._no_states = np.zeros((0, 1, robot.nq + robot.nv))
-        self._pool = ThreadPoolExecutor(self.threads, "simulation batch") if self.threads > 1 else None
         self._exclusive_call = ExclusiveCall("batch")
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
     def q(self) -> Array:
         """Configurations (n, nq), a read-only view that later steps change."""
-        return _read_only(self._states.q)
+        return read_only(self._states.q)
 
     @property
     def v(self) -> Array:
         """Velocities (n, nv), a read-only view that later steps change [m/s, rad/s]."""
-        return _read_only(self._states.v)
+        return read_only(self._states.v)
 
     @property
     def tau(self) -> Array:
         """Motor torques of the last step (n, nu), after delays and limits, a read-only view [N m or N]."""
-        return _read_only(self._states.tau)
+        return read_only(self._states.tau)
 
     @property
     def time(self) -> Array:
@@ -107,12 +97,12 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     @property
     def contact_forces(self) -> Array:
         """Mean ground reaction forces of the last step (n, len(spheres), 3), a read-only view, world axes [N]."""
-        return _read_only(self._states.forces[:, : len(self.spheres)])
+        return read_only(self._states.forces[:, : len(self.spheres)])
 
     @property
     def body_forces(self) -> Array:
         """Mean ground reaction forces on other links (n, len(links), 3), a read-only view, world axes [N]."""
-        return _read_only(self._states.forces[:, len(self.spheres) :])
+        return read_only(self._states.forces[:, len(self.spheres) :])
 
     @property
     def status(self) -> NDArray[np.str_]:
@@ -122,7 +112,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     @property
     def residual(self) -> Array:
         """Largest violation of the contact law in the last step (n,) [m/s], a read-only view."""
-        return _read_only(self._states.residual)
+        return read_only(self._states.residual)
 
     @property
     def has_diverged(self) -> NDArray[np.bool_]:
@@ -137,23 +127,23 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     @property
     def friction(self) -> Array:
         """Friction coefficient of surfaces without a coefficient (n,), see `set_parameters`."""
-        return _read_only(self._parameters.friction)
+        return read_only(self._parameters.friction)
 
     @property
     def motor_strength(self) -> Array:
         """Maximum motor torque of each lane divided by that of the plant (n,), see `set_parameters`."""
-        return _read_only(self._parameters.strength)
+        return read_only(self._parameters.strength)
 
     @property
     def payload(self) -> Array:
         """Mass of the payload of each lane (n,) [kg], see `set_parameters`."""
-        return _read_only(self._payload)
+        return read_only(self._payload)
 
     @property
     def bytes_per_lane(self) -> float:
         """Memory of the state and the parameters of a lane, mean over all lanes [bytes]."""
         contacts = sum(block.states.keys.nbytes + block.states.impulses.nbytes for block in self._blocks)
-        return (contacts + _count_bytes(self._states) + _count_bytes(self._parameters)) / self.n
+        return (contacts + count_bytes(self._states) + count_bytes(self._parameters)) / self.n
 
     @property
     def bytes_per_thread(self) -> int:
@@ -162,7 +152,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         It grows with the square of the number of simultaneous contacts of a robot.
         """
         return max(
-            sum(_count_bytes(part) for part in (s._terms, s._memory, s._motion, s._contacts, s._accumulated))
+            sum(count_bytes(part) for part in (s._terms, s._memory, s._motion, s._contacts, s._accumulated))
             for s in self._simulations
         )
 
@@ -206,33 +196,14 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     def _run(self, commands: LaneCommands) -> None:
         """Takes the commanded steps of all blocks."""
 
-        def run_block(index: int) -> None:
-            rows = self._rows[index]
+        def run_block(worker: LaneWorker, index: int) -> None:
+            rows = self._lane_blocks.rows[index]
             own = LaneCommands._make(
                 array[rows] if isinstance(array, np.ndarray) and len(array) > 1 else array for array in commands
             )
-            with self._borrow_worker() as worker:
-                worker.run(self._blocks[index], own, self._no_states)
+            worker.run(self._blocks[index], own, self._no_states)
 
-        indices = range(len(self._blocks))
-        # All blocks end before an exception is raised, so that no thread changes lanes after this call.
-        if self._pool is None or len(indices) == 1:
-            for index in indices:
-                run_block(index)
-        else:
-            futures = [self._pool.submit(run_block, index) for index in indices]
-            for error in [future.exception() for future in futures]:
-                if error is not None:
-                    raise error
-
-    @contextmanager
-    def _borrow_worker(self) -> Iterator[LaneWorker]:
-        """Yields a worker that no other thread uses."""
-        worker = self._workers.get()
-        try:
-            yield worker
-        finally:
-            self._workers.put(worker)
+        self._lane_blocks.run(run_block)
 
     def reset(self, mask: Any = None, *, q: Numbers | None = None, v: Numbers | None = None) -> None:
         """Sets lanes to a state at time 0, and clears delayed torques, contacts and the work done.
@@ -250,7 +221,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
             ArgumentTypeError: `mask` is not an array of bools.
             ConcurrencyError: another thread is stepping this batch.
         """
-        rows = self._check_mask(mask)
+        rows = check_mask(mask, self.n)
         q_rows = self._select_rows("q", self.robot.q_home if q is None else q, self.robot.nq, rows)
         v_rows = self._select_rows("v", np.zeros(self.robot.nv) if v is None else v, self.robot.nv, rows)
         for row in q_rows:
@@ -284,7 +255,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
             ArgumentError: a value out of range, or a payload of a robot whose root is fixed; nothing has changed.
             ConcurrencyError: another thread is stepping this batch.
         """
-        rows = self._check_mask(mask)
+        rows = check_mask(mask, self.n)
         new_friction = self._check_parameter("friction", friction, 0.0, MAX_FRICTION)
         new_strength = self._check_parameter("motor_strength", motor_strength, 0.0, np.inf)
         masses = self._check_parameter("payload", payload, -np.inf, np.inf)
@@ -369,17 +340,6 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         )
         return position, velocity, stiffness, damping
 
-    def _check_mask(self, mask: Any) -> NDArray[np.bool_]:
-        """Returns the mask (n,), by default all lanes."""
-        if mask is None:
-            return np.ones(self.n, dtype=bool)
-        array = np.asarray(mask)
-        if array.dtype != bool:
-            raise ArgumentTypeError(f"mask: expected bools, got {array.dtype}")
-        if array.shape != (self.n,):
-            raise ArgumentError(f"mask: expected shape ({self.n},), got {array.shape}")
-        return array
-
     def _select_rows(self, name: str, value: Any, size: int, rows: NDArray[np.bool_]) -> Array:
         """Returns the `rows` of an argument (size,) or (n, size); the other rows may have any values."""
         count = int(rows.sum())
@@ -410,19 +370,3 @@ def _find_lanes_not_finite(value: object, shape: tuple[int, int]) -> NDArray[np.
     if isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu":
         return np.flatnonzero(~np.isfinite(value).all(axis=1))
     return np.zeros(0, dtype=np.intp)
-
-
-def _read_only(array: Array) -> Array:
-    """Returns a read-only view."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _count_bytes(value: Any) -> int:
-    """Returns the memory of all arrays of a record."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, Record):
-        return int(value.block.nbytes)
-    return sum(_count_bytes(each) for each in value) if isinstance(value, tuple) else 8

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ..deprecation import renamed_fields
 from ..dynamics.arguments import check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
+from ..lane_blocks import max_threads
 from ..robot.arguments import Numbers, check_array, check_sequence, check_vector
 from ..urdf.tree import Array, FrozenArrays
 from .lane_worker import LaneWorker
 from .lanes import LaneCommands
 from .simulation import Simulation
-from .threads import max_threads
 
 
 @renamed_fields(inaccurate="n_inaccurate_steps", steps="n_steps")

@@ -17,6 +17,7 @@ from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError
+from ..lane_blocks import max_threads
 from ..robot.arguments import check_integer
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -42,7 +43,6 @@ from .step_model import make_contact_law, make_step_model
 from .substeps import SubstepContacts, make_substep_buffers
 from .terms import make_step_terms
 from .terrain import Surface, Terrain
-from .threads import max_threads
 
 INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")

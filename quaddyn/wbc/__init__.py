@@ -1,6 +1,7 @@
 """Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
 
 from ..deprecation import renamed_names
+from .batch_references import ForceReferences, MotionReferences
 from .certificate import LevelReport, Status
 from .command import Command
 from .constraints import (
@@ -20,6 +21,7 @@ from .constraints import (
 )
 from .contact_settings import ContactSettings
 from .controller import WholeBodyController
+from .controller_batch import BatchCommand, ControllerBatch
 from .custom_elements import CustomConstraint, CustomTask
 from .default_elements import default_constraints, default_tasks
 from .elements import Elements
@@ -49,17 +51,20 @@ __getattr__ = renamed_names(
 )
 
 __all__ = [
+    "BatchCommand",
     "CollisionLimits",
     "ComTask",
     "Command",
     "Constraint",
     "ContactMotion",
     "ContactSettings",
+    "ControllerBatch",
     "ControllerSource",
     "CustomConstraint",
     "CustomTask",
     "Elements",
     "FootTask",
+    "ForceReferences",
     "ForceTask",
     "FrameAxisTask",
     "FrameOrientationTask",
@@ -74,6 +79,7 @@ __all__ = [
     "LinearConstraint",
     "Loss",
     "MomentumTask",
+    "MotionReferences",
     "MotorLimits",
     "NormalForce",
     "ParameterEllipsoid",

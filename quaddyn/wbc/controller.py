@@ -29,12 +29,14 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import ExclusiveCall
-from ..robot.arguments import check_number
+from ..lane_blocks import max_threads
+from ..robot.arguments import check_integer, check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .command import Command, TickCommand
 from .contact_settings import ContactSettings, check_friction
+from .controller_batch import ControllerBatch
 from .controller_structure import ControllerStructure
 from .element import Element
 from .elements import Elements
@@ -282,6 +284,32 @@ class WholeBodyController(StrictAttributes):
         with silence_messages() if quiet else nullcontext():
             self._structure.solver.bind_machine_code()
         return time.perf_counter() - start
+
+    def batch(self, n: int, *, device: str = "cpu", threads: int | None = None) -> ControllerBatch:
+        """Returns n controllers like this one whose states are arrays, to compute them together; see `ControllerBatch`.
+
+        The lanes have the present gains, limits, references, contacts and friction of this controller, and start with a
+        first tick.  Later changes of this controller do not affect them.  References that ticks have captured are
+        copied like others; call `reset` first to clear them.
+
+        Args:
+            n: number of robots.
+            device: "cpu".
+            threads: number of threads; None: the number of cores available to this process.
+
+        Raises:
+            ArgumentError: `n` or `threads` is not a positive integer; another device; the controller has custom
+                elements; or closed loops of the robot have no closed-form solution.
+            ConcurrencyError: another call is in progress.
+        """
+        n = check_integer("n", n)
+        if device != "cpu":
+            reason = "controllers run on the CPU only" if device == "cuda" else 'expected "cpu"'
+            raise ArgumentError(f'device: {reason}, got {device!r}; pass device="cpu"')
+        with self._exclusive_call.acquire("batch"):
+            return ControllerBatch(
+                self._structure, n, min(max_threads(threads), n), dt=self._dt, ramp_time=self.ramp_time
+            )
 
     @property
     def contact_activations(self) -> Mapping[str, float]:

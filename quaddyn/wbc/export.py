@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ..compiler.c99 import c_source
-from ..contact import friction_pyramid, pyramid_friction_ratio
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kernels import tick_terms_c
 from ..kernels.c_source import identifier
-from ..robot.robot import Robot
-from ..urdf.tree import Array
 from ..version import __version__
 from . import embedded
-from .contact_ramps import make_ramps
 from .controller import WholeBodyController
-from .embedded import ControllerProgress, EmbeddedController
+from .embedded_data import make_embedded_controller
 from .export_api import CApi
 from .export_data import StaticData
 from .export_text import cmake_file, main_program, readme
-from .tick_solver import TickSolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +91,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     controller._structure.levels.validate_parameters()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
-    record, data = make_embedded_controller(controller), StaticData("data_model")
+    record = make_embedded_controller(controller._structure, controller.dt, controller.ramp_time)
+    data = StaticData("data_model")
     structure = data.define_structure(record, "controller", "EmbeddedController")
     api = CApi(name, controller, record)
     files = {
@@ -113,42 +107,6 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
         "README.md": readme(name, robot, api.setters, data.sizes),
     }
     return ControllerSource(name, {file: to_ascii(text) for file, text in files.items()}, data.sizes)
-
-
-def make_embedded_controller(controller: WholeBodyController) -> EmbeddedController:
-    """Returns a copy of a controller as arrays, before its first tick."""
-    robot, solver, schedule = controller.robot, controller._structure.solver, controller._structure.schedule
-    data, count, scale = solver.make_first_tick_data(), len(schedule.names), solver.scales
-    size = solver.result_size
-    return EmbeddedController(
-        data=data,
-        ramps=make_ramps(count),
-        values=np.zeros(size),
-        last=np.zeros(size),
-        requested=np.zeros(count, dtype=np.int64),
-        progress=ControllerProgress.allocate(),
-        home=np.array(robot.q_home, dtype=np.float64),
-        unit_norm_parts=_unit_norm_parts(robot),
-        frictionless_pyramids=_frictionless_pyramids(solver),
-        activation_step=controller.dt / controller.ramp_time if controller.ramp_time > 0.0 else np.inf,
-        weight=scale.mass * scale.gravity,
-        pyramid_friction_ratio=pyramid_friction_ratio(data.model.faces) if data.model.faces else 0.0,
-    )
-
-
-def _unit_norm_parts(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Returns first index and size (n, 2) of each part of q that has unit norm, such as a quaternion."""
-    return np.array([(first, size) for _, first, size in robot.unit_norm_slices], dtype=np.int64).reshape(-1, 2)
-
-
-def _frictionless_pyramids(solver: TickSolver) -> Array:
-    """Returns the rows (contacts, faces + 1, 3) of the friction pyramids at zero friction; zeros without a pyramid."""
-    faces, contacts = solver.tables.model.faces, solver.contacts
-    pyramids = np.zeros((len(contacts), faces + 1, 3))
-    for rows, settings in zip(pyramids, contacts, strict=True):
-        if faces and settings.contact.unilateral and settings.contact.kind != "surface":
-            rows[:] = friction_pyramid(replace(settings.contact, friction=0.0), faces=faces)
-    return pyramids
 
 
 def _add_prefix_to_core(text: str, name: str) -> str:

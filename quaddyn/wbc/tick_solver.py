@@ -10,7 +10,7 @@ from numpy import empty, isfinite, zeros
 
 from ..compiler import LANE_WIDTH, IntVector
 from ..dynamics import State
-from ..dynamics.state_terms import make_tick_terms
+from ..dynamics.state_terms import AnyTerms, make_tick_terms
 from ..errors import ArgumentError
 from ..hierarchy import Level, solve
 from ..robot.robot import Robot
@@ -134,6 +134,11 @@ class TickSolver:
         # References of each force task that were written last.
         self._written_references: tuple[Mapping[str, Array] | None, ...] = (None,) * len(tables.force_tasks)
         self.data = make_data(tables, self._rigid_body_terms, self._contacts, inputs, self._max_unknowns)
+
+    @property
+    def terms(self) -> AnyTerms:
+        """Kernel of the rigid-body terms, or its substitute."""
+        return self._terms
 
     @property
     def contacts(self) -> tuple[ContactSettings, ...]:

@@ -1,0 +1,207 @@
+"""References of the tasks of `ControllerBatch` as arrays with a row for each lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..exclusive_call import ExclusiveCall
+from ..lane_blocks import check_lane_rows, check_mask, read_only
+from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+from .controller_lanes import NO_LANE, ControllerLanes, ReferenceRows, set_lane_references
+from .embedded import EmbeddedController
+from .tasks import ForceTask, Task
+
+
+class MotionReferences(StrictAttributes, fixed=("name", "labels")):
+    """References of one motion task in all lanes of a `ControllerBatch`, see `Task.reference`.
+
+    Args:
+        task: the task.
+        index: its index among the elements.
+        lanes: states of the lanes.
+        workspace: memory of a controller, which no other thread uses during a call of the batch.
+        exclusive_call: lock of the batch.
+
+    Attributes:
+        name: name of the task.
+        labels: names of its rows.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        index: int,
+        lanes: ControllerLanes,
+        workspace: EmbeddedController,
+        exclusive_call: ExclusiveCall,
+    ) -> None:
+        self.name, self.labels = task.name, task.labels
+        self._index, self._lanes, self._workspace, self._exclusive_call = index, lanes, workspace, exclusive_call
+        first, rows = int(workspace.data.model.elements.first_parameter[index]), len(task.labels)
+        self._size = task.size
+        self._flag = lanes.parameters[:, first]
+        starts = [first + 1 + 4 * rows, first + 1 + 5 * rows, first + 1 + 6 * rows]
+        self._velocity, self._acceleration = (lanes.parameters[:, start : start + rows] for start in starts[:2])
+        self._position = lanes.parameters[:, starts[2] : starts[2] + task.size]
+
+    @property
+    def has_position(self) -> NDArray[np.bool_]:
+        """Whether each lane has a reference position (n,); the next tick of another lane takes the current one."""
+        return np.asarray(self._flag != 0.0)
+
+    @property
+    def position(self) -> Array:
+        """Reference positions (n, size), a read-only view; rotations are matrices, row by row.
+
+        The setter also accepts one row for all lanes, and leaves velocities and accelerations unchanged.  Rows of lanes
+        without a reference position have no meaning.
+        """
+        return read_only(self._position)
+
+    @position.setter
+    def position(self, value: ArrayLike) -> None:
+        self.set(value, self._velocity, self._acceleration)
+
+    @property
+    def velocity(self) -> Array:
+        """Reference velocities (n, rows), a read-only view; the setter also accepts one row for all lanes."""
+        return read_only(self._velocity)
+
+    @velocity.setter
+    def velocity(self, value: ArrayLike) -> None:
+        self.set(None, value, self._acceleration)
+
+    @property
+    def acceleration(self) -> Array:
+        """Feed-forward accelerations (n, rows), a read-only view; the setter also accepts one row for all lanes."""
+        return read_only(self._acceleration)
+
+    @acceleration.setter
+    def acceleration(self, value: ArrayLike) -> None:
+        self.set(None, self._velocity, value)
+
+    def set(
+        self,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        *,
+        mask: Any = None,
+    ) -> None:
+        """Sets the whole reference of lanes, as `Task.reference`.
+
+        Each array has a row for each lane, of which those in `mask` are used, or is one row for all lanes.
+
+        Args:
+            position: reference positions (n, size), with rotations as matrices row by row; unchanged if None.
+                Directions are normalized, with the result of a single controller up to rounding.
+            velocity: reference velocities (n, rows); zero if None.
+            acceleration: feed-forward accelerations (n, rows); zero if None.
+            mask: (n,) bools, which lanes get the references; None: all.
+
+        Raises:
+            ArgumentError: a wrong shape, or a row of a lane in `mask` that is not finite or not a position of the task;
+                no reference has changed.
+            ArgumentTypeError: an argument is not an array of numbers, or `mask` is not an array of bools.
+            ConcurrencyError: another thread uses this batch.
+        """
+        n, rows = len(self._flag), len(self.labels)
+        chosen = check_mask(mask, n).astype(np.int8)
+        sizes = {"position": self._size, "velocity": rows, "acceleration": rows}
+        given = zip(sizes.items(), (position, velocity, acceleration), strict=True)
+        references = ReferenceRows(
+            *(
+                np.zeros((1, 0)) if value is None else check_lane_rows(f"{self.name}.{name}", value, n, size)
+                for (name, size), value in given
+            )
+        )
+        if position is not None and self._size == 0:
+            raise ArgumentError(f"{self.name}.position: not accepted, since the task has no reference position")
+        with self._exclusive_call.acquire("set"):
+            arguments = (self._workspace, self._lanes, self._index, references, chosen)
+            lane = set_lane_references(*arguments, False)
+            if lane != NO_LANE:
+                raise ArgumentError(f"{self.name}: {self._describe_invalid_row(references, lane)}")
+            set_lane_references(*arguments, True)
+
+    def _describe_invalid_row(self, references: ReferenceRows, lane: int) -> str:
+        """Returns the reason why the reference of a lane is not valid."""
+        for name, array in zip(references._fields, references, strict=True):
+            row = array[lane if len(array) > 1 else 0]
+            if not np.isfinite(np.vdot(row, row)):
+                return f"{name}: expected finite numbers, got {row} in lane {lane}"
+        return f"position: expected a valid position of the task, got {row} in lane {lane}"
+
+    def __repr__(self) -> str:
+        return f"<MotionReferences of {self.name} in {len(self._flag)} lanes>"
+
+
+class ForceReferences(StrictAttributes, fixed=("name", "contacts")):
+    """References of one `ForceTask` in all lanes of a `ControllerBatch`.
+
+    Args:
+        task: the task.
+        sizes: number of force components of all contacts of the controller, by name.
+        rows: (n, 8 contacts) references of the task, as in `ControllerLanes` [N, N m].
+        exclusive_call: lock of the batch.
+
+    Attributes:
+        name: name of the task.
+        contacts: names of the contacts of the task.
+    """
+
+    def __init__(
+        self, task: ForceTask, sizes: Mapping[str, int], rows: NDArray[np.float64], exclusive_call: ExclusiveCall
+    ) -> None:
+        self.name = task.name
+        self.contacts = tuple(name for name in sizes if task.contacts is None or name in task.contacts)
+        self._sizes, self._exclusive_call = sizes, exclusive_call
+        self._rows = rows.reshape(len(rows), len(sizes), 8)
+
+    @property
+    def force(self) -> Mapping[str, Array]:
+        """Reference forces by contact, (n, 3) or (n, 6), read-only views, on the robot, world axes [N, N m]."""
+        order = list(self._sizes)
+        return {name: read_only(self._rows[:, order.index(name), 2 : 2 + self._sizes[name]]) for name in self.contacts}
+
+    def set(self, force: Mapping[str, ArrayLike] | None = None, *, mask: Any = None) -> None:
+        """Sets all reference forces of lanes, as `ForceTask.reference`.
+
+        Args:
+            force: forces by contact, (n, 3) for a point and (n, 6) for a surface, or one row for all lanes, on the
+                robot, world axes [N, N m]; contacts left out have the reference zero.
+            mask: (n,) bools, which lanes get the references; None: all.
+
+        Raises:
+            UnknownNameError: the task does not include a contact.
+            ArgumentError: a wrong shape, or a row of a lane in `mask` that is not finite; no reference has changed.
+            ArgumentTypeError: `force` is not a mapping of arrays of numbers, or `mask` is not an array of bools.
+            ConcurrencyError: another thread uses this batch.
+        """
+        n = len(self._rows)
+        chosen = check_mask(mask, n)
+        if not isinstance(force, Mapping | None):
+            raise ArgumentTypeError(f"force: expected a mapping from contact names, got {type(force).__name__}")
+        rows = dict[str, Array]()
+        for name, value in (force or {}).items():
+            if name not in self.contacts:
+                raise UnknownNameError(f"contact of {self.name!r}", name, self.contacts)
+            array = check_lane_rows(f"{self.name}.force[{name!r}]", value, n, self._sizes[name])
+            rows[name] = np.broadcast_to(array, (n, self._sizes[name]))[chosen]
+            if not np.isfinite(rows[name]).all():
+                raise ArgumentError(f"{self.name}.force[{name!r}]: expected finite numbers")
+        with self._exclusive_call.acquire("set"):
+            self._rows[chosen, :, 1:] = 0.0
+            for c, name in enumerate(self._sizes):
+                if name in rows:
+                    self._rows[chosen, c, 1] = 1.0
+                    self._rows[chosen, c, 2 : 2 + self._sizes[name]] = rows[name]
+
+    def __repr__(self) -> str:
+        return f"<ForceReferences of {self.name} in {len(self._rows)} lanes>"
