@@ -1,34 +1,42 @@
-"""Measures the processor time of a time step of `Simulation.batch`, and the memory of a lane.
+"""Measures the processor time of batches of simulations and controllers, and the memory of a lane.
 
     python benchmarks/batches.py                         # go2, 1,000 robots, two threads
     python benchmarks/batches.py --robot solo12 --lanes 4000
+    python benchmarks/batches.py --what controllers
 
-The robots follow random joint targets by PD control on level ground.  The processor time includes all threads and does
-not depend on other processes as much as the wall time does.  Steps per second are those of the threads on idle cores.
+The robots of the simulations follow random joint targets by PD control on level ground.  The controllers compute ticks
+at random states near the home configuration, each lane also by single controllers in a Python loop.  The processor time
+includes all threads and does not depend on other processes as much as the wall time does.  Steps and ticks per second
+are those of the threads on idle cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import platform
 import time
+from pathlib import Path
 
 import numpy as np
 
 import quaddyn as qd
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robot", default="go2", help="name of the robot")
-    parser.add_argument("--lanes", type=int, default=1000, help="number of robots")
-    parser.add_argument("--threads", type=int, default=2, help="number of threads")
-    arguments = parser.parse_args()
-    robot = qd.load(arguments.robot)
-    n, rng = arguments.lanes, np.random.default_rng(0)
+def processor_name() -> str:
+    """Name of the processor."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def measure_simulations(robot: qd.Robot, n: int, threads: int) -> None:
+    """Prints the times of time steps of `Simulation.batch`."""
+    rng = np.random.default_rng(0)
     stiffness = 10.0 * robot.mass * robot.q_home[2]
     targets = robot.q_home[7:] + rng.normal(0.0, 0.03, (n, robot.nu))
     for name, options in (("feet", {"spheres": {}}), ("feet and bodies", {})):
-        batch = qd.Simulation(robot, **options).batch(n, threads=arguments.threads)
+        batch = qd.Simulation(robot, **options).batch(n, threads=threads)
         for _ in range(10):
             batch.step(position=targets, stiffness=stiffness, damping=0.03 * stiffness, steps=20)
         for steps in (1, 4, 20):
@@ -39,9 +47,55 @@ def main() -> None:
             cpu, wall = (time.process_time() - cpu) / count, (time.perf_counter() - start) / count
             print(
                 f"contacts of {name}, {steps} steps a call: {1e6 * cpu:.1f} us a step, "
-                f"{arguments.threads / cpu:,.0f} steps/s by processor time, {1.0 / wall:,.0f} steps/s by wall time"
+                f"{threads / cpu:,.0f} steps/s by processor time, {1.0 / wall:,.0f} steps/s by wall time"
             )
         print(repr(batch))
+
+
+def measure_controllers(robot: qd.Robot, n: int, threads: int) -> None:
+    """Prints the times of ticks of `WholeBodyController.batch`, and of a loop over single controllers."""
+    rng, ticks = np.random.default_rng(0), 20
+    q, v = np.tile(robot.q_home, (n, 1)), np.zeros((n, robot.nv))
+    changes = [rng.normal(0.0, 0.02, (n, robot.nv)) for _ in range(ticks)]
+    batch = qd.WholeBodyController(robot).batch(n, threads=threads)
+    batch.compute(q, v)
+    start, cpu = time.perf_counter(), time.process_time()
+    for change in changes:
+        command = batch.compute(q, change)
+    count = ticks * n
+    cpu, wall = (time.process_time() - cpu) / count, (time.perf_counter() - start) / count
+    print(
+        f"batch of controllers: {1e6 * cpu:.1f} us a tick, {threads / cpu:,.0f} ticks/s by processor time, "
+        f"{1.0 / wall:,.0f} ticks/s by wall time ({command!r})"
+    )
+    n_alone = min(n, 50)  # each has its own workspace
+    alone, dynamics = [qd.WholeBodyController(robot) for _ in range(n_alone)], qd.Dynamics(robot)
+    for i, controller in enumerate(alone):
+        controller.compute(dynamics.update(q[i], v[i]))
+    cpu = time.process_time()
+    for change in changes:
+        singles = [c.compute(dynamics.update(q[i], change[i])) for i, c in enumerate(alone)]
+    cpu = (time.process_time() - cpu) / (ticks * n_alone)
+    equal = all(single.tau.tobytes() == command.tau[i].tobytes() for i, single in enumerate(singles))
+    print(
+        f"loop over single controllers: {1e6 * cpu:.1f} us a tick, {1.0 / cpu:,.0f} ticks/s by processor time of one "
+        f"thread; torques {'equal' if equal else 'NOT EQUAL'}"
+    )
+    print(repr(batch))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robot", default="go2", help="name of the robot")
+    parser.add_argument("--lanes", type=int, default=1000, help="number of robots")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads")
+    parser.add_argument("--what", choices=["all", "simulations", "controllers"], default="all", help="what to measure")
+    arguments = parser.parse_args()
+    robot = qd.load(arguments.robot)
+    print(processor_name())
+    for name, measure in (("simulations", measure_simulations), ("controllers", measure_controllers)):
+        if arguments.what in ("all", name):
+            measure(robot, arguments.lanes, arguments.threads)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def call_kernel(address: int, x: NDArray[np.float64], y: NDArray[np.float64], ou
     """Calls machine code of the signature ``int64_t f(const double *x, const double *y, double *out)``.
 
     Args:
-        address: address of the function as a whole number, such as `quaddyn.kernels.TickTerms.address`; not checked.
+        address: address of the function, dimensionless, such as `quaddyn.kernels.TickTerms.address`; not checked.
         x: (n,) first vector, of the size that the function requires, any unit; not checked.
         y: (m,) second vector, any unit; not checked.
         out: (k,) vector that the function writes, any unit; not checked.

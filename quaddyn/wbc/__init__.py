@@ -1,5 +1,8 @@
 """Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
 
+#: Single controllers and batches of controllers are one unit, so that the functions of a tick are compiled once.
+__compilation_unit__ = "whole-body control"
+
 from ..deprecation import renamed_names
 from .batch_references import ForceReferences, MotionReferences
 from .certificate import LevelReport, Status

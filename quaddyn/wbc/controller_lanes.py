@@ -216,7 +216,7 @@ def store_lane(i: int, lanes: ControllerLanes, e: EmbeddedController) -> None:
         lanes.forces[i, c] = last.force[c]
 
 
-@entry("batches of whole-body control", release=True)
+@entry("whole-body control", release=True)
 def compute_lanes(
     e: EmbeddedController,
     lanes: ControllerLanes,
@@ -256,7 +256,7 @@ def compute_lanes(
         lanes.outcome[i] = outcome
 
 
-@entry("batches of whole-body control", release=True)
+@entry("whole-body control", release=True)
 def reset_lanes(e: EmbeddedController, lanes: ControllerLanes, friction: LaneFriction, mask: ByteVector) -> None:
     """Clears contacts, references and the last results of lanes, as `embedded.reset`.
 
@@ -275,7 +275,7 @@ def reset_lanes(e: EmbeddedController, lanes: ControllerLanes, friction: LaneFri
             lanes.outcome[i] = TickOutcome.SOLVED
 
 
-@entry("batches of whole-body control", release=True)
+@entry("whole-body control", release=True)
 def set_lane_references(
     e: EmbeddedController, lanes: ControllerLanes, task: int, references: ReferenceRows, mask: ByteVector, store: bool
 ) -> int:
