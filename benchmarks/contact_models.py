@@ -30,6 +30,7 @@ from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.campaigns.trial_runner import run_trial
+from quaddyn.errors import ArgumentError
 from quaddyn.campaigns.worker_memory import case_rng, load_cached_robot
 from quaddyn.locomotion import Morphology
 
@@ -125,7 +126,11 @@ def main() -> int:
                     causes = []
                     for number in range(options.trials):
                         case = make_trial(name, plant, task, setting, number, options.seed, options.seconds)
-                        record = run_trial(case)
+                        try:
+                            record = run_trial(case)
+                        except ArgumentError as error:  # such as a gait that the robot's joints are too slow for
+                            causes.append(f"{number}: refused: {error}")
+                            continue
                         if not record["success"]:
                             time = "" if record["fell"] is None else f"{record['fell']:.1f} s: "
                             limit = f" [{record['limit_reason']}]" if record["limit_reason"] else ""
