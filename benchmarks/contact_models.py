@@ -30,8 +30,8 @@ from quaddyn.campaigns.obstacles import ObstacleCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.campaigns.trial_runner import run_trial
-from quaddyn.errors import ArgumentError
 from quaddyn.campaigns.worker_memory import case_rng, load_cached_robot
+from quaddyn.errors import ArgumentError
 from quaddyn.locomotion import Morphology
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
