@@ -17,6 +17,7 @@ from quaddyn.compiler import (
     Matrix,
     Vec3,
     Vector,
+    call_kernel,
     compiled,
     entry,
     load8,
@@ -396,6 +397,16 @@ def lanes_of_nothing(x: Vector) -> float:
 @compiled()
 def lanes_of_ints(x: IntVector) -> float:
     return sum8(load8(x, 0))  #! expected an array of floats, got int array of rank 1
+
+
+@compiled()
+def kernel_of_a_matrix(address: int, x: Vector, M: Matrix) -> int:
+    return call_kernel(address, x, x, M)  #! call_kernel takes an address and three vectors
+
+
+@compiled()
+def kernel_of_ints(address: int, x: Vector, n: IntVector) -> int:
+    return call_kernel(address, x, n, x)  #! expected an array of floats, got int array of rank 1
 
 
 @compiled()
