@@ -227,6 +227,8 @@ def _replace_files(mujoco: Any, spec: Any, name: str, finder: MeshFinder) -> dic
     for mesh in spec.meshes:
         if not mesh.file:
             continue
+        if not mesh.name:  # before MuJoCo 4 it is set by the compilation, from the file
+            mesh.name = PurePosixPath(mesh.file.replace("\\", "/")).stem
         compiler = mesh.compiler
         uri = PurePosixPath(mesh.file.replace("\\", "/")).name if spec.strippath else mesh.file
         if compiler.meshdir and not uri.startswith("/"):
