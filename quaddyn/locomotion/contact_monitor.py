@@ -253,14 +253,14 @@ class ContactMonitor:
 
     Attributes:
         state: state of the detection of lost ground.
-        touching: (4,) whether the sensor of each foot measures contact.
+        measured_contacts: (4,) whether the sensor of each foot measures contact.
     """
 
-    __slots__ = ("_body", "_detector", "_dt", "_estimator", "_time", "state", "touching")
+    __slots__ = ("_body", "_detector", "_dt", "_estimator", "_time", "measured_contacts", "state")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
         self._dt, self._body = dt, make_body_parameters(morphology)
-        self.touching, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
+        self.measured_contacts, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
         time_scale = morphology.time_scale
         self._estimator = ContactForceEstimator(
             ContactSet.from_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * time_scale)
@@ -285,7 +285,7 @@ class ContactMonitor:
 
     def set_measured_contacts(self, names: tuple[str, ...]) -> None:
         """Sets the feet that foot sensors measure to be in contact."""
-        self.touching[:] = [foot in names for foot in FEET]
+        self.measured_contacts[:] = [foot in names for foot in FEET]
 
     def begin_touchdown_search(self) -> None:
         """Starts the detection of touchdowns, with all feet in the air."""

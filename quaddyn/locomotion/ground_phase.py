@@ -262,7 +262,7 @@ class GroundPhaseController:
             path=quad.path_reference.state,
             ground=quad.ground.state,
             ground_contact=quad.contact_monitor.state,
-            touching=quad.contact_monitor.touching,
+            measured_contacts=quad.contact_monitor.measured_contacts,
             fall=quad.fall_detector,
             footwork=self.footwork.state,
             foot_contacts=self.footwork.contacts,

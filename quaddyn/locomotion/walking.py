@@ -154,7 +154,7 @@ class WalkData(NamedTuple):
     path: PathState
     ground: GroundState
     ground_contact: GroundContactState
-    touching: IntVector
+    measured_contacts: IntVector
     fall: FallDetectorState
     footwork: FootworkState
     foot_contacts: FootContacts
@@ -202,7 +202,7 @@ def observe(w: WalkData, mode: ModeCode, is_measured: bool) -> int:
     Args:
         w: records of the controller.
         mode: present mode.
-        is_measured: whether `WalkData.touching` is measured by foot sensors.
+        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
 
     Returns:
         The `FallSign`, plus `OBSERVED_SUPPORT` where the ground is found to carry a robot whose mode is "starting", or
@@ -211,7 +211,7 @@ def observe(w: WalkData, mode: ModeCode, is_measured: bool) -> int:
     filter_velocity(w)
     code, upright, trunk = 0, is_upright(mode), w.trunk
     if stands_on_ground(mode, w.gait.phase):
-        event = check_ground(w.ground_contact, w.body, w.motion, w.touching, is_measured)
+        event = check_ground(w.ground_contact, w.body, w.motion, w.measured_contacts, is_measured)
         if event == GroundEvent.LOST:
             code, upright = OBSERVED_LOST_GROUND, False
         elif event == GroundEvent.SUPPORTED and mode == ModeCode.STARTING:

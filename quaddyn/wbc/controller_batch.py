@@ -18,7 +18,6 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .batch_references import ForceReferences, MotionReferences
 from .controller_lanes import (
-    ACTIVATION,
     ControllerLanes,
     LaneFriction,
     compute_lanes,
@@ -164,7 +163,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
     @property
     def contact_activations(self) -> Array:
         """Activation of each contact (n, contacts), a read-only view: 0 inactive, 1 made, in between during a ramp."""
-        return read_only(self._lanes.ramps[:, ACTIVATION])
+        return read_only(self._lanes.activation)
 
     @property
     def friction(self) -> Array:

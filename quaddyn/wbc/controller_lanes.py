@@ -37,12 +37,6 @@ from .embedded import (
 from .row_writing import get_item
 from .tick_data import FormulationMemory, TickOutcome
 
-#: Rows of `ControllerLanes.ramps`.
-ACTIVATION, CAP, START_CAP, START_ACTIVATION, FORCE_UNIT = range(5)
-N_RAMP_ROWS = 5
-#: Columns of `ControllerLanes.flags`.
-HAS_REQUEST, HAS_PREVIOUS_TICK, ELIMINATED_SOLVED, ROWS_SOLVED, NEEDS_MIN_NORM, SKIPS_ELIMINATION, INFEASIBLE = range(7)
-N_FLAGS = 7
 #: Result of `set_lane_references` if all references are valid.
 NO_LANE = -1
 
@@ -54,9 +48,19 @@ class ControllerLanes(NamedTuple):
         parameters: (m, parameters) parameters of all elements, references included.
         force_references: (m, force tasks, 8 contacts) references of force tasks, in the order of `TickInputData`.
         friction: (m, contacts) friction coefficients.
-        ramps: (m, 5, contacts) activation, cap [N], cap where the ramp began [N], activation there, force unit [N].
+        activation: (m, contacts) activations, 0 to 1; this and the following five as in `ContactRamps`.
+        cap: (m, contacts) largest normal forces [N].
+        start_cap: (m, contacts) largest normal forces at the beginning of the ramp [N].
+        start_activation: (m, contacts) activations at the beginning of the ramp.
+        force_unit: (m, contacts) force units [N].
         is_rising: (m, contacts) whether each activation is increasing.
-        flags: (m, 7) truth values, in the order of `HAS_REQUEST` and the following.
+        has_request: (m,) whether contacts were requested before.
+        has_previous_tick: (m,) whether there was a tick before.
+        eliminated_has_solution: (m,) whether the working sets with eliminated contacts are those of a solution.
+        rows_have_solution: (m,) likewise for those with contacts as rows.
+        needs_min_norm: (m,) as in the memory of the tick.
+        skips_elimination: (m,) likewise.
+        is_infeasible: (m,) whether level 0 was infeasible in the last tick.
         limit_starts: (m, 2 (levels + 2)) first limit of each level, with eliminated contacts, then with contacts as
             rows.
         working_sets: (m, 2 (levels + 2) limits) working sets of the two formulations, one after the other.
@@ -71,9 +75,19 @@ class ControllerLanes(NamedTuple):
     parameters: Matrix
     force_references: Tensor
     friction: Matrix
-    ramps: Tensor
+    activation: Matrix
+    cap: Matrix
+    start_cap: Matrix
+    start_activation: Matrix
+    force_unit: Matrix
     is_rising: ByteMatrix
-    flags: ByteMatrix
+    has_request: ByteVector
+    has_previous_tick: ByteVector
+    eliminated_has_solution: ByteVector
+    rows_have_solution: ByteVector
+    needs_min_norm: ByteVector
+    skips_elimination: ByteVector
+    is_infeasible: ByteVector
     limit_starts: IntMatrix
     working_sets: ByteMatrix
     tau: Matrix
@@ -121,7 +135,9 @@ def make_controller_lanes(m: int, e: EmbeddedController, friction: Vector) -> Co
     references = inputs.force_references.reshape(1, len(inputs.force_references), 8 * count)
     return ControllerLanes(
         np.tile(inputs.parameters, (m, 1)), np.tile(references, (m, 1, 1)), np.tile(friction, (m, 1)),
-        zeros((m, N_RAMP_ROWS, count)), zeros((m, count), byte), zeros((m, N_FLAGS), byte),
+        zeros((m, count)), zeros((m, count)), zeros((m, count)), zeros((m, count)), zeros((m, count)),
+        zeros((m, count), byte), zeros(m, byte), zeros(m, byte), zeros(m, byte), zeros(m, byte), zeros(m, byte),
+        zeros(m, byte), zeros(m, byte),
         zeros((m, 2 * len(memory.limit_starts)), np.int64), zeros((m, 2 * len(memory.current)), byte),
         zeros((m, len(data.model.actuated))), zeros((m, len(data.model.slot))), zeros((m, count, 6)), zeros(m),
         zeros(m), zeros(m, byte),
@@ -145,23 +161,23 @@ def load_lane(i: int, lanes: ControllerLanes, friction: LaneFriction, e: Embedde
         for c in range(len(contacts.size)):
             inputs.force_references[task, c] = lanes.force_references[i, task, 8 * c : 8 * c + 8]
     for c in range(len(contacts.size)):
-        ramps.activation[c] = lanes.ramps[i, ACTIVATION, c]
-        ramps.cap[c] = lanes.ramps[i, CAP, c]
-        ramps.start_cap[c] = lanes.ramps[i, START_CAP, c]
-        ramps.start_activation[c] = lanes.ramps[i, START_ACTIVATION, c]
-        ramps.force_unit[c] = lanes.ramps[i, FORCE_UNIT, c]
+        ramps.activation[c] = lanes.activation[i, c]
+        ramps.cap[c] = lanes.cap[i, c]
+        ramps.start_cap[c] = lanes.start_cap[i, c]
+        ramps.start_activation[c] = lanes.start_activation[i, c]
+        ramps.force_unit[c] = lanes.force_unit[i, c]
         ramps.is_rising[c] = lanes.is_rising[i, c]
         if lanes.friction[i, c] != friction.loaded[c]:
             load_friction(e, c, lanes.friction[i, c], friction)
     n_starts, n_limits = len(memory.eliminated.limit_starts), len(memory.eliminated.current)
-    starts, working_sets, flags = lanes.limit_starts[i], lanes.working_sets[i], lanes.flags[i]
-    load_working_sets(memory.eliminated, starts[:n_starts], working_sets[:n_limits], flags[ELIMINATED_SOLVED])
-    load_working_sets(memory.as_rows, starts[n_starts:], working_sets[n_limits:], flags[ROWS_SOLVED])
-    memory.needs_min_norm = flags[NEEDS_MIN_NORM] != 0
-    memory.skips_elimination = flags[SKIPS_ELIMINATION] != 0
-    e.data.work.summary.is_infeasible = flags[INFEASIBLE] != 0
-    e.progress.has_request = flags[HAS_REQUEST] != 0
-    inputs.has_previous_tick[0] = flags[HAS_PREVIOUS_TICK]
+    starts, working_sets = lanes.limit_starts[i], lanes.working_sets[i]
+    load_working_sets(memory.eliminated, starts[:n_starts], working_sets[:n_limits], lanes.eliminated_has_solution[i])
+    load_working_sets(memory.as_rows, starts[n_starts:], working_sets[n_limits:], lanes.rows_have_solution[i])
+    memory.needs_min_norm = lanes.needs_min_norm[i] != 0
+    memory.skips_elimination = lanes.skips_elimination[i] != 0
+    e.data.work.summary.is_infeasible = lanes.is_infeasible[i] != 0
+    e.progress.has_request = lanes.has_request[i] != 0
+    inputs.has_previous_tick[0] = lanes.has_previous_tick[i]
     inputs.previous_torque[:] = lanes.tau[i]
     last = embedded_result(e, e.last)
     last.torque[:] = lanes.tau[i]
@@ -191,24 +207,24 @@ def store_lane(i: int, lanes: ControllerLanes, e: EmbeddedController) -> None:
         for c in range(len(contacts.size)):
             lanes.force_references[i, task, 8 * c : 8 * c + 8] = inputs.force_references[task, c]
     for c in range(len(contacts.size)):
-        lanes.ramps[i, ACTIVATION, c] = ramps.activation[c]
-        lanes.ramps[i, CAP, c] = ramps.cap[c]
-        lanes.ramps[i, START_CAP, c] = ramps.start_cap[c]
-        lanes.ramps[i, START_ACTIVATION, c] = ramps.start_activation[c]
-        lanes.ramps[i, FORCE_UNIT, c] = ramps.force_unit[c]
+        lanes.activation[i, c] = ramps.activation[c]
+        lanes.cap[i, c] = ramps.cap[c]
+        lanes.start_cap[i, c] = ramps.start_cap[c]
+        lanes.start_activation[i, c] = ramps.start_activation[c]
+        lanes.force_unit[i, c] = ramps.force_unit[c]
         lanes.is_rising[i, c] = ramps.is_rising[c]
     n_starts, n_limits = len(memory.eliminated.limit_starts), len(memory.eliminated.current)
     lanes.limit_starts[i, :n_starts] = memory.eliminated.limit_starts
     lanes.limit_starts[i, n_starts:] = memory.as_rows.limit_starts
     lanes.working_sets[i, :n_limits] = memory.eliminated.current
     lanes.working_sets[i, n_limits:] = memory.as_rows.current
-    lanes.flags[i, ELIMINATED_SOLVED] = int(memory.eliminated.has_solution)
-    lanes.flags[i, ROWS_SOLVED] = int(memory.as_rows.has_solution)
-    lanes.flags[i, NEEDS_MIN_NORM] = int(memory.needs_min_norm)
-    lanes.flags[i, SKIPS_ELIMINATION] = int(memory.skips_elimination)
-    lanes.flags[i, INFEASIBLE] = int(e.data.work.summary.is_infeasible)
-    lanes.flags[i, HAS_REQUEST] = int(e.progress.has_request)
-    lanes.flags[i, HAS_PREVIOUS_TICK] = inputs.has_previous_tick[0]
+    lanes.eliminated_has_solution[i] = int(memory.eliminated.has_solution)
+    lanes.rows_have_solution[i] = int(memory.as_rows.has_solution)
+    lanes.needs_min_norm[i] = int(memory.needs_min_norm)
+    lanes.skips_elimination[i] = int(memory.skips_elimination)
+    lanes.is_infeasible[i] = int(e.data.work.summary.is_infeasible)
+    lanes.has_request[i] = int(e.progress.has_request)
+    lanes.has_previous_tick[i] = inputs.has_previous_tick[0]
     last = embedded_result(e, e.last)
     lanes.tau[i] = last.torque
     lanes.accelerations[i] = last.acceleration
