@@ -649,11 +649,6 @@ def field_of_a_plain_record(r: Record) -> None:
 
 
 @compiled()
-def copies_arrays(s: State, other: State) -> None:
-    s.copy_from(other)  #! copy_from does not copy the array State.x
-
-
-@compiled()
 def copies_another_class(s: State, r: Record) -> None:
     s.copy_from(r)  #! copy_from requires two mutable records of the same class, got Record and State
 

@@ -764,6 +764,14 @@ def records_in_records(walk: Walk, dt: float, leg: int) -> int:
     return 100 * heavy.phase + 10 * int(moved) + walk.left.phase
 
 
+@case(lambda g: (_walk(g), _walk(g)))
+def records_with_arrays_are_copied(walk: Walk, other: Walk) -> float:
+    other.ticks += 1
+    walk.copy_from(other)
+    other.P[0, 0] += 1.0
+    return walk.P[2, 3] + walk.order[4] + walk.left.load + walk.ticks
+
+
 # -- small arrays ----------------------------------------------------------------------------------------------------
 def _vectors(g, count, make=floats):
     return tuple(make(g, 3) for _ in range(count))

@@ -7,10 +7,11 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
+from quaddyn.dynamics import joint_placements, kinematic_tree
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.kernels import TickTerms
 from quaddyn.robot.saving import from_record, to_record
-from quaddyn.simulation import kinematic_tree, terms
+from quaddyn.simulation import terms
 
 #: Joint: type, parent, child, axis, and what it mimics (joint, multiplier, offset).
 JOINTS = {
@@ -217,7 +218,7 @@ def test_terms_and_contacts_of_the_embedded_plant_equal_dynamics(robot: qd.Robot
     q, v, _ = state
     dyn, tree = qd.Dynamics(robot), kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling)
     found = terms.make_step_terms(tree)
-    terms.place_joints(tree, q, found)
+    joint_placements.place_joints(tree, q, found.joints)
     terms.compute_inertia(tree, found)
     terms.compute_bias(tree, v, found)
     np.testing.assert_allclose(np.tril(found.M), np.tril(dyn.crba(q)), atol=1e-13)

@@ -18,6 +18,7 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
+from quaddyn.dynamics import joint_motions, joint_placements, kinematic_tree
 from quaddyn.locomotion import com_preview, gait, ground_plane, path_reference
 from quaddyn.locomotion.gait import GAITS, GaitScheduler
 from quaddyn.locomotion.vertical_force import compute_force_profile
@@ -29,8 +30,6 @@ from quaddyn.simulation import (
     collisions,
     drives,
     integrator,
-    kinematic_tree,
-    motions,
     terms,
 )
 from quaddyn.simulation.step_memory import StepResult
@@ -257,15 +256,16 @@ def test_rigid_body_terms_equal_pinocchio(root: str) -> None:
     for scale in (0.0, 1e-4, 0.1, 3.0):
         q = pin.integrate(model, pin.neutral(model), rng.normal(size=model.nv))
         v = rng.normal(size=model.nv)
-        terms.place_joints(tree, q, found)
+        joint_placements.place_joints(tree, q, found.joints)
         terms.compute_inertia(tree, found)
         terms.compute_bias(tree, v, found)
-        motions.integrate_configuration(tree, q, v, scale, moved)
+        joint_motions.integrate_configuration(tree, q, v, scale, moved)
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
-        at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.origin)
+        at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.joints.origin)
         assert_close(
-            (found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T)
+            (found.h, np.tril(found.M), found.joints.J[:, :3], found.joints.J[:, 3:]),
+            (h, np.triu(M).T, at_origin, data.J[3:].T),
         )
         assert_close(moved, pin.integrate(model, q, scale * v))
 

@@ -339,8 +339,15 @@ class _FunctionTranslator:
             value = self.expressions.convert(value, INT)
         return [Assign(line, single_target, value)]
 
-    def copy_record(self, node: ast.stmt, target: Expression, source: Expression) -> list[Statement]:
-        """Returns the statements of ``record.copy_from(other)`` of mutable records, one for each number."""
+    def copy_record(self, node: ast.stmt, target: Expression, source: Expression, path: str = "") -> list[Statement]:
+        """Returns the statements of ``record.copy_from(other)`` of mutable records, one for each number and array.
+
+        Args:
+            node: the statement in the source.
+            target: record that is written.
+            source: record that is read, with arrays of the same sizes.
+            path: names of the fields that lead to these records from those of the statement.
+        """
         kind = target.kind
         if not isinstance(kind, RecordKind) or not kind.values or source.kind != kind:
             self.fail(node, f"copy_from requires two mutable records of the same class, got {source.kind} and {kind}")
@@ -351,7 +358,7 @@ class _FunctionTranslator:
             field, given = Field(stored, target, k), Field(stored, source, k)
             shown = kind.values[k]
             if isinstance(stored, RecordKind):
-                out += self.copy_record(node, field, given)
+                out += self.copy_record(node, field, given, f"{path}{name}_")
             elif isinstance(shown, SmallArrayKind):
                 places = [(Constant(INT, i),) for i in range(len(shown.items))]
                 out += [Assign(node.lineno, Subscript(FLOAT, field, i), Subscript(FLOAT, given, i)) for i in places]
@@ -360,7 +367,9 @@ class _FunctionTranslator:
                 number = Subscript(stored.element, given, ())
                 out.append(Assign(node.lineno, Subscript(stored.element, field, ()), number))
             else:
-                self.fail(node, f"copy_from does not copy the array {kind.name}.{name}; copy its entries in a loop")
+                assert isinstance(stored, ArrayKind)
+                suffix = f"{path}{name}_{node.lineno - self.first_line + 1}_{node.col_offset}"
+                out += self.copy_entries(node, field, given, suffix)
         return out
 
     def assign_small_array(
@@ -404,18 +413,32 @@ class _FunctionTranslator:
                 self.fail(target, f"{ast.unparse(target)}: expected {view.kind}, got {value.kind}")
         else:
             value = self.expressions.convert_to(target, value, view.kind.element, ast.unparse(target))
-        suffix = f"{line - self.first_line + 1}_{target.col_offset}"
+        return self.copy_entries(target, view, value, f"{line - self.first_line + 1}_{target.col_offset}")
+
+    def copy_entries(
+        self, node: ast.expr | ast.stmt, view: Expression, value: Expression, suffix: str
+    ) -> list[Statement]:
+        """Returns a loop over every axis that assigns an array, or a number, to the entries of an array.
+
+        Args:
+            node: the statement or its target, for its line.
+            view: array that is written.
+            value: array of the same sizes, or a number.
+            suffix: end of the names of the variables of the loop, different for each array of a function.
+        """
+        line, kind = node.lineno, view.kind
+        assert isinstance(kind, ArrayKind)
         names = [ast.Name(f"{name}_{suffix}", ast.Store(), lineno=line) for name in ("view", "source")]
         out = [*self.translate_assignment(names[0], view, line), *self.translate_assignment(names[1], value, line)]
-        to, source = Name(view.kind, names[0].id), Name(value.kind, names[1].id)
-        counters = [Name(INT, f"index_{axis}_{suffix}") for axis in range(view.kind.rank)]
+        to, source = Name(kind, names[0].id), Name(value.kind, names[1].id)
+        counters = [Name(INT, f"index_{axis}_{suffix}") for axis in range(kind.rank)]
         index = tuple(counters)
         entry: Expression = source
         if isinstance(value.kind, ArrayKind):
-            entry = self.expressions.convert(Subscript(value.kind.element, source, index), view.kind.element)
-        body: Statement = Assign(line, Subscript(view.kind.element, to, index), entry)
+            entry = self.expressions.convert(Subscript(value.kind.element, source, index), kind.element)
+        body: Statement = Assign(line, Subscript(kind.element, to, index), entry)
         for axis, counter in reversed(list(enumerate(counters))):
-            self.declare_variable(target, counter.name, INT)
+            self.declare_variable(node, counter.name, INT)
             body = For(line, counter.name, Constant(INT, 0), AxisLength(INT, to, axis), 1, (body,))
         return [*out, body]
 

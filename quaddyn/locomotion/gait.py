@@ -168,18 +168,9 @@ def set_parameters(g: GaitState, gait: GaitParameters) -> None:
 
 
 @compiled()
-def copy_gait_parameters(target: GaitParameters, gait: GaitParameters) -> None:
-    """Copies the parameters of a gait."""
-    target.period, target.duty_factor = gait.period, gait.duty_factor
-    target.phase_offsets[:] = gait.phase_offsets
-    target.footprint_scale[:] = gait.footprint_scale
-    target.has_swing_phase, target.has_constant_force = gait.has_swing_phase, gait.has_constant_force
-
-
-@compiled()
 def set_target_gait(g: GaitState, gait: GaitParameters) -> None:
     """Starts the transition to another gait over the next cycles; if not running, from the next start on."""
-    copy_gait_parameters(g.target, gait)
+    g.target.copy_from(gait)
     if not gait.has_swing_phase:
         stop_stepping(g)
 

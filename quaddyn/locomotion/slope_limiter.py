@@ -17,7 +17,7 @@ from .friction_model import (
     compute_known_friction,
     compute_slip_bound,
 )
-from .gait import Gait, GaitParameters, copy_gait_parameters
+from .gait import Gait, GaitParameters
 from .morphology import BodyParameters
 from .slope_statics import SlopeStatics
 from .velocity_limits import (
@@ -145,7 +145,7 @@ def begin_evaluation(slope: SlopeState, gait: GaitParameters, velocity: Vector) 
     """Stores the case that is evaluated from now on."""
     slope.has_evaluated = True
     slope.is_evaluating = True
-    copy_gait_parameters(slope.evaluated_gait, gait)
+    slope.evaluated_gait.copy_from(gait)
     slope.evaluated_velocity[:] = velocity
     slope.evaluated_uphill[:] = slope.uphill
 

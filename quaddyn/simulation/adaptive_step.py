@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 
 from ..compiler import Vector, compiled
+from ..dynamics.joint_motions import integrate_configuration
+from ..dynamics.joint_placements import place_joints
+from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .contact_data import ContactLaw, StepDynamics, StepModel, StepState
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
 from .energy_balance import (
@@ -18,8 +21,6 @@ from .energy_balance import (
     Energies,
     compute_mechanical_energy,
 )
-from .kinematic_tree import KinematicTree, PointForces
-from .motions import integrate_configuration
 from .plant_data import PlantData
 from .step_memory import (
     ContactStatus,
@@ -27,7 +28,7 @@ from .step_memory import (
     StepResult,
     clear_totals,
 )
-from .terms import StepTerms, compute_bias, compute_inertia, compute_push_forces, place_joints
+from .terms import StepTerms, compute_bias, compute_inertia, compute_push_forces
 
 #: Maximum number of midpoint iterations, and the velocity change at which they end, relative to the largest velocity.
 MAX_MIDPOINT_ITERATIONS, MIDPOINT_TOLERANCE = 4, 1e-7
@@ -38,7 +39,7 @@ def evaluate_dynamics(
     bodies: KinematicTree, q: Vector, v: Vector, terms: StepTerms, motion: StepDynamics, energies: Energies
 ) -> None:
     """Computes poses, Jacobian and inertia at a configuration, and the energies there at velocity v."""
-    place_joints(bodies, q, terms)
+    place_joints(bodies, q, terms.joints)
     compute_inertia(bodies, terms)
     compute_mechanical_energy(bodies, terms, v, motion.correction, energies)
 
@@ -130,7 +131,7 @@ def integrate_substep(plant: PlantData, h: float, max_iterations: int) -> int:
         for j in range(len(v)):
             memory.displacement[j] = advance_time * memory.v_end[j] + h * motion.correction[j]
         if in_free_fall and max_iterations == 0:
-            correct_free_fall(model.bodies, terms.poses[1], h, memory.displacement)
+            correct_free_fall(model.bodies, terms.joints.poses[1], h, memory.displacement)
         integrate_configuration(model.bodies, q, memory.displacement, 1.0, memory.q_end)
     update_energy_balance(
         model, terms, memory, motion, h, max_iterations == 0 and not progress.has_rk4_step and not in_free_fall
@@ -150,7 +151,7 @@ def begin_substep(
         memory.v_mirrored[j], memory.v_last_iteration[j] = v_before[j], v[j]
     if midpoint:
         integrate_configuration(model.bodies, memory.q_start, v, closing_time, memory.q_middle)
-        place_joints(model.bodies, memory.q_middle, terms)
+        place_joints(model.bodies, memory.q_middle, terms.joints)
         compute_inertia(model.bodies, terms)
     compute_push_forces(model.bodies, terms, pushes, memory.external)
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit_norms
+from ..dynamics.kinematic_tree import inertia_entries
 from ..errors import ArgumentError
 from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import LaneBlocks, check_mask, count_bytes, read_only
 from ..robot.arguments import Numbers, check_integer, check_vector
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .kinematic_tree import inertia_entries
 from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
 from .step_memory import ContactStatus

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ..compiler import ByteVector, IntVector, Matrix, Record, Vector
 from ..contact.solvers.frictional_core import ContactWorkspace as SolverWorkspace
 from ..contact.solvers.frictional_core import make_contact_workspace as solver_workspace
+from ..dynamics.kinematic_tree import KinematicTree
 from .collisions import CollisionBuffer, TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops
-from .kinematic_tree import KinematicTree
 
 
 class ContactLaw(NamedTuple):
@@ -57,7 +57,7 @@ class StepModel(NamedTuple):
         sphere_centers: (s, 3) sphere centers in the frames of their joints [m].
         radii: (s,) radii of the spheres [m].
         joints: (s,) joint that carries each sphere.
-        last_rows: (s,) last row of `StepTerms.J` on the path from the root to each sphere, -1 for a fixed sphere.
+        last_rows: (s,) last row of `PlacedJoints.J` on the path from the root to each sphere, -1 for a fixed sphere.
         last_dofs: (s,) last degree of freedom on this path, -1 likewise; the last of all if joints are coupled.
         clusters: (c,) index after the last sphere of each cluster; the spheres of a cluster are on one joint.
         cluster_spheres: (c, 4) bounding sphere of each cluster: center in the frame of its joint and radius [m].

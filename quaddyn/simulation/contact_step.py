@@ -17,12 +17,13 @@ import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.frictional_core import compute_velocities, get_max_rounds, solve_contact_problem
+from ..dynamics.joint_placements import transform_point
 from .collisions import collide_range, may_be_in_reach
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .drives import close_backlash
 from .joint_stops import find_joint_stops
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
-from .terms import StepTerms, transform_point
+from .terms import StepTerms
 
 #: Maximum number of repeated computations of joint friction, and the ratio to Coulomb friction above which it repeats.
 MAX_FRICTION_ITERATIONS, FRICTION_EXCESS_RATIO = 10, 1.05
@@ -151,7 +152,7 @@ def compute_contact_rows(
 ) -> None:
     """Computes frame, Jacobian rows Y, and velocities before the step and without contacts of contact i."""
     parent, collisions, T, Y = model.bodies.dof_parent, contacts.collisions, contacts.T, contacts.Y
-    J, o, row_dof, parent_row = terms.J, terms.origin, model.bodies.row_dof, model.bodies.parent_row
+    J, o, row_dof, parent_row = terms.joints.J, terms.joints.origin, model.bodies.row_dof, model.bodies.parent_row
     g, velocity_before, free, nv, r = contacts.g, contacts.velocities_before, motion.free_velocity, len(v), 3 * i
     sphere = collisions.spheres[i]
     n, c, radius, last = collisions.normals[i], contacts.centers[sphere], model.radii[sphere], model.last_rows[sphere]
@@ -227,7 +228,7 @@ def set_up_contacts(
     Returns:
         The number of contacts, negative if the buffers are too small.
     """
-    k: int = find_contacts(model, terms.poses, law, state, contacts)
+    k: int = find_contacts(model, terms.joints.poses, law, state, contacts)
     if k <= 0:
         return k
     parent, Y = model.bodies.dof_parent, contacts.Y

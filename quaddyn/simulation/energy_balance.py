@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler import Record, Vector, compiled
-from .kinematic_tree import KinematicTree
+from ..dynamics.kinematic_tree import KinematicTree
 from .terms import StepTerms
 
 #: Tolerated energy error per second: a fraction of the kinetic energy plus the power that lifts the robot at these
@@ -39,9 +39,9 @@ def compute_mechanical_energy(
     gravity, M, J, composite, origin, parent_dof = (
         bodies.gravity,
         terms.M,
-        terms.J,
+        terms.joints.J,
         terms.composite_inertias,
-        terms.origin,
+        terms.joints.origin,
         bodies.dof_parent,
     )
     kinetic, rise_power, correction_power, potential = 0.0, 0.0, 0.0, 0.0

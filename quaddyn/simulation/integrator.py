@@ -11,6 +11,8 @@ where it stopped, as recorded in `StepMemory.progress`. Arguments are not valida
 from __future__ import annotations
 
 from ..compiler import Matrix, Tensor, Vector, compiled, entry
+from ..dynamics.joint_placements import place_joints
+from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .adaptive_step import (
     MAX_MIDPOINT_ITERATIONS,
     compute_energy_tolerance,
@@ -20,7 +22,6 @@ from .adaptive_step import (
 from .contact_data import SphereContacts
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
 from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION
-from .kinematic_tree import KinematicTree, PointForces
 from .lanes import LaneData, compute_lane_command, load_lane, store_lane, with_lane_weight
 from .plant_data import PlantData
 from .step_memory import (
@@ -32,7 +33,7 @@ from .step_memory import (
     clear_totals,
 )
 from .substeps import accumulate_contacts, publish_step
-from .terms import StepTerms, compute_push_forces, place_joints
+from .terms import StepTerms, compute_push_forces
 
 #: Length of the shortest substep divided by that of the step, and the maximum number of trials per step.
 MIN_SUBSTEP_FRACTION, MAX_SUBSTEP_TRIALS = 1.0 / 32.0, 24
@@ -292,5 +293,5 @@ def compute_push_forces_at(
     bodies: KinematicTree, q: Vector, pushes: PointForces, terms: StepTerms, out: Vector
 ) -> None:
     """Computes the generalized forces of pushes at q into `out` (nv,)."""
-    place_joints(bodies, q, terms)
+    place_joints(bodies, q, terms.joints)
     compute_push_forces(bodies, terms, pushes, out)

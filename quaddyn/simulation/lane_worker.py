@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.kinematic_tree import PointForces
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import integrator
 from .actuators import Actuators
 from .contact_data import SphereContacts, StepDynamics, StepModel
 from .drives import Drives
-from .kinematic_tree import PointForces
 from .lanes import (
     LaneCommands,
     LaneCursor,

@@ -16,11 +16,11 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
+from ..dynamics.kinematic_tree import INERTIA
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from .contact_data import ContactLaw, StepModel
 from .drives import Drives
-from .kinematic_tree import INERTIA
 from .plant_data import PlantData
 from .step_memory import ContactStatus, StepPhase, clear_totals
 from .terrain import Box as BoxSurface

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..dynamics.kinematic_tree import PointForces
 from .actuators import TorqueSpeedLimits
 from .contact_data import SphereContacts, StepDynamics, StepModel
-from .kinematic_tree import PointForces
 from .step_memory import StepMemory
 from .substeps import SubstepContacts
 from .terms import StepTerms

@@ -16,6 +16,7 @@ from ..contact import Contact
 from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
+from ..dynamics.kinematic_tree import PointForces, last_moving_row, make_point_forces
 from ..errors import ArgumentError
 from ..lane_blocks import max_threads
 from ..robot.arguments import check_integer
@@ -27,7 +28,6 @@ from .batch import SimulationBatch
 from .fallback_contacts import FallbackContactSolver
 from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
-from .kinematic_tree import PointForces, last_moving_row, make_point_forces
 from .plant import Plant, set_attribute
 from .plant_data import PlantData
 from .records import ContactPoint, Work

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.kinematic_tree import last_moving_row, make_kinematic_tree
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -15,7 +16,6 @@ from . import contact_data, contact_step
 from .collisions import TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops
-from .kinematic_tree import last_moving_row, make_kinematic_tree
 from .plant import DIVERGENCE_SPEED
 from .spheres import PlacedSphere
 

@@ -15,12 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Vector, compiled, local
-from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
-from ..robot.loop_geometry import compose
-from ..robot.loop_solver import close_all, drift_all
-from .kinematic_tree import INERTIA, JointType, KinematicTree, PointForces
-from .motions import compute_joint_placement
+from ..compiler import Matrix, Vector, compiled, local
+from ..dynamics.joint_placements import PlacedJoints, make_placed_joints, transform_point, write_jacobian_rows
+from ..dynamics.kinematic_tree import INERTIA, KinematicTree, PointForces
+from ..robot.loop_solver import drift_all
 
 
 class StepTerms(NamedTuple):
@@ -29,141 +27,37 @@ class StepTerms(NamedTuple):
     Attributes:
         M: (nv, nv) joint-space inertia, lower triangle; zero between limbs.
         h: (nv,) Coriolis, centrifugal and gravity terms.
-        J: (nr, 6) for each row of the Jacobian the velocity of the body's point at `origin`, and its angular velocity.
-        poses: (n, 12) placements of the joints: rotation column by column, then translation [m].
-        origin: (3,) reference point of spatial vectors [m].
+        joints: placements and Jacobian of the joints, and the reference point of spatial vectors.
         body_inertias: (n, 10) inertias of the bodies about `origin`.
         composite_inertias: (n, 10) inertias of each body with all its descendants; number 0 is the whole robot.
         velocities: (n, 6) scratch.
         accelerations: (n, 6) scratch.
         forces: (n, 6) scratch.
-        q_all, v_all, drift: configuration, velocity, and acceleration for zero acceleration of the independent joints,
-            of all joints; empty without closed loops.
-        G: (nv_all, nv) with ``v_all = G v``; empty without closed loops.
-        closing: scratch.
+        v_all, drift: velocity, and acceleration for zero acceleration of the independent joints, of all joints; empty
+            without closed loops.
     """
 
     M: Matrix
     h: Vector
-    J: Matrix
-    poses: Matrix
-    origin: Vector
+    joints: PlacedJoints
     body_inertias: Matrix
     composite_inertias: Matrix
     velocities: Matrix
     accelerations: Matrix
     forces: Matrix
-    q_all: Vector
     v_all: Vector
     drift: Vector
-    G: Matrix
-    closing: ClosureWorkspace
 
 
 def make_step_terms(bodies: KinematicTree) -> StepTerms:
     """Returns buffers for the rigid-body terms of a kinematic tree."""
-    n, nv, nr, zeros = len(bodies.kind), len(bodies.dof_parent), len(bodies.row_dof), np.zeros
-    poses = zeros((n, 12))
-    poses[0, [0, 4, 8]] = 1.0
-    n_dependent = int((bodies.follows_q >= 0).sum())
-    nq_all, nv_all = len(bodies.closures.q_index) + n_dependent, len(bodies.closures.v_index) + n_dependent
+    n, nv, zeros = len(bodies.kind), len(bodies.dof_parent), np.zeros
+    joints = make_placed_joints(bodies)
+    nv_all = len(joints.G)
     return StepTerms(
-        zeros((nv, nv)), zeros(nv), zeros((nr, 6)), poses, zeros(3), zeros((n, INERTIA)), zeros((n, INERTIA)),
-        zeros((n, 6)), zeros((n, 6)), zeros((n, 6)),
-        zeros(nq_all), zeros(nv_all), zeros(nv_all), zeros((nv_all, nv)), make_closure_workspace(bodies.closures),
+        zeros((nv, nv)), zeros(nv), joints, zeros((n, INERTIA)), zeros((n, INERTIA)),
+        zeros((n, 6)), zeros((n, 6)), zeros((n, 6)), zeros(nv_all), zeros(nv_all),
     )  # fmt: skip
-
-
-# -- placements and Jacobian -----------------------------------------------------------------------------------------
-@compiled(inline=False)
-def place_joints(bodies: KinematicTree, q: Vector, terms: StepTerms) -> None:
-    """Computes the placements of the joints, `origin`, and the Jacobian at q."""
-    poses, origin = terms.poses, terms.origin
-    joint_frame, motion, position = local(12), local(12), local(1)
-    if len(terms.q_all) > 0:
-        close_all(bodies.closures, terms.closing, q, terms.q_all, terms.G)
-    for i in range(1, len(bodies.kind)):
-        compose(poses[bodies.parent[i]], bodies.placements[i], joint_frame)
-        if bodies.follows_q[i] >= 0:
-            position[0] = terms.q_all[bodies.follows_q[i]]
-            compute_joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
-        elif bodies.multiplier[i] != 1.0 or bodies.offset[i] != 0.0:
-            position[0] = bodies.multiplier[i] * q[bodies.q[i]] + bodies.offset[i]
-            compute_joint_placement(bodies.kind[i], bodies.axes[i], position, motion)
-        else:
-            compute_joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], motion)
-        compose(joint_frame, motion, poses[i])
-        if i == 1:
-            for a in range(3):
-                origin[a] = poses[1, 9 + a]
-        _write_jacobian_rows(bodies.kind[i], bodies.axes[i], poses[i], origin, terms.J[bodies.row[i] :])
-        if bodies.multiplier[i] != 1.0:
-            for a in range(6):
-                terms.J[bodies.row[i], a] *= bodies.multiplier[i]
-        if bodies.follows_v[i] >= 0:
-            _distribute_rows(terms.G[bodies.follows_v[i]], bodies.row_dof, bodies.row[i], bodies.dof_count[i], terms.J)
-
-
-@compiled()
-def _distribute_rows(G_row: Vector, row_dof: IntVector, row: int, n_dofs: int, J: Matrix) -> None:
-    """Expands the Jacobian row of a dependent joint to one row for each degree of freedom that moves it.
-
-    Args:
-        G_row: (nv,) velocity of the joint per velocity of each degree of freedom, the row of `StepTerms.G`.
-        row_dof: (nr,) degree of freedom of each row of J.
-        row: first row of the joint.
-        n_dofs: number of its rows.
-        J: (nr, 6) Jacobian; row `row` is that of the joint, and is overwritten as the others.
-    """
-    joint_row = local(6)
-    for a in range(6):
-        joint_row[a] = J[row, a]
-    for d in range(row, row + n_dofs):
-        for a in range(6):
-            J[d, a] = G_row[row_dof[d]] * joint_row[a]
-
-
-@compiled()
-def _write_jacobian_rows(kind: int, axis: Vector, pose: Vector, origin: Vector, J: Matrix) -> None:
-    """Writes the Jacobian rows of one joint."""
-    world_axis = local(3)
-    if kind == JointType.FREE:
-        for d in range(3):
-            _write_translation(pose[3 * d : 3 * d + 3], J[d])
-            _write_rotation(pose[3 * d : 3 * d + 3], pose, origin, J[3 + d])
-    elif kind == JointType.PLANAR:
-        _write_translation(pose[0:3], J[0])
-        _write_translation(pose[3:6], J[1])
-        _write_rotation(pose[6:9], pose, origin, J[2])
-    else:
-        for a in range(3):
-            world_axis[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
-        if kind == JointType.PRISMATIC:
-            _write_translation(world_axis, J[0])
-        else:
-            _write_rotation(world_axis, pose, origin, J[0])
-
-
-@compiled()
-def _write_translation(axis: Vector, out: Vector) -> None:
-    """Writes the spatial velocity (6,) of a unit translation along an axis."""
-    for a in range(3):
-        out[a], out[3 + a] = axis[a], 0.0
-
-
-@compiled()
-def _write_rotation(axis: Vector, pose: Vector, origin: Vector, out: Vector) -> None:
-    """Writes the spatial velocity (6,) about `origin` of a unit rotation about an axis through a joint's origin."""
-    x, y, z = pose[9] - origin[0], pose[10] - origin[1], pose[11] - origin[2]
-    out[0], out[1], out[2] = y * axis[2] - z * axis[1], z * axis[0] - x * axis[2], x * axis[1] - y * axis[0]
-    out[3], out[4], out[5] = axis[0], axis[1], axis[2]
-
-
-@compiled()
-def transform_point(pose: Vector, point: Vector, out: Vector) -> None:
-    """Transforms a point from a joint's frame to the world."""
-    for a in range(3):
-        out[a] = pose[a] * point[0] + pose[3 + a] * point[1] + pose[6 + a] * point[2] + pose[9 + a]
 
 
 # -- inertia ---------------------------------------------------------------------------------------------------------
@@ -173,7 +67,7 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
     n, M, J, body_inertias, composite, parent_dof = (
         len(bodies.kind),
         terms.M,
-        terms.J,
+        terms.joints.J,
         terms.body_inertias,
         terms.composite_inertias,
         bodies.dof_parent,
@@ -185,7 +79,7 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
             M[d, d] = bodies.armature[d]
         for i in range(1, n):
             if bodies.follows_v[i] >= 0:
-                rates = terms.G[bodies.follows_v[i]]
+                rates = terms.joints.G[bodies.follows_v[i]]
                 for d in range(len(parent_dof)):
                     for j in range(d + 1):
                         M[d, j] += bodies.rotors[i] * rates[d] * rates[j]
@@ -193,7 +87,7 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
     for e in range(INERTIA):
         composite[0, e] = 0.0
     for i in range(1, n):
-        _transform_inertia(bodies.inertias[i], terms.poses[i], terms.origin, body_inertias[i])
+        _transform_inertia(bodies.inertias[i], terms.joints.poses[i], terms.joints.origin, body_inertias[i])
         for e in range(INERTIA):
             composite[i, e] = body_inertias[i, e]
     for i in range(n - 1, 0, -1):
@@ -286,7 +180,7 @@ def _scalar_product(motion: Vector, force: Vector) -> float:
 def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     """Computes the bias h at v by the recursive Newton-Euler algorithm; gravity is an acceleration of the world."""
     J, V, A, F, body_inertias, n = (
-        terms.J,
+        terms.joints.J,
         terms.velocities,
         terms.accelerations,
         terms.forces,
@@ -296,7 +190,7 @@ def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     joint_motion, inertial, row_dof = local(6), local(6), bodies.row_dof
     if bodies.coupled:
         terms.h[:] = 0.0
-    if len(terms.q_all) > 0:
+    if len(terms.joints.q_all) > 0:
         _compute_loop_drift(bodies, v, terms)
     for a in range(6):
         V[0, a], A[0, a] = 0.0, 0.0
@@ -335,21 +229,21 @@ def _compute_loop_drift(bodies: KinematicTree, v: Vector, terms: StepTerms) -> N
     for i in range(len(terms.v_all)):
         total = 0.0
         for d in range(len(v)):
-            total += terms.G[i, d] * v[d]
+            total += terms.joints.G[i, d] * v[d]
         terms.v_all[i] = total
-    drift_all(bodies.closures, terms.closing, terms.q_all, terms.v_all, terms.drift)
+    drift_all(bodies.closures, terms.joints.closing, terms.joints.q_all, terms.v_all, terms.drift)
     for i in range(1, len(bodies.kind)):
         dof = bodies.follows_v[i]
         if dof >= 0:
             for d in range(len(v)):
-                terms.h[d] += terms.G[dof, d] * bodies.rotors[i] * terms.drift[dof]
+                terms.h[d] += terms.joints.G[dof, d] * bodies.rotors[i] * terms.drift[dof]
 
 
 @compiled()
 def _add_drift(bodies: KinematicTree, i: int, terms: StepTerms, out: Vector) -> None:
     """Adds the acceleration of a dependent joint for zero acceleration of the independent joints."""
     joint_row = local(1, 6)
-    _write_jacobian_rows(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, joint_row)
+    write_jacobian_rows(bodies.kind[i], bodies.axes[i], terms.joints.poses[i], terms.joints.origin, joint_row)
     for a in range(6):
         out[a] += joint_row[0, a] * terms.drift[bodies.follows_v[i]]
 
@@ -379,10 +273,10 @@ def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
 @compiled()
 def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointForces, out: Vector) -> None:
     """Computes the generalized forces of point forces at the present placements, into `out` (nv,)."""
-    point, wrench, J, parent_row, origin = local(3), local(6), terms.J, bodies.parent_row, terms.origin
+    point, wrench, J, parent_row, origin = local(3), local(6), terms.joints.J, bodies.parent_row, terms.joints.origin
     out[:] = 0.0
     for i in range(len(pushes.joints)):
-        transform_point(terms.poses[pushes.joints[i]], pushes.points[i], point)
+        transform_point(terms.joints.poses[pushes.joints[i]], pushes.points[i], point)
         x, y, z, f = point[0] - origin[0], point[1] - origin[1], point[2] - origin[2], pushes.wrenches[i]
         wrench[:6] = f[:6]
         wrench[3] += y * f[2] - z * f[1]

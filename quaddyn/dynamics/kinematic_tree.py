@@ -241,7 +241,7 @@ def _find_joint_axis(model: pin.Model, i: int, *, angular: bool) -> Array:
 
 
 def last_moving_row(bodies: KinematicTree, joint: int) -> int:
-    """Returns the last row of `StepTerms.J` on the path from the root to the body of a joint; -1 for the world."""
+    """Returns the last row of `PlacedJoints.J` on the path from the root to the body of a joint; -1 for the world."""
     return int(bodies.row[joint] + bodies.dof_count[joint] - 1) if joint else -1
 
 
