@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import operator
+
+import numpy as np
 
 from ..dynamics import State
 from ..urdf.tree import Array
@@ -21,23 +22,24 @@ from .ground_plane import GroundPlane, advance_on_map, plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
-from .modes import MAX_STANDING_FRACTION, LocomotionMode, allocate_mode_state, is_dcm_near_edge
-from .morphology import FEET, Morphology
+from .modes import LocomotionMode, allocate_mode_state
+from .morphology import FEET
 from .motion import CentroidalState, read_motion
 from .path_reference import PathReference
 from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
 from .slope_limiter import SlopeEvaluation
-from .steering import allocate_steering_state, reset_steering
+from .steering import allocate_steering_state
 from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
 from .tick_period import measure_tick_period
 from .torque_limiter import clamp_torques
-from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, compute_slope_lowering, write_task_references
+from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, write_task_references
 from .velocity_limits import LimitReason, clamp_command
 from .vertical_force import compute_force_profile
 from .walk_details import WalkDetails
+from .walk_start import begin_walk
 from .walking import (
     ROUGH_SLOPE_TIME,
     TickCode,
@@ -53,9 +55,6 @@ CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
 MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
-#: Range of the height of the center of mass at the start outside which the robot must rise or sink first, as fractions
-#: of that at home, and maximum offset of the center of mass from the center of the feet [l].
-MIN_STANDING_HEIGHT, MAX_STANDING_HEIGHT, MAX_STANDING_OFFSET = 0.95, 1.02, 0.1
 
 
 class GroundPhaseController:
@@ -118,6 +117,7 @@ class GroundPhaseController:
             fit_planes,
             find_edges,
             read_motion,
+            begin_walk,
             check_ground,
             clamp_command,
             measure_tick_period,
@@ -127,24 +127,16 @@ class GroundPhaseController:
     def begin(self, motion: CentroidalState) -> None:
         """Initializes all components at the first tick, or at the first one after a fall."""
         quad, p = self._quadruped, self._quadruped.morphology
-        quad.ground = ground = GroundPlane.from_feet(motion.feet, p.radii)
-        quad.path_reference = PathReference(ground.points[:, :2].mean(axis=0), motion.yaw)
+        quad.ground, quad.path_reference = GroundPlane(np.zeros((len(FEET), 3))), PathReference(np.zeros(2), 0.0)
         quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
         self.footwork = Footwork(p, self.max_leg_length)
-        self._balance.velocity[:] = motion.velocity[:2]
-        reset_steering.python(self._steering)
-        self.accept_commands()
         self._step_lookahead.reset()
-        slope_lowering = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-        lowering = compute_slope_lowering(p, ground.axes(motion.yaw), slope_lowering)
-        height, com_offset = find_initial_trunk_state(p, motion, ground, lowering, quad.path_reference)
         quad.trunk.restore_base_weight()
         quad.trunk = TrunkController(
-            p, quad.wbc, quad.friction_model, height, com_offset, quad.capability.slope_lowering
+            p, quad.wbc, quad.friction_model, p.height, slope_lowering=quad.capability.slope_lowering
         )
-        quad.mode = LocomotionMode.RISING if height < p.height or any(com_offset) else LocomotionMode.STANDING
-        if height != p.height or any(com_offset):
-            quad.trunk.go_to(p.height)
+        lowering_fraction = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
+        quad.mode = LocomotionMode.from_code(begin_walk(self._bind(motion).data, float(lowering_fraction)))
 
     def accept_commands(self) -> None:
         """Makes every command be followed again, also one with which the robot was stuck."""
@@ -388,28 +380,3 @@ class WalkCalls:
         self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)
         self.plan_com_motion, self.decide = walking.plan_com_motion.bind(data), walking.decide.bind(data)
         self.walk = walking.walk.bind(data)
-
-
-def find_initial_trunk_state(
-    morphology: Morphology, motion: CentroidalState, ground: GroundPlane, slope_lowering: float, path: PathReference
-) -> tuple[float, tuple[float, float]]:
-    """Returns height and offset of the trunk at the start, from which it moves to its nominal position.
-
-    Args:
-        morphology: lengths and units of the robot.
-        motion: present state of center of mass and trunk.
-        ground: plane of the feet.
-        slope_lowering: lowering of the trunk over such ground [m], see `compute_slope_lowering`.
-        path: path reference at the center of the feet.
-
-    Returns:
-        Height of the center of mass over the ground, as on level ground [m], and its offset from the center of the
-        feet, world x and y [m]; the nominal values where the deviations are small.
-    """
-    p, (x, y, z), (center_x, center_y) = morphology, motion.com, path.position.tolist()
-    height, com_offset = z - ground.height(x, y) + slope_lowering, (x - center_x, y - center_y)
-    is_beside = math.hypot(*com_offset) > MAX_STANDING_OFFSET * p.length and not is_dcm_near_edge(
-        *com_offset, motion.feet, MAX_STANDING_FRACTION
-    )
-    is_at_height = MIN_STANDING_HEIGHT * p.height <= height <= MAX_STANDING_HEIGHT * p.height
-    return p.height if is_at_height else height, com_offset if is_beside else (0.0, 0.0)
