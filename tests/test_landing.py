@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -11,8 +13,9 @@ import quaddyn as qd
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
-from quaddyn.locomotion.landing import can_stop_fall
+from quaddyn.locomotion.landing import can_stop_fall, compute_ready_positions
 from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
@@ -129,11 +132,11 @@ def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() ->
     assert [is_lost(none) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
 
 
-def test_three_feet_or_a_diagonal_pair_can_stop_a_fall() -> None:
-    assert (
-        can_stop_fall(FEET) and can_stop_fall(FEET[1:]) and can_stop_fall(("FR", "RL")) and can_stop_fall(("FL", "RR"))
-    )
-    assert not any(can_stop_fall(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
+@pytest.mark.parametrize("count", range(5))
+def test_three_feet_or_a_diagonal_pair_can_stop_a_fall(count: int) -> None:
+    for feet in itertools.combinations(range(4), count):
+        in_contact = np.array([foot in feet for foot in range(4)], dtype=np.int64)
+        assert can_stop_fall(in_contact) == (count > 2 or feet in ((0, 3), (1, 2)))
 
 
 def test_unloaded_feet_are_detected_before_legs_accelerate() -> None:
@@ -210,7 +213,9 @@ def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
     controller = LocomotionController(qd.load("go2"), dt=DT)
     p, yaw = controller.morphology, 0.4
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-    places = controller._flight.landing.compute_foot_positions((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
+    motion, places = allocate_motion(), np.empty((4, 3))
+    motion.com, motion.velocity, motion.yaw = np.array([0.3, -0.2, 1.0]), np.array([0.1, -0.05, -1.0]), yaw
+    compute_ready_positions(make_body_parameters(p), motion, places)
     np.testing.assert_allclose(places[:, 2] - p.radii, 1.0 - p.height, rtol=1e-12)
     middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.natural_frequency
     np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)

@@ -1,4 +1,4 @@
-"""`ContactMonitor`: detection of lost ground contact in stance, and of touchdowns in flight."""
+"""`ContactMonitor`: detection of lost ground contact in stance, and of free fall."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ import enum
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Vec3, compiled, entry, norm, vec3
-from ..contact import ContactSet
-from ..dynamics import State
-from ..estimation import ContactForceEstimator, TouchdownDetector
-from ..robot.robot import Robot
-from ..urdf.tree import Array
-from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
+from .morphology import FEET, BodyParameters
 from .motion import Motion
 
 #: Minimum number of feet on which a robot can stand.
@@ -237,75 +232,25 @@ FORCE_TIME_CONSTANT, CONTACT_DWELL_TIME = FLIGHT_FORCE_TIME, 0.01
 
 
 class ContactMonitor:
-    """Detector of lost ground contact, and of the touchdowns after it.
+    """Detector of lost ground contact.
 
-    *Ground lost*: with foot sensors, if no foot is in contact, or fewer than three for some time.  Without, if the
-    center of mass accelerates downward as in a fall while stance feet move: without ground the contact forces that the
-    controller assumes do not act, and the torques move the legs.
-
-    *Touchdown*: ground contact is restored when a foot sensor or the estimated contact force
-    (`quaddyn.estimation`) reports a touchdown.
+    With foot sensors the ground is lost if no foot is in contact, or fewer than three for some time.  Without, it is
+    lost if the center of mass accelerates downward as in a fall while stance feet move: without ground the contact
+    forces that the controller assumes do not act, and the torques move the legs.
 
     Args:
-        robot: a quadruped.
-        morphology: lengths and units of the robot.
         dt: control period [s].
 
     Attributes:
-        state: state of the detection of lost ground.
+        state: state of the detection.
         measured_contacts: (4,) whether the sensor of each foot measures contact.
     """
 
-    __slots__ = ("_body", "_detector", "_dt", "_estimator", "_time", "measured_contacts", "state")
+    __slots__ = ("measured_contacts", "state")
 
-    def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
-        self._dt, self._body = dt, make_body_parameters(morphology)
+    def __init__(self, dt: float) -> None:
         self.measured_contacts, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
-        time_scale = morphology.time_scale
-        self._estimator = ContactForceEstimator(
-            ContactSet.from_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME_CONSTANT * time_scale)
-        )
-        self._detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * time_scale)
-        self.reset()
-
-    def reset(self) -> None:
-        """Resets all estimates; the robot is assumed to stand."""
-        reset_ground_contact(self.state)
-        self._estimator.reset()
-        self._detector.reset()
-        self._time = 0.0
-
-    def is_coplanar(self, feet: Array) -> bool:
-        """Returns whether all feet may be in contact: whether their lowest points are near one plane.
-
-        Args:
-            feet: (4, 3) centers of the foot spheres, world [m].
-        """
-        return bool(is_coplanar(self._body, np.ascontiguousarray(feet)))
 
     def set_measured_contacts(self, names: tuple[str, ...]) -> None:
         """Sets the feet that foot sensors measure to be in contact."""
         self.measured_contacts[:] = [foot in names for foot in FEET]
-
-    def begin_touchdown_search(self) -> None:
-        """Starts the detection of touchdowns, with all feet in the air."""
-        self.reset()
-        begin_flight(self.state)
-
-    def detect_touchdown(self, state: State, tau: Array, measured_contacts: tuple[str, ...] | None) -> tuple[str, ...]:
-        """Returns the names of the feet in contact.
-
-        Args:
-            state: present state of the robot.
-            tau: (nu,) torques since the last tick [N m].
-            measured_contacts: names of the feet in contact; None without foot sensors.
-        """
-        if measured_contacts is not None:
-            return tuple(foot for foot in FEET if foot in measured_contacts)
-        forces, rate = self._estimator.update(state, tau).forces, float(state.com_velocity[2])
-        self._time += self._dt
-        if is_in_free_fall(self.state, self._body, rate):  # estimated contact forces are then errors of the estimate
-            self._detector.reset()
-            return ()
-        self._detector.update(self._time, forces)
-        return tuple(foot for foot in FEET if foot in self._detector.feet_in_contact)

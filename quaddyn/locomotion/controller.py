@@ -58,8 +58,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     that plane, the center of mass is above the feet, and the friction cones are aligned with the plane
     (`FrictionModel`).  A robot that starts with its center of mass beside the center of its feet shifts it first, in
     the mode "rising".  A robot that loses the ground while it stands or rises, or that starts in the air, lands on its
-    feet (`ContactMonitor`, `LandingController`).  If the whole-body controller has no solution for a landing, the
-    motors only damp, and the command is not `ok`.
+    feet.  If the whole-body controller has no solution for a landing, the motors only damp, and the command is not
+    `ok`.
     If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
     `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called.
     There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
@@ -123,7 +123,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         )  # fmt: skip
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
-        self._flight = FlightPhaseController(quad, self._walking.max_leg_length)
+        self._flight = FlightPhaseController(quad, self._walking)
         self._displacements = make_tick_displacements(quad.dt)
         self._motion_reader = MotionReader(quad.wbc, quad.morphology)
         self.reset()
@@ -311,7 +311,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             flight.classify_start(motion, measured_contacts)
         observed = walking.observe(motion, measured_contacts)
         if observed >= OBSERVED_SUPPORT:
-            observed = flight.change_ground(observed)
+            observed = flight.change_ground(motion, observed)
         if quad.mode is LocomotionMode.RIGHTING:
             return fall.advance_righting(state, motion, requested)
         reason = fall.reason(observed)

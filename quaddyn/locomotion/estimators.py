@@ -107,9 +107,8 @@ class LocomotionEstimators:
         self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
-        """Interrupts the estimates while feet are not on the ground; the results stay available."""
-        if self._payload is not None:
-            self._payload.pause()
+        """Interrupts the estimates in a jump; the results stay available."""
+        self.pause_payload()
         reset_contact_estimate.python(self.contacts)
 
     # -- feet ------------------------------------------------------------------------------------------------------
@@ -121,21 +120,24 @@ class LocomotionEstimators:
         if measured is not None:
             x.is_touching[:] = [foot in measured for foot in FEET]
 
-    def read_dynamics(self, state: State) -> DynamicsArrays:
-        """Returns what `quaddyn.locomotion.walking.detect` needs of a state.
+    def read_dynamics(self, state: State, *, is_landing: bool = False) -> DynamicsArrays:
+        """Returns what `quaddyn.locomotion.walking.detect` and `quaddyn.locomotion.landing.detect_touchdowns` need.
 
         For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
 
         Args:
             state: present state of the robot.
+            is_landing: whether touchdowns are detected, which requires contact forces in any case.
         """
         q, v = state.writable_coordinates()
         solver = self._wbc.solver
         solver.update_terms(q, v)
         columns, placements = NO_COLUMNS, NO_PLACEMENTS
-        if self._is_enabled and self._dynamics is None:
+        if not (self._is_enabled or is_landing):
+            return columns, placements, solver.data.terms.M, v
+        if self._dynamics is None:
             columns, placements = state.kinematic_arrays()
-        elif self._is_enabled and self._dynamics is not None:
+        else:
             current, motion = self.contacts.observer.current, self.slips.slip.motion
             current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
             self.contact_model.work.J[:] = self._feet.jacobian(state)
@@ -144,6 +146,11 @@ class LocomotionEstimators:
         return columns, placements, solver.data.terms.M, v
 
     # -- payload ---------------------------------------------------------------------------------------------------
+    def pause_payload(self) -> None:
+        """Interrupts the estimate of the payload while feet are not on the ground; the result stays available."""
+        if self._payload is not None:
+            self._payload.pause()
+
     @property
     def payload_mass(self) -> float:
         """Estimated mass beyond that of the robot's model [kg]."""

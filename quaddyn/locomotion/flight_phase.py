@@ -11,20 +11,30 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .arguments import validate_jump
-from .com_preview import update_com_reference
 from .command import JUMPS, NO_GROUND, LocomotionCommand
 from .contact_monitor import MIN_STANCE_FEET
-from .ground_plane import GroundPlane, advance_slope
+from .ground_phase import GroundPhaseController
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
 from .jump_planner import LocalTerrain
-from .landing import LandingController
+from .landing import (
+    balance_landing,
+    begin_landing,
+    begin_stop,
+    detect_touchdowns,
+    extend_legs,
+    make_landing_state,
+    prepare_landing,
+    restore_com_weight,
+    stop_fall,
+    write_landing_references,
+)
 from .modes import LocomotionMode
 from .morphology import FEET
 from .motion import CentroidalState
-from .path_reference import PathReference
 from .quadruped import Quadruped
-from .walking import OBSERVED_LOST_GROUND, OBSERVED_SUPPORT, SLOPE_TIME
+from .walk_start import is_in_the_air
+from .walking import OBSERVED_LOST_GROUND, OBSERVED_SUPPORT, WalkData
 
 #: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].
 MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
@@ -35,23 +45,23 @@ MAX_GROUND_DISTANCE = 0.02
 class FlightPhaseController:
     """Control from the crouch before a jump, or from the loss of the ground, to the stance after it.
 
-    A robot that loses the ground while it stands or rises, or that starts in the air, lands on its feet
-    (`ContactMonitor`, `LandingController`); in a jump (`JumpExecution`) push-off and flight come first.  If the
-    whole-body controller has no solution for a landing, the motors only damp, and the command is not `ok`.
+    A robot that loses the ground while it stands or rises, or that starts in the air, lands on its feet (`landing`); in
+    a jump (`JumpExecution`) push-off and flight come first.  If the whole-body controller has no solution for a
+    landing, the motors only damp, and the command is not `ok`.
 
     Args:
         quadruped: shared state of the robot.
-        reach: (4,) maximum distance of a foot from its leg's first joint [m], see `measure_leg_lengths`.
+        walking: controller of the robot on the ground, whose records are used.
 
     Attributes:
-        landing: controller of legs and trunk from the loss of the ground on.
+        landing: state of legs and trunk from the loss of the ground on.
     """
 
-    __slots__ = ("_jump", "_quadruped", "landing")
+    __slots__ = ("_jump", "_quadruped", "_walking", "landing")
 
-    def __init__(self, quadruped: Quadruped, reach: Array) -> None:
-        self._quadruped = quadruped
-        self.landing = LandingController(quadruped.morphology, quadruped.wbc, reach)
+    def __init__(self, quadruped: Quadruped, walking: GroundPhaseController) -> None:
+        self._quadruped, self._walking = quadruped, walking
+        self.landing = make_landing_state(walking.max_leg_length)
         self._jump: JumpExecution | None = None
 
     @property
@@ -100,7 +110,11 @@ class FlightPhaseController:
     def end(self) -> None:
         """Ends jump and landing, after a fall."""
         self.end_jump()
-        self.landing.restore_com_weight()
+        self._restore_com_weight()
+
+    def _restore_com_weight(self) -> None:
+        """Restores the weight of the task "com" of a robot on the ground."""
+        restore_com_weight(self.landing, self._quadruped.wbc.tasks["com"].block)
 
     # -- loss of ground contact ----------------------------------------------------------------------------------
     def classify_start(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
@@ -114,10 +128,9 @@ class FlightPhaseController:
             measured_contacts: names of the feet in contact; None without foot sensors.
         """
         quad, foothold_map = self._quadruped, self._quadruped.foothold_map
-        quad.contact_monitor.reset()
-        self.landing.restore_com_weight()
-        if not quad.contact_monitor.is_coplanar(motion.feet):
-            self._begin_landing()
+        self._restore_com_weight()
+        if is_in_the_air(self._walking.bind(motion).data):
+            self._begin_landing(motion)
         elif quad.mode is LocomotionMode.STANDING and not (
             measured_contacts is not None and len(measured_contacts) >= MIN_STANCE_FEET
         ):
@@ -131,29 +144,39 @@ class FlightPhaseController:
             if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
                 quad.mode = LocomotionMode.STARTING
 
-    def change_ground(self, observed: int) -> int:
+    def change_ground(self, motion: CentroidalState, observed: int) -> int:
         """Changes the mode where the ground is lost, or is found to carry the robot; returns the `FallSign`.
 
         Args:
+            motion: present state of center of mass and trunk.
             observed: result of `walking.observe`.
         """
         quad = self._quadruped
         if observed >= OBSERVED_LOST_GROUND:
             self.end_jump()
-            self._begin_landing()
+            self._begin_landing(motion)
             return observed - OBSERVED_LOST_GROUND
         quad.mode = LocomotionMode.STANDING
         return observed - OBSERVED_SUPPORT
 
-    def _begin_landing(self, distance: float = 0.0) -> None:
+    def _begin_landing(self, motion: CentroidalState, distance: float = 0.0) -> None:
         """Switches to the mode "airborne" and prepares the landing.
 
         Args:
+            motion: present state of center of mass and trunk.
             distance: minimum vertical distance over which the legs stop the fall [m].
         """
         self._quadruped.mode = LocomotionMode.AIRBORNE
-        self._quadruped.contact_monitor.begin_touchdown_search()
-        self.landing.begin(distance)
+        begin_landing(self.landing, self._walking.bind(motion).data, float(distance))
+
+    def _set_foot_references(self, data: WalkData) -> None:
+        """Sets the references of the feet in flight and landing."""
+        landing, tasks = self.landing, self._quadruped.wbc.tasks
+        if data.parameters.writes_tasks:
+            write_landing_references(landing, data)
+            return
+        for foot, position, velocity in zip(FEET, landing.positions.copy(), landing.velocities.copy(), strict=True):
+            tasks[foot].reference(position, velocity, landing.acceleration)
 
     # -- one tick ------------------------------------------------------------------------------------------------
     def compute_jump(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
@@ -171,11 +194,10 @@ class FlightPhaseController:
             jump.push(state, quad.dt)
         else:
             carrying = ()
-            self.landing.hold_ready(*jump.fly(state, quad.base, motion.yaw, quad.dt), quad.trunk)
+            self._fly(state, motion, jump)
             if jump.expects_touchdown(motion.velocity[2]):
-                self._begin_landing(
-                    jump.plan.touchdown_com_height - jump.plan.crouch_com_height
-                )  # like the push-off in reverse
+                # like the push-off in reverse
+                self._begin_landing(motion, jump.plan.touchdown_com_height - jump.plan.crouch_com_height)
         command = quad.wbc.compute(state, carrying)
         quad.tau = quad.torque_limiter.clamp(command.tau, state)
         zero_velocity, cop = np.zeros(3), quad.path_reference.position.copy()
@@ -195,10 +217,12 @@ class FlightPhaseController:
             requested: (3,) requested velocity, which has no effect meanwhile [m/s, rad/s].
             measured_contacts: names of the feet in contact; None without foot sensors.
         """
-        quad = self._quadruped
-        quad.estimators.pause()
-        carrying = quad.contact_monitor.detect_touchdown(state, quad.tau, measured_contacts)
-        cop = self._stop_fall(motion, carrying) if carrying else self._extend_legs(state, motion)
+        quad, landing, data = self._quadruped, self.landing, self._walking.bind(motion).data
+        quad.estimators.pause_payload()
+        arrays = quad.estimators.read_dynamics(state, is_landing=True)
+        detect_touchdowns(landing, data, *arrays, quad.tau, measured_contacts is not None)
+        carrying = tuple(foot for foot, in_contact in zip(FEET, landing.in_contact.tolist(), strict=True) if in_contact)
+        cop = self._stop_fall(motion) if carrying else self._extend_legs(state, motion)
         command = quad.wbc.compute(state, carrying)
         quad.tau = (
             quad.torque_limiter.clamp(command.tau, state) if command.ok else quad.torque_limiter.damping_torque(state)
@@ -209,40 +233,41 @@ class FlightPhaseController:
             friction=friction, jump_plan=self.jump_plan,
         )  # fmt: skip
 
+    def _fly(self, state: State, motion: CentroidalState, jump: JumpExecution) -> None:
+        """Moves the feet to the footholds of a jump."""
+        landing, data = self.landing, self._walking.bind(motion).data
+        landing.positions[:], landing.velocities[:] = jump.fly(
+            state, self._quadruped.base, motion.yaw, self._quadruped.dt
+        )
+        prepare_landing(landing, data)
+        self._set_foot_references(data)
+
     def _extend_legs(self, state: State, motion: CentroidalState) -> Array:
         """Moves the feet to their landing positions; returns the position (2,) of the path reference, world [m]."""
-        quad, jump, velocity = self._quadruped, self._jump, motion.velocity
+        quad, data = self._quadruped, self._walking.bind(motion).data
         quad.mode = LocomotionMode.AIRBORNE
-        if jump is None:
-            positions = self.landing.compute_foot_positions(motion.com, velocity, motion.yaw)
-            velocities = np.tile(velocity, (len(FEET), 1))
+        if self._jump is not None:
+            self._fly(state, motion, self._jump)
         else:
-            positions, velocities = jump.fly(state, quad.base, motion.yaw, quad.dt)
-        self.landing.hold_ready(positions, velocities, quad.trunk)
+            extend_legs(self.landing, data)
+            self._set_foot_references(data)
         return quad.path_reference.position.copy()
 
-    def _stop_fall(self, motion: CentroidalState, carrying: tuple[str, ...]) -> Array:
+    def _stop_fall(self, motion: CentroidalState) -> Array:
         """Stops the fall with the feet in contact; returns the desired center of pressure (2,), world [m]."""
-        quad, p, dt, jump = self._quadruped, self._quadruped.morphology, self._quadruped.dt, self._jump
-        com, velocity, feet = motion.com, motion.velocity, motion.feet
+        quad, jump, landing, data = self._quadruped, self._jump, self.landing, self._walking.bind(motion).data
         if quad.mode is LocomotionMode.AIRBORNE:
-            quad.ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))))
-            quad.path_reference = PathReference(feet[:, :2].mean(axis=0), motion.yaw if jump is None else jump.yaw)
+            begin_stop(data, motion.yaw if jump is None else jump.yaw)
             self.end_jump()
         quad.mode = LocomotionMode.LANDING
-        ground, path, trunk = quad.ground, quad.path_reference, quad.trunk
-        assert ground is not None
-        is_stopped = self.landing.stop_fall(carrying, feet, com, velocity[2], path, ground, trunk, dt)
-        advance_slope(ground.state, min(1.0, dt / (SLOPE_TIME * p.time_scale)))
-        quad.friction_model.set_normals(quad.ground_normals(ground))
-        reference, points, offset = quad.com_reference, ground.state.points, np.zeros((2, 3))
-        stance, gait = p.nominal_stance, quad.gait_scheduler.state
-        update_com_reference(quad.preview, gait, path.state, stance, points, offset, reference)
-        trunk.state.is_stepping_fast = False
-        trunk.update_references(reference, path, ground, motion, dt)
+        is_stopped = stop_fall(landing, data)
+        self._set_foot_references(data)
+        assert quad.ground is not None
+        data.contact_inputs.normals[:] = quad.ground_normals(quad.ground)
+        quad.friction_model.read_friction()
+        balance_landing(landing, data, is_stopped)
+        quad.friction_model.apply()
+        quad.trunk.write_references()
         if is_stopped:
             quad.mode = LocomotionMode.RISING
-            quad.contact_monitor.reset()
-            self.landing.restore_com_weight()
-            trunk.go_to(p.height)
-        return reference.cop.copy()
+        return quad.com_reference.cop.copy()

@@ -136,7 +136,7 @@ class GroundPhaseController:
             p, quad.wbc, quad.friction_model, p.height, slope_lowering=quad.capability.slope_lowering
         )
         lowering_fraction = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-        quad.mode = LocomotionMode.from_code(begin_walk(self._bind(motion).data, float(lowering_fraction)))
+        quad.mode = LocomotionMode.from_code(begin_walk(self.bind(motion).data, float(lowering_fraction)))
 
     def accept_commands(self) -> None:
         """Makes every command be followed again, also one with which the robot was stuck."""
@@ -155,7 +155,7 @@ class GroundPhaseController:
         quad, is_measured = self._quadruped, measured_contacts is not None
         if measured_contacts is not None:
             quad.contact_monitor.set_measured_contacts(measured_contacts)
-        code: int = self._bind(motion).observe(int(quad.mode.code), is_measured)
+        code: int = self.bind(motion).observe(int(quad.mode.code), is_measured)
         return code
 
     # -- one tick --------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class GroundPhaseController:
         """
         quad, estimators, mode = self._quadruped, self._quadruped.estimators, self._quadruped.mode
         friction_model, foothold_map = quad.friction_model, quad.foothold_map
-        calls = self._bind(motion)
+        calls = self.bind(motion)
         reason = self._limit_command(calls, requested)
         estimators.set_measured_contacts(measured_contacts)
         arrays = estimators.read_dynamics(state)
@@ -218,7 +218,7 @@ class GroundPhaseController:
             jump_plan=jump_plan,
         )
 
-    def _bind(self, motion: CentroidalState) -> WalkCalls:
+    def bind(self, motion: CentroidalState) -> WalkCalls:
         """Returns the compiled stages, bound to the records of the present components."""
         quad = self._quadruped
         parameters = quad.wbc.parameter_vector

@@ -1,17 +1,42 @@
-"""`LandingController`: control of legs and trunk from the air to a stance."""
+"""Control of legs and trunk from the loss of the ground to a stance, compiled.
 
-from __future__ import annotations
+*In the air* the center of mass moves on a parabola, whatever the legs do.  The feet are held at their home positions
+under a level heading frame, however the trunk is tilted, so that all reach flat ground at once; for a drifting robot
+they are moved by ``v / omega``, to the point above which it comes to rest (the capture point of Pratt et al. 2006).
+*After the first touchdown*, feet in contact carry the load; the others are lowered until they are in contact, too, or
+until their legs are at full length; then the trunk is lowered for them, down to the minimum height.  A foot that finds
+no ground there stays where it is, and the robot stands on three.  The center of mass is stopped along a minimum-jerk
+path that starts with its present height and speed, and the trunk is leveled; with every further foot the path starts
+again, since one foot alone can neither stop nor rotate the robot as desired.  A foot that loses contact for a short
+time does not count as a further one.
+"""
 
 import math
 
-import numpy as np
-
-from ..urdf.tree import Array
-from ..wbc import WholeBodyController
-from .ground_plane import GroundPlane
-from .morphology import FEET, Morphology
-from .path_reference import PathReference
-from .trunk_controller import TrunkController
+from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, vec3
+from ..estimation.contact_force_fit import compute_contact_jacobian
+from ..estimation.generalized_momentum import compute_momentum_and_drive
+from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
+from ..wbc.tasks.motion_parameters import motion_parameters
+from .com_preview import update_com_reference
+from .contact_estimation import fit_forces, reset_contact_estimate
+from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
+from .friction_model import adapt_friction, set_normals
+from .ground_plane import advance_slope, set_slope
+from .morphology import BodyParameters
+from .motion import Motion
+from .trunk_controller import (
+    FLIGHT_BASE_FRACTION,
+    is_trunk_moving,
+    lower_trunk,
+    set_base_weight,
+    start_trunk_motion,
+    start_trunk_stop,
+    update_trunk_references,
+    write_motion_reference,
+    write_task_references,
+)
+from .walking import RISING_TIME, SLOPE_TIME, WalkData
 
 #: Height of the center of mass over the feet in the air, as a fraction of that at home, and offset of the feet in the
 #: direction of motion, as a fraction of the capture point's.
@@ -33,178 +58,304 @@ SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
 CONTACT_LOSS_TOLERANCE = 0.05
 
 
-class LandingController:
-    """Controller of legs and trunk from the loss of the ground until the robot stands on it again.
+class LandingState(Record):
+    """State of a landing, and the references of the feet."""
 
-    *In the air* the center of mass moves on a parabola, whatever the legs do.  The feet are held at their home
-    positions under a level heading frame, however the trunk is tilted, so that all reach flat ground at once; for a
-    drifting robot they are moved by ``v / omega``, to the point above which it comes to rest (the capture point of
-    Pratt et al. 2006). *After the first touchdown*, feet in contact carry the load; the others are lowered until they
-    are in contact, too, or until their legs are at full length; then the trunk is lowered for them, down to the minimum
-    height.  A foot that finds no ground there stays where it is, and the robot stands on three.  The center of mass is
-    stopped along a minimum-jerk path that starts with its present height and speed, and the trunk is leveled; with
-    every further foot the path starts again, since one foot alone can neither stop nor rotate the robot as desired.  A
-    foot that loses contact for a short time does not count as a further one.
+    reach: Vector  # (4,) maximum distance of a foot from its leg's first joint [m]
+    depth: Vector  # (4,) of each foot below the level of the feet in contact [m]
+    time_without_contact: Vector  # (4,) since the last contact of each foot [s]
+    has_touched: IntVector  # (4,) whether a foot was in contact since the robot was last in the air
+    settled_time: float  # for which enough feet have been in contact [s]
+    stopping_distance: float  # minimum vertical distance over which the fall is stopped [m]
+    is_com_weight_changed: bool  # whether the weight of the task "com" is not that of a robot on the ground
+    com_weight: Vector  # (3,) that weight, then
+    in_contact: IntVector  # (4,) whether a foot is in contact at the present tick
+    positions: Matrix  # (4, 3) references of the feet, world [m]
+    velocities: Matrix  # (4, 3) [m/s]
+    acceleration: Vec3  # of all feet [m/s^2]
+
+
+@compiled()
+def com_task_weight(com: Vector) -> Vector:
+    """Returns the weight (rows,) of the task "com", of whose parameters there are ``1 + 7 rows``."""
+    return motion_parameters(com, (len(com) - 1) // 7).weight
+
+
+@compiled()
+def clear_contacts(landing: LandingState) -> None:
+    """Forgets all contacts of the feet, in the air."""
+    for foot in range(4):
+        landing.has_touched[foot] = 0
+        landing.depth[foot] = 0.0
+        landing.time_without_contact[foot] = 0.0
+
+
+@compiled()
+def can_stop_fall(in_contact: IntVector) -> bool:
+    """Returns whether feet can stop a fall without tipping the trunk: three feet, or a diagonal pair."""
+    count = count_contacts(in_contact)
+    return count > 2 or (count == 2 and in_contact[0] == in_contact[3])
+
+
+# -- in the air ------------------------------------------------------------------------------------------------------
+@entry("landing")
+def begin_landing(landing: LandingState, w: WalkData, distance: float) -> None:
+    """Starts a landing, after the loss of the ground.
 
     Args:
-        morphology: lengths and units of the robot.
-        wbc: the whole-body controller, whose references are set.
+        landing: state of the landing.
+        w: records of the controller.
+        distance: minimum stopping distance of the fall [m].
+    """
+    begin_flight(w.ground_contact)
+    reset_contact_estimate(w.contacts)
+    raise_thresholds(w.contacts.trigger, 0.0)
+    landing.stopping_distance = max(distance, STOPPING_DISTANCE * w.body.length)
+    landing.settled_time = 0.0
+    clear_contacts(landing)
+    if not landing.is_com_weight_changed:
+        weight = com_task_weight(w.tasks.com)
+        for i in range(len(weight)):
+            landing.com_weight[i] = weight[i]
+        landing.is_com_weight_changed = True
+
+
+@entry("landing")
+def restore_com_weight(landing: LandingState, com: Vector) -> None:
+    """Restores the weight of the task "com", with parameters `com`, when the robot stands or has fallen."""
+    if landing.is_com_weight_changed:
+        weight = com_task_weight(com)
+        for i in range(len(weight)):
+            weight[i] = landing.com_weight[i]
+        landing.is_com_weight_changed = False
+
+
+@entry("landing")
+def compute_ready_positions(body: BodyParameters, motion: Motion, positions: Matrix) -> None:
+    """Computes the positions (4, 3) of the feet in the air, world [m]."""
+    omega, yaw, com = body.natural_frequency, motion.yaw, motion.com
+    c, s = math.cos(yaw), math.sin(yaw)
+    x = CAPTURE_POINT_FRACTION / omega * motion.velocity[0]
+    y = CAPTURE_POINT_FRACTION / omega * motion.velocity[1]
+    scale = min(1.0, MAX_LANDING_FOOT_OFFSET * body.length / max(math.sqrt(x * x + y * y), 1e-12))
+    for foot in range(4):
+        forward, left = body.nominal_stance[foot, 0], body.nominal_stance[foot, 1]
+        positions[foot, 0] = c * forward - s * left + com[0] + x * scale
+        positions[foot, 1] = s * forward + c * left + com[1] + y * scale
+        positions[foot, 2] = com[2] - READY_HEIGHT * body.height + body.radii[foot]
+
+
+@entry("landing")
+def prepare_landing(landing: LandingState, w: WalkData) -> None:
+    """Sets the references of the feet in free flight, but positions and velocities, and reduces the attitude weight."""
+    clear_contacts(landing)
+    set_base_weight(w.trunk, w.tasks.base, FLIGHT_BASE_FRACTION)
+    landing.acceleration = vec3(0.0, 0.0, -w.body.gravity)
+
+
+@entry("landing")
+def extend_legs(landing: LandingState, w: WalkData) -> None:
+    """Sets the references of one tick in the air."""
+    compute_ready_positions(w.body, w.motion, landing.positions)
+    for foot in range(4):
+        landing.velocities[foot] = w.motion.velocity
+    prepare_landing(landing, w)
+
+
+# -- touchdowns ------------------------------------------------------------------------------------------------------
+@entry("landing")
+def detect_touchdowns(
+    landing: LandingState,
+    w: WalkData,
+    columns: Matrix,
+    joint_placements: Tensor,
+    M: Matrix,
+    v: Vector,
+    tau: Vector,
+    is_measured: bool,
+) -> int:
+    """Detects the feet in contact, with foot sensors or from the estimated contact forces; returns their number.
+
+    In free fall, estimated contact forces are errors of the estimate.
+
+    Args:
+        landing: state of the landing.
+        w: records of the controller.
+        columns: as for `quaddyn.locomotion.walking.detect`.
+        joint_placements: likewise.
+        M: likewise.
+        v: likewise.
+        tau: likewise.
+        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
+    """
+    e, m = w.contacts, w.contact_model
+    if is_measured:
+        landing.in_contact[:] = w.measured_contacts
+        return count_contacts(landing.in_contact)
+    if not w.parameters.has_coupled_joints:
+        compute_momentum_and_drive(m.bodies, columns, joint_placements, v, e.observer.current[0], e.observer.current[1])
+        compute_contact_jacobian(m.feet, m.work, m.is_active, columns, joint_placements)
+    fit_forces(m, e, M, v, tau)
+    e.time += m.dt
+    if is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2]):
+        reset_triggers(e.trigger)
+    else:
+        for foot in range(4):
+            update_trigger(e.trigger, foot, e.time, e.forces[foot, 2])
+    landing.in_contact[:] = e.trigger.in_contact
+    return count_contacts(landing.in_contact)
+
+
+# -- on the feet -----------------------------------------------------------------------------------------------------
+@entry("landing")
+def begin_stop(w: WalkData, yaw: float) -> None:
+    """Sets ground and path reference at the first touchdown, for a heading with a yaw angle [rad]."""
+    ground, path, feet = w.ground, w.path, w.motion.feet
+    for foot in range(4):
+        ground.has_next_foothold[foot] = 0
+        ground.points[foot] = vec3(feet[foot, 0], feet[foot, 1], 0.0)
+    ground.follows_map = False
+    ground.lowering, ground.climb_rate = 0.0, 0.0
+    ground.slope_rate[:] = 0.0
+    set_slope(ground)
+    for i in range(2):
+        path.position[i] = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
+    path.yaw = yaw
+    path.velocity[:] = 0.0
+
+
+@compiled()
+def compute_search_depth(landing: LandingState, w: WalkData, foot: int, level: float) -> float:
+    """Returns the depth below the feet in contact to which a leg reaches with the trunk level and in place [m]."""
+    c, s = math.cos(w.path.yaw), math.sin(w.path.yaw)
+    com, feet, hip = w.motion.com, w.motion.feet, vec3(w.body.hips[foot])
+    x = com[0] + c * hip[0] - s * hip[1] - feet[foot, 0]
+    y = com[1] + s * hip[0] + c * hip[1] - feet[foot, 1]
+    usable_reach = USABLE_REACH_FRACTION * landing.reach[foot]
+    lowest = com[2] + hip[2] - math.sqrt(max(usable_reach * usable_reach - x * x - y * y, 0.0))
+    return float(level + w.body.radii[foot] - SEARCH_DEPTH * w.body.length - lowest)
+
+
+@compiled()
+def lower_foot(landing: LandingState, w: WalkData, foot: int, level: float) -> bool:
+    """Lowers a foot without contact by one tick, or the trunk for it; returns whether the search for ground goes on."""
+    body, dt = w.body, w.parameters.dt
+    max_depth = compute_search_depth(landing, w, foot, level)
+    speed = SEARCH_SPEED * body.speed_scale if landing.depth[foot] < max_depth else 0.0
+    landing.depth[foot] = min(landing.depth[foot] + speed * dt, max(max_depth, 0.0))
+    z = level + body.radii[foot] - SEARCH_DEPTH * body.length - landing.depth[foot]
+    landing.positions[foot] = vec3(w.motion.feet[foot, 0], w.motion.feet[foot, 1], z)
+    landing.velocities[foot] = vec3(0.0, 0.0, -speed)
+    is_lowered = False
+    if speed == 0.0 and not is_trunk_moving(w.trunk):
+        is_lowered = lower_trunk(w.trunk, LOWERING_SPEED * body.speed_scale, MIN_STOPPING_HEIGHT * body.height, dt)
+    is_lost = landing.time_without_contact[foot] > CONTACT_LOSS_TOLERANCE * body.time_scale
+    return is_lost and (speed > 0.0 or is_lowered)
+
+
+@compiled()
+def count_new_contacts(landing: LandingState) -> int:
+    """Returns the number of feet in contact for the first time since the robot was in the air, and marks them."""
+    count = 0
+    for foot in range(4):
+        if landing.in_contact[foot] != 0 and landing.has_touched[foot] == 0:
+            landing.has_touched[foot] = 1
+            count += 1
+    return count
+
+
+@entry("landing")
+def stop_fall(landing: LandingState, w: WalkData) -> bool:
+    """Sets ground and feet for one tick with at least one foot in contact; returns whether the robot may rise."""
+    body, dt, feet, ground, trunk = w.body, w.parameters.dt, w.motion.feet, w.ground, w.trunk
+    total, contacts = 0.0, count_contacts(landing.in_contact)
+    for foot in range(4):
+        if landing.in_contact[foot] != 0:
+            total += feet[foot, 2] - body.radii[foot]
+    level = total / contacts
+    for foot in range(4):
+        ground.points[foot] = vec3(feet[foot, 0], feet[foot, 1], level)
+    weight = com_task_weight(w.tasks.com)
+    for i in range(len(weight)):
+        weight[i] = landing.com_weight[i] if can_stop_fall(landing.in_contact) else LOW_COM_WEIGHT
+    if count_new_contacts(landing) > 0:
+        for i in range(2):
+            w.path.position[i] = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
+        min_height = MIN_STOPPING_HEIGHT * body.height
+        start_trunk_stop(
+            trunk, body, w.motion.com[2] - level, w.motion.velocity[2], landing.stopping_distance, min_height
+        )
+    landing.acceleration = vec3(0.0, 0.0, 0.0)
+    is_searching = False
+    for foot in range(4):
+        landing.time_without_contact[foot] += dt
+        if landing.in_contact[foot] != 0:
+            landing.time_without_contact[foot] = 0.0
+            landing.depth[foot] = max(level - (feet[foot, 2] - body.radii[foot]), 0.0)
+            landing.positions[foot] = vec3(feet[foot])
+            landing.velocities[foot] = vec3(0.0, 0.0, 0.0)
+        elif lower_foot(landing, w, foot, level):
+            is_searching = True
+    if contacts > 2 and not is_trunk_moving(trunk) and not is_searching:
+        landing.settled_time += dt
+    else:
+        landing.settled_time = max(landing.settled_time - dt, 0.0)
+    advance_slope(ground, min(1.0, dt / (SLOPE_TIME * body.time_scale)))
+    return landing.settled_time >= SETTLED_TIME * body.time_scale
+
+
+@entry("landing")
+def balance_landing(landing: LandingState, w: WalkData, is_stopped: bool) -> None:
+    """Sets the references of the trunk after `stop_fall`, and ends a landing whose fall is stopped.
+
+    Args:
+        landing: state of the landing.
+        w: records of the controller, with the normals of the ground in `WalkData.contact_inputs`.
+        is_stopped: whether the robot may rise.
+    """
+    trunk, body, dt = w.trunk, w.body, w.parameters.dt
+    if set_normals(w.friction, w.contact_inputs.normals):
+        adapt_friction(w.friction)
+    stance, points = body.nominal_stance, w.ground.points
+    update_com_reference(w.preview, w.gait, w.path, stance, points, trunk.com_offset, w.reference)
+    trunk.is_stepping_fast = False
+    update_trunk_references(trunk, w.reference, w.path, w.ground, body, w.motion, w.friction, dt)
+    if w.parameters.writes_tasks:
+        write_task_references(trunk, w.tasks.com, w.tasks.base, w.tasks.forces)
+    if is_stopped:
+        reset_ground_contact(w.ground_contact)
+        reset_contact_estimate(w.contacts)
+        restore_com_weight(landing, w.tasks.com)
+        start_trunk_motion(trunk, body.height, 0.0, 0.0, RISING_TIME * body.time_scale)
+
+
+@compiled()
+def write_landing_reference(landing: LandingState, foot: int, task: Vector) -> None:
+    """Writes the reference of a foot to its task."""
+    position = write_motion_reference(task, vec3(landing.velocities[foot]), landing.acceleration)
+    position[0:3] = vec3(landing.positions[foot])
+
+
+@entry("landing")
+def write_landing_references(landing: LandingState, w: WalkData) -> None:
+    """Writes the references of the feet to their tasks."""
+    write_landing_reference(landing, 0, w.tasks.fl)
+    write_landing_reference(landing, 1, w.tasks.fr)
+    write_landing_reference(landing, 2, w.tasks.rl)
+    write_landing_reference(landing, 3, w.tasks.rr)
+
+
+def make_landing_state(reach: Vector) -> LandingState:
+    """Returns the state of a robot on the ground.
+
+    Args:
         reach: (4,) maximum distance of a foot from its leg's first joint [m], see `measure_leg_lengths`.
     """
-
-    __slots__ = (
-        "_com_weight",
-        "_depth",
-        "_feet_touched",
-        "_morphology",
-        "_reach",
-        "_settled_time",
-        "_stopping_distance",
-        "_time_without_contact",
-        "_wbc",
+    state = LandingState.allocate(
+        **dict.fromkeys(("reach", "depth", "time_without_contact", "has_touched", "in_contact"), 4),
+        com_weight=3,
+        positions=(4, 3),
+        velocities=(4, 3),
     )
-
-    def __init__(self, morphology: Morphology, wbc: WholeBodyController, reach: Array) -> None:
-        self._morphology, self._wbc, self._reach = morphology, wbc, reach
-        #: Depth of each foot below the level of the feet in contact [m].
-        self._depth = np.zeros(4)
-        self._time_without_contact = np.zeros(4)  # time since the last contact of each foot [s]
-        #: Names of the feet that were in contact since the robot was last in the air.
-        self._feet_touched: set[str] = set()
-        self._settled_time, self._stopping_distance = 0.0, STOPPING_DISTANCE * morphology.length
-        #: Weight of the task "com" on the ground, while another one is set.
-        self._com_weight: Array | None = None
-
-    def begin(self, distance: float = 0.0) -> None:
-        """Starts a landing, after the loss of the ground.
-
-        Args:
-            distance: minimum stopping distance of the fall [m].
-        """
-        self._stopping_distance = max(distance, STOPPING_DISTANCE * self._morphology.length)
-        self._settled_time = 0.0
-        self._depth[:] = self._time_without_contact[:] = 0.0
-        self._feet_touched.clear()
-        if self._com_weight is None:
-            self._com_weight = np.array(self._wbc.tasks["com"].weight)
-
-    def restore_com_weight(self) -> None:
-        """Restores the weight of the task "com", when the robot stands or has fallen."""
-        if self._com_weight is not None:
-            self._wbc.tasks["com"].weight, self._com_weight = self._com_weight, None
-
-    def compute_foot_positions(
-        self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float
-    ) -> Array:
-        """Computes the positions (4, 3) of the feet in the air, world [m].
-
-        Args:
-            com: (3,) center of mass, world [m].
-            velocity: (3,) its velocity [m/s].
-            yaw: yaw angle of the heading [rad].
-        """
-        p, omega = self._morphology, self._morphology.natural_frequency
-        c, s = math.cos(yaw), math.sin(yaw)
-        positions = np.empty((4, 3))
-        positions[:, :2] = p.nominal_stance @ np.array([[c, s], [-s, c]])
-        capture_offset = np.array(velocity[:2]) * (CAPTURE_POINT_FRACTION / omega)
-        capture_distance = float(np.linalg.norm(capture_offset))
-        positions[:, :2] += np.array(com[:2]) + capture_offset * min(
-            1.0, MAX_LANDING_FOOT_OFFSET * p.length / max(capture_distance, 1e-12)
-        )
-        positions[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
-        return positions
-
-    def hold_ready(self, positions: Array, velocities: Array, trunk: TrunkController) -> None:
-        """Sets the references of the feet in free flight and reduces the weight of the attitude.
-
-        Args:
-            positions: (4, 3) positions of the feet, world [m].
-            velocities: (4, 3) velocities of the feet [m/s].
-            trunk: trunk controller.
-        """
-        self._feet_touched.clear()
-        self._depth[:] = self._time_without_contact[:] = 0.0
-        tasks, free_fall = self._wbc.tasks, np.array([0.0, 0.0, -self._morphology.gravity])
-        trunk.reduce_base_weight()
-        for position, velocity, foot in zip(positions, velocities, FEET, strict=True):
-            tasks[foot].reference(position, velocity, free_fall)
-
-    def stop_fall(
-        self,
-        carrying: tuple[str, ...],
-        feet: Array,
-        com: tuple[float, float, float],
-        vertical_velocity: float,
-        path: PathReference,
-        ground: GroundPlane,
-        trunk: TrunkController,
-        dt: float,
-    ) -> bool:
-        """Sets the references of one tick with feet in contact; returns whether the robot is stopped and may rise.
-
-        Args:
-            carrying: names of the feet in contact, at least one.
-            feet: (4, 3) centers of the foot spheres, world [m].
-            com: (3,) center of mass, world [m].
-            vertical_velocity: vertical velocity of the center of mass [m/s].
-            path: path reference; its position becomes the center of the feet.
-            ground: plane of the feet; becomes level at the height of the feet in contact.
-            trunk: trunk controller; receives the path on which the center of mass stops.
-            dt: control period [s].
-        """
-        p = self._morphology
-        in_contact = [i for i, foot in enumerate(FEET) if foot in carrying]
-        bottoms = feet[:, 2] - p.radii
-        level = float(bottoms[in_contact].mean())
-        ground.points[:, :2] = feet[:, :2]
-        ground.points[:, 2] = level
-        assert self._com_weight is not None
-        tasks = self._wbc.tasks
-        tasks["com"].weight = self._com_weight if can_stop_fall(carrying) else LOW_COM_WEIGHT
-        if not self._feet_touched.issuperset(carrying):
-            self._feet_touched.update(carrying)
-            path.position = ground.points[:, :2].mean(axis=0)
-            trunk.stop_fall(com[2] - level, vertical_velocity, self._stopping_distance, MIN_STOPPING_HEIGHT * p.height)
-        zero, is_searching = np.zeros(3), False
-        self._time_without_contact += dt
-        self._time_without_contact[in_contact] = 0.0
-        self._depth[in_contact] = np.maximum(level - bottoms[in_contact], 0.0)
-        for i, foot in enumerate(FEET):
-            if i in in_contact:
-                tasks[foot].reference(feet[i].copy(), zero, zero)
-                continue
-            depth, max_depth = float(self._depth[i]), self._compute_search_depth(i, feet[i], com, level, path.yaw)
-            search_speed = SEARCH_SPEED * p.speed_scale if depth < max_depth else 0.0
-            self._depth[i] = depth = min(depth + search_speed * dt, max(max_depth, 0.0))
-            position = feet[i].copy()
-            position[2] = level + p.radii[i] - SEARCH_DEPTH * p.length - depth
-            tasks[foot].reference(position, np.array([0.0, 0.0, -search_speed]), zero)
-            is_lowered = (
-                search_speed == 0.0
-                and not trunk.is_moving
-                and trunk.lower(LOWERING_SPEED * p.speed_scale, MIN_STOPPING_HEIGHT * p.height, dt)
-            )
-            is_searching = is_searching or (
-                self._time_without_contact[i] > CONTACT_LOSS_TOLERANCE * p.time_scale
-                and (search_speed > 0.0 or is_lowered)
-            )
-        may_rise = len(in_contact) > 2 and not trunk.is_moving and not is_searching
-        self._settled_time = self._settled_time + dt if may_rise else max(self._settled_time - dt, 0.0)
-        return self._settled_time >= SETTLED_TIME * p.time_scale
-
-    def _compute_search_depth(
-        self, i: int, foot: Array, com: tuple[float, float, float], level: float, yaw: float
-    ) -> float:
-        """Computes the depth below the feet in contact to which a leg reaches with the trunk level and in place [m]."""
-        c, s = math.cos(yaw), math.sin(yaw)
-        hip_x, hip_y, hip_z = self._morphology.hips[i].tolist()
-        x, y = com[0] + c * hip_x - s * hip_y - float(foot[0]), com[1] + s * hip_x + c * hip_y - float(foot[1])
-        usable_reach = USABLE_REACH_FRACTION * float(self._reach[i])
-        lowest = com[2] + hip_z - math.sqrt(max(usable_reach * usable_reach - x * x - y * y, 0.0))
-        return float(level + self._morphology.radii[i] - SEARCH_DEPTH * self._morphology.length - lowest)
-
-
-def can_stop_fall(carrying: tuple[str, ...]) -> bool:
-    """Returns whether feet can stop a fall without tipping the trunk: three feet, or a diagonal pair."""
-    return len(carrying) > 2 or set(carrying) in ({"FL", "RR"}, {"FR", "RL"})
+    state.reach[:] = reach
+    return state

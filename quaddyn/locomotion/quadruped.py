@@ -64,7 +64,7 @@ class Quadruped:
         capability: limits of velocities, slopes, gaits and jumps.
         friction_model: friction and normals of the contacts.
         estimators: estimators of payload, contacts and friction.
-        contact_monitor: detector of lost ground contact and touchdowns.
+        contact_monitor: detector of lost ground contact.
         fall_detector: state of the detector of falls.
         preview: parameters of the plan of the center-of-mass motion.
         com_reference: reference of the center of mass at the last tick.
@@ -162,7 +162,7 @@ class Quadruped:
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
         )  # fmt: skip
         self.preview, self.com_reference = make_preview_parameters(p), allocate_com_reference()
-        self.contact_monitor, self.fall_detector = ContactMonitor(robot, p, self.dt), make_fall_detector(p, self.dt)
+        self.contact_monitor, self.fall_detector = ContactMonitor(self.dt), make_fall_detector(p, self.dt)
         self.trunk = TrunkController(
             p, wbc, self.friction_model, p.height, slope_lowering=self.capability.slope_lowering
         )

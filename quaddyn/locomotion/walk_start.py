@@ -1,0 +1,119 @@
+"""Compiled start of a robot on the ground: plane of the feet, path reference, trunk and mode at the first tick."""
+
+import math
+
+from ..compiler import IntVector, compiled, entry, vec3
+from .contact_estimation import reset_contact_estimate
+from .contact_monitor import MIN_STANCE_FEET, count_contacts, is_coplanar, reset_ground_contact
+from .ground_plane import compute_heading_axes, plane_height, plane_normal, set_slope
+from .modes import MAX_STANDING_FRACTION, ModeCode, is_dcm_near_edge
+from .progress_monitor import reset_progress
+from .steering import reset_steering
+from .trunk_controller import slope_lowering, start_trunk_motion
+from .walking import RISING_TIME, WalkData
+
+#: Range of the height of the center of mass at the start outside which the robot must rise or sink first, as fractions
+#: of that at home, and maximum offset of the center of mass from the center of the feet [l].
+MIN_STANDING_HEIGHT, MAX_STANDING_HEIGHT, MAX_STANDING_OFFSET = 0.95, 1.02, 0.1
+
+
+@compiled()
+def place_ground_under_feet(w: WalkData) -> None:
+    """Sets the plane of the feet to the plane under the foot spheres.
+
+    It is parallel to the plane through their centers, which is that of the ground if the radii are equal.
+    """
+    ground = w.ground
+    ground.points[:] = w.motion.feet
+    set_slope(ground)
+    normal = plane_normal(ground)
+    for foot in range(4):
+        ground.points[foot] = vec3(w.motion.feet[foot]) - normal * w.body.radii[foot]
+
+
+@compiled()
+def place_path_reference(w: WalkData) -> None:
+    """Sets the path reference to the center of the feet and the heading of the robot, at rest."""
+    path, points = w.path, w.ground.points
+    for i in range(2):
+        path.position[i] = 0.25 * (points[0, i] + points[1, i] + points[2, i] + points[3, i])
+    path.yaw = w.motion.yaw
+    path.velocity[:] = 0.0
+
+
+@compiled()
+def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
+    """Sets height and offset of the trunk to the measured ones, from which it moves to its nominal position.
+
+    Small deviations are ignored.
+
+    Args:
+        w: records of the controller, with a trunk at rest.
+        lowering_fraction: lowering on slopes, divided by leg length and sine of the slope's angle.
+
+    Returns:
+        Whether the trunk is below its nominal height, or beside the center of the feet.
+    """
+    body, com, trunk = w.body, w.motion.com, w.trunk
+    axes = compute_heading_axes(w.path.yaw, w.ground.slope[0], w.ground.slope[1])
+    lowering = slope_lowering(body.length, axes[2, 2], lowering_fraction)
+    height = com[2] - plane_height(w.ground, com[0], com[1]) + lowering
+    x, y = com[0] - w.path.position[0], com[1] - w.path.position[1]
+    if MIN_STANDING_HEIGHT * body.height <= height and height <= MAX_STANDING_HEIGHT * body.height:
+        height = body.height
+    is_beside = math.sqrt(x * x + y * y) > MAX_STANDING_OFFSET * body.length
+    is_beside = is_beside and not is_dcm_near_edge(x, y, w.motion.feet, MAX_STANDING_FRACTION)
+    trunk.height = vec3(height, 0.0, 0.0)
+    trunk.target_height = height
+    trunk.desired_height = height
+    for i in range(2):
+        trunk.com_offset[i, 0] = 0.0
+    if is_beside:
+        trunk.com_offset[0, 0], trunk.com_offset[1, 0] = x, y
+    if height != body.height or is_beside:
+        start_trunk_motion(trunk, body.height, 0.0, 0.0, RISING_TIME * body.time_scale)
+    return height < body.height or is_beside
+
+
+@entry("walking")
+def begin_walk(w: WalkData, lowering_fraction: float) -> ModeCode:
+    """Starts a robot whose feet are on the ground, with records of ground, footwork, gait and trunk as made.
+
+    Args:
+        w: records of the controller.
+        lowering_fraction: lowering of the trunk on slopes, divided by leg length and sine of the slope's angle.
+
+    Returns:
+        `ModeCode.STANDING`, or `ModeCode.RISING` if the trunk must move to its nominal position first.
+    """
+    place_ground_under_feet(w)
+    place_path_reference(w)
+    for i in range(2):
+        w.balance.velocity[i] = w.motion.velocity[i]
+    reset_steering(w.steering)
+    reset_progress(w.progress)
+    reset_contact_estimate(w.contacts)
+    return ModeCode.RISING if place_trunk(w, lowering_fraction) else ModeCode.STANDING
+
+
+@compiled()
+def is_in_the_air(w: WalkData) -> bool:
+    """Resets the measurements of the ground contact, and returns whether the feet are far from a common plane."""
+    reset_ground_contact(w.ground_contact)
+    return not is_coplanar(w.body, w.motion.feet)
+
+
+@compiled()
+def mode_until_supported(mode: ModeCode, contacts: IntVector, is_measured: bool) -> ModeCode:
+    """Returns the mode of a robot at its first tick, on unknown terrain: "starting" until the ground carries it.
+
+    Foot sensors without any contact may not have been read yet.
+
+    Args:
+        mode: result of `begin_walk`.
+        contacts: (4,) whether each foot is in contact.
+        is_measured: whether `contacts` are measured by foot sensors; they are ignored otherwise.
+    """
+    if mode == ModeCode.STANDING and not (is_measured and count_contacts(contacts) >= MIN_STANCE_FEET):
+        return ModeCode.STARTING
+    return mode
