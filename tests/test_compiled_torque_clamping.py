@@ -17,9 +17,8 @@ def test_compiled_torque_clamping_equals_python(seed: int) -> None:
     )
     limits, tau, speed, out = rng.uniform(0.5, 4.0, 12), 3.0 * rng.normal(size=12), rng.normal(size=12), np.zeros(12)
     limits[3], speed[0] = np.inf, 0.0
-    arguments = motors, limits, rng.normal(size=12), speed, out
     assert_compiled_equals_python(torque_limiter.clamp_torques, motors, limits, tau, speed, out)
-    assert_compiled_equals_python(torque_limiter.compute_damping_torques, *arguments)
+    assert_compiled_equals_python(torque_limiter.compute_damping_torques, motors, limits, speed, out)
     torque_limiter.clamp_torques(motors, limits, tau, speed, out)
     most = np.minimum(limits, 2.5)
     assert (np.abs(out) <= most).all()

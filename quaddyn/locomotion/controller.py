@@ -125,7 +125,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking)
         self._displacements = make_tick_displacements(quad.dt)
-        self._motion_reader = MotionReader(quad.wbc, quad.morphology)
+        self._motion_reader, self._has_ticked = MotionReader(quad.wbc, quad.morphology), False
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -146,17 +146,27 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     @property
     def path_reference(self) -> PathReference:
         """Reference of the position and heading of the robot, between its feet; available after the first tick."""
-        return self._quadruped.path_reference
+        return self._require_start("path_reference").path_reference
 
     @property
     def gait_scheduler(self) -> GaitScheduler:
         """Phases of the gait; available after the first tick."""
-        return self._quadruped.gait_scheduler
+        return self._require_start("gait_scheduler").gait_scheduler
 
     @property
     def ground(self) -> GroundPlane | None:
         """Plane of the stance feet; None before the first tick."""
-        return self._quadruped.ground
+        return self._quadruped.ground if self._quadruped.has_started else None
+
+    def _require_start(self, name: str) -> Quadruped:
+        """Returns the shared components.
+
+        Raises:
+            AttributeError: there was no tick yet, so that the attribute `name` is not available.
+        """
+        if not self._has_ticked:
+            raise AttributeError(f"a LocomotionController has no {name} before its first tick; call compute first")
+        return self._quadruped
 
     @property
     def gait(self) -> Gait:
@@ -168,7 +178,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         quad, gait = self._quadruped, find_gait(gait)
         quad.capability.require_feasible(gait, self.friction)
         quad.gait = gait
-        if quad.ground is not None and gait.has_swing_phase:
+        if quad.has_started and gait.has_swing_phase:
             quad.gait_scheduler.set_gait(gait)
 
     @property
@@ -306,7 +316,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
     ) -> LocomotionCommand:
         quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
-        if quad.ground is None:
+        if not quad.has_started:
+            self._has_ticked = True
             walking.begin(motion)
             flight.classify_start(motion, measured_contacts)
         observed = walking.observe(motion, measured_contacts)

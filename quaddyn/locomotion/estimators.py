@@ -152,6 +152,11 @@ class LocomotionEstimators:
             self._payload.pause()
 
     @property
+    def estimates_payload(self) -> bool:
+        """Whether mass beyond the robot's model is estimated and compensated."""
+        return self._payload is not None
+
+    @property
     def payload_mass(self) -> float:
         """Estimated mass beyond that of the robot's model [kg]."""
         return 0.0 if self._payload is None else self._payload.mass

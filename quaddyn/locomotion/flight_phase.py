@@ -77,9 +77,9 @@ class FlightPhaseController:
     def begin_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
         """Starts a jump; see `LocomotionController.jump`."""
         quad, name = self._quadruped, self._quadruped.robot.name
-        if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or quad.ground is None:
+        if quad.mode not in (LocomotionMode.STANDING, LocomotionMode.STARTING) or not quad.has_started:
             state_text = (
-                "has not computed its first tick" if quad.ground is None else f"is in the mode {quad.mode.value!r}"
+                "has not computed its first tick" if not quad.has_started else f"is in the mode {quad.mode.value!r}"
             )
             raise ArgumentError(f"jump: {name!r} {state_text}, but a jump can only start while the robot stands")
         if math.hypot(*quad.ground.slope.tolist()) > MAX_JUMP_SLOPE:
@@ -96,7 +96,7 @@ class FlightPhaseController:
     def _local_terrain(self) -> LocalTerrain | None:
         """Returns the terrain heights relative to the stance, in heading axes; None in blind locomotion."""
         foothold_map, ground = self._quadruped.foothold_map, self._quadruped.ground
-        if foothold_map is None or ground is None:
+        if foothold_map is None or not self._quadruped.has_started:
             return None
         R, (x, y, z) = make_yaw_rotation(self._quadruped.path_reference.yaw), ground.points.mean(axis=0).tolist()
         return lambda u, v: foothold_map.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
@@ -262,7 +262,6 @@ class FlightPhaseController:
         quad.mode = LocomotionMode.LANDING
         is_stopped = stop_fall(landing, data)
         self._set_foot_references(data)
-        assert quad.ground is not None
         data.contact_inputs.normals[:] = quad.ground_normals(quad.ground)
         quad.friction_model.read_friction()
         balance_landing(landing, data, is_stopped)

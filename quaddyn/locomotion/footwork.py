@@ -751,6 +751,10 @@ class Footwork:
         """
         return FootworkSnapshot(self._source, tuple(self._windows), margins)
 
+    def forget_windows(self) -> None:
+        """Forgets the terrain of all foothold selections."""
+        self._windows[:] = [None] * len(FEET)
+
     def set_map_known(self, is_known: bool) -> None:
         """Sets whether there is a terrain map, which `read_ground` reads."""
         if self.state.terrain.is_known is not is_known:

@@ -158,6 +158,22 @@ def reset_cycle(g: GaitState, phase: float) -> None:
         g.last_swing[foot] = math.inf
 
 
+@entry("timing of the gait")
+def restart_gait(g: GaitState, gait: GaitParameters, lead_phase: float) -> None:
+    """Sets all feet to stance, and the gait to move with.
+
+    Args:
+        g: state of the gait; written.
+        gait: gait to move with.
+        lead_phase: time from a start until the first foot may lift off [cycles].
+    """
+    g.target.copy_from(gait)
+    g.rate_scale = 1.0
+    g.is_running = False
+    reset_cycle(g, -lead_phase)
+    stop_stepping(g)
+
+
 @compiled()
 def set_parameters(g: GaitState, gait: GaitParameters) -> None:
     """Sets the present parameters of the gait state to the parameters of a gait."""
@@ -513,9 +529,7 @@ class GaitScheduler:
         self._timing = allocate_feet_timing()
         write_gait_parameters(self.state.trot, GAITS["trot"], time_scale)
         self._set_target(find_gait(gait))
-        self.rate_scale = 1.0
-        reset_cycle(self.state, -lead_phase)
-        self.stop_stepping()
+        restart_gait(self.state, self.state.target, float(lead_phase))
 
     def _set_target(self, gait: Gait) -> None:
         """Sets the gait that transitions approach."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
-import numpy as np
-
 from ..dynamics import State
 from ..urdf.tree import Array
 from ..wbc.tasks import FootTask
@@ -17,15 +13,14 @@ from .estimators import DynamicsArrays
 from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
-from .gait import GAITS, GaitScheduler, advance_phase
-from .ground_plane import GroundPlane, advance_on_map, plane_height
+from .gait import GAITS, advance_phase
+from .ground_plane import advance_on_map, plane_height
 from .jump_plan import JumpPlan
 from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
 from .modes import LocomotionMode, allocate_mode_state
 from .morphology import FEET
 from .motion import CentroidalState, read_motion
-from .path_reference import PathReference
 from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
@@ -35,7 +30,7 @@ from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
 from .tick_period import measure_tick_period
 from .torque_limiter import clamp_torques
-from .trunk_controller import KNOWN_SLOPE_LOWERING, TrunkController, write_task_references
+from .trunk_controller import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_limits import LimitReason, clamp_command
 from .vertical_force import compute_force_profile
 from .walk_details import WalkDetails
@@ -69,7 +64,7 @@ class GroundPhaseController:
         quadruped: shared state of the robot.
 
     Attributes:
-        footwork: contact states and swing feet; available after the first tick.
+        footwork: contact states and swing feet.
         max_leg_length: (4,) maximum distance of a foot from its leg's first joint [m].
         mode_state: conditions of the changes of the mode on the ground.
     """
@@ -83,11 +78,11 @@ class GroundPhaseController:
         "_steering",
         "_step_lookahead",
         "footwork",
+        "initial_footwork",
         "max_leg_length",
         "mode_state",
     )
 
-    footwork: Footwork
     _calls: WalkCalls | None
 
     def __init__(self, quadruped: Quadruped) -> None:
@@ -98,6 +93,8 @@ class GroundPhaseController:
         self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
         self._steering, self._progress = allocate_steering_state(quad.dt), allocate_progress(quad.dt, p.time_scale)
         self.mode_state = allocate_mode_state()
+        self.footwork = Footwork(p, self.max_leg_length)
+        self.initial_footwork = self.footwork.state.copy()
         self._balance, self._calls = allocate_balance(), None
 
     @staticmethod
@@ -126,17 +123,14 @@ class GroundPhaseController:
 
     def begin(self, motion: CentroidalState) -> None:
         """Initializes all components at the first tick, or at the first one after a fall."""
-        quad, p = self._quadruped, self._quadruped.morphology
-        quad.ground, quad.path_reference = GroundPlane(np.zeros((len(FEET), 3))), PathReference(np.zeros(2), 0.0)
-        quad.gait_scheduler = GaitScheduler(quad.gait if quad.gait.has_swing_phase else "trot", p.time_scale)
-        self.footwork = Footwork(p, self.max_leg_length)
+        quad = self._quadruped
         self._step_lookahead.reset()
-        quad.trunk.restore_base_weight()
-        quad.trunk = TrunkController(
-            p, quad.wbc, quad.friction_model, p.height, slope_lowering=quad.capability.slope_lowering
-        )
+        self.footwork.forget_windows()
+        quad.capability.velocity_limits.gait_limits(quad.gait)
         lowering_fraction = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-        quad.mode = LocomotionMode.from_code(begin_walk(self.bind(motion).data, float(lowering_fraction)))
+        mode = begin_walk(self.bind(motion).data, self.initial_footwork, float(lowering_fraction))
+        quad.mode, quad.has_started = LocomotionMode.from_code(mode), True
+        quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
 
     def accept_commands(self) -> None:
         """Makes every command be followed again, also one with which the robot was stuck."""
@@ -219,18 +213,16 @@ class GroundPhaseController:
         )
 
     def bind(self, motion: CentroidalState) -> WalkCalls:
-        """Returns the compiled stages, bound to the records of the present components."""
+        """Returns the compiled stages, bound to the records of the controller."""
         quad = self._quadruped
-        parameters = quad.wbc.parameter_vector
-        parts = motion, quad.ground, quad.path_reference, quad.gait_scheduler, quad.trunk, self.footwork, parameters
-        if self._calls is None or not all(map(operator.is_, parts, self._calls.parts)):
-            self._calls = WalkCalls(parts, self._make_data(motion))
-        return self._calls
+        calls, parameters = self._calls, quad.wbc.parameter_vector
+        if calls is None or calls.motion is not motion or calls.parameters is not parameters:
+            self._calls = calls = WalkCalls(motion, parameters, self.make_data(motion))
+        return calls
 
-    def _make_data(self, motion: CentroidalState) -> WalkData:
-        """Returns the records of the present components."""
+    def make_data(self, motion: CentroidalState) -> WalkData:
+        """Returns the records of the controller."""
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
-        assert quad.ground is not None
         estimators, tasks = quad.estimators, quad.wbc.tasks
         feet = [tasks[foot] for foot in FEET]
         parameters = WalkParameters.from_values(
@@ -317,7 +309,6 @@ class GroundPhaseController:
         """
         quad, data, footwork, (x, y, _) = self._quadruped, calls.data, self.footwork, motion.com
         ground, p, dt = quad.ground, quad.morphology, quad.dt
-        assert ground is not None
         calls.limit_command_on_ground()
         foothold_map.advance(x, y, dt)
         velocity, text = self._step_lookahead.clamp_velocity(
@@ -347,11 +338,12 @@ class WalkCalls:
     """Compiled stages of a tick, bound to records.
 
     Args:
-        parts: components whose records these are, which may be replaced.
+        motion: state of center of mass and trunk whose record is in `data`.
+        parameters: parameters of the whole-body controller whose views are in `data`.
         data: the records.
 
     Attributes:
-        parts, data: as given.
+        motion, parameters, data: as given.
         report: source of copies of the report of a tick.
         writes_tasks: whether the stages write the references of all tasks but the record of the forces.
     """
@@ -362,8 +354,9 @@ class WalkCalls:
         "detect",
         "limit_command",
         "limit_command_on_ground",
+        "motion",
         "observe",
-        "parts",
+        "parameters",
         "plan_com_motion",
         "report",
         "steer",
@@ -371,8 +364,8 @@ class WalkCalls:
         "writes_tasks",
     )
 
-    def __init__(self, parts: tuple[object, ...], data: WalkData) -> None:
-        self.parts, self.data = parts, data
+    def __init__(self, motion: CentroidalState, parameters: Array, data: WalkData) -> None:
+        self.motion, self.parameters, self.data = motion, parameters, data
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
         self.observe = walking.observe.bind(data)
         self.limit_command = walking.limit_command.bind(data)

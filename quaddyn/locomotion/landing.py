@@ -13,7 +13,7 @@ time does not count as a further one.
 
 import math
 
-from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, vec3
+from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, local, vec3
 from ..estimation.contact_force_fit import compute_contact_jacobian
 from ..estimation.generalized_momentum import compute_momentum_and_drive
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
@@ -22,7 +22,7 @@ from .com_preview import update_com_reference
 from .contact_estimation import fit_forces, reset_contact_estimate
 from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
 from .friction_model import adapt_friction, set_normals
-from .ground_plane import advance_slope, set_slope
+from .ground_plane import advance_slope
 from .morphology import BodyParameters
 from .motion import Motion
 from .trunk_controller import (
@@ -36,6 +36,7 @@ from .trunk_controller import (
     write_motion_reference,
     write_task_references,
 )
+from .walk_start import place_path_reference, set_ground_points
 from .walking import RISING_TIME, SLOPE_TIME, WalkData
 
 #: Height of the center of mass over the feet in the air, as a fraction of that at home, and offset of the feet in the
@@ -210,18 +211,11 @@ def detect_touchdowns(
 @entry("landing")
 def begin_stop(w: WalkData, yaw: float) -> None:
     """Sets ground and path reference at the first touchdown, for a heading with a yaw angle [rad]."""
-    ground, path, feet = w.ground, w.path, w.motion.feet
+    feet, points = w.motion.feet, local(4, 3)
     for foot in range(4):
-        ground.has_next_foothold[foot] = 0
-        ground.points[foot] = vec3(feet[foot, 0], feet[foot, 1], 0.0)
-    ground.follows_map = False
-    ground.lowering, ground.climb_rate = 0.0, 0.0
-    ground.slope_rate[:] = 0.0
-    set_slope(ground)
-    for i in range(2):
-        path.position[i] = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
-    path.yaw = yaw
-    path.velocity[:] = 0.0
+        points[foot] = vec3(feet[foot, 0], feet[foot, 1], 0.0)
+    set_ground_points(w.ground, points)
+    place_path_reference(w.path, points, yaw)
 
 
 @compiled()

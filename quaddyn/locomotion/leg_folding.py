@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pinocchio as pin
 
+from ..compiler import IntVector, Record, Vector, entry
 from ..dynamics import State
 from ..errors import QuaddynError
 from ..robot.joint_positions import JointPositions
@@ -12,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
-from .torque_limiter import TorqueLimiter
+from .torque_limiter import MotorParameters, TorqueLimiter, clamp_torque
 
 #: Distances of the feet from the trunk in the folded pose, as fractions of those at home; the first feasible one is
 #: used.
@@ -25,10 +28,49 @@ MAX_FOLDING_SPEED, FOLDING_TIME_CONSTANT = 0.5, 1.0
 FOLDING_DURATION = 15.0
 
 
+class FoldingState(Record):
+    """Parameters and state of the folding of the legs."""
+
+    dt: float  # control period [s]
+    time_scale: float  # sqrt(l / g) [s]
+    q_index: IntVector  # (nu,) first entry in q of each actuated joint
+    v_index: IntVector  # (nu,) entry in v
+    is_continuous: IntVector  # (nu,) whether a joint is (cos, sin) in q
+    has_pose: bool  # whether there is a folded pose; else the joints are damped only
+    pose: Vector  # (nu,) folded pose [rad or m], see `folded_pose`
+    time: float  # since the beginning of the fall [s]
+
+
+@entry("folding of the legs")
+def compute_folding_torques(
+    folding: FoldingState, motors: MotorParameters, limits: Vector, q: Vector, v: Vector, tau: Vector
+) -> None:
+    """Writes the torques (nu,) of one tick of a fall [N m].
+
+    Args:
+        folding: state of the folding; its time is advanced.
+        motors: parameters of the motors.
+        limits: (nu,) torque limits [N m].
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        tau: (nu,) written.
+    """
+    folding.time += folding.dt
+    is_moving = folding.has_pose and folding.time <= FOLDING_DURATION * folding.time_scale
+    max_speed = MAX_FOLDING_SPEED / folding.time_scale
+    for i in range(len(tau)):
+        at, speed, reference_speed = folding.q_index[i], v[folding.v_index[i]], 0.0
+        if is_moving:
+            position = math.atan2(q[at + 1], q[at]) if folding.is_continuous[i] != 0 else q[at]
+            error = folding.pose[i] - position
+            reference_speed = min(max(error / (FOLDING_TIME_CONSTANT * folding.time_scale), -max_speed), max_speed)
+        tau[i] = clamp_torque(motors, limits[i], i, motors.damping[i] * (reference_speed - speed), speed)
+
+
 class LegFolding:
     """Controller that folds the legs during a fall with joint damping alone.
 
-    The motors act as dampers (`TorqueLimiter.damping_torque`) with the torque ``d (w - v)`` at a joint velocity v. The
+    The motors act as dampers (`compute_folding_torques`) with the torque ``d (w - v)`` at a joint velocity v. The
     reference velocity w leads toward the folded pose and is at most ``0.5 / sqrt(l/g)``; it is zero after ``15
     sqrt(l/g)``. The power ``d (w - v) v`` of a motor is at most ``d w^2 / 4``, which is small, and an impact with a
     large ``|v|`` is damped as with ``w = 0``.
@@ -40,30 +82,34 @@ class LegFolding:
         dt: control period [s].
 
     Attributes:
-        pose: (nu,) folded pose [rad or m], see `folded_pose`; None where the kinematics of the legs are not supported,
-            and the joints are damped only.
+        state: state of the compiled function.
     """
 
-    __slots__ = ("_dt", "_joints", "_limiter", "_morphology", "_time", "pose")
+    __slots__ = ("_limiter", "state")
 
     def __init__(self, robot: Robot, morphology: Morphology, limiter: TorqueLimiter, dt: float) -> None:
-        self._morphology, self._limiter, self._dt = morphology, limiter, dt
-        self._joints, self.pose = JointPositions.actuated(robot), folded_pose(robot)
-        self.begin()
+        joints, pose = JointPositions.actuated(robot), folded_pose(robot)
+        self._limiter = limiter
+        self.state = FoldingState.from_values(
+            dt=dt,
+            time_scale=morphology.time_scale,
+            q_index=joints.at,
+            v_index=np.array(robot.actuated_index),
+            is_continuous=joints.turning,
+            has_pose=pose is not None,
+            pose=np.zeros(robot.nu) if pose is None else pose,
+            time=0.0,
+        )
 
     def begin(self) -> None:
         """Starts the folding of the legs."""
-        self._time = 0.0
+        self.state.time = 0.0
 
     def torques(self, state: State) -> Array:
         """Computes the joint torques (nu,) of one tick of a fall [N m]."""
-        time_scale = self._morphology.time_scale
-        self._time += self._dt
-        if self.pose is None or self._time > FOLDING_DURATION * time_scale:
-            return self._limiter.damping_torque(state)
-        max_speed = MAX_FOLDING_SPEED / time_scale
-        speed = (self.pose - self._joints.of(state.q)) / (FOLDING_TIME_CONSTANT * time_scale)
-        return self._limiter.damping_torque(state, np.minimum(np.maximum(speed, -max_speed), max_speed))
+        (q, v), tau = state.writable_coordinates(), np.empty(len(self.state.pose))
+        compute_folding_torques(self.state, self._limiter.motors, self._limiter.limits, q, v, tau)
+        return tau
 
 
 def folded_pose(robot: Robot) -> Array | None:

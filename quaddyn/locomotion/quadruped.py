@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 
 from ..contact.solvers.problem import NOMINAL_FRICTION
@@ -72,9 +70,10 @@ class Quadruped:
         terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
         mode: present mode.
-        ground: plane of the feet; None before the first tick, and if the next tick is treated as the first one.
-        path_reference: path reference; available after the first tick.
-        gait_scheduler: phases of the gait; available after the first tick.
+        has_started: whether there was a tick since the start, or since `request_restart`.
+        ground: plane of the feet.
+        path_reference: path reference.
+        gait_scheduler: phases of the gait.
         trunk: trunk controller.
         tau: (nu,) torques since the last tick [N m].
 
@@ -96,6 +95,7 @@ class Quadruped:
         "gait",
         "gait_scheduler",
         "ground",
+        "has_started",
         "mode",
         "morphology",
         "path_reference",
@@ -111,9 +111,6 @@ class Quadruped:
     foothold_map: FootholdMap | None
     terrain: Heights | None
     mode: LocomotionMode
-    ground: GroundPlane | None
-    path_reference: PathReference
-    gait_scheduler: GaitScheduler
     tau: Array
 
     def __init__(
@@ -154,6 +151,12 @@ class Quadruped:
         self.capability = LocomotionLimits(
             robot, p, self.torque_limiter, bounds, JUMP_ACCELERATION_RATIO if is_default_wbc else 1.0
         )
+        self.has_started, self.ground, self.path_reference = (
+            False,
+            GroundPlane(np.zeros((4, 3))),
+            PathReference(np.zeros(2), 0.0),
+        )
+        self.gait_scheduler = GaitScheduler(self.gait if self.gait.has_swing_phase else "trot", p.time_scale)
         self.base = robot.bodies[0].name
         self.set_terrain_knowledge(terrain)
         self.friction_model = FrictionModel(wbc, is_given=is_default_wbc and is_given)
@@ -178,15 +181,10 @@ class Quadruped:
         self.capability.reset()
         self.tau = np.zeros(self.robot.nu)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in self.__slots__:
-            raise AttributeError(f"a LocomotionController has no {name} before its first tick; call compute first")
-        raise AttributeError(name)
-
     def request_restart(self) -> None:
-        """Resets the whole-body controller and the ground plane, so that the next tick is treated as the first one."""
+        """Resets the whole-body controller, and makes the next tick be treated as the first one."""
         self.wbc.reset()
-        self.ground = None
+        self.has_started = False
 
     def set_terrain_knowledge(self, terrain: Heights | None) -> None:
         """Sets the terrain heights; None for blind locomotion."""

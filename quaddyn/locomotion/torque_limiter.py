@@ -56,21 +56,17 @@ def clamp_torques(motors: MotorParameters, limits: Vector, tau: Vector, speed: V
 
 
 @entry("clamping of torques")
-def compute_damping_torques(
-    motors: MotorParameters, limits: Vector, speed: Vector, reference_speed: Vector, tau: Vector
-) -> None:
+def compute_damping_torques(motors: MotorParameters, limits: Vector, speed: Vector, tau: Vector) -> None:
     """Writes clamped damping torques (nu,) [N m].
 
     Args:
         motors: parameters of the motors.
         limits: (nu,) torque limits [N m].
         speed: (nu,) joint velocities [rad/s or m/s].
-        reference_speed: (nu,) joint velocities relative to which the joints are damped [rad/s or m/s].
         tau: (nu,) written.
     """
     for i in range(len(tau)):
-        damping = motors.damping[i] * (reference_speed[i] - speed[i])
-        tau[i] = clamp_torque(motors, limits[i], i, damping, speed[i])
+        tau[i] = clamp_torque(motors, limits[i], i, -motors.damping[i] * speed[i], speed[i])
 
 
 #: Joint speed above which motors only brake [1/sqrt(l/g)], about twice that of a trot: it bounds the speed of feet that
@@ -90,15 +86,19 @@ class TorqueLimiter:
         morphology: lengths and units of the robot.
         dt: control period [s].
         limits: torque limits of the whole-body controller; None for those of the robot.
+
+    Attributes:
+        max_driven_speed: joint speed above which a motor only brakes [rad/s or m/s].
+        motors: parameters of the motors.
     """
 
-    __slots__ = ("_index", "_limits", "_motors", "_rated_limits", "max_driven_speed")
+    __slots__ = ("_index", "_limits", "_rated_limits", "max_driven_speed", "motors")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
         self._limits, self._rated_limits, self._index = limits, np.array(robot.effort_limits), robot.actuated_index
         self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
-        self._motors = MotorParameters.from_values(
+        self.motors = MotorParameters.from_values(
             damping=JointPD(robot, dt=dt).kd,
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
@@ -112,7 +112,7 @@ class TorqueLimiter:
     @property
     def max_torque(self) -> Array:
         """(nu,) maximum torques that are commanded [N m]."""
-        return np.minimum(self.limits, self._motors.default_limit)
+        return np.minimum(self.limits, self.motors.default_limit)
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
@@ -126,17 +126,11 @@ class TorqueLimiter:
             speed: (nu,) joint velocities [rad/s or m/s].
         """
         clamped = np.empty(len(tau))
-        clamp_torques(self._motors, self.limits, tau, speed, clamped)
+        clamp_torques(self.motors, self.limits, tau, speed, clamped)
         return clamped
 
-    def damping_torque(self, state: State, reference_speed: Array | float = 0.0) -> Array:
-        """Computes clamped damping torques (nu,) [N m].
-
-        Args:
-            state: present state of the robot.
-            reference_speed: (nu,) joint velocities relative to which the joints are damped [rad/s or m/s].
-        """
+    def damping_torque(self, state: State) -> Array:
+        """Computes clamped damping torques (nu,) in a state [N m]."""
         speed, tau = state.writable_coordinates()[1][self._index], np.empty(len(self._rated_limits))
-        reference = np.full(len(tau), reference_speed, dtype=float)
-        compute_damping_torques(self._motors, self.limits, speed, reference, tau)
+        compute_damping_torques(self.motors, self.limits, speed, tau)
         return tau

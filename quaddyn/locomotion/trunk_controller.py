@@ -144,6 +144,18 @@ def is_trunk_moving(trunk: TrunkState) -> bool:
 
 
 @entry("references of the trunk")
+def reset_trunk(trunk: TrunkState, height: float) -> None:
+    """Resets all motions and corrections of a trunk at rest at a height over the ground [m]."""
+    trunk.is_stepping_fast = False
+    trunk.height = vec3(height, 0.0, 0.0)
+    trunk.target_height, trunk.desired_height, trunk.desired_rate = height, height, 0.0
+    trunk.remaining_time, trunk.height_trim = 0.0, 0.0
+    trunk.com_offset[:] = 0.0
+    trunk.target_offset[:] = 0.0
+    trunk.tilt_trim[:] = 0.0
+
+
+@entry("references of the trunk")
 def start_trunk_motion(trunk: TrunkState, height: float, offset_x: float, offset_y: float, time: float) -> None:
     """Starts a smooth motion of the center of mass to another height [m] and offset [m] in a time [s]."""
     trunk.target_height = height
@@ -466,7 +478,6 @@ class TrunkController:
         wbc: the whole-body controller, whose references are set.
         friction_model: friction and normals of the contacts.
         height: present height of the center of mass over the ground [m].
-        com_offset: (2,) present offset of the center of mass from the center of the feet, world [m].
         slope_lowering: lowering on slopes in blind locomotion, divided by the sine of their angle [l].
 
     Attributes:
@@ -489,16 +500,13 @@ class TrunkController:
         wbc: WholeBodyController,
         friction_model: FrictionModel,
         height: float,
-        com_offset: tuple[float, float] = (0.0, 0.0),
         slope_lowering: float = KNOWN_SLOPE_LOWERING,
     ) -> None:
         self._morphology, self._wbc, self._friction_model = morphology, wbc, friction_model
         self._body, self.state = make_body_parameters(morphology), allocate_trunk_state()
         self.force_rows = np.zeros((4, 8))
-        state = self.state
-        state.slope_lowering, state.height = slope_lowering, (height, 0.0, 0.0)
-        state.target_height = state.desired_height = height
-        state.com_offset[:, 0] = com_offset
+        self.state.slope_lowering = slope_lowering
+        reset_trunk.python(self.state, height)
 
     @staticmethod
     def set_gains(morphology: Morphology, tasks: Mapping[str, Any]) -> None:

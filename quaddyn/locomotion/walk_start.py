@@ -2,14 +2,17 @@
 
 import math
 
-from ..compiler import IntVector, compiled, entry, vec3
+from ..compiler import IntVector, Matrix, compiled, entry, vec3
 from .contact_estimation import reset_contact_estimate
 from .contact_monitor import MIN_STANCE_FEET, count_contacts, is_coplanar, reset_ground_contact
-from .ground_plane import compute_heading_axes, plane_height, plane_normal, set_slope
+from .footwork import FootworkState
+from .gait import restart_gait
+from .ground_plane import GroundState, compute_heading_axes, plane_height, plane_normal, set_slope
 from .modes import MAX_STANDING_FRACTION, ModeCode, is_dcm_near_edge
+from .path_reference import PathState
 from .progress_monitor import reset_progress
 from .steering import reset_steering
-from .trunk_controller import slope_lowering, start_trunk_motion
+from .trunk_controller import reset_trunk, set_base_weight, slope_lowering, start_trunk_motion
 from .walking import RISING_TIME, WalkData
 
 #: Range of the height of the center of mass at the start outside which the robot must rise or sink first, as fractions
@@ -18,26 +21,34 @@ MIN_STANDING_HEIGHT, MAX_STANDING_HEIGHT, MAX_STANDING_OFFSET = 0.95, 1.02, 0.1
 
 
 @compiled()
+def set_ground_points(ground: GroundState, points: Matrix) -> None:
+    """Sets the plane of the feet to the plane through four points (4, 3), world [m], on unknown terrain."""
+    ground.points[:] = points
+    ground.has_next_foothold[:] = 0
+    ground.follows_map = False
+    ground.slope_rate[:] = 0.0
+    ground.climb_rate, ground.lowering = 0.0, 0.0
+    set_slope(ground)
+
+
+@compiled()
 def place_ground_under_feet(w: WalkData) -> None:
     """Sets the plane of the feet to the plane under the foot spheres.
 
     It is parallel to the plane through their centers, which is that of the ground if the radii are equal.
     """
-    ground = w.ground
-    ground.points[:] = w.motion.feet
-    set_slope(ground)
-    normal = plane_normal(ground)
+    set_ground_points(w.ground, w.motion.feet)
+    normal = plane_normal(w.ground)
     for foot in range(4):
-        ground.points[foot] = vec3(w.motion.feet[foot]) - normal * w.body.radii[foot]
+        w.ground.points[foot] = vec3(w.motion.feet[foot]) - normal * w.body.radii[foot]
 
 
 @compiled()
-def place_path_reference(w: WalkData) -> None:
-    """Sets the path reference to the center of the feet and the heading of the robot, at rest."""
-    path, points = w.path, w.ground.points
+def place_path_reference(path: PathState, points: Matrix, yaw: float) -> None:
+    """Sets the path reference to the center of four points (4, 3), world [m], at rest with a yaw angle [rad]."""
     for i in range(2):
         path.position[i] = 0.25 * (points[0, i] + points[1, i] + points[2, i] + points[3, i])
-    path.yaw = w.motion.yaw
+    path.yaw = yaw
     path.velocity[:] = 0.0
 
 
@@ -48,7 +59,7 @@ def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
     Small deviations are ignored.
 
     Args:
-        w: records of the controller, with a trunk at rest.
+        w: records of the controller; the trunk is written.
         lowering_fraction: lowering on slopes, divided by leg length and sine of the slope's angle.
 
     Returns:
@@ -63,11 +74,7 @@ def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
         height = body.height
     is_beside = math.sqrt(x * x + y * y) > MAX_STANDING_OFFSET * body.length
     is_beside = is_beside and not is_dcm_near_edge(x, y, w.motion.feet, MAX_STANDING_FRACTION)
-    trunk.height = vec3(height, 0.0, 0.0)
-    trunk.target_height = height
-    trunk.desired_height = height
-    for i in range(2):
-        trunk.com_offset[i, 0] = 0.0
+    reset_trunk(trunk, height)
     if is_beside:
         trunk.com_offset[0, 0], trunk.com_offset[1, 0] = x, y
     if height != body.height or is_beside:
@@ -76,18 +83,23 @@ def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
 
 
 @entry("walking")
-def begin_walk(w: WalkData, lowering_fraction: float) -> ModeCode:
-    """Starts a robot whose feet are on the ground, with records of ground, footwork, gait and trunk as made.
+def begin_walk(w: WalkData, initial_footwork: FootworkState, lowering_fraction: float) -> ModeCode:
+    """Starts a robot whose feet are on the ground.
 
     Args:
-        w: records of the controller.
+        w: records of the controller; the gait is that of `WalkData.gait_limits`.
+        initial_footwork: footwork of a robot that has not moved.
         lowering_fraction: lowering of the trunk on slopes, divided by leg length and sine of the slope's angle.
 
     Returns:
         `ModeCode.STANDING`, or `ModeCode.RISING` if the trunk must move to its nominal position first.
     """
     place_ground_under_feet(w)
-    place_path_reference(w)
+    place_path_reference(w.path, w.ground.points, w.motion.yaw)
+    gait = w.gait_limits.timing
+    restart_gait(w.gait, gait if gait.has_swing_phase else w.gait.trot, w.parameters.lead_phase)
+    w.footwork.copy_from(initial_footwork)
+    set_base_weight(w.trunk, w.tasks.base, 1.0)
     for i in range(2):
         w.balance.velocity[i] = w.motion.velocity[i]
     reset_steering(w.steering)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
+from ..compiler import IntMatrix, IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, cross, norm, vec3
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
 from .contact_ramps import ContactRamps, advance_contacts, set_ramp
 from .element_registry import ELEMENT_KINDS
@@ -281,6 +281,29 @@ def set_friction(e: EmbeddedController, c: int, mu: float) -> bool:
                 e.frictionless_pyramids[c, row, k] - friction_term if row < contacts.cone_row_count[c] else 0.0
             )
     return True
+
+
+@compiled(inline=False)
+def set_contact_cone(e: EmbeddedController, c: int, normal: Vec3, mu: float) -> bool:
+    """Sets unit normal and friction coefficient of a point contact; returns whether `set_friction` accepted it.
+
+    The faces of the pyramid begin at world x without its component along the normal, as in
+    `quaddyn.contact.contact_axes`.
+    """
+    contacts, faces, pyramid = e.data.contacts, e.data.model.faces, e.frictionless_pyramids[c]
+    x = vec3(0.0, 1.0, 0.0)
+    if abs(normal[0]) < 0.9:
+        x = vec3(1.0, 0.0, 0.0)
+    x = x - normal * (x @ normal)
+    x = x / norm(x)
+    y = cross(normal, x)
+    for face in range(faces):
+        angle = 2.0 * math.pi * face / faces
+        pyramid[face] = x * math.cos(angle) + y * math.sin(angle)
+    pyramid[faces] = -normal
+    contacts.normal[c] = normal
+    contacts.surface_normal[c] = normal
+    return set_friction(e, c, mu)
 
 
 @compiled(inline=False)

@@ -1,0 +1,326 @@
+"""`EmbeddedWalker`: a locomotion controller as compiled code on records, for programs without Python.
+
+Its ticks are those of `quaddyn.locomotion.LocomotionController` in blind locomotion: standing, walking, recovery steps,
+landing and falls.  This module repeats on records what that class does around its compiled functions, and calls the
+whole-body controller of `quaddyn.wbc.embedded`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, cross, entry, vec3
+from ..dynamics.joint_placements import PlacedJoints, place_joints
+from ..dynamics.kinematic_tree import KinematicTree
+from ..locomotion.contact_estimation import reset_contact_estimate
+from ..locomotion.fall_detection import FallSign
+from ..locomotion.footwork import FootworkState
+from ..locomotion.friction_estimation import reset_friction_estimate
+from ..locomotion.friction_model import adapt_friction, is_slippery, set_assumed_bound
+from ..locomotion.gait import set_target_gait
+from ..locomotion.ground_plane import write_ground_normals
+from ..locomotion.landing import (
+    LandingState,
+    balance_landing,
+    begin_landing,
+    begin_stop,
+    detect_touchdowns,
+    extend_legs,
+    restore_com_weight,
+    stop_fall,
+    write_landing_references,
+)
+from ..locomotion.leg_folding import FoldingState, compute_folding_torques
+from ..locomotion.modes import ModeCode
+from ..locomotion.motion import read_motion
+from ..locomotion.progress_monitor import reset_progress
+from ..locomotion.slope_limiter import reset_slope
+from ..locomotion.torque_limiter import MotorParameters, clamp_torque
+from ..locomotion.trunk_controller import set_base_weight, write_force_references
+from ..locomotion.velocity_limits import GaitLimits
+from ..locomotion.walk_start import begin_walk, is_in_the_air, mode_until_supported
+from ..locomotion.walking import (
+    OBSERVED_LOST_GROUND,
+    OBSERVED_SUPPORT,
+    TickCode,
+    WalkData,
+    limit_command,
+    observe,
+    walk,
+)
+from ..wbc.embedded import EmbeddedController, controller_tick, reset, set_contact_cone, validate_state
+from ..wbc.tick_data import TickOutcome
+
+
+class WalkerState(Record):
+    """Mode and commands of a walker."""
+
+    mode: ModeCode
+    has_started: bool  # whether there was a tick since the last start
+    sign: FallSign  # by which the last fall was detected
+    lowering_fraction: float  # of the trunk on slopes, divided by leg length and sine of the slope's angle
+    contacts: IntVector  # (4,) whether each foot carries load
+    tau: Vector  # (nu,) torques of the last tick [N m]
+
+
+class EmbeddedWalker(NamedTuple):
+    """A locomotion controller as records, for compiled code without Python.
+
+    Attributes:
+        walk: records of the tick on the ground.
+        wbc: whole-body controller; its rigid-body terms must belong to the state of the tick.
+        landing: state of the landing.
+        folding: state of the folding of the legs.
+        initial_footwork: footwork of a robot that has not moved.
+        state: mode and commands.
+        tree: kinematic tree of the robot.
+        joints: placements and Jacobian of its joints.
+        columns: (nv, 6) columns of the world Jacobian, linear before angular.
+        placements: (joints, 4, 3) columns of the rotation and origin of each joint, in the memory of `joints`.
+        foot_frames: (4,) index of the frame of each foot in the rigid-body terms.
+        foot_contacts: (4,) index of the contact of each foot.
+        motors: parameters of the motors.
+        torque_limits: (nu,) torque limits of the motors [N m].
+        actuated: (nu,) index of each actuated joint in v.
+    """
+
+    walk: WalkData
+    wbc: EmbeddedController
+    landing: LandingState
+    folding: FoldingState
+    initial_footwork: FootworkState
+    state: WalkerState
+    tree: KinematicTree
+    joints: PlacedJoints
+    columns: Matrix
+    placements: Tensor
+    foot_frames: IntVector
+    foot_contacts: IntVector
+    motors: MotorParameters
+    torque_limits: Vector
+    actuated: IntVector
+
+
+# -- parts of a tick -------------------------------------------------------------------------------------------------
+@compiled(inline=False)
+def update_kinematics(e: EmbeddedWalker, q: Vector) -> None:
+    """Computes placements and world Jacobian of the joints at q."""
+    place_joints(e.tree, q, e.joints)
+    origin = vec3(e.joints.origin)
+    for d in range(e.columns.shape[0]):
+        row, column = e.joints.J[d], e.columns[d]
+        column[0:3] = vec3(row[0:3]) - cross(vec3(row[3:6]), origin)
+        column[3:6] = vec3(row[3:6])
+
+
+@compiled()
+def mark_contacts(e: EmbeddedWalker, mask: int) -> None:
+    """Requests the contacts of the feet in a mask with 1, 2, 4 and 8 for FL, FR, RL and RR."""
+    e.wbc.requested[:] = 0
+    rest = mask
+    for foot in range(4):
+        e.state.contacts[foot] = rest % 2
+        e.wbc.requested[e.foot_contacts[foot]] = rest % 2
+        rest = rest // 2
+
+
+@compiled()
+def write_forces(e: EmbeddedWalker) -> None:
+    """Writes the references of the contact forces to the task "forces", the only force task."""
+    write_force_references(e.walk.trunk.references, e.walk.tasks.forces)
+    for foot in range(4):
+        e.wbc.data.inputs.force_references[0, e.foot_contacts[foot]] = e.walk.tasks.forces[foot]
+
+
+@compiled()
+def apply_friction(e: EmbeddedWalker) -> None:
+    """Sets friction and normals of the contacts of the feet."""
+    friction = e.walk.friction
+    for foot in range(4):
+        set_contact_cone(e.wbc, e.foot_contacts[foot], vec3(friction.normals[foot]), friction.friction)
+        friction.has_new_normal[foot] = 0
+
+
+@compiled()
+def clamp_walker_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
+    """Clamps the torques of the tick to the limits of the motors, or replaces them by joint damping."""
+    tau = e.state.tau
+    for i in range(len(tau)):
+        speed = v[e.actuated[i]]
+        if is_damping:
+            tau[i] = -e.motors.damping[i] * speed
+        tau[i] = clamp_torque(e.motors, e.torque_limits[i], i, tau[i], speed)
+
+
+@compiled(inline=False)
+def start_walker(e: EmbeddedWalker, is_measured: bool) -> None:
+    """Starts the robot at its first tick, or at the first one after a restart."""
+    w, state = e.walk, e.state
+    state.mode = begin_walk(w, e.initial_footwork, state.lowering_fraction)
+    state.has_started = True
+    restore_com_weight(e.landing, w.tasks.com)
+    if is_in_the_air(w):
+        state.mode = ModeCode.AIRBORNE
+        begin_landing(e.landing, w, 0.0)
+    else:
+        state.mode = mode_until_supported(state.mode, w.measured_contacts, is_measured)
+
+
+@compiled(inline=False)
+def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) -> TickOutcome:
+    """Computes one tick of a robot on the ground."""
+    w, state = e.walk, e.state
+    # The static evaluation of the legs on slopes needs inverse kinematics in Python: the velocity is not limited by it.
+    limit_command(w, velocity, state.mode, w.friction.friction)
+    code = walk(w, e.columns, e.placements, e.wbc.data.terms.M, v, state.tau)
+    if code // TickCode.HAS_NEW_CONTACTS % 2 == 1:
+        apply_friction(e)
+    state.mode = ModeCode(code % TickCode.CARRYING)
+    mark_contacts(e, code // TickCode.CARRYING % 16)
+    write_forces(e)
+    outcome = controller_tick(e.wbc, q, v, state.tau)
+    clamp_walker_torques(e, v, outcome != TickOutcome.SOLVED and is_slippery(w.friction))
+    return outcome
+
+
+@compiled(inline=False)
+def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutcome:
+    """Computes one tick in the air, or between touchdown and stance."""
+    w, state, landing, mask = e.walk, e.state, e.landing, 0
+    M = e.wbc.data.terms.M
+    if detect_touchdowns(landing, w, e.columns, e.placements, M, v, state.tau, is_measured) == 0:
+        state.mode = ModeCode.AIRBORNE
+        extend_legs(landing, w)
+    else:
+        if state.mode == ModeCode.AIRBORNE:
+            begin_stop(w, w.motion.yaw)
+        is_stopped = stop_fall(landing, w)
+        write_ground_normals(w.ground, w.contact_inputs.normals)
+        balance_landing(landing, w, is_stopped)
+        apply_friction(e)
+        write_forces(e)
+        state.mode = ModeCode.RISING if is_stopped else ModeCode.LANDING
+        mask = landing.in_contact[0] + 2 * landing.in_contact[1] + 4 * landing.in_contact[2] + 8 * landing.in_contact[3]
+    write_landing_references(landing, w)
+    mark_contacts(e, mask)
+    outcome = controller_tick(e.wbc, q, v, state.tau)
+    clamp_walker_torques(e, v, outcome != TickOutcome.SOLVED)
+    return outcome
+
+
+# -- functions that programs call ------------------------------------------------------------------------------------
+@entry("walker")
+def walker_tick(
+    e: EmbeddedWalker, q: Vector, v: Vector, velocity: Vector, measured_contacts: IntVector, tau: Vector
+) -> TickOutcome:
+    """Computes one tick from rigid-body terms that belong to (q, v), and returns the outcome of whole-body control.
+
+    Torques are always finite and within the limits of the motors.  After a fall they only fold the legs, and the
+    outcome is `TickOutcome.SOLVED`.
+
+    Args:
+        e: the walker.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        velocity: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; zero if it is not
+            finite.
+        measured_contacts: (4,) whether the sensor of each foot, in the order of `FEET`, measures contact; empty without
+            foot sensors.
+        tau: (nu,) takes the torques [N m].
+    """
+    w, state, is_measured = e.walk, e.state, len(measured_contacts) == 4
+    outcome = validate_state(e.wbc, q, v)
+    if outcome != TickOutcome.SOLVED:
+        tau[:] = state.tau
+        return outcome
+    for i in range(3):
+        w.command.velocity[i] = velocity[i] if math.isfinite(velocity[0] + velocity[1] + velocity[2]) else 0.0
+    if is_measured:
+        w.measured_contacts[:] = measured_contacts
+        w.contact_inputs.is_touching[:] = measured_contacts
+    w.contact_inputs.has_sensors = is_measured
+    read_motion(q, v, e.wbc.data.terms, e.foot_frames, w.body, 0.0, 0.0, w.motion)
+    if not state.has_started:
+        start_walker(e, is_measured)
+    observed = observe(w, state.mode, is_measured)
+    if observed >= OBSERVED_LOST_GROUND:
+        observed -= OBSERVED_LOST_GROUND
+        state.mode = ModeCode.AIRBORNE
+        begin_landing(e.landing, w, 0.0)
+    elif observed >= OBSERVED_SUPPORT:
+        observed -= OBSERVED_SUPPORT
+        state.mode = ModeCode.STANDING
+    if observed > 0 and state.mode != ModeCode.FALLEN:
+        state.mode = ModeCode.FALLEN
+        state.sign = FallSign(observed)
+        restore_com_weight(e.landing, w.tasks.com)
+        set_base_weight(w.trunk, w.tasks.base, 1.0)
+        e.folding.time = 0.0
+    if state.mode == ModeCode.FALLEN:
+        mark_contacts(e, 0)
+        compute_folding_torques(e.folding, e.motors, e.torque_limits, q, v, state.tau)
+    else:
+        update_kinematics(e, q)
+        if state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING:
+            outcome = land(e, q, v, is_measured)
+        else:
+            outcome = walk_on_ground(e, w.command.velocity, q, v)
+    tau[:] = state.tau
+    return outcome
+
+
+@compiled(inline=False)
+def restart_walker(e: EmbeddedWalker) -> None:
+    """Makes the next tick the first one of a robot that starts; estimates of the ground stay."""
+    reset(e.wbc)
+    e.state.has_started = False
+
+
+@entry("walker")
+def reset_walker(e: EmbeddedWalker) -> None:
+    """Resets all estimates and the mode."""
+    w = e.walk
+    restart_walker(e)
+    set_base_weight(w.trunk, w.tasks.base, 1.0)
+    restore_com_weight(e.landing, w.tasks.com)
+    reset_contact_estimate(w.contacts)
+    reset_friction_estimate(w.friction_parameters, w.slips)
+    if set_assumed_bound(w.friction, math.inf) and adapt_friction(w.friction):
+        apply_friction(e)
+    reset_slope(w.slope)
+    w.fall.duration = 0.0
+    w.mode.is_lying_requested = False
+    e.state.mode = ModeCode.STANDING
+    e.state.sign = FallSign.NONE
+    e.state.tau[:] = 0.0
+
+
+@entry("walker")
+def stand_up(e: EmbeddedWalker) -> None:
+    """Starts to rise to the home height; also leaves the fallen state and cancels `lie_down`."""
+    mode = e.state.mode
+    e.walk.mode.is_lying_requested = False
+    reset_progress(e.walk.progress)
+    if mode == ModeCode.LYING or mode == ModeCode.LOWERING or mode == ModeCode.FALLEN:
+        restart_walker(e)
+        e.state.mode = ModeCode.STANDING
+
+
+@entry("walker")
+def lie_down(e: EmbeddedWalker) -> None:
+    """Starts to stop and to sink to a crouch at half the height, which the legs then hold."""
+    if not e.state.has_started or (e.state.mode != ModeCode.FALLEN and e.state.mode != ModeCode.LYING):
+        e.walk.mode.is_lying_requested = True
+
+
+@entry("walker")
+def set_gait(e: EmbeddedWalker, gait: GaitLimits) -> None:
+    """Sets the gait of the next steps; the transition takes some cycles."""
+    e.walk.gait_limits.copy_from(gait)
+    if gait.timing.has_swing_phase and e.state.has_started:
+        set_target_gait(e.walk.gait, gait.timing)
+
+
+#: Functions that programs in C call.
+FUNCTIONS = walker_tick, reset_walker, stand_up, lie_down, set_gait

@@ -1,0 +1,113 @@
+"""`make_embedded_walker`: a locomotion controller as records, for C99."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..compiler import Record, interpret
+from ..dynamics.joint_placements import make_placed_joints
+from ..dynamics.kinematic_tree import make_kinematic_tree
+from ..errors import ArgumentError
+from ..locomotion import FEET, LocomotionController
+from ..locomotion.landing import make_landing_state
+from ..locomotion.walking import WalkTasks
+from ..urdf.tree import Array
+from ..wbc.constraints import TorqueLimits
+from ..wbc.embedded_data import make_embedded_controller
+from .embedded_walker import EmbeddedWalker, WalkerState, reset_walker
+
+T = TypeVar("T")
+
+
+def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
+    """Returns a copy of a controller as records, before its first tick, with the present gait, friction and gains.
+
+    Args:
+        controller: controller without terrain map and payload estimate, with the standard tasks.
+
+    Raises:
+        ArgumentError: the controller has what only Python computes.
+    """
+    quad, walking = controller._quadruped, controller._walking
+    robot, wbc = quad.robot, quad.wbc
+    _require_exportable(controller)
+    quad.capability.velocity_limits.gait_limits(quad.gait)
+    embedded = make_embedded_controller(wbc._structure, wbc.dt, wbc.ramp_time)
+    parameters, solver = embedded.data.inputs.parameters, wbc.solver
+    data = walking.make_data(controller._motion_reader.motion)
+    walk = _copy(data)._replace(
+        tasks=WalkTasks(
+            *(_moved(block, wbc.parameter_vector, parameters) for block in data.tasks[:-1]), forces=np.zeros((4, 8))
+        ),
+    )
+    limits = next((e for e in wbc.tasks.values() if isinstance(e, TorqueLimits)), None)
+    tree = make_kinematic_tree(robot.model, np.array(robot.armature))
+    joints = make_placed_joints(tree)
+    walker = EmbeddedWalker(
+        walk=walk,
+        wbc=embedded,
+        landing=make_landing_state(walking.max_leg_length),
+        folding=controller._fall.leg_folding.state.copy(),
+        initial_footwork=walking.initial_footwork.copy(),
+        state=WalkerState.allocate(contacts=4, tau=robot.nu),
+        tree=tree,
+        joints=joints,
+        columns=np.zeros((robot.nv, 6)),
+        placements=joints.poses.reshape(-1, 4, 3),
+        foot_frames=np.array([solver.tables.frames.index(foot) for foot in FEET], dtype=np.int64),
+        foot_contacts=np.array([solver.names.index(foot) for foot in FEET], dtype=np.int64),
+        motors=quad.torque_limiter.motors.copy(),
+        torque_limits=np.array(robot.effort_limits)
+        if limits is None
+        else _moved(limits.limits, wbc.parameter_vector, parameters),
+        actuated=np.array(robot.actuated_index, dtype=np.int64),
+    )
+    walker.state.lowering_fraction = quad.capability.slope_lowering
+    with interpret():
+        reset_walker(walker)
+    return walker
+
+
+def _require_exportable(controller: LocomotionController) -> None:
+    """Validates that compiled code computes all of a controller's ticks.
+
+    Raises:
+        ArgumentError: it does not; names what must change.
+    """
+    quad = controller._quadruped
+    data, wbc = controller._walking.make_data(controller._motion_reader.motion), quad.wbc
+    custom = [element.name for _, element in wbc.solver.tables.custom_elements]
+    force_tasks = wbc.solver.tables.force_tasks
+    contacts = [wbc.contacts[foot].contact for foot in FEET if foot in wbc.contacts]
+    for is_missing, reason in (
+        (quad.foothold_map is not None, "it has a terrain map; create it without terrain"),
+        (quad.estimators.estimates_payload, 'it estimates the payload; create it without payload="estimated"'),
+        (quad.robot.coupling is not None, f"joints of {quad.robot.name!r} depend on others, by mimic joints or loops"),
+        (bool(custom), f"the elements {', '.join(map(repr, custom))} are computed in Python; remove them"),
+        (not data.parameters.writes_tasks, 'its tasks "com", "base" and of the feet are not the standard ones'),
+        (len(force_tasks) != 1 or force_tasks[0].contacts is not None, 'its only force task must be "forces"'),
+        (len(contacts) < len(FEET) or any(c.kind != "point" for c in contacts), "its feet must be point contacts"),
+        (not wbc.solver.tables.model.faces, "its friction cones must be pyramids"),
+        (not set(FEET) <= set(wbc.solver.tables.frames), "its whole-body controller does not use all feet"),
+    ):
+        if is_missing:
+            raise ArgumentError(f"controller: cannot be exported: {reason}")
+
+
+def _copy(x: Any) -> Any:
+    """Returns a tree of named tuples with copies of all records and arrays."""
+    if isinstance(x, Record):
+        return x.copy()
+    if isinstance(x, np.ndarray):
+        return x.copy()
+    return type(x)(*map(_copy, x)) if isinstance(x, tuple) else x
+
+
+def _moved(view: Array, memory: Array, copy: Array) -> Array:
+    """Returns the part of a copied array at which a view of the original one is."""
+    begin = (view.ctypes.data - memory.ctypes.data) // view.itemsize
+    if not 0 <= begin <= len(memory) - len(view):
+        raise ArgumentError("controller: cannot be exported: an element belongs to another controller")
+    return copy[begin : begin + len(view)]
