@@ -764,6 +764,11 @@ def records_in_records(walk: Walk, dt: float, leg: int) -> int:
     return 100 * heavy.phase + 10 * int(moved) + walk.left.phase
 
 
+@case(lambda g: (_walk(g), tame(g)))
+def record_chosen_by_its_own_number(walk: Walk, dt: float) -> int:
+    return int(lift_off(walk.left if walk.left.phase == Phase.STANCE else walk.right, dt)) + walk.left.phase
+
+
 @case(lambda g: (_walk(g), _walk(g)))
 def records_with_arrays_are_copied(walk: Walk, other: Walk) -> float:
     other.ticks += 1

@@ -8,6 +8,7 @@ import controller_in_c as cc
 import numpy as np
 import pinocchio as pin
 import pytest
+from slow_parameters import NIGHT
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -173,3 +174,33 @@ def test_an_arm_has_an_interface_but_no_program(tmp_path):
             export_estimator(BaseEstimator(qd.load("go2")), tmp_path, name=wrong)
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         export_interface("ur5", tmp_path)
+
+
+def test_program_in_c_walks_a_robot_in_another_process(go2, tmp_path):
+    done = CliRunner().invoke(
+        app, ["codegen", "go2", "--target", "walking_program", "--dt", str(DT), "--out", str(tmp_path / "source")]
+    )
+    assert done.exit_code == 0, done.output
+    source = tmp_path / "source"
+    program = cc.compiled(source, tmp_path / "drive", cc.SAME_BITS[0], program=source / "main.c")
+    seconds = 300.0 if NIGHT else 3.0
+    scene = Scene(go2, tmp_path / "memory")
+    arguments = [str(program), str(tmp_path / "memory"), str(seconds), "0.4", "0.0", "0.2" if NIGHT else "0.0"]
+    driver = subprocess.Popen(arguments, stdout=subprocess.PIPE, encoding="utf-8")
+    weight, limit = go2.mass * 9.81, time.monotonic() + 120.0 + 10.0 * seconds
+    try:
+        while driver.poll() is None and time.monotonic() < limit:
+            if not scene.tick():
+                time.sleep(2e-5)
+            elif len(scene.states) % 5000 == 1000:  # every ten seconds, beginning in the second one
+                direction = 2.0 * len(scene.states)
+                push = 0.15 * weight * np.array([np.cos(direction), np.sin(direction), 0.0])
+                scene.plant.push(go2.bodies[0].name, push, duration=0.1)
+        said, _ = driver.communicate(timeout=60.0)
+    finally:
+        driver.kill()
+        driver.wait(60.0)
+    assert driver.returncode == 0 and "no fault" in said and said.endswith("moving\n"), said
+    states = np.array(scene.states)
+    path = np.linalg.norm(np.diff(states[::50, :2], axis=0), axis=1).sum()
+    assert path > 0.8 * 0.4 * (seconds - 1.5) and states[:, 2].min() > 0.2

@@ -35,8 +35,8 @@ def codegen(
     target: Annotated[
         str,
         typer.Option(
-            help="operations separated by commas, such as rnea, nle, gravity, crba, aba; or one of controller, safety, "
-            "estimator, interface, program"
+            help="operations separated by commas, such as rnea, nle, gravity, crba, aba; or one of controller, walker, "
+            "safety, estimator, interface, program, walking_program"
         ),
     ] = "rnea",
     out: Annotated[
@@ -53,7 +53,7 @@ def codegen(
     friction: Annotated[bool, typer.Option(help="include joint friction in the dynamics")] = False,
     dt: Annotated[
         float | None,
-        typer.Option(help="period of controller, safety layer, estimator or program [s]; default: 0.001"),
+        typer.Option(help="period of controller, walker, safety layer, estimator or program [s]; default: 0.001"),
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
@@ -62,10 +62,12 @@ def codegen(
 
     The functions allocate no memory, call only sin and cos, and have no branches. "controller" is the whole-body
     controller with default arguments, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for
-    other controllers. "safety" is the safety layer with the limits of the robot, to be called between controller and
-    motors; "estimator" is the state estimator; "interface" encodes and decodes the packets of a robot in another
-    process or behind UDP; "program" is all of these with an example that controls such a robot. See
-    `quaddyn.runtime.export_safety` and the similar functions.
+    other controllers. "walker" is the locomotion controller on unknown terrain with its whole-body controller; see
+    `quaddyn.runtime.export_walker`. "safety" is the safety layer with the limits of the robot, to be called between
+    controller and motors; "estimator" is the state estimator; "interface" encodes and decodes the packets of a robot in
+    another process or behind UDP. "program" has the controller and these three, with an example that controls such a
+    robot; "walking_program" has the walker in place of the controller. See `quaddyn.runtime.export_safety` and the
+    similar functions.
     """
     from ..kernels import c_files
     from ..kernels.operations import OPERATIONS
@@ -83,7 +85,8 @@ def codegen(
         return
     if dt is not None:
         raise ArgumentError(
-            f"--dt: not accepted with --target {target}; accepted only with controller, safety, estimator and program"
+            f"--dt: not accepted with --target {target}; accepted only with controller, walker, safety, estimator, "
+            "program and walking_program"
         )
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in target.split(",")):
@@ -163,14 +166,29 @@ def _interface(robot: Robot, source: str, out: Path, dt: float) -> None:
     _print_files(export_interface(robot, out, name=_name(robot, source, "interface")), out)
 
 
-def _program(robot: Robot, source: str, out: Path, dt: float) -> None:
+def _walker(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Writes the default locomotion controller of a robot."""
+    from ..locomotion import LocomotionController
+    from ..runtime import export_walker
+
+    _print_files(export_walker(LocomotionController(robot, dt=dt), out, name=_name(robot, source, "walker")), out)
+
+
+def _program(robot: Robot, source: str, out: Path, dt: float, *, walks: bool = False) -> None:
     """Writes a program that controls a robot: controller, safety layer, estimator and interface."""
+    from ..locomotion import LocomotionController
     from ..runtime import export_program
     from ..wbc import WholeBodyController
 
     name = identifier(source if source in CATALOGUE else robot.name).lstrip("_")
-    _print_files(export_program(WholeBodyController(robot, dt=dt), out, name=name), out)
+    controller = LocomotionController(robot, dt=dt) if walks else WholeBodyController(robot, dt=dt)
+    _print_files(export_program(controller, out, name=name), out)
     print_text(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
+
+
+def _walking_program(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Writes a program with which a robot walks."""
+    _program(robot, source, out, dt, walks=True)
 
 
 def _print_files(written: SourceFiles, out: Path) -> None:
@@ -187,8 +205,10 @@ def _name(robot: Robot, source: str, what: str) -> str:
 #: Targets other than single operations, and the function that writes each.
 TARGET_WRITERS = {
     "controller": _controller,
+    "walker": _walker,
     "safety": _safety,
     "estimator": _estimator,
     "interface": _interface,
     "program": _program,
+    "walking_program": _walking_program,
 }

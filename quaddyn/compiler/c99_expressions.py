@@ -257,7 +257,7 @@ class C99ExpressionWriter(LineWriter):
 
     def address(self, e: Expression, text: str) -> str:
         """Returns the C text of the address of a record, which is stored in a variable first if it is a temporary."""
-        if text[0] == "*":
+        if isinstance(e, Name) and text[0] == "*":
             return text[1:]
         named = isinstance(e, Name | Field) and not e.contains_call
         return f"&{text if named else self.store_in_variable(e, text)}"

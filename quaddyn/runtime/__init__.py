@@ -34,6 +34,7 @@ from .simulated_interface import PlantInterface, SimulatedInterface
 from .stages import Stage
 from .udp import UdpInterface
 from .unitree import UnitreeInterface
+from .walker_export import export_walker
 from .walking_controller import WalkingController
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "export_interface",
     "export_program",
     "export_safety",
+    "export_walker",
     "load_recording",
     "preflight",
 ]

@@ -59,6 +59,7 @@ class WalkerState(Record):
     mode: ModeCode
     has_started: bool  # whether there was a tick since the last start
     sign: FallSign  # by which the last fall was detected
+    is_landing: bool  # whether the last tick was one in the air or of a landing
     lowering_fraction: float  # of the trunk on slopes, divided by leg length and sine of the slope's angle
     contacts: IntVector  # (4,) whether each foot carries load
     tau: Vector  # (nu,) torques of the last tick [N m]
@@ -262,7 +263,8 @@ def walker_tick(
         compute_folding_torques(e.folding, e.motors, e.torque_limits, q, v, state.tau)
     else:
         update_kinematics(e, q)
-        if state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING:
+        state.is_landing = state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING
+        if state.is_landing:
             outcome = land(e, q, v, is_measured)
         else:
             outcome = walk_on_ground(e, w.command.velocity, q, v)

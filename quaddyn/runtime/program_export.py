@@ -6,6 +6,7 @@ import os
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..estimation import BaseEstimator
+from ..locomotion import FEET, LocomotionController
 from ..wbc import WholeBodyController
 from ..wbc.export import controller_c
 from .c_files import SourceFiles, fill_template, validate_c_name
@@ -13,11 +14,12 @@ from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
 from .safety_export import safety_c
-from .walking_controller import MAX_COMPENSATED_DELAY
+from .walker_export import walker_c
+from .walking_controller import MAX_COMPENSATED_DELAY, measured_contact_force
 
 _MAIN = """\
-/* Controls ROBOT, which runs in another process, through shared memory: state estimator, whole-body controller and
-   safety layer run once for every reading. The robot stands and pitches its trunk. Usage: NAME_drive PATH [SECONDS]
+/* Controls ROBOT, which runs in another process, through shared memory: state estimator, CONTROLLER_ and safety layer
+   run once for every reading. MOTION_TEXT Usage: NAME_drive PATH [SECONDSARGUMENTS]
 
    Prints the number of processed readings and the result. The exit code is 1 if a fault was latched. */
 #define _POSIX_C_SOURCE 200809L
@@ -31,14 +33,16 @@ _MAIN = """\
 #include "NAME_estimator.h"
 #include "NAME_interface.h"
 #include "NAME_safety.h"
-#include "NAME_wbc.h"
+#include "NAME_KIND.h"
 
-enum { NU = UPPER_WBC_NU, NF = UPPER_ESTIMATOR_NF };
+enum { NU = UPPER_ESTIMATOR_NU, NF = UPPER_ESTIMATOR_NF };
 
-/* Amplitude [rad] and frequency [Hz] of the pitch motion, and longest time without a new reading [s]. */
-static const double amplitude = 0.1, frequency = 0.5, timeout = 5.0;
+/* Longest time without a new reading [s]. */
+static const double timeout = 5.0;
 /* Damping before the first torque, and while the robot's process damps its motors after a fault [N m s/rad]. */
 static const double damping[NU] = {DAMPING};
+
+MOTION_CODE
 
 static double seconds(void)
 {
@@ -59,33 +63,24 @@ static int wait_for_reading(const UPPER_Memory *memory, uint64_t last, UPPER_Rea
     return 0;
 }
 
-/* Set the reference of the pitch motion at a time since its beginning [s]. */
-static void set_pitch_reference(double time)
-{
-    const double w = 2.0 * 3.14159265358979323846 * frequency, angle = amplitude * sin(w * time);
-    const double c = cos(angle), s = sin(angle);
-    const double rotation[9] = {c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c};
-    const double rate[3] = {0.0, amplitude * w * cos(w * time), 0.0};
-    const double acceleration[3] = {0.0, -w * w * angle, 0.0};
-    NAME_wbc_base_reference(rotation, rate, acceleration);
-}
-
 int main(int count, char **arguments)
 {
-    static const unsigned char standing[NF] = {STANDING};
+    unsigned char standing[NF];
     const double length = count > 2 ? strtod(arguments[2], NULL) : 1e9;
     UPPER_Memory memory;
     UPPER_Reading reading;
     UPPER_Command command;
-    double q[UPPER_WBC_NQ], v[UPPER_WBC_NV], last_time = 0.0, first_time = 0.0, motion_start = 0.0, longest = 0.0;
+    double q[UPPER_ESTIMATOR_NQ], v[UPPER_ESTIMATOR_NV];
+    double last_time = 0.0, first_time = 0.0, motion_start = 0.0, longest = 0.0;
     int running = 0, fault = 0, stops = 0;
     long ticks = 0, unsolved = 0;
     uint64_t last_number = 0;
 
     if (count < 2 || NAME_interface_open(&memory, arguments[1]) != 0) {
-        fprintf(stderr, "usage: NAME_drive PATH [SECONDS]; PATH is the shared memory of a robot's process\\n");
+        fprintf(stderr, "usage: NAME_drive PATH [SECONDSARGUMENTS]; PATH is the shared memory of a robot's process\\n");
         return 2;
     }
+    read_arguments(count, arguments);
     NAME_safety_reset();
     while (wait_for_reading(&memory, last_number, &reading)) {
         const double start = seconds();
@@ -95,21 +90,21 @@ int main(int count, char **arguments)
             /* The robot's process has received a damping command or did not need one: it now follows commands. */
             running = ticks > 0;
             motion_start = reading.header.time;
-            NAME_wbc_reset();
+            NAME_KIND_reset();
             NAME_estimator_start(reading.position, reading.accelerometer);
         } else if (running && reading.header.state != 0) {
             running = 0;
             stops++;
         }
         if (running) {
-            set_pitch_reference(reading.header.time - motion_start);
             /* More than one period if readings were lost; one if the clock jumped. */
             const double elapsed = reading.header.time - last_time;
             const int periods = elapsed <= MAX_DELAY ? (int)(elapsed / UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
+            find_stance(&reading, standing);
             NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing,
                 periods > 1 ? periods : 1);
             NAME_estimator_odometry(q, v);
-            unsolved += NAME_wbc_tick(q, v, NULL, command.tau) != UPPER_WBC_SOLVED;
+            unsolved += !compute_torques(&reading, reading.header.time - motion_start, q, v, command.tau);
         } else {
             memcpy(command.damping, damping, sizeof damping);
         }
@@ -134,13 +129,99 @@ int main(int count, char **arguments)
     NAME_interface_write(&memory, &command, last_time);
     printf("%ld readings processed, %ld unsolved, longest tick %.0f us; the robot's process stopped %d times; %s\\n",
         ticks, unsolved, 1e6 * longest, stops, fault ? NAME_safety_name(fault) : "no fault");
+RESULT
     NAME_interface_close(&memory);
     return fault != 0;
 }
 """
 
+#: Motion of a robot that stands and pitches its trunk.
+_STAND = """\
+/* Amplitude [rad] and frequency [Hz] of the pitch motion. */
+static const double amplitude = 0.1, frequency = 0.5;
+
+static void read_arguments(int count, char **arguments)
+{
+    (void)count;
+    (void)arguments;
+}
+
+/* All feet are in stance. */
+static void find_stance(const UPPER_Reading *reading, unsigned char standing[NF])
+{
+    (void)reading;
+    memset(standing, 1, NF);
+}
+
+/* Compute the torques at a time since the beginning of the motion [s]. Returns whether whole-body control solved. */
+static int compute_torques(const UPPER_Reading *reading, double time, const double *q, const double *v, double *tau)
+{
+    const double w = 2.0 * 3.14159265358979323846 * frequency, angle = amplitude * sin(w * time);
+    const double c = cos(angle), s = sin(angle);
+    const double rotation[9] = {c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c};
+    const double rate[3] = {0.0, amplitude * w * cos(w * time), 0.0};
+    const double acceleration[3] = {0.0, -w * w * angle, 0.0};
+    (void)reading;
+    NAME_wbc_base_reference(rotation, rate, acceleration);
+    return NAME_wbc_tick(q, v, NULL, tau) == UPPER_WBC_SOLVED;
+}"""
+
+#: Motion of a robot that walks.
+_WALK = """\
+/* Requested forward and leftward speed [m/s] and yaw rate [rad/s]. */
+static double velocity[3];
+/* Force of a foot sensor above which the foot is in contact [N]. */
+static const double contact_force = CONTACT_FORCE;
+/* Index among the feet of readings of each foot of the walker. */
+static const int foot_index[4] = {FOOT_INDEX};
+
+static void read_arguments(int count, char **arguments)
+{
+    for (int i = 0; i < 3; i++) {
+        velocity[i] = count > 3 + i ? strtod(arguments[3 + i], NULL) : 0.0;
+    }
+}
+
+/* Find the feet in contact by their sensors, in the order of the walker. Returns 0 without valid sensors. */
+static int read_contacts(const UPPER_Reading *reading, unsigned char contacts[4])
+{
+    for (int foot = 0; foot < 4; foot++) {
+        const double force = reading->feet[foot_index[foot]];
+        if (!isfinite(force)) {
+            return 0;
+        }
+        contacts[foot] = force > contact_force;
+    }
+    return 1;
+}
+
+/* Stance feet are those in contact; without sensors, those that carry load since the last tick. */
+static void find_stance(const UPPER_Reading *reading, unsigned char standing[NF])
+{
+    unsigned char contacts[4];
+    const int measured = read_contacts(reading, contacts);
+    memset(standing, 0, NF);
+    for (int foot = 0; foot < 4; foot++) {
+        standing[foot_index[foot]] = measured ? contacts[foot] : NAME_walker_carries(foot) != 0;
+    }
+}
+
+/* Compute the torques. Returns whether whole-body control solved. */
+static int compute_torques(const UPPER_Reading *reading, double time, const double *q, const double *v, double *tau)
+{
+    static const double zero[3];
+    unsigned char contacts[4];
+    const int measured = read_contacts(reading, contacts);
+    /* Stand for a second before the first step. */
+    return NAME_walker_tick(q, v, time < 1.0 ? zero : velocity, measured ? contacts : NULL, tau) == UPPER_WALKER_SOLVED;
+}"""
+
+_WALK_RESULT = """\
+    printf("%s%s%s\\n", NAME_walker_mode_name(NAME_walker_mode()), *NAME_walker_limit_reason() ? ": " : "",
+        NAME_walker_limit_reason());"""
+
 _CMAKE = """\
-# State estimator, whole-body controller, safety layer and interface of a robot, and a program that controls it.
+# State estimator, controller, safety layer and interface of a robot, and a program that controls it.
 cmake_minimum_required(VERSION 3.10)
 project(NAME_drive C)
 
@@ -157,7 +238,7 @@ target_link_libraries(NAME_drive PRIVATE m)
 
 
 def export_program(
-    controller: WholeBodyController,
+    controller: WholeBodyController | LocomotionController,
     folder: str | os.PathLike[str],
     *,
     estimator: BaseEstimator | None = None,
@@ -167,11 +248,12 @@ def export_program(
     """Writes a program that controls a robot in another process, such as `RobotProcess`, through shared memory.
 
     The program has the state estimator, controller, safety layer and interface that their own exports write, an example
-    ``main.c``, in which the robot stands and pitches its trunk, and ``CMakeLists.txt``.
+    ``main.c``, and ``CMakeLists.txt``.  With a `LocomotionController` the robot walks with a velocity that is given as
+    arguments of the program; with a `WholeBodyController` it stands and pitches its trunk.
 
     Args:
-        controller: controller of a robot with a free root and feet, with the default tasks; see
-            `quaddyn.wbc.export_c`.
+        controller: controller of a robot with a free root and feet: a `WholeBodyController` with the default tasks, see
+            `quaddyn.wbc.export_c`, or a `LocomotionController`, see `export_walker`.
         folder: folder to write to, created if it does not exist.
         estimator: estimator of the same robot and period; None: one with default noise.
         safety: safety layer of the same robot and period; None: one with default limits.
@@ -191,16 +273,18 @@ def export_program(
 
 
 def program_c(
-    controller: WholeBodyController,
+    controller: WholeBodyController | LocomotionController,
     *,
     estimator: BaseEstimator | None = None,
     safety: Safety | None = None,
     name: str | None = None,
 ) -> SourceFiles:
     """Returns the files of `export_program` without writing them; same arguments and errors."""
-    if not isinstance(controller, WholeBodyController):
-        raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
-    robot = controller.robot
+    if not isinstance(controller, WholeBodyController | LocomotionController):
+        raise ArgumentTypeError(
+            "controller: expected a WholeBodyController or a LocomotionController, got " + type(controller).__name__
+        )
+    robot, walks = controller.robot, isinstance(controller, LocomotionController)
     name = validate_c_name(name, robot.name)
     if robot.root != "free" or not robot.feet:
         raise ArgumentError(
@@ -211,21 +295,32 @@ def program_c(
     for argument, part in (("estimator", estimator), ("safety", safety)):
         if part.robot is not robot or part.dt != controller.dt:
             raise ArgumentError(f"{argument}: expected the robot and the period of the controller; create it with them")
-    controller_files = controller_c(controller, name=f"{name}_wbc").files
+    if isinstance(controller, LocomotionController):
+        controller_files = walker_c(controller, name=f"{name}_walker").files
+    else:
+        controller_files = controller_c(controller, name=f"{name}_wbc").files
     files = {file: text for file, text in controller_files.items() if file.endswith((".c", ".h")) and file != "main.c"}
     files |= safety_c(safety, name=f"{name}_safety").files
     files |= estimator_c(estimator, name=f"{name}_estimator").files
     files |= interface_c(robot, name=f"{name}_interface").files
     parts = {
         "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
-        "STANDING": ", ".join("1" for _ in robot.feet),
         "MAX_DELAY": repr(MAX_COMPENSATED_DELAY),
         "UPPER_Memory": f"{name}_interface_memory",
         "UPPER_Reading": f"{name}_interface_reading",
         "UPPER_Command": f"{name}_interface_command",
         "SOURCES": " ".join(sorted(file for file in files if file.endswith(".c"))),
+        "KIND": "walker" if walks else "wbc",
+        "CONTROLLER_": "locomotion controller" if walks else "whole-body controller",
+        "MOTION_TEXT": "The robot walks." if walks else "The robot stands and pitches its trunk.",
+        "ARGUMENTS": " [FORWARD LEFT TURN]" if walks else "",
         "ROBOT": robot.name,
     }
+    if walks:
+        parts["FOOT_INDEX"] = ", ".join(str(robot.feet.index(foot)) for foot in FEET)
+        parts["CONTACT_FORCE"] = repr(measured_contact_force(robot))
+    parts["MOTION_CODE"] = fill_template(_WALK if walks else _STAND, name, parts)
+    parts["RESULT\n"] = fill_template(_WALK_RESULT, name, parts) + "\n" if walks else ""
     files["main.c"] = fill_template(_MAIN, name, parts)
     files["CMakeLists.txt"] = fill_template(_CMAKE, name, parts)
     return SourceFiles(name, files)

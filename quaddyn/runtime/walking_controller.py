@@ -38,6 +38,11 @@ MAX_MISSED_READINGS = 5
 STANCE_WEIGHT_FRACTION = 0.05
 
 
+def measured_contact_force(robot: Robot) -> float:
+    """Returns the force of a foot sensor above which the foot is in contact [N]."""
+    return STANCE_WEIGHT_FRACTION * robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
+
+
 class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     """Controller that stands up, walks and lies down from sensor readings: encoders, IMU and optional foot sensors.
 
@@ -82,10 +87,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._sent_commands = deque[Command | None](maxlen=self._delay_ticks + MAX_MISSED_READINGS)
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._joints = JointPositions.actuated(robot)
-        self._crouch, self._weight = (
-            self._crouch_position(),
-            robot.mass * float(np.linalg.norm(robot.model.gravity.linear)),
-        )
+        self._crouch, self._contact_force = self._crouch_position(), measured_contact_force(robot)
         self._status = ""
         self._estimate: tuple[Array, Array] | None = None
         self._restart(self._joints.of(robot.q_home))
@@ -225,7 +227,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         forces = [] if m.foot_forces is None else m.foot_forces.tolist()
         if m.foot_forces is None or not all(map(math.isfinite, forces)):
             return None
-        threshold = STANCE_WEIGHT_FRACTION * self._weight
+        threshold = self._contact_force
         return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > threshold])
 
 

@@ -32,12 +32,19 @@ class StaticData:
         self._arrays_of_base: dict[int, list[tuple[str, np.ndarray[Any, Any]]]] = {}
         self._names: dict[int, str] = {}
 
-    def define_structure(self, record: Any, name: str, type_: str) -> str:
-        """Returns the definition of a record as a static structure, and adds its arrays to `definitions`."""
+    def define_structure(self, record: Any, name: str, type_: str, prefix: str = "") -> str:
+        """Returns the definition of a record as a static structure, and adds its arrays to `definitions`.
+
+        Args:
+            record: the record.
+            name: name of the structure.
+            type_: its type in C.
+            prefix: beginning of the names of its arrays, different for each structure of a program.
+        """
         kind = record_kind(type(record))
         assert kind is not None
-        self._collect_arrays(record, "")
-        return f"static {type_} {name} = {self._format_value(record, kind, '', 0)};"
+        self._collect_arrays(record, prefix)
+        return f"static {type_} {name} = {self._format_value(record, kind, prefix.rstrip('_'), 0)};"
 
     def _collect_arrays(self, record: Any, path: str) -> None:
         """Registers all arrays of a record by the memory that they use."""

@@ -1,0 +1,218 @@
+"""A locomotion controller as compiled code on records and as C99: the torques of `LocomotionController`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import controller_in_c as cc
+import numpy as np
+import pytest
+from browser import require
+from numpy.typing import NDArray
+from slow_parameters import NIGHT, others_slow
+
+import quaddyn as qd
+from quaddyn.compiler.compilation_units import CompilationUnit
+from quaddyn.locomotion import FEET, GAITS, LocomotionController, LocomotionMode
+from quaddyn.locomotion.velocity_limits import allocate_gait_limits
+from quaddyn.runtime import embedded_walker, export_walker
+from quaddyn.runtime.embedded_walker_data import make_embedded_walker
+
+Array = NDArray[np.float64]
+DT = 2e-3
+
+
+@dataclass
+class RecordedTick:
+    """Inputs of a tick, what was called before it, and the torques of `LocomotionController`."""
+
+    q: Array
+    v: Array
+    velocity: tuple[float, float, float]
+    measured: tuple[str, ...] | None
+    call: str
+    mode: LocomotionMode
+    reason: str
+    tau: Array
+
+
+@pytest.fixture(scope="module")
+def recordings() -> Callable[[str], list[RecordedTick]]:
+    made: dict[str, list[RecordedTick]] = {}
+
+    def record(name: str) -> list[RecordedTick]:
+        if name not in made:
+            made[name] = record_ticks(qd.load(name))
+        return made[name]
+
+    return record
+
+
+def record_ticks(robot: qd.Robot) -> list[RecordedTick]:
+    """Ticks of a robot that lands, walks in two gaits, is pushed, lies down, stands up, walks with foot sensors, falls
+    and tries to stand up again."""
+    plant, dynamics, controller = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
+    p, trunk = controller.morphology, robot.bodies[0].name
+    unit, weight, ticks = round(p.time_scale / DT), p.mass * p.gravity, list[RecordedTick]()
+    start = np.array(robot.q_home)
+    start[2] += 0.1 * p.length
+    plant.reset(start, np.zeros(robot.nv))
+    calls = {16: "pace", 24: "trot", 32: "lie_down", 44: "stand_up", 78: "stand_up"}
+    pushes = {12: 0.2, 72: 3.0}
+    for k in range(82 * unit):
+        at, is_first = k // unit, k % unit == 0
+        call = calls.get(at, "") if is_first else ""
+        if call in GAITS:
+            controller.gait = call
+        elif call:
+            getattr(controller, call)()
+        if is_first and at in pushes:
+            plant.push(trunk, pushes[at] * weight * np.array([0.0, 1.0, 0.0]), duration=0.5 * p.time_scale)
+        velocity = (0.2 * p.speed_scale, 0.0, 0.3 / p.time_scale if at > 8 else 0.0) if 3 <= at else (0.0, 0.0, 0.0)
+        measured = None
+        if at >= 56:
+            measured = tuple(foot for foot in FEET if plant.contact_forces.get(foot, np.zeros(3))[2] > 0.05 * weight)
+        state = dynamics.update(plant.q, plant.v)
+        command = controller.compute(state, velocity, measured_contacts=measured)
+        ticks.append(
+            RecordedTick(
+                np.array(state.q), np.array(state.v), velocity, measured, call, command.mode, command.limit_reason,
+                np.array(command.tau),
+            )
+        )  # fmt: skip
+        plant.step(command.tau)
+    return ticks
+
+
+class PythonWalker:
+    """The embedded walker as machine code.
+
+    Args:
+        controller: controller to embed.
+        entries: compiled functions by name.
+        terms: function that computes the rigid-body terms.
+    """
+
+    def __init__(self, controller: LocomotionController, entries: Any, terms: Callable[..., Any]) -> None:
+        self.walker, self._entries, self._terms = make_embedded_walker(controller), entries, terms
+        self._controller, self.tau = controller, np.zeros(controller.robot.nu)
+
+    def tick(self, tick: RecordedTick) -> tuple[int, Array]:
+        """Calls what was called, and computes a tick."""
+        if tick.call in GAITS:
+            limits = allocate_gait_limits()
+            self._controller._quadruped.capability.velocity_limits.write_gait(limits, GAITS[tick.call])
+            self._entries["set_gait"](self.walker, limits)
+        elif tick.call:
+            self._entries[tick.call](self.walker)
+        contacts = np.array([] if tick.measured is None else [foot in tick.measured for foot in FEET], dtype=np.int64)
+        self._terms(tick.q, tick.v, self.walker.wbc.data.terms.values)
+        outcome = self._entries["walker_tick"](self.walker, tick.q, tick.v, np.array(tick.velocity), contacts, self.tau)
+        return int(outcome), self.tau
+
+
+class CWalker:
+    """An exported walker as a library."""
+
+    def __init__(self, controller: LocomotionController, folder: Path, *flags: str) -> None:
+        self.source = export_walker(controller, folder, name="w")
+        self.library = ctypes.CDLL(str(cc.compiled(folder, folder / "w.so", *flags)))
+        self.tau = np.zeros(controller.robot.nu)
+        self.library.w_limit_reason.restype = ctypes.c_char_p
+        self.library.w_mode_name.restype = ctypes.c_char_p
+        header = self.source.files["w.h"].splitlines()
+        self.gaits = [line.split("W_GAIT_")[1].split(" ")[0].lower() for line in header if "W_GAIT_" in line]
+
+    def terms(self, q: Array, v: Array, out: Array) -> None:
+        """Computes the rigid-body terms."""
+        self.library.w_terms(*(ctypes.c_void_p(x.ctypes.data) for x in (q, v, out)))
+
+    def tick(self, tick: RecordedTick) -> tuple[int, Array]:
+        """Calls what was called, and computes a tick."""
+        if tick.call in GAITS:
+            assert self.library.w_gait(self.gaits.index(tick.call)) == 1
+        elif tick.call:
+            getattr(self.library, f"w_{tick.call}")()
+        feet = None if tick.measured is None else bytes(foot in tick.measured for foot in FEET)
+        velocity = np.array(tick.velocity)
+        outcome = self.library.w_tick(
+            *(ctypes.c_void_p(x.ctypes.data) for x in (tick.q, tick.v, velocity)), feet,
+            ctypes.c_void_p(self.tau.ctypes.data),
+        )  # fmt: skip
+        return int(outcome), self.tau
+
+
+@pytest.mark.parametrize("name", others_slow(("go2", "solo12", "anymal_c", "hyq", "b1"), {"go2"}))
+def test_c_has_the_torques_of_the_controller_and_the_bits_of_its_machine_code(
+    name: str, recordings: Callable[[str], list[RecordedTick]], tmp_path: Path
+) -> None:
+    if cc.COMPILER is None:
+        require("cc")
+    robot, ticks = qd.load(name), recordings(name)
+    c = CWalker(LocomotionController(robot, dt=DT), tmp_path, *cc.SAME_BITS)
+    entries = CompilationUnit.of_module(embedded_walker.__name__).compile_uncached(contract=False)
+    python = PythonWalker(LocomotionController(robot, dt=DT), entries, c.terms)
+    for k, tick in enumerate(ticks):
+        outcome, tau = c.tick(tick)
+        expected, ours = python.tick(tick)
+        assert (outcome, tau.tobytes()) == (expected, ours.tobytes()), k
+        mode = c.library.w_mode()
+        assert c.library.w_mode_name(mode).decode() == tick.mode.value, k
+        assert c.library.w_limit_reason().decode() == tick.reason, k
+        np.testing.assert_allclose(tau, tick.tau, atol=1e-9, err_msg=str(k))
+    seen = {tick.mode for tick in ticks}
+    assert seen >= {
+        LocomotionMode.AIRBORNE, LocomotionMode.LANDING, LocomotionMode.RISING, LocomotionMode.STANDING,
+        LocomotionMode.MOVING, LocomotionMode.LOWERING, LocomotionMode.LYING, LocomotionMode.FALLEN,
+    }, seen  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+def test_embedded_walker_has_the_torques_and_modes_of_the_controller(
+    name: str, recordings: Callable[[str], list[RecordedTick]]
+) -> None:
+    controller = LocomotionController(qd.load(name), dt=DT)
+    entries = {f.__name__: f for f in embedded_walker.FUNCTIONS}
+    walker = PythonWalker(controller, entries, controller.wbc.solver.terms.compute)
+    for k, tick in enumerate(recordings(name)):
+        _, tau = walker.tick(tick)
+        assert LocomotionMode.from_code(walker.walker.state.mode) is tick.mode, k
+        np.testing.assert_allclose(tau, tick.tau, atol=1e-9, err_msg=str(k))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["go2", "solo12"])
+def test_hostile_ticks_under_sanitizers_stay_within_the_limits_of_the_motors(name: str, tmp_path: Path) -> None:
+    controller = LocomotionController(qd.load(name), dt=DT)
+    export_walker(controller, tmp_path, name="w")
+    limits = ", ".join(map(repr, controller._quadruped.torque_limiter.max_torque.tolist()))
+    text = Path(__file__).with_name("hostile_walker.c").read_text(encoding="utf-8")
+    (tmp_path / "main.c").write_text(
+        text.replace("LIMITS", limits).replace("UPPER", "W").replace("NAME", "w"), encoding="utf-8"
+    )
+    built = cc.compiled(tmp_path, tmp_path / "hostile", *cc.SANITIZED, program=tmp_path / "main.c")
+    ticks = os.environ.get("QUADDYN_TICKS", "100000" if NIGHT else "5000")
+    done = subprocess.run([str(built), ticks], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+
+
+def test_controllers_that_need_python_are_rejected(tmp_path: Path) -> None:
+    robot = qd.load("go2")
+    for options, words in (
+        ({"terrain": lambda x, y: 0.0 * x}, "terrain map"),
+        ({"payload": "estimated"}, "payload"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=f"controller: cannot be exported: .*{words}"):
+            export_walker(LocomotionController(robot, dt=DT, **options), tmp_path)  # type: ignore[arg-type]
+    controller = LocomotionController(robot, dt=DT)
+    with pytest.raises(qd.ArgumentTypeError, match="expected a LocomotionController"):
+        export_walker(controller.wbc, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="name"):
+        export_walker(controller, tmp_path, name="1st")
