@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, cross, local, vec3
 from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
 from ..robot.loop_geometry import compose
 from ..robot.loop_solver import close_all
+from ..robot.robot import Robot
 from .joint_motions import compute_joint_placement
-from .kinematic_tree import JointType, KinematicTree
+from .kinematic_tree import JointType, KinematicTree, make_kinematic_tree
 
 
 class PlacedJoints(NamedTuple):
@@ -145,3 +146,39 @@ def transform_point(pose: Vector, point: Vector, out: Vector) -> None:
     """Transforms a point from a joint's frame to the world."""
     for a in range(3):
         out[a] = pose[a] * point[0] + pose[3 + a] * point[1] + pose[6 + a] * point[2] + pose[9 + a]
+
+
+# -- about the world's origin ----------------------------------------------------------------------------------------
+class WorldJacobian(NamedTuple):
+    """Placements and Jacobian of a robot's joints about the world's origin; the joints are independent.
+
+    Attributes:
+        tree: kinematic tree.
+        joints: placements and Jacobian about the origin of the first joint.
+        columns: (nv, 6) columns of the world Jacobian, one a row, linear before angular; see `State.kinematic_arrays`.
+        placements: (joints, 4, 3) columns of the rotation and then origin of each joint, in the memory of `joints`.
+    """
+
+    tree: KinematicTree
+    joints: PlacedJoints
+    columns: Matrix
+    placements: Tensor
+
+
+def make_world_jacobian(robot: Robot) -> WorldJacobian:
+    """Returns buffers for a robot whose joints are independent."""
+    tree = make_kinematic_tree(robot.model, np.array(robot.model.armature, dtype=np.float64))
+    joints = make_placed_joints(tree)
+    return WorldJacobian(tree, joints, np.zeros((robot.nv, 6)), joints.poses.reshape(-1, 4, 3))
+
+
+@compiled(inline=False)
+def compute_world_jacobian(jacobian: WorldJacobian, q: Vector) -> None:
+    """Computes placements and world Jacobian of the joints at q (nq,)."""
+    joints, columns = jacobian.joints, jacobian.columns
+    place_joints(jacobian.tree, q, joints)
+    origin = vec3(joints.origin)
+    for d in range(columns.shape[0]):
+        row, column = joints.J[d], columns[d]
+        column[0:3] = vec3(row[0:3]) - cross(vec3(row[3:6]), origin)
+        column[3:6] = vec3(row[3:6])

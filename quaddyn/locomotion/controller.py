@@ -32,7 +32,7 @@ from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
 from .tick_period import make_tick_displacements, measure_tick_period, reset_tick_period
-from .walking import OBSERVED_SUPPORT
+from .walking import NEEDS_EVALUATION, OBSERVED_SUPPORT, TickCode
 
 
 @renamed_attributes(
@@ -124,8 +124,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking)
-        self._displacements = make_tick_displacements(quad.dt)
-        self._motion_reader, self._has_ticked = MotionReader(quad.wbc, quad.morphology), False
+        self._motion_reader, self._has_ticked = (
+            MotionReader(quad.wbc, quad.morphology, make_tick_displacements(quad.dt)),
+            False,
+        )
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._flight.end_jump()
         self._fall.reset()
         self._walking.mode_state.is_lying_requested = False
-        reset_tick_period(self._displacements)
+        reset_tick_period(self._motion_reader.displacements)
         self._timing = ""
 
     @property
@@ -300,27 +302,48 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             )
         requested = as_velocity_command(velocity)
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
-        quad = self._quadruped
-        motion = self._motion_reader.read(state, quad.estimators.com_shift(state))
-        period = measure_tick_period(self._displacements, motion.state)
-        if period and not self._timing:
+        reader = self._motion_reader
+        code = self._walking.begin_blind_tick(reader, state, requested, contacts)
+        if code is None:
+            reader.read(state, self._quadruped.estimators.com_shift(state))
+            measure_tick_period(reader.displacements, reader.motion.state)
+        if (code is None or code < 0 or code & TickCode.HAS_OTHER_PERIOD) and not self._timing:
+            self._check_period(reader.displacements.other_period)
+        command = self._tick(state, reader.motion, requested, contacts, code)
+        return replace(command, timing=self._timing) if self._timing else command
+
+    def _check_period(self, period: float) -> None:
+        """Warns once if the motion between ticks has shown another period [s] than the control period; 0 if not."""
+        if period:
             self._timing = (
                 f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
                 f"a period of {period:.2g} s; call it every dt, or make it with the actual period"
             )
-            warnings.warn(self._timing, RuntimeWarning, stacklevel=2)
-        command = self._tick(state, motion, requested, contacts)
-        return replace(command, timing=self._timing) if self._timing else command
+            warnings.warn(self._timing, RuntimeWarning, stacklevel=3)
 
     def _tick(
-        self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
+        self,
+        state: State,
+        motion: CentroidalState,
+        requested: Array,
+        measured_contacts: tuple[str, ...] | None,
+        code: int | None,
     ) -> LocomotionCommand:
+        """Computes a tick; `code` is the result of `GroundPhaseController.begin_blind_tick`."""
         quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
+        if code is not None and code >= 0:
+            return walking.finish_tick(code, state, requested, measured_contacts, flight.jump_plan)
         if not quad.has_started:
             self._has_ticked = True
             walking.begin(motion)
             flight.classify_start(motion, measured_contacts)
-        observed = walking.observe(motion, measured_contacts)
+        evaluation = None
+        if code is None:
+            observed = walking.observe(motion, measured_contacts)
+        elif -code >= NEEDS_EVALUATION:
+            observed, evaluation = 0, -code - NEEDS_EVALUATION
+        else:
+            observed = -code
         if observed >= OBSERVED_SUPPORT:
             observed = flight.change_ground(motion, observed)
         if quad.mode is LocomotionMode.RIGHTING:
@@ -333,7 +356,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             return flight.compute_jump(state, motion, requested)
         if quad.mode in (LocomotionMode.AIRBORNE, LocomotionMode.LANDING):
             return flight.compute_landing(state, motion, requested, measured_contacts)
-        return walking.compute(state, motion, requested, measured_contacts, flight.jump_plan)
+        return walking.compute(state, motion, requested, measured_contacts, flight.jump_plan, evaluation)
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; create another one")

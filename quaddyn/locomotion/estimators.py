@@ -8,6 +8,7 @@ import numpy as np
 
 from ..contact import ContactSet
 from ..dynamics import Dynamics, State
+from ..dynamics.joint_placements import make_world_jacobian
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimation import (
@@ -15,6 +16,7 @@ from .contact_estimation import (
     estimate_contacts,
     make_contact_estimate,
     make_contact_model,
+    place_joints_in_world,
     reset_contact_estimate,
 )
 from .friction_estimation import (
@@ -52,6 +54,7 @@ class LocomotionEstimators:
         friction_parameters: robot and parameters of the friction estimate.
         slips: estimate of the friction bound.
         friction_inputs: inputs of that estimate at the last tick.
+        jacobian: placements and Jacobian of the joints; None for robots with coupled joints.
     """
 
     __slots__ = (
@@ -67,6 +70,7 @@ class LocomotionEstimators:
         "contacts",
         "friction_inputs",
         "friction_parameters",
+        "jacobian",
         "slips",
     )
 
@@ -91,6 +95,7 @@ class LocomotionEstimators:
         self.friction_inputs = FrictionInputs.allocate(is_carrying=len(FEET))
         # For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
+        self.jacobian = make_world_jacobian(robot) if robot.coupling is None else None
         self._feet = ContactSet.from_feet(robot, FEET)
 
     def warmup(self) -> None:
@@ -135,9 +140,10 @@ class LocomotionEstimators:
         columns, placements = NO_COLUMNS, NO_PLACEMENTS
         if not (self._is_enabled or is_landing):
             return columns, placements, solver.data.terms.M, v
-        if self._dynamics is None:
-            columns, placements = state.kinematic_arrays()
-        else:
+        if self.jacobian is not None:
+            place_joints_in_world(self.jacobian, q)
+            columns, placements = self.jacobian.columns, self.jacobian.placements
+        elif self._dynamics is not None:
             current, motion = self.contacts.observer.current, self.slips.slip.motion
             current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
             self.contact_model.work.J[:] = self._feet.jacobian(state)

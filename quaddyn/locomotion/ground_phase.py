@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..dynamics import State
 from ..urdf.tree import Array
 from ..wbc.tasks import FootTask
+from ..wbc.tick_solver import TickSolver
 from . import walking
 from .com_preview import update_com_reference
 from .command import LocomotionCommand
@@ -20,7 +23,7 @@ from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
 from .modes import LocomotionMode, allocate_mode_state
 from .morphology import FEET
-from .motion import CentroidalState, read_motion
+from .motion import CentroidalState, MotionReader
 from .progress_monitor import allocate_progress, reset_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
@@ -28,7 +31,6 @@ from .slope_limiter import SlopeEvaluation
 from .steering import allocate_steering_state
 from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
-from .tick_period import measure_tick_period
 from .torque_limiter import clamp_torques
 from .trunk_controller import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_limits import LimitReason, clamp_command
@@ -41,6 +43,7 @@ from .walking import (
     WalkCommand,
     WalkData,
     WalkParameters,
+    WalkState,
     WalkTasks,
     allocate_tick_report,
 )
@@ -50,6 +53,15 @@ CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
 MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
+
+
+#: Modes whose ticks this controller computes.
+GROUND_MODES = frozenset(
+    (
+        LocomotionMode.STARTING, LocomotionMode.LYING, LocomotionMode.RISING, LocomotionMode.STANDING,
+        LocomotionMode.MOVING, LocomotionMode.RECOVERING, LocomotionMode.LOWERING, LocomotionMode.CROUCHING,
+    )
+)  # fmt: skip
 
 
 class GroundPhaseController:
@@ -113,11 +125,9 @@ class GroundPhaseController:
             set_foot_references,
             fit_planes,
             find_edges,
-            read_motion,
             begin_walk,
             check_ground,
             clamp_command,
-            measure_tick_period,
         ):
             function.compile()
 
@@ -153,6 +163,40 @@ class GroundPhaseController:
         return code
 
     # -- one tick --------------------------------------------------------------------------------------------------
+    def begin_blind_tick(
+        self, reader: MotionReader, state: State, requested: Array, measured_contacts: tuple[str, ...] | None
+    ) -> int | None:
+        """Computes a tick up to the references of the whole-body controller, in blind locomotion on the ground.
+
+        Args:
+            reader: reader of the motion, whose motion is written.
+            state: present state of the robot.
+            requested: (3,) requested velocity [m/s, rad/s], heading frame.
+            measured_contacts: names of the feet in contact; None without foot sensors.
+
+        Returns:
+            The result of `walking.walk_blind`; None if the tick has to be computed stage by stage.
+        """
+        quad, estimators = self._quadruped, self._quadruped.estimators
+        if not quad.has_started or quad.foothold_map is not None or quad.mode not in GROUND_MODES:
+            return None
+        if estimators.jacobian is None or estimators.estimates_payload:
+            return None
+        q, v = state.writable_coordinates()
+        calls = self.bind(reader.motion)
+        if calls.walk_blind is None:
+            reader.bind()
+            walk_state = WalkState(reader.terms, reader.foot_frames, estimators.jacobian, reader.displacements)
+            calls.walk_blind = walking.walk_blind.bind(calls.data, walk_state)
+        estimators.set_measured_contacts(measured_contacts)
+        if measured_contacts is not None:
+            quad.contact_monitor.set_measured_contacts(measured_contacts)
+        self.footwork.set_map_known(False)
+        quad.capability.velocity_limits.gait_limits(quad.gait)
+        reader.update_terms(q, v)
+        code: int = calls.walk_blind(q, v, quad.tau, requested, int(quad.mode.code), quad.wbc.friction)
+        return code
+
     def compute(
         self,
         state: State,
@@ -160,8 +204,9 @@ class GroundPhaseController:
         requested: Array,
         measured_contacts: tuple[str, ...] | None,
         jump_plan: JumpPlan | None,
+        evaluation: int | None = None,
     ) -> LocomotionCommand:
-        """Computes the command of one tick on the ground.
+        """Computes the command of one tick on the ground, stage by stage.
 
         Args:
             state: present state of the robot.
@@ -170,11 +215,11 @@ class GroundPhaseController:
             measured_contacts: names of the feet in contact; None without foot sensors.
             jump_plan: plan of a jump for which it crouches: the robot is then assumed to stand on a plane, since it is
                 often right before an edge that the map smooths.
+            evaluation: `SlopeEvaluation` if `begin_blind_tick` has already limited the command.
         """
-        quad, estimators, mode = self._quadruped, self._quadruped.estimators, self._quadruped.mode
-        friction_model, foothold_map = quad.friction_model, quad.foothold_map
+        quad, estimators, foothold_map = self._quadruped, self._quadruped.estimators, self._quadruped.foothold_map
         calls = self.bind(motion)
-        reason = self._limit_command(calls, requested)
+        reason = self._limit_command(calls, requested, evaluation)
         estimators.set_measured_contacts(measured_contacts)
         arrays = estimators.read_dynamics(state)
         self.footwork.set_map_known(foothold_map is not None)
@@ -182,6 +227,33 @@ class GroundPhaseController:
             code = calls.walk(*arrays, quad.tau)
         else:
             code, reason = self._walk_on_map(calls, foothold_map, motion, arrays, reason, jump_plan is not None)
+        return self.finish_tick(code, state, requested, measured_contacts, jump_plan, reason)
+
+    def finish_tick(
+        self,
+        code: int,
+        state: State,
+        requested: Array,
+        measured_contacts: tuple[str, ...] | None,
+        jump_plan: JumpPlan | None,
+        reason: str | None = None,
+    ) -> LocomotionCommand:
+        """Computes torques and command of a tick whose references are set.
+
+        Args:
+            code: code of the tick, see `TickCode`.
+            state: present state of the robot.
+            requested: (3,) requested velocity [m/s, rad/s], heading frame.
+            measured_contacts: names of the feet in contact; None without foot sensors.
+            jump_plan: plan of a jump for which it crouches.
+            reason: text of a reason for a limit of the velocity that depends on robot or terrain; None for that of the
+                slope.
+        """
+        quad, estimators, mode, calls = self._quadruped, self._quadruped.estimators, self._quadruped.mode, self._calls
+        friction_model = quad.friction_model
+        assert calls is not None
+        if reason is None:
+            reason = quad.capability.slope_limiter.leg_reason
         if code & TickCode.HAS_NEW_CONTACTS:
             friction_model.apply()
         quad.mode = LocomotionMode.from_code(code % TickCode.CARRYING)
@@ -215,9 +287,9 @@ class GroundPhaseController:
     def bind(self, motion: CentroidalState) -> WalkCalls:
         """Returns the compiled stages, bound to the records of the controller."""
         quad = self._quadruped
-        calls, parameters = self._calls, quad.wbc.parameter_vector
-        if calls is None or calls.motion is not motion or calls.parameters is not parameters:
-            self._calls = calls = WalkCalls(motion, parameters, self.make_data(motion))
+        calls, solver = self._calls, quad.wbc.solver
+        if calls is None or calls.motion is not motion or calls.solver is not solver:
+            self._calls = calls = WalkCalls(motion, solver, self.make_data(motion))
         return calls
 
     def make_data(self, motion: CentroidalState) -> WalkData:
@@ -274,12 +346,19 @@ class GroundPhaseController:
             report=allocate_tick_report(),
         )
 
-    def _limit_command(self, calls: WalkCalls, requested: Array) -> str:
-        """Clamps the command to the limits of gait and legs, and returns the text of the reason on slopes."""
+    def _limit_command(self, calls: WalkCalls, requested: Array, evaluation: int | None) -> str:
+        """Clamps the command to the limits of gait and legs, and returns the text of the reason on slopes.
+
+        Args:
+            calls: compiled stages.
+            requested: (3,) requested velocity [m/s, rad/s], heading frame.
+            evaluation: `SlopeEvaluation` if the command is clamped already.
+        """
         quad, data = self._quadruped, calls.data
         limits, limiter = quad.capability.velocity_limits, quad.capability.slope_limiter
         limits.gait_limits(quad.gait)
-        evaluation = calls.limit_command(requested, int(quad.mode.code), quad.wbc.friction)
+        if evaluation is None:
+            evaluation = calls.limit_command(requested, int(quad.mode.code), quad.wbc.friction)
         if evaluation != SlopeEvaluation.NONE:
             velocity, timing = data.command.velocity, data.gait_limits.timing
             limiter.advance_evaluation(evaluation, quad.gait, timing, velocity, quad.torque_limiter.limits)
@@ -339,11 +418,12 @@ class WalkCalls:
 
     Args:
         motion: state of center of mass and trunk whose record is in `data`.
-        parameters: parameters of the whole-body controller whose views are in `data`.
+        solver: solver of the whole-body controller, views of whose parameters are in `data`.
         data: the records.
 
     Attributes:
-        motion, parameters, data: as given.
+        motion, solver, data: as given.
+        walk_blind: all stages in one call, bound at the first tick of blind locomotion; None before.
         report: source of copies of the report of a tick.
         writes_tasks: whether the stages write the references of all tasks but the record of the forces.
     """
@@ -356,16 +436,18 @@ class WalkCalls:
         "limit_command_on_ground",
         "motion",
         "observe",
-        "parameters",
         "plan_com_motion",
         "report",
+        "solver",
         "steer",
         "walk",
+        "walk_blind",
         "writes_tasks",
     )
 
-    def __init__(self, motion: CentroidalState, parameters: Array, data: WalkData) -> None:
-        self.motion, self.parameters, self.data = motion, parameters, data
+    def __init__(self, motion: CentroidalState, solver: TickSolver, data: WalkData) -> None:
+        self.motion, self.solver, self.data = motion, solver, data
+        self.walk_blind: Callable[..., int] | None = None
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
         self.observe = walking.observe.bind(data)
         self.limit_command = walking.limit_command.bind(data)

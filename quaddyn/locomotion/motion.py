@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..wbc.tick_solver import TickSolver
 from ..wbc.tick_workspace import make_terms
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .state_fields import StateField
+
+if TYPE_CHECKING:
+    from .tick_period import TickDisplacements
 
 Vector3 = tuple[float, float, float]
 
@@ -145,19 +148,36 @@ class MotionReader:
     Args:
         wbc: whole-body controller of a quadruped.
         morphology: lengths and units of the robot.
+        displacements: displacements of the center of mass between ticks.
 
     Attributes:
         motion: the motion that was read last.
+        terms: rigid-body terms from which it is read, available after `bind`.
+        foot_frames: (4,) indices of the feet in their frames, likewise.
+        update_terms: function that computes the terms at (q, v), likewise.
+        displacements: as given.
     """
 
-    _update_terms: Callable[[Array, Array], Any]
+    terms: RigidBodyTerms
+    foot_frames: IntVector
+    update_terms: Callable[[Array, Array], Any]
     _read: Callable[..., None]
 
-    __slots__ = ("_foot_frames", "_parameters", "_read", "_solver", "_update_terms", "_wbc", "motion")
+    __slots__ = (
+        "_parameters",
+        "_read",
+        "_solver",
+        "_wbc",
+        "displacements",
+        "foot_frames",
+        "motion",
+        "terms",
+        "update_terms",
+    )
 
-    def __init__(self, wbc: WholeBodyController, morphology: Morphology) -> None:
+    def __init__(self, wbc: WholeBodyController, morphology: Morphology, displacements: TickDisplacements) -> None:
         self._wbc, self._parameters = wbc, make_body_parameters(morphology)
-        self.motion = CentroidalState(allocate_motion())
+        self.motion, self.displacements = CentroidalState(allocate_motion()), displacements
         self._solver: TickSolver | None = None
 
     def read(self, state: State, com_shift: tuple[float, float] = (0.0, 0.0)) -> CentroidalState:
@@ -171,21 +191,23 @@ class MotionReader:
             StaleStateError: the Dynamics of `state` was updated again.
         """
         q, v = state.writable_coordinates()
-        if self._wbc.solver is not self._solver:
-            self._bind(self._wbc.solver)
-        self._update_terms(q, v)
-        self._read(q, v, self._foot_frames, float(com_shift[0]), float(com_shift[1]))
+        self.bind()
+        self.update_terms(q, v)
+        self._read(q, v, self.foot_frames, float(com_shift[0]), float(com_shift[1]))
         return self.motion
 
-    def _bind(self, solver: TickSolver) -> None:
-        """Binds the compiled function to the terms of a solver, or to own ones if a foot is not in them."""
+    def bind(self) -> None:
+        """Binds the compiled function to the terms of the present solver, or to own ones if a foot is not in them."""
+        solver = self._wbc.solver
+        if solver is self._solver:
+            return
         robot, frames = self._wbc.robot, solver.tables.frames
         ids, feet = [robot.frame_id(name) for name in frames], [robot.frame_id(foot) for foot in FEET]
         if set(feet) <= set(ids):
-            terms, self._update_terms = solver.data.terms, solver.update_terms
+            self.terms, self.update_terms = solver.data.terms, solver.update_terms
         else:
             own = make_tick_terms(robot, FEET)
-            terms, ids = make_terms(own, FEET), feet
-            self._update_terms = lambda q, v: own.compute(q, v, terms.values)
-        self._foot_frames = np.array([ids.index(foot) for foot in feet])
-        self._read, self._solver = read_motion.bind(terms, self._parameters, self.motion.state), solver
+            self.terms = terms = make_terms(own, FEET)
+            ids, self.update_terms = feet, lambda q, v: own.compute(q, v, terms.values)
+        self.foot_frames = np.array([ids.index(foot) for foot in feet])
+        self._read, self._solver = read_motion.bind(self.terms, self._parameters, self.motion.state), solver

@@ -22,6 +22,7 @@ class TickDisplacements(Record):
     displacement: float  # sum of the squared displacements [m^2]
     product: float  # sum of the products of displacement and mean velocity [m^2/s]
     speed: float  # sum of the squared mean velocities [m^2/s^2]
+    other_period: float  # last measured period that differs from `dt` [s]; 0 if there was none
 
 
 @compiled()
@@ -35,6 +36,7 @@ def restart_sums(sums: TickDisplacements) -> None:
 def reset_tick_period(sums: TickDisplacements) -> None:
     """Resets the estimate."""
     sums.has_last = False
+    sums.other_period = 0.0
     restart_sums(sums)
 
 
@@ -63,7 +65,10 @@ def measure_tick_period(sums: TickDisplacements, motion: Motion) -> float:
     is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.speed * sums.displacement
     period = sums.product / sums.speed if is_explained else sums.dt
     restart_sums(sums)
-    return period if period < MIN_RATIO * sums.dt or period > MAX_RATIO * sums.dt else 0.0
+    if period < MIN_RATIO * sums.dt or period > MAX_RATIO * sums.dt:
+        sums.other_period = period
+        return period
+    return 0.0
 
 
 def make_tick_displacements(dt: float) -> TickDisplacements:

@@ -9,6 +9,8 @@ import enum
 from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
+from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
+from ..wbc.tick_data import RigidBodyTerms
 from .com_preview import ComReference, PreviewParameters, update_com_reference
 from .contact_estimation import (
     ContactEstimate,
@@ -46,7 +48,7 @@ from .gait import GaitState, advance_phase, is_transitioning
 from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
 from .modes import ModeCode, ModeState, is_upright, next_mode, set_mode_conditions
 from .morphology import BodyParameters
-from .motion import Motion
+from .motion import Motion, read_motion
 from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_limiter import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
@@ -59,6 +61,7 @@ from .steering import (
 )
 from .step_timing import adapt_step_timing
 from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
+from .tick_period import TickDisplacements, measure_tick_period
 from .trunk_controller import (
     TrunkState,
     is_trunk_moving,
@@ -132,8 +135,12 @@ class TickCode(enum.IntEnum):
     CARRYING = 16  # times the mask of the feet that are to carry load: 1, 2, 4 and 8 for FL, FR, RL and RR
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
+    HAS_OTHER_PERIOD = 1024  # whether the motion shows another period than the control period
 
 
+#: Results of `walk_blind` that are not the code of a tick: minus the result of `observe` where that is not 0, and minus
+#: the sum of this and the `SlopeEvaluation` where Python must evaluate the legs.
+NEEDS_EVALUATION = 100
 #: Results of `observe` besides a `FallSign`: the ground is found to carry the robot, or it is lost.
 OBSERVED_SUPPORT, OBSERVED_LOST_GROUND = 8, 16
 
@@ -451,6 +458,48 @@ def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: V
     plan_com_motion(w)
     advance_swings(w.footwork, w.body, w.gait, w.path, w.ground, w.motion, w.balance, w.parameters.dt)
     return int(decide(w))
+
+
+class WalkState(NamedTuple):
+    """What `walk_blind` reads of a state: rigid-body terms, kinematics, and the motion between ticks."""
+
+    terms: RigidBodyTerms
+    foot_frames: IntVector  # (4,) indices of the feet in `terms.frames`
+    jacobian: WorldJacobian
+    displacements: TickDisplacements
+
+
+@entry("walking")
+def walk_blind(
+    w: WalkData, x: WalkState, q: Vector, v: Vector, tau: Vector, requested: Vector, mode: ModeCode, friction: float
+) -> int:
+    """Computes a whole tick of blind locomotion up to the references of the whole-body controller.
+
+    Args:
+        w: records of the controller, with the measured contacts of foot sensors, if there are any.
+        x: rigid-body terms at (q, v), and buffers.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
+        requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+        mode: present mode.
+        friction: present friction coefficient of the contact constraints.
+
+    Returns:
+        The code of the tick, see `TickCode`.  A negative number if the tick has ended early, after `observe` or after
+        `limit_command`, see `NEEDS_EVALUATION`.
+    """
+    read_motion(q, v, x.terms, x.foot_frames, w.body, 0.0, 0.0, w.motion)
+    has_other_period = measure_tick_period(x.displacements, w.motion) != 0.0
+    observed = observe(w, mode, w.contact_inputs.has_sensors)
+    if observed != 0:
+        return -observed
+    compute_world_jacobian(x.jacobian, q)
+    evaluation = limit_command(w, requested, mode, friction)
+    if evaluation != SlopeEvaluation.NONE:
+        return -(NEEDS_EVALUATION + int(evaluation))
+    code = walk(w, x.jacobian.columns, x.jacobian.placements, x.terms.M, v, tau)
+    return code + TickCode.HAS_OTHER_PERIOD if has_other_period else code
 
 
 def allocate_tick_report() -> TickReport:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, cross, entry, vec3
-from ..dynamics.joint_placements import PlacedJoints, place_joints
-from ..dynamics.kinematic_tree import KinematicTree
+from ..compiler import IntVector, Record, Vector, compiled, entry, vec3
+from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
 from ..locomotion.contact_estimation import reset_contact_estimate
 from ..locomotion.fall_detection import FallSign
 from ..locomotion.footwork import FootworkState
@@ -75,10 +74,7 @@ class EmbeddedWalker(NamedTuple):
         folding: state of the folding of the legs.
         initial_footwork: footwork of a robot that has not moved.
         state: mode and commands.
-        tree: kinematic tree of the robot.
-        joints: placements and Jacobian of its joints.
-        columns: (nv, 6) columns of the world Jacobian, linear before angular.
-        placements: (joints, 4, 3) columns of the rotation and origin of each joint, in the memory of `joints`.
+        jacobian: placements and Jacobian of the robot's joints.
         foot_frames: (4,) index of the frame of each foot in the rigid-body terms.
         foot_contacts: (4,) index of the contact of each foot.
         motors: parameters of the motors.
@@ -92,10 +88,7 @@ class EmbeddedWalker(NamedTuple):
     folding: FoldingState
     initial_footwork: FootworkState
     state: WalkerState
-    tree: KinematicTree
-    joints: PlacedJoints
-    columns: Matrix
-    placements: Tensor
+    jacobian: WorldJacobian
     foot_frames: IntVector
     foot_contacts: IntVector
     motors: MotorParameters
@@ -104,17 +97,6 @@ class EmbeddedWalker(NamedTuple):
 
 
 # -- parts of a tick -------------------------------------------------------------------------------------------------
-@compiled(inline=False)
-def update_kinematics(e: EmbeddedWalker, q: Vector) -> None:
-    """Computes placements and world Jacobian of the joints at q."""
-    place_joints(e.tree, q, e.joints)
-    origin = vec3(e.joints.origin)
-    for d in range(e.columns.shape[0]):
-        row, column = e.joints.J[d], e.columns[d]
-        column[0:3] = vec3(row[0:3]) - cross(vec3(row[3:6]), origin)
-        column[3:6] = vec3(row[3:6])
-
-
 @compiled()
 def mark_contacts(e: EmbeddedWalker, mask: int) -> None:
     """Requests the contacts of the feet in a mask with 1, 2, 4 and 8 for FL, FR, RL and RR."""
@@ -174,7 +156,7 @@ def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) ->
     w, state = e.walk, e.state
     # The static evaluation of the legs on slopes needs inverse kinematics in Python: the velocity is not limited by it.
     limit_command(w, velocity, state.mode, w.friction.friction)
-    code = walk(w, e.columns, e.placements, e.wbc.data.terms.M, v, state.tau)
+    code = walk(w, e.jacobian.columns, e.jacobian.placements, e.wbc.data.terms.M, v, state.tau)
     if code // TickCode.HAS_NEW_CONTACTS % 2 == 1:
         apply_friction(e)
     state.mode = ModeCode(code % TickCode.CARRYING)
@@ -190,7 +172,7 @@ def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutc
     """Computes one tick in the air, or between touchdown and stance."""
     w, state, landing, mask = e.walk, e.state, e.landing, 0
     M = e.wbc.data.terms.M
-    if detect_touchdowns(landing, w, e.columns, e.placements, M, v, state.tau, is_measured) == 0:
+    if detect_touchdowns(landing, w, e.jacobian.columns, e.jacobian.placements, M, v, state.tau, is_measured) == 0:
         state.mode = ModeCode.AIRBORNE
         extend_legs(landing, w)
     else:
@@ -262,7 +244,7 @@ def walker_tick(
         mark_contacts(e, 0)
         compute_folding_torques(e.folding, e.motors, e.torque_limits, q, v, state.tau)
     else:
-        update_kinematics(e, q)
+        compute_world_jacobian(e.jacobian, q)
         state.is_landing = state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING
         if state.is_landing:
             outcome = land(e, q, v, is_measured)

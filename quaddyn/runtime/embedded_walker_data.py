@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..compiler import Record, interpret
-from ..dynamics.joint_placements import make_placed_joints
-from ..dynamics.kinematic_tree import make_kinematic_tree
+from ..dynamics.joint_placements import make_world_jacobian
 from ..errors import ArgumentError
 from ..locomotion import FEET, LocomotionController
 from ..locomotion.landing import make_landing_state
@@ -43,8 +42,6 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
         ),
     )
     limits = next((e for e in wbc.tasks.values() if isinstance(e, TorqueLimits)), None)
-    tree = make_kinematic_tree(robot.model, np.array(robot.armature))
-    joints = make_placed_joints(tree)
     walker = EmbeddedWalker(
         walk=walk,
         wbc=embedded,
@@ -52,10 +49,7 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
         folding=controller._fall.leg_folding.state.copy(),
         initial_footwork=walking.initial_footwork.copy(),
         state=WalkerState.allocate(contacts=4, tau=robot.nu),
-        tree=tree,
-        joints=joints,
-        columns=np.zeros((robot.nv, 6)),
-        placements=joints.poses.reshape(-1, 4, 3),
+        jacobian=make_world_jacobian(robot),
         foot_frames=np.array([solver.tables.frames.index(foot) for foot in FEET], dtype=np.int64),
         foot_contacts=np.array([solver.names.index(foot) for foot in FEET], dtype=np.int64),
         motors=quad.torque_limiter.motors.copy(),
