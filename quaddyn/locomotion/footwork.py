@@ -718,7 +718,7 @@ class Footwork:
         contacts: record of the contacts of a tick, likewise.
     """
 
-    __slots__ = ("_body", "_morphology", "_source", "_windows", "contacts", "state")
+    __slots__ = ("_body", "_is_map_known", "_morphology", "_source", "_windows", "contacts", "state")
 
     def __init__(self, morphology: Morphology, reach: Array) -> None:
         self._morphology = p = morphology
@@ -732,6 +732,7 @@ class Footwork:
         self._source = RecordSnapshot(self.state)
         self._body, self.contacts = make_body_parameters(morphology), allocate_foot_contacts()
         self._windows: list[TerrainWindow | None] = [None] * len(FEET)  # of the selections
+        self._is_map_known = False
 
     @property
     def swings(self) -> dict[int, SwingTrajectory]:
@@ -751,14 +752,15 @@ class Footwork:
         """
         return FootworkSnapshot(self._source, tuple(self._windows), margins)
 
-    def forget_windows(self) -> None:
-        """Forgets the terrain of all foothold selections."""
+    def restart(self) -> None:
+        """Forgets the terrain of all foothold selections, after the record is reset."""
         self._windows[:] = [None] * len(FEET)
+        self._is_map_known = self.state.terrain.is_known
 
     def set_map_known(self, is_known: bool) -> None:
         """Sets whether there is a terrain map, which `read_ground` reads."""
-        if self.state.terrain.is_known is not is_known:
-            self.state.terrain.is_known = is_known
+        if self._is_map_known is not is_known:
+            self.state.terrain.is_known = self._is_map_known = is_known
 
     def read_ground(
         self, scheduler: GaitScheduler, ground: GroundPlane, feet: Array, normals: Array, foothold_map: FootholdMap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..dynamics import State
 from ..urdf.tree import Array
@@ -135,10 +136,10 @@ class GroundPhaseController:
         """Initializes all components at the first tick, or at the first one after a fall."""
         quad = self._quadruped
         self._step_lookahead.reset()
-        self.footwork.forget_windows()
         quad.capability.velocity_limits.gait_limits(quad.gait)
         lowering_fraction = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
         mode = begin_walk(self.bind(motion).data, self.initial_footwork, float(lowering_fraction))
+        self.footwork.restart()
         quad.mode, quad.has_started = LocomotionMode.from_code(mode), True
         quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
 
@@ -265,7 +266,7 @@ class GroundPhaseController:
         # Torques.
         carrying = CARRYING_FEET[code // TickCode.CARRYING % len(CARRYING_FEET)]
         if calls.writes_tasks:
-            quad.wbc.tasks["forces"].set_point_forces(FEET, calls.data.tasks.forces)
+            calls.force_task.set_point_forces(FEET, calls.data.tasks.forces)
         else:
             self.footwork.update_references(quad.wbc.tasks, calls.data.motion.feet)
             quad.trunk.write_references()
@@ -289,7 +290,7 @@ class GroundPhaseController:
         quad = self._quadruped
         calls, solver = self._calls, quad.wbc.solver
         if calls is None or calls.motion is not motion or calls.solver is not solver:
-            self._calls = calls = WalkCalls(motion, solver, self.make_data(motion))
+            self._calls = calls = WalkCalls(motion, solver, self.make_data(motion), quad.wbc.tasks["forces"])
         return calls
 
     def make_data(self, motion: CentroidalState) -> WalkData:
@@ -420,9 +421,10 @@ class WalkCalls:
         motion: state of center of mass and trunk whose record is in `data`.
         solver: solver of the whole-body controller, views of whose parameters are in `data`.
         data: the records.
+        force_task: task "forces".
 
     Attributes:
-        motion, solver, data: as given.
+        motion, solver, data, force_task: as given.
         walk_blind: all stages in one call, bound at the first tick of blind locomotion; None before.
         report: source of copies of the report of a tick.
         writes_tasks: whether the stages write the references of all tasks but the record of the forces.
@@ -432,6 +434,7 @@ class WalkCalls:
         "data",
         "decide",
         "detect",
+        "force_task",
         "limit_command",
         "limit_command_on_ground",
         "motion",
@@ -445,8 +448,8 @@ class WalkCalls:
         "writes_tasks",
     )
 
-    def __init__(self, motion: CentroidalState, solver: TickSolver, data: WalkData) -> None:
-        self.motion, self.solver, self.data = motion, solver, data
+    def __init__(self, motion: CentroidalState, solver: TickSolver, data: WalkData, force_task: Any) -> None:
+        self.motion, self.solver, self.data, self.force_task = motion, solver, data, force_task
         self.walk_blind: Callable[..., int] | None = None
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
         self.observe = walking.observe.bind(data)

@@ -15,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
-from .torque_limiter import MotorParameters, TorqueLimiter, clamp_torque
+from .torque_limiter import Motors, TorqueLimiter, clamp_torque
 
 #: Distances of the feet from the trunk in the folded pose, as fractions of those at home; the first feasible one is
 #: used.
@@ -34,7 +34,6 @@ class FoldingState(Record):
     dt: float  # control period [s]
     time_scale: float  # sqrt(l / g) [s]
     q_index: IntVector  # (nu,) first entry in q of each actuated joint
-    v_index: IntVector  # (nu,) entry in v
     is_continuous: IntVector  # (nu,) whether a joint is (cos, sin) in q
     has_pose: bool  # whether there is a folded pose; else the joints are damped only
     pose: Vector  # (nu,) folded pose [rad or m], see `folded_pose`
@@ -42,15 +41,12 @@ class FoldingState(Record):
 
 
 @entry("folding of the legs")
-def compute_folding_torques(
-    folding: FoldingState, motors: MotorParameters, limits: Vector, q: Vector, v: Vector, tau: Vector
-) -> None:
+def compute_folding_torques(folding: FoldingState, motors: Motors, q: Vector, v: Vector, tau: Vector) -> None:
     """Writes the torques (nu,) of one tick of a fall [N m].
 
     Args:
         folding: state of the folding; its time is advanced.
-        motors: parameters of the motors.
-        limits: (nu,) torque limits [N m].
+        motors: the motors.
         q: (nq,) configuration.
         v: (nv,) velocity.
         tau: (nu,) written.
@@ -59,12 +55,12 @@ def compute_folding_torques(
     is_moving = folding.has_pose and folding.time <= FOLDING_DURATION * folding.time_scale
     max_speed = MAX_FOLDING_SPEED / folding.time_scale
     for i in range(len(tau)):
-        at, speed, reference_speed = folding.q_index[i], v[folding.v_index[i]], 0.0
+        at, speed, reference_speed = folding.q_index[i], v[motors.index[i]], 0.0
         if is_moving:
             position = math.atan2(q[at + 1], q[at]) if folding.is_continuous[i] != 0 else q[at]
             error = folding.pose[i] - position
             reference_speed = min(max(error / (FOLDING_TIME_CONSTANT * folding.time_scale), -max_speed), max_speed)
-        tau[i] = clamp_torque(motors, limits[i], i, motors.damping[i] * (reference_speed - speed), speed)
+        tau[i] = clamp_torque(motors, i, motors.parameters.damping[i] * (reference_speed - speed), speed)
 
 
 class LegFolding:
@@ -94,7 +90,6 @@ class LegFolding:
             dt=dt,
             time_scale=morphology.time_scale,
             q_index=joints.at,
-            v_index=np.array(robot.actuated_index),
             is_continuous=joints.turning,
             has_pose=pose is not None,
             pose=np.zeros(robot.nu) if pose is None else pose,
@@ -108,7 +103,7 @@ class LegFolding:
     def torques(self, state: State) -> Array:
         """Computes the joint torques (nu,) of one tick of a fall [N m]."""
         (q, v), tau = state.writable_coordinates(), np.empty(len(self.state.pose))
-        compute_folding_torques(self.state, self._limiter.motors, self._limiter.limits, q, v, tau)
+        compute_folding_torques(self.state, self._limiter.motors, q, v, tau)
         return tau
 
 

@@ -32,10 +32,10 @@ def as_velocity_command(velocity: Sequence[float] | Array) -> Array:
     numbers = velocity.tolist() if isinstance(velocity, np.ndarray) else velocity
     if (type(numbers) is tuple or type(numbers) is list) and len(numbers) == 3:  # the usual cases, at every tick
         x, y, yaw_rate = numbers
-        if NUMBER_TYPES.issuperset((type(x), type(y), type(yaw_rate))):
+        if type(x) in NUMBER_TYPES and type(y) in NUMBER_TYPES and type(yaw_rate) in NUMBER_TYPES:
             largest = FAST_VELOCITY
             if -largest < x < largest and -largest < y < largest and -largest < yaw_rate < largest:
-                return np.array((x, y, yaw_rate), dtype=float)
+                return np.array(numbers, dtype=float)
     values = np.array(velocity, dtype=object)
     if values.shape == (3,):
         command = np.array([check_number("velocity", x) for x in values])

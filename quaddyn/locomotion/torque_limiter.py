@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
-from ..compiler import Record, Vector, compiled, entry
+from ..compiler import IntVector, Record, Vector, compiled, entry
 from ..control import JointPD
 from ..dynamics import State
 from ..robot.robot import Robot
@@ -21,52 +24,53 @@ class MotorParameters(Record):
     default_limit: float  # maximum torque of motors without a meaningful limit [N m]
 
 
+class Motors(NamedTuple):
+    """The motors of a robot with their present torque limits."""
+
+    parameters: MotorParameters
+    limits: Vector  # (nu,) torque limits [N m]
+    index: IntVector  # (nu,) index of each joint among the velocities
+
+
 @compiled()
-def clamp_torque(motors: MotorParameters, limit: float, i: int, tau: float, speed: float) -> float:
+def clamp_torque(motors: Motors, i: int, tau: float, speed: float) -> float:
     """Returns the torque of a motor [N m], clamped to its limit; above the maximum driven speed it brakes.
 
     Args:
-        motors: parameters of the motors.
-        limit: torque limit of the motor [N m].
+        motors: the motors.
         i: index of the motor.
         tau: torque [N m].
         speed: joint velocity [rad/s or m/s].
     """
-    max_torque = min(limit, motors.default_limit)
-    torque, excess_speed = min(max(tau, -max_torque), max_torque), abs(speed) - motors.max_driven_speed
+    p = motors.parameters
+    max_torque = min(motors.limits[i], p.default_limit)
+    torque, excess_speed = min(max(tau, -max_torque), max_torque), abs(speed) - p.max_driven_speed
     if excess_speed > 0.0:
-        braking = motors.damping[i] * excess_speed
+        braking = p.damping[i] * excess_speed
         torque = min(torque, -braking) if speed > 0.0 else max(torque, braking)
     return min(max(torque, -max_torque), max_torque)
 
 
 @entry("clamping of torques")
-def clamp_torques(motors: MotorParameters, limits: Vector, tau: Vector, speed: Vector, clamped: Vector) -> None:
-    """Writes the torques (nu,) clamped to the limits at joint velocities (nu,) [N m].
+def clamp_torques(motors: Motors, tau: Vector, v: Vector, clamped: Vector) -> None:
+    """Writes the torques (nu,) clamped to the limits at a velocity v [N m].
 
     Args:
-        motors: parameters of the motors.
-        limits: (nu,) torque limits [N m].
+        motors: the motors.
         tau: (nu,) torques [N m].
-        speed: (nu,) joint velocities [rad/s or m/s].
+        v: velocity, of which the entries `Motors.index` are the joint velocities [rad/s or m/s].
         clamped: (nu,) written; may be `tau`.
     """
     for i in range(len(tau)):
-        clamped[i] = clamp_torque(motors, limits[i], i, tau[i], speed[i])
+        clamped[i] = clamp_torque(motors, i, tau[i], v[motors.index[i]])
 
 
 @entry("clamping of torques")
-def compute_damping_torques(motors: MotorParameters, limits: Vector, speed: Vector, tau: Vector) -> None:
-    """Writes clamped damping torques (nu,) [N m].
-
-    Args:
-        motors: parameters of the motors.
-        limits: (nu,) torque limits [N m].
-        speed: (nu,) joint velocities [rad/s or m/s].
-        tau: (nu,) written.
-    """
+def compute_damping_torques(motors: Motors, v: Vector, tau: Vector) -> None:
+    """Writes clamped damping torques (nu,) at a velocity v [N m]; see `clamp_torques`."""
     for i in range(len(tau)):
-        tau[i] = clamp_torque(motors, limits[i], i, -motors.damping[i] * speed[i], speed[i])
+        speed = v[motors.index[i]]
+        tau[i] = clamp_torque(motors, i, -motors.parameters.damping[i] * speed, speed)
 
 
 #: Joint speed above which motors only brake [1/sqrt(l/g)], about twice that of a trot: it bounds the speed of feet that
@@ -89,20 +93,23 @@ class TorqueLimiter:
 
     Attributes:
         max_driven_speed: joint speed above which a motor only brakes [rad/s or m/s].
-        motors: parameters of the motors.
     """
 
-    __slots__ = ("_index", "_limits", "_rated_limits", "max_driven_speed", "motors")
+    __slots__ = ("_block", "_calls", "_index", "_limits", "_parameters", "_rated_limits", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
-        self._limits, self._rated_limits, self._index = limits, np.array(robot.effort_limits), robot.actuated_index
+        self._limits, self._rated_limits = limits, np.array(robot.effort_limits)
+        self._index = np.array(robot.actuated_index, dtype=np.int64)
         self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
-        self.motors = MotorParameters.from_values(
+        self._parameters = MotorParameters.from_values(
             damping=JointPD(robot, dt=dt).kd,
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )
+        # Clamping and damping, bound to the present limits, and the parameters of which these are a part.
+        self._calls: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._block: Array | None = None
 
     @property
     def limits(self) -> Array:
@@ -110,13 +117,28 @@ class TorqueLimiter:
         return self._rated_limits if self._limits is None else self._limits.limits
 
     @property
+    def motors(self) -> Motors:
+        """The motors with their present limits, for compiled code."""
+        return Motors(self._parameters, self.limits, self._index)
+
+    @property
     def max_torque(self) -> Array:
         """(nu,) maximum torques that are commanded [N m]."""
-        return np.minimum(self.limits, self.motors.default_limit)
+        return np.minimum(self.limits, self._parameters.default_limit)
+
+    def _bind(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Returns clamping and damping, bound to the present limits."""
+        block = None if self._limits is None else self._limits.block
+        if self._calls is None or block is not self._block:
+            motors, self._block = self.motors, block
+            self._calls = clamp_torques.bind(motors), compute_damping_torques.bind(motors)
+        return self._calls
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
-        return self.limit_overspeed(tau, state.writable_coordinates()[1][self._index])
+        clamped = np.empty(len(tau))
+        self._bind()[0](tau, state.writable_coordinates()[1], clamped)
+        return clamped
 
     def limit_overspeed(self, tau: Array, speed: Array) -> Array:
         """Returns the torques (nu,) clamped to the limits at joint speeds (nu,) [N m].
@@ -126,11 +148,11 @@ class TorqueLimiter:
             speed: (nu,) joint velocities [rad/s or m/s].
         """
         clamped = np.empty(len(tau))
-        clamp_torques(self.motors, self.limits, tau, speed, clamped)
+        clamp_torques(self.motors._replace(index=np.arange(len(tau))), tau, speed, clamped)
         return clamped
 
     def damping_torque(self, state: State) -> Array:
         """Computes clamped damping torques (nu,) in a state [N m]."""
-        speed, tau = state.writable_coordinates()[1][self._index], np.empty(len(self._rated_limits))
-        compute_damping_torques(self.motors, self.limits, speed, tau)
+        tau = np.empty(len(self._rated_limits))
+        self._bind()[1](state.writable_coordinates()[1], tau)
         return tau

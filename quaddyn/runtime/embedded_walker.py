@@ -35,7 +35,7 @@ from ..locomotion.modes import ModeCode
 from ..locomotion.motion import read_motion
 from ..locomotion.progress_monitor import reset_progress
 from ..locomotion.slope_limiter import reset_slope
-from ..locomotion.torque_limiter import MotorParameters, clamp_torque
+from ..locomotion.torque_limiter import Motors, clamp_torques, compute_damping_torques
 from ..locomotion.trunk_controller import set_base_weight, write_force_references
 from ..locomotion.velocity_limits import GaitLimits
 from ..locomotion.walk_start import begin_walk, is_in_the_air, mode_until_supported
@@ -77,9 +77,7 @@ class EmbeddedWalker(NamedTuple):
         jacobian: placements and Jacobian of the robot's joints.
         foot_frames: (4,) index of the frame of each foot in the rigid-body terms.
         foot_contacts: (4,) index of the contact of each foot.
-        motors: parameters of the motors.
-        torque_limits: (nu,) torque limits of the motors [N m].
-        actuated: (nu,) index of each actuated joint in v.
+        motors: the motors.
     """
 
     walk: WalkData
@@ -91,9 +89,7 @@ class EmbeddedWalker(NamedTuple):
     jacobian: WorldJacobian
     foot_frames: IntVector
     foot_contacts: IntVector
-    motors: MotorParameters
-    torque_limits: Vector
-    actuated: IntVector
+    motors: Motors
 
 
 # -- parts of a tick -------------------------------------------------------------------------------------------------
@@ -126,14 +122,12 @@ def apply_friction(e: EmbeddedWalker) -> None:
 
 
 @compiled()
-def clamp_walker_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
+def limit_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
     """Clamps the torques of the tick to the limits of the motors, or replaces them by joint damping."""
-    tau = e.state.tau
-    for i in range(len(tau)):
-        speed = v[e.actuated[i]]
-        if is_damping:
-            tau[i] = -e.motors.damping[i] * speed
-        tau[i] = clamp_torque(e.motors, e.torque_limits[i], i, tau[i], speed)
+    if is_damping:
+        compute_damping_torques(e.motors, v, e.state.tau)
+    else:
+        clamp_torques(e.motors, e.state.tau, v, e.state.tau)
 
 
 @compiled(inline=False)
@@ -163,7 +157,7 @@ def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) ->
     mark_contacts(e, code // TickCode.CARRYING % 16)
     write_forces(e)
     outcome = controller_tick(e.wbc, q, v, state.tau)
-    clamp_walker_torques(e, v, outcome != TickOutcome.SOLVED and is_slippery(w.friction))
+    limit_torques(e, v, outcome != TickOutcome.SOLVED and is_slippery(w.friction))
     return outcome
 
 
@@ -188,7 +182,7 @@ def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutc
     write_landing_references(landing, w)
     mark_contacts(e, mask)
     outcome = controller_tick(e.wbc, q, v, state.tau)
-    clamp_walker_torques(e, v, outcome != TickOutcome.SOLVED)
+    limit_torques(e, v, outcome != TickOutcome.SOLVED)
     return outcome
 
 
@@ -242,7 +236,7 @@ def walker_tick(
         e.folding.time = 0.0
     if state.mode == ModeCode.FALLEN:
         mark_contacts(e, 0)
-        compute_folding_torques(e.folding, e.motors, e.torque_limits, q, v, state.tau)
+        compute_folding_torques(e.folding, e.motors, q, v, state.tau)
     else:
         compute_world_jacobian(e.jacobian, q)
         state.is_landing = state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING

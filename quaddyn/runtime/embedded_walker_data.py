@@ -41,7 +41,10 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
             *(_moved(block, wbc.parameter_vector, parameters) for block in data.tasks[:-1]), forces=np.zeros((4, 8))
         ),
     )
-    limits = next((e for e in wbc.tasks.values() if isinstance(e, TorqueLimits)), None)
+    limits = np.array(robot.effort_limits)
+    for element in wbc.tasks.values():
+        if isinstance(element, TorqueLimits):
+            limits = _moved(element.limits, wbc.parameter_vector, parameters)
     walker = EmbeddedWalker(
         walk=walk,
         wbc=embedded,
@@ -52,11 +55,7 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
         jacobian=make_world_jacobian(robot),
         foot_frames=np.array([solver.tables.frames.index(foot) for foot in FEET], dtype=np.int64),
         foot_contacts=np.array([solver.names.index(foot) for foot in FEET], dtype=np.int64),
-        motors=quad.torque_limiter.motors.copy(),
-        torque_limits=np.array(robot.effort_limits)
-        if limits is None
-        else _moved(limits.limits, wbc.parameter_vector, parameters),
-        actuated=np.array(robot.actuated_index, dtype=np.int64),
+        motors=_copy(quad.torque_limiter.motors)._replace(limits=limits),
     )
     walker.state.lowering_fraction = quad.capability.slope_lowering
     with interpret():
