@@ -16,7 +16,8 @@ Parts, each of which can be omitted; the expected duration is printed before eac
   ``delay``.
 - ``kill``: kills the controller during a trot.  Required are damping by the robot's process, with the default watchdog
   of 2 periods (10 in all other parts), and a complete log up to 20 ms before the end.
-- ``c``: a C program controls the robot, which stands and nods, without Python.
+- ``c``: a C program controls the robot without Python; it stands and nods.
+- ``walker``: a C program controls the robot without Python; it walks, for ``--minutes``.
 - ``disk``: fills the disk of the log, a small tmpfs, while the robot trots.  Required are an unaffected loop and a
   complete log.
 
@@ -170,7 +171,7 @@ class IdleController(Controller):
 #: Many machines stall for a few milliseconds several times a second, and damping during a stride disturbs the gait.
 WATCHDOG_PERIODS = 10
 #: Parts in the order in which they run.
-PARTS = ("schedules", "idle", "trot", "link", "kill", "c", "disk")
+PARTS = ("schedules", "idle", "trot", "link", "kill", "c", "walker", "disk")
 #: Time until a damped robot is at rest [s].
 DAMPING_TIME = 2.5
 
@@ -327,14 +328,16 @@ def run_in_real_time(
     return is_identical and has_trotted and report.fault is None and statistics.overruns <= max_overruns
 
 
-def run_c_program(seconds: float, dt: float) -> bool:
+def run_c_program(seconds: float, dt: float, *, walks: bool) -> bool:
     """Controls a robot in a second process with a C program; returns whether it ran without a fault or a stop."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    compiler, name = shutil.which("cc") or shutil.which("gcc"), "walker" if walks else "whole-body controller"
     if compiler is None:
-        print("\nprogram in C: not tested, no C compiler was found")
+        print(f"\n{name} in C: not tested, no C compiler was found")
         return False
     with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        export_program(qd.WholeBodyController(qd.load("go2"), dt=dt), folder, name="go2")
+        robot = qd.load("go2")
+        controller = qd.LocomotionController(robot, dt=dt) if walks else qd.WholeBodyController(robot, dt=dt)
+        export_program(controller, folder, name="go2")
         program, sources = str(Path(folder) / "go2_drive"), sorted(map(str, Path(folder).glob("*.c")))
         subprocess.run([compiler, "-std=c99", "-O2", *sources, "-lm", "-o", program], check=True)
         process = stack.enter_context(
@@ -347,13 +350,16 @@ def run_c_program(seconds: float, dt: float) -> bool:
         time.sleep(DAMPING_TIME)
         begin = os.times()
         result = subprocess.run(
-            [*priority_command, program, str(process.path), str(seconds)], capture_output=True, encoding="utf-8"
+            [*priority_command, program, str(process.path), str(seconds), *(("0.4", "0", "0.2") if walks else ())],
+            capture_output=True,
+            encoding="utf-8",
         )
         end = os.times()
         cpu_fraction = sum(end[k] - begin[k] for k in (2, 3)) / (end.elapsed - begin.elapsed)
-        print(f"\nprogram in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * cpu_fraction:.0f} % of a core")
+        print(f"\n{name} in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * cpu_fraction:.0f} % of a core")
         print(f"  {result.stdout.strip() or result.stderr.strip()}")
-    return result.returncode == 0 and "no fault" in result.stdout and "stopped 0 times" in result.stdout
+    is_walking = not walks or result.stdout.strip().endswith("moving")
+    return is_walking and not result.returncode and all(x in result.stdout for x in ("no fault", "stopped 0 times"))
 
 
 def fill_disk_during_trot(seconds: float, dt: float, idle: list[LoopStatistics]) -> bool:
@@ -515,7 +521,8 @@ def main() -> int:
             60.0 * minutes + 10.0,
         ),
         "kill": (lambda: kill_controller(dt), 25.0),
-        "c": (lambda: run_c_program(short_seconds, dt), short_seconds + 15.0),
+        "c": (lambda: run_c_program(short_seconds, dt, walks=False), short_seconds + 15.0),
+        "walker": (lambda: run_c_program(60.0 * minutes, dt, walks=True), 60.0 * minutes + 30.0),
         "disk": (lambda: fill_disk_during_trot(short_seconds, dt, idle), 2.0 * short_seconds + 15.0),
     }
     needs_idle = {"trot", "link", "disk"} & set(options.parts)

@@ -45,7 +45,10 @@ def assert_reads_as_pinocchio(reader: MotionReader, robot: qd.Robot, seed: int) 
 def test_motion_equals_pinocchio(name: str) -> None:
     robot = qd.load(name)
     wbc = WholeBodyController(robot, dt=DT)
-    reader, p = MotionReader(wbc, Morphology.from_robot(robot)), Morphology.from_robot(robot)
+    reader, p = (
+        MotionReader(wbc, Morphology.from_robot(robot)),
+        Morphology.from_robot(robot),
+    )
     assert_reads_as_pinocchio(reader, robot, 0)
     dynamics = qd.Dynamics(robot)
     for contacts in ((), FEET[:1], FEET):  # also while the controller computes ticks, and without any contact

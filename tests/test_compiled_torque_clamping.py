@@ -17,7 +17,7 @@ def test_compiled_torque_clamping_equals_python(seed: int) -> None:
     )
     limits, tau, v, out = rng.uniform(0.5, 4.0, 12), 3.0 * rng.normal(size=12), rng.normal(size=18), np.zeros(12)
     limits[3], v[6] = np.inf, 0.0
-    motors, speed = torque_limiter.Motors(parameters, limits, np.arange(6, 18)), v[6:]
+    motors, speed = torque_limiter.LimitedMotors(parameters, limits, np.arange(6, 18)), v[6:]
     assert_compiled_equals_python(torque_limiter.clamp_torques, motors, tau, v, out)
     assert_compiled_equals_python(torque_limiter.compute_damping_torques, motors, v, out)
     torque_limiter.clamp_torques(motors, tau, v, out)

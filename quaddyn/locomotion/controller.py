@@ -31,7 +31,7 @@ from .motion import CentroidalState, MotionReader
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
-from .tick_period import make_tick_displacements, measure_tick_period, reset_tick_period
+from .tick_period import measure_tick_period, reset_tick_period
 from .walking import NEEDS_EVALUATION, OBSERVED_SUPPORT, TickCode
 
 
@@ -124,10 +124,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
         self._flight = FlightPhaseController(quad, self._walking)
-        self._motion_reader, self._has_ticked = (
-            MotionReader(quad.wbc, quad.morphology, make_tick_displacements(quad.dt)),
-            False,
-        )
+        self._motion_reader, self._has_ticked = MotionReader(quad.wbc, quad.morphology), False
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -137,7 +134,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         self._flight.end_jump()
         self._fall.reset()
         self._walking.mode_state.is_lying_requested = False
-        reset_tick_period(self._motion_reader.displacements)
+        reset_tick_period(self._quadruped.displacements)
         self._timing = ""
 
     @property
@@ -306,9 +303,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         code = self._walking.begin_blind_tick(reader, state, requested, contacts)
         if code is None:
             reader.read(state, self._quadruped.estimators.com_shift(state))
-            measure_tick_period(reader.displacements, reader.motion.state)
+            measure_tick_period(self._quadruped.displacements, reader.motion.state)
         if (code is None or code < 0 or code & TickCode.HAS_OTHER_PERIOD) and not self._timing:
-            self._check_period(reader.displacements.other_period)
+            self._check_period(self._quadruped.displacements.other_period)
         command = self._tick(state, reader.motion, requested, contacts, code)
         return replace(command, timing=self._timing) if self._timing else command
 

@@ -187,7 +187,7 @@ class GroundPhaseController:
         calls = self.bind(reader.motion)
         if calls.walk_blind is None:
             reader.bind()
-            walk_state = WalkState(reader.terms, reader.foot_frames, estimators.jacobian, reader.displacements)
+            walk_state = WalkState(reader.terms, reader.foot_frames, estimators.jacobian, quad.displacements)
             calls.walk_blind = walking.walk_blind.bind(calls.data, walk_state)
         estimators.set_measured_contacts(measured_contacts)
         if measured_contacts is not None:

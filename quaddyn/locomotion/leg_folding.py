@@ -15,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver
 from .morphology import FEET, Morphology
-from .torque_limiter import Motors, TorqueLimiter, clamp_torque
+from .torque_limiter import LimitedMotors, TorqueLimiter, clamp_torque
 
 #: Distances of the feet from the trunk in the folded pose, as fractions of those at home; the first feasible one is
 #: used.
@@ -41,7 +41,7 @@ class FoldingState(Record):
 
 
 @entry("folding of the legs")
-def compute_folding_torques(folding: FoldingState, motors: Motors, q: Vector, v: Vector, tau: Vector) -> None:
+def compute_folding_torques(folding: FoldingState, motors: LimitedMotors, q: Vector, v: Vector, tau: Vector) -> None:
     """Writes the torques (nu,) of one tick of a fall [N m].
 
     Args:
@@ -55,7 +55,7 @@ def compute_folding_torques(folding: FoldingState, motors: Motors, q: Vector, v:
     is_moving = folding.has_pose and folding.time <= FOLDING_DURATION * folding.time_scale
     max_speed = MAX_FOLDING_SPEED / folding.time_scale
     for i in range(len(tau)):
-        at, speed, reference_speed = folding.q_index[i], v[motors.index[i]], 0.0
+        at, speed, reference_speed = folding.q_index[i], v[motors.v_index[i]], 0.0
         if is_moving:
             position = math.atan2(q[at + 1], q[at]) if folding.is_continuous[i] != 0 else q[at]
             error = folding.pose[i] - position

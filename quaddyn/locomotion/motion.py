@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ..wbc.tick_solver import TickSolver
 from ..wbc.tick_workspace import make_terms
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .state_fields import StateField
-
-if TYPE_CHECKING:
-    from .tick_period import TickDisplacements
 
 Vector3 = tuple[float, float, float]
 
@@ -148,14 +145,12 @@ class MotionReader:
     Args:
         wbc: whole-body controller of a quadruped.
         morphology: lengths and units of the robot.
-        displacements: displacements of the center of mass between ticks.
 
     Attributes:
         motion: the motion that was read last.
         terms: rigid-body terms from which it is read, available after `bind`.
         foot_frames: (4,) indices of the feet in their frames, likewise.
         update_terms: function that computes the terms at (q, v), likewise.
-        displacements: as given.
     """
 
     terms: RigidBodyTerms
@@ -175,9 +170,9 @@ class MotionReader:
         "update_terms",
     )
 
-    def __init__(self, wbc: WholeBodyController, morphology: Morphology, displacements: TickDisplacements) -> None:
+    def __init__(self, wbc: WholeBodyController, morphology: Morphology) -> None:
         self._wbc, self._parameters = wbc, make_body_parameters(morphology)
-        self.motion, self.displacements = CentroidalState(allocate_motion()), displacements
+        self.motion = CentroidalState(allocate_motion())
         self._solver: TickSolver | None = None
 
     def read(self, state: State, com_shift: tuple[float, float] = (0.0, 0.0)) -> CentroidalState:

@@ -23,6 +23,7 @@ from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode
 from .morphology import FEET, Morphology
 from .path_reference import PathReference
+from .tick_period import make_tick_displacements
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
 from .vertical_force import LOADING_TIME
@@ -64,6 +65,7 @@ class Quadruped:
         estimators: estimators of payload, contacts and friction.
         contact_monitor: detector of lost ground contact.
         fall_detector: state of the detector of falls.
+        displacements: displacements of the center of mass between ticks.
         preview: parameters of the plan of the center-of-mass motion.
         com_reference: reference of the center of mass at the last tick.
         gait: gait to move with.
@@ -87,6 +89,7 @@ class Quadruped:
         "capability",
         "com_reference",
         "contact_monitor",
+        "displacements",
         "dt",
         "estimators",
         "fall_detector",
@@ -157,7 +160,7 @@ class Quadruped:
             PathReference(np.zeros(2), 0.0),
         )
         self.gait_scheduler = GaitScheduler(self.gait if self.gait.has_swing_phase else "trot", p.time_scale)
-        self.base = robot.bodies[0].name
+        self.base, self.displacements = robot.bodies[0].name, make_tick_displacements(self.dt)
         self.set_terrain_knowledge(terrain)
         self.friction_model = FrictionModel(wbc, is_given=is_default_wbc and is_given)
         self.estimators = LocomotionEstimators(

@@ -24,16 +24,16 @@ class MotorParameters(Record):
     default_limit: float  # maximum torque of motors without a meaningful limit [N m]
 
 
-class Motors(NamedTuple):
+class LimitedMotors(NamedTuple):
     """The motors of a robot with their present torque limits."""
 
     parameters: MotorParameters
     limits: Vector  # (nu,) torque limits [N m]
-    index: IntVector  # (nu,) index of each joint among the velocities
+    v_index: IntVector  # (nu,) index of each joint among the velocities
 
 
 @compiled()
-def clamp_torque(motors: Motors, i: int, tau: float, speed: float) -> float:
+def clamp_torque(motors: LimitedMotors, i: int, tau: float, speed: float) -> float:
     """Returns the torque of a motor [N m], clamped to its limit; above the maximum driven speed it brakes.
 
     Args:
@@ -43,7 +43,7 @@ def clamp_torque(motors: Motors, i: int, tau: float, speed: float) -> float:
         speed: joint velocity [rad/s or m/s].
     """
     p = motors.parameters
-    max_torque = min(motors.limits[i], p.default_limit)
+    max_torque: float = min(motors.limits[i], p.default_limit)
     torque, excess_speed = min(max(tau, -max_torque), max_torque), abs(speed) - p.max_driven_speed
     if excess_speed > 0.0:
         braking = p.damping[i] * excess_speed
@@ -52,24 +52,24 @@ def clamp_torque(motors: Motors, i: int, tau: float, speed: float) -> float:
 
 
 @entry("clamping of torques")
-def clamp_torques(motors: Motors, tau: Vector, v: Vector, clamped: Vector) -> None:
+def clamp_torques(motors: LimitedMotors, tau: Vector, v: Vector, clamped: Vector) -> None:
     """Writes the torques (nu,) clamped to the limits at a velocity v [N m].
 
     Args:
         motors: the motors.
         tau: (nu,) torques [N m].
-        v: velocity, of which the entries `Motors.index` are the joint velocities [rad/s or m/s].
+        v: velocity, of which the entries `LimitedMotors.v_index` are the joint velocities [rad/s or m/s].
         clamped: (nu,) written; may be `tau`.
     """
     for i in range(len(tau)):
-        clamped[i] = clamp_torque(motors, i, tau[i], v[motors.index[i]])
+        clamped[i] = clamp_torque(motors, i, tau[i], v[motors.v_index[i]])
 
 
 @entry("clamping of torques")
-def compute_damping_torques(motors: Motors, v: Vector, tau: Vector) -> None:
+def compute_damping_torques(motors: LimitedMotors, v: Vector, tau: Vector) -> None:
     """Writes clamped damping torques (nu,) at a velocity v [N m]; see `clamp_torques`."""
     for i in range(len(tau)):
-        speed = v[motors.index[i]]
+        speed = v[motors.v_index[i]]
         tau[i] = clamp_torque(motors, i, -motors.parameters.damping[i] * speed, speed)
 
 
@@ -117,9 +117,9 @@ class TorqueLimiter:
         return self._rated_limits if self._limits is None else self._limits.limits
 
     @property
-    def motors(self) -> Motors:
+    def motors(self) -> LimitedMotors:
         """The motors with their present limits, for compiled code."""
-        return Motors(self._parameters, self.limits, self._index)
+        return LimitedMotors(self._parameters, self.limits, self._index)
 
     @property
     def max_torque(self) -> Array:
@@ -148,7 +148,7 @@ class TorqueLimiter:
             speed: (nu,) joint velocities [rad/s or m/s].
         """
         clamped = np.empty(len(tau))
-        clamp_torques(self.motors._replace(index=np.arange(len(tau))), tau, speed, clamped)
+        clamp_torques(self.motors._replace(v_index=np.arange(len(tau))), tau, speed, clamped)
         return clamped
 
     def damping_torque(self, state: State) -> Array:

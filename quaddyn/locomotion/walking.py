@@ -491,14 +491,14 @@ def walk_blind(
     """
     read_motion(q, v, x.terms, x.foot_frames, w.body, 0.0, 0.0, w.motion)
     has_other_period = measure_tick_period(x.displacements, w.motion) != 0.0
-    observed = observe(w, mode, w.contact_inputs.has_sensors)
+    observed = int(observe(w, mode, w.contact_inputs.has_sensors))
     if observed != 0:
         return -observed
     compute_world_jacobian(x.jacobian, q)
     evaluation = limit_command(w, requested, mode, friction)
     if evaluation != SlopeEvaluation.NONE:
         return -(NEEDS_EVALUATION + int(evaluation))
-    code = walk(w, x.jacobian.columns, x.jacobian.placements, x.terms.M, v, tau)
+    code = int(walk(w, x.jacobian.columns, x.jacobian.placements, x.terms.M, v, tau))
     return code + TickCode.HAS_OTHER_PERIOD if has_other_period else code
 
 

@@ -35,7 +35,7 @@ from ..locomotion.modes import ModeCode
 from ..locomotion.motion import read_motion
 from ..locomotion.progress_monitor import reset_progress
 from ..locomotion.slope_limiter import reset_slope
-from ..locomotion.torque_limiter import Motors, clamp_torques, compute_damping_torques
+from ..locomotion.torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
 from ..locomotion.trunk_controller import set_base_weight, write_force_references
 from ..locomotion.velocity_limits import GaitLimits
 from ..locomotion.walk_start import begin_walk, is_in_the_air, mode_until_supported
@@ -89,7 +89,7 @@ class EmbeddedWalker(NamedTuple):
     jacobian: WorldJacobian
     foot_frames: IntVector
     foot_contacts: IntVector
-    motors: Motors
+    motors: LimitedMotors
 
 
 # -- parts of a tick -------------------------------------------------------------------------------------------------

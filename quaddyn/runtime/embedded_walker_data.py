@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ..wbc.constraints import TorqueLimits
 from ..wbc.embedded_data import make_embedded_controller
 from .embedded_walker import EmbeddedWalker, WalkerState, reset_walker
 
-T = TypeVar("T")
+#: Fields of `WalkTasks` that are views of the parameters of the whole-body controller.
+TASK_BLOCKS = "com", "base", "fl", "fr", "rl", "rr"
 
 
 def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
@@ -36,11 +37,8 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
     embedded = make_embedded_controller(wbc._structure, wbc.dt, wbc.ramp_time)
     parameters, solver = embedded.data.inputs.parameters, wbc.solver
     data = walking.make_data(controller._motion_reader.motion)
-    walk = _copy(data)._replace(
-        tasks=WalkTasks(
-            *(_moved(block, wbc.parameter_vector, parameters) for block in data.tasks[:-1]), forces=np.zeros((4, 8))
-        ),
-    )
+    tasks = {name: _moved(getattr(data.tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
+    walk = _copy(data)._replace(tasks=WalkTasks(forces=np.zeros((4, 8)), **tasks))
     limits = np.array(robot.effort_limits)
     for element in wbc.tasks.values():
         if isinstance(element, TorqueLimits):
