@@ -44,7 +44,7 @@ int main(int count, char **arguments)
                 velocity[i] = kind == 20 ? strange() : 2.0 * uniform() - 1.0;
             }
         } else if (kind < 34) {
-            (void)NAME_gait((int)(12.0 * uniform()) - 1);
+            (void)NAME_set_gait((int)(12.0 * uniform()) - 1);
         } else if (kind == 34) {
             NAME_lie_down();
         } else if (kind < 40) {
@@ -90,5 +90,5 @@ int main(int count, char **arguments)
         printf(" %s %ld", NAME_mode_name(i), modes[i]);
     }
     printf("\n");
-    return NAME_mode_name(-1)[0] != 0 || NAME_carries(-1) || NAME_carries(4) || NAME_gait(-1) || NAME_gait(1000);
+    return NAME_mode_name(-1)[0] != 0 || NAME_carries(-1) || NAME_carries(4) || NAME_set_gait(-1) || NAME_set_gait(1000);
 }

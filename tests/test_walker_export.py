@@ -1,4 +1,4 @@
-"""A locomotion controller as compiled code on records and as C99: the torques of `LocomotionController`."""
+"""The embedded and the exported walker against `LocomotionController`."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def recordings() -> Callable[[str], list[RecordedTick]]:
 
 
 def record_ticks(robot: qd.Robot) -> list[RecordedTick]:
-    """Ticks of a robot that lands, walks in two gaits, is pushed, lies down, stands up, walks with foot sensors, falls
-    and tries to stand up again."""
+    """Records a robot that lands, walks in two gaits, is pushed, lies down, stands up, walks with foot sensors, falls
+    and tries to stand up again; times are in sqrt(l/g), forces in weights."""
     plant, dynamics, controller = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.morphology, robot.bodies[0].name
     unit, weight, ticks = round(p.time_scale / DT), p.mass * p.gravity, list[RecordedTick]()
@@ -90,8 +90,8 @@ def record_ticks(robot: qd.Robot) -> list[RecordedTick]:
     return ticks
 
 
-class PythonWalker:
-    """The embedded walker as machine code.
+class NativeWalker:
+    """Embedded walker as machine code.
 
     Args:
         controller: controller to embed.
@@ -104,7 +104,7 @@ class PythonWalker:
         self._controller, self.tau = controller, np.zeros(controller.robot.nu)
 
     def tick(self, tick: RecordedTick) -> tuple[int, Array]:
-        """Calls what was called, and computes a tick."""
+        """Makes the recorded call, and computes a tick."""
         if tick.call in GAITS:
             limits = allocate_gait_limits()
             self._controller._quadruped.capability.velocity_limits.write_gait(limits, GAITS[tick.call])
@@ -134,9 +134,9 @@ class CWalker:
         self.library.w_terms(*(ctypes.c_void_p(x.ctypes.data) for x in (q, v, out)))
 
     def tick(self, tick: RecordedTick) -> tuple[int, Array]:
-        """Calls what was called, and computes a tick."""
+        """Makes the recorded call, and computes a tick."""
         if tick.call in GAITS:
-            assert self.library.w_gait(self.gaits.index(tick.call)) == 1
+            assert self.library.w_set_gait(self.gaits.index(tick.call)) == 1
         elif tick.call:
             getattr(self.library, f"w_{tick.call}")()
         feet = None if tick.measured is None else bytes(foot in tick.measured for foot in FEET)
@@ -149,7 +149,7 @@ class CWalker:
 
 
 @pytest.mark.parametrize("name", others_slow(("go2", "solo12", "anymal_c", "hyq", "b1"), {"go2"}))
-def test_c_has_the_torques_of_the_controller_and_the_bits_of_its_machine_code(
+def test_c_torques_equal_the_controller_and_are_bitwise_those_of_machine_code(
     name: str, recordings: Callable[[str], list[RecordedTick]], tmp_path: Path
 ) -> None:
     if cc.COMPILER is None:
@@ -157,7 +157,7 @@ def test_c_has_the_torques_of_the_controller_and_the_bits_of_its_machine_code(
     robot, ticks = qd.load(name), recordings(name)
     c = CWalker(LocomotionController(robot, dt=DT), tmp_path, *cc.SAME_BITS)
     entries = CompilationUnit.of_module(embedded_walker.__name__).compile_uncached(contract=False)
-    python, errors = PythonWalker(LocomotionController(robot, dt=DT), entries, c.terms), np.zeros(len(ticks))
+    python, errors = NativeWalker(LocomotionController(robot, dt=DT), entries, c.terms), np.zeros(len(ticks))
     for k, tick in enumerate(ticks):
         outcome, tau = c.tick(tick)
         expected, ours = python.tick(tick)
@@ -166,7 +166,7 @@ def test_c_has_the_torques_of_the_controller_and_the_bits_of_its_machine_code(
         assert c.library.w_mode_name(mode).decode() == tick.mode.value, k
         assert c.library.w_limit_reason().decode() == tick.reason, k
         errors[k] = np.abs(tau - tick.tau).max() / np.abs(tick.tau).max()
-    # The controller's machine code fuses products and sums, and at isolated ticks the optimum depends on rounding.
+    # The controller's machine code has fused multiply-adds; at isolated ticks, rounding changes the optimum.
     assert np.quantile(errors, 0.9) < 1e-9 and errors.max() < 1e-3
     seen = {tick.mode for tick in ticks}
     assert seen >= {
@@ -182,7 +182,7 @@ def test_embedded_walker_has_the_torques_and_modes_of_the_controller(
 ) -> None:
     controller = LocomotionController(qd.load(name), dt=DT)
     entries = {f.__name__: f for f in embedded_walker.FUNCTIONS}
-    walker = PythonWalker(controller, entries, controller.wbc.solver.terms.compute)
+    walker = NativeWalker(controller, entries, controller.wbc.solver.terms.compute)
     for k, tick in enumerate(recordings(name)):
         _, tau = walker.tick(tick)
         assert LocomotionMode.from_code(walker.walker.state.mode) is tick.mode, k
@@ -191,7 +191,7 @@ def test_embedded_walker_has_the_torques_and_modes_of_the_controller(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["go2", "solo12"])
-def test_hostile_ticks_under_sanitizers_stay_within_the_limits_of_the_motors(name: str, tmp_path: Path) -> None:
+def test_random_and_invalid_ticks_under_sanitizers_keep_torques_within_limits(name: str, tmp_path: Path) -> None:
     controller = LocomotionController(qd.load(name), dt=DT)
     export_walker(controller, tmp_path, name="w")
     limits = ", ".join(map(repr, controller._quadruped.torque_limiter.max_torque.tolist()))

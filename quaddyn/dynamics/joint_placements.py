@@ -20,12 +20,12 @@ from .kinematic_tree import JointType, KinematicTree, make_kinematic_tree
 
 
 class PlacedJoints(NamedTuple):
-    """Placements of n - 1 joints at a configuration, number 0 is the world, and their Jacobian of nr rows.
+    """Placements of the world (index 0) and n - 1 joints, and their Jacobian; for nr see `KinematicTree`.
 
     Attributes:
         poses: (n, 12) placements of the joints: rotation column by column, then translation [m].
         origin: (3,) reference point of spatial vectors [m].
-        J: (nr, 6) for each row of the Jacobian the velocity of the body's point at `origin`, and its angular velocity.
+        J: (nr, 6) rows of the Jacobian: linear velocity of the body's point at `origin`, angular velocity; world axes.
         q_all: configuration of all joints; empty without closed loops.
         G: (nv_all, nv) with ``v_all = G v``; empty without closed loops.
         closing: scratch.
@@ -57,7 +57,7 @@ def make_placed_joints(bodies: KinematicTree) -> PlacedJoints:
 
 @compiled(inline=False)
 def place_joints(bodies: KinematicTree, q: Vector, joints: PlacedJoints) -> None:
-    """Computes the placements of the joints, `origin`, and the Jacobian at q."""
+    """Writes placements, `origin` and Jacobian at q (nq,) to `joints`."""
     poses, origin = joints.poses, joints.origin
     joint_frame, motion, position = local(12), local(12), local(1)
     if len(joints.q_all) > 0:
@@ -143,20 +143,20 @@ def _write_rotation(axis: Vector, pose: Vector, origin: Vector, out: Vector) -> 
 
 @compiled()
 def transform_point(pose: Vector, point: Vector, out: Vector) -> None:
-    """Transforms a point from a joint's frame to the world."""
+    """Transforms a point (3,) [m] from a joint's frame, with a placement (12,), to the world."""
     for a in range(3):
         out[a] = pose[a] * point[0] + pose[3 + a] * point[1] + pose[6 + a] * point[2] + pose[9 + a]
 
 
 # -- about the world's origin ----------------------------------------------------------------------------------------
 class WorldJacobian(NamedTuple):
-    """Placements and Jacobian of a robot's joints about the world's origin; the joints are independent.
+    """Joint placements, and Jacobian about the world's origin, of a robot without mimic joints and loops.
 
     Attributes:
         tree: kinematic tree.
         joints: placements and Jacobian about the origin of the first joint.
         columns: (nv, 6) columns of the world Jacobian, one a row, linear before angular; see `State.kinematic_arrays`.
-        placements: (joints, 4, 3) columns of the rotation and then origin of each joint, in the memory of `joints`.
+        placements: (n, 4, 3) view of `PlacedJoints.poses`, the world first: columns of the rotation, then origin [m].
     """
 
     tree: KinematicTree

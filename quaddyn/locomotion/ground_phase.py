@@ -40,11 +40,11 @@ from .walk_details import WalkDetails
 from .walk_start import begin_walk
 from .walking import (
     ROUGH_SLOPE_TIME,
+    TickBuffers,
     TickCode,
     WalkCommand,
     WalkData,
     WalkParameters,
-    WalkState,
     WalkTasks,
     allocate_tick_report,
 )
@@ -170,13 +170,13 @@ class GroundPhaseController:
         """Computes a tick up to the references of the whole-body controller, in blind locomotion on the ground.
 
         Args:
-            reader: reader of the motion, whose motion is written.
+            reader: motion reader; its `motion` is updated.
             state: present state of the robot.
             requested: (3,) requested velocity [m/s, rad/s], heading frame.
             measured_contacts: names of the feet in contact; None without foot sensors.
 
         Returns:
-            The result of `walking.walk_blind`; None if the tick has to be computed stage by stage.
+            The result of `walking.walk_blind`; None if it was not called, and `compute` must compute the whole tick.
         """
         quad, estimators = self._quadruped, self._quadruped.estimators
         if not quad.has_started or quad.foothold_map is not None or quad.mode not in GROUND_MODES:
@@ -187,7 +187,7 @@ class GroundPhaseController:
         calls = self.bind(reader.motion)
         if calls.walk_blind is None:
             reader.bind()
-            walk_state = WalkState(reader.terms, reader.foot_frames, estimators.jacobian, quad.displacements)
+            walk_state = TickBuffers(reader.terms, reader.foot_frames, estimators.jacobian, quad.displacements)
             calls.walk_blind = walking.walk_blind.bind(calls.data, walk_state)
         estimators.set_measured_contacts(measured_contacts)
         if measured_contacts is not None:
@@ -246,9 +246,9 @@ class GroundPhaseController:
             state: present state of the robot.
             requested: (3,) requested velocity [m/s, rad/s], heading frame.
             measured_contacts: names of the feet in contact; None without foot sensors.
-            jump_plan: plan of a jump for which it crouches.
-            reason: text of a reason for a limit of the velocity that depends on robot or terrain; None for that of the
-                slope.
+            jump_plan: plan of the jump that begins with this crouch; None without one.
+            reason: text for `LimitReason.LEGS_ON_SLOPE` or `LimitReason.TERRAIN_STEP`; None for that of the slope
+                limiter.
         """
         quad, estimators, mode, calls = self._quadruped, self._quadruped.estimators, self._quadruped.mode, self._calls
         friction_model = quad.friction_model

@@ -7,8 +7,8 @@ they are moved by ``v / omega``, to the point above which it comes to rest (the 
 until their legs are at full length; then the trunk is lowered for them, down to the minimum height.  A foot that finds
 no ground there stays where it is, and the robot stands on three.  The center of mass is stopped along a minimum-jerk
 path that starts with its present height and speed, and the trunk is leveled; with every further foot the path starts
-again, since one foot alone can neither stop nor rotate the robot as desired.  A foot that loses contact for a short
-time does not count as a further one.
+again, since one foot alone can neither stop nor rotate the robot as desired.  It does not start again if a foot loses
+contact and regains it.
 """
 
 import math
@@ -44,9 +44,9 @@ from .walking import RISING_TIME, SLOPE_TIME, WalkData
 READY_HEIGHT, CAPTURE_POINT_FRACTION = 1.0, 1.0
 #: Maximum offset of the feet from their nominal position under the body [l].
 MAX_LANDING_FOOT_OFFSET = 0.3
-#: Weight of the center of mass while the feet in contact could only tip the robot over: attitude then has priority.
+#: Weight of the task "com" until the feet in contact can stop the fall (`can_stop_fall`): attitude then has priority.
 LOW_COM_WEIGHT = 1e-3
-#: Depth below the feet in contact to which the others are lowered at first [l].
+#: Initial depth of the other feet below those in contact, see `lower_foot` [l].
 SEARCH_DEPTH = 0.03
 #: Stopping distance of a fall [l], and minimum height of the center of mass, as a fraction of that at home.
 STOPPING_DISTANCE, MIN_STOPPING_HEIGHT = 0.22, 0.55
@@ -55,7 +55,7 @@ SETTLED_TIME = 0.15
 #: Speed at which a foot without contact is lowered, and speed of the trunk if the leg is at its full length [sqrt(g
 #: l)]; usable fraction of that length.
 SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
-#: Time for which a foot may lose contact and still counts as a stance foot [sqrt(l/g)].
+#: Time without contact from which the search of a foot delays the rise of the trunk [sqrt(l/g)].
 CONTACT_LOSS_TOLERANCE = 0.05
 
 
@@ -63,13 +63,13 @@ class LandingState(Record):
     """State of a landing, and the references of the feet."""
 
     reach: Vector  # (4,) maximum distance of a foot from its leg's first joint [m]
-    depth: Vector  # (4,) of each foot below the level of the feet in contact [m]
+    depth: Vector  # (4,) below the level of the feet in contact: measured in contact; else beyond `SEARCH_DEPTH` [m]
     time_without_contact: Vector  # (4,) since the last contact of each foot [s]
     has_touched: IntVector  # (4,) whether a foot was in contact since the robot was last in the air
     settled_time: float  # for which enough feet have been in contact [s]
-    stopping_distance: float  # minimum vertical distance over which the fall is stopped [m]
+    stopping_distance: float  # nominal vertical distance over which the fall is stopped [m]
     is_com_weight_changed: bool  # whether the weight of the task "com" is not that of a robot on the ground
-    com_weight: Vector  # (3,) that weight, then
+    com_weight: Vector  # (3,) saved weight of a robot on the ground
     in_contact: IntVector  # (4,) whether a foot is in contact at the present tick
     positions: Matrix  # (4, 3) references of the feet, world [m]
     velocities: Matrix  # (4, 3) [m/s]
@@ -78,13 +78,13 @@ class LandingState(Record):
 
 @compiled()
 def com_task_weight(com: Vector) -> Vector:
-    """Returns the weight (rows,) of the task "com", of whose parameters there are ``1 + 7 rows``."""
+    """Returns a writable view of the weight (rows,) of the task "com" with parameters `com` (1 + 7 rows,)."""
     return motion_parameters(com, (len(com) - 1) // 7).weight
 
 
 @compiled()
 def clear_contacts(landing: LandingState) -> None:
-    """Forgets all contacts of the feet, in the air."""
+    """Clears the contact history of all feet."""
     for foot in range(4):
         landing.has_touched[foot] = 0
         landing.depth[foot] = 0.0
@@ -106,7 +106,7 @@ def begin_landing(landing: LandingState, w: WalkData, distance: float) -> None:
     Args:
         landing: state of the landing.
         w: records of the controller.
-        distance: minimum stopping distance of the fall [m].
+        distance: lower bound of the nominal stopping distance of the fall [m].
     """
     begin_flight(w.ground_contact)
     reset_contact_estimate(w.contacts)
@@ -148,7 +148,7 @@ def compute_ready_positions(body: BodyParameters, motion: Motion, positions: Mat
 
 @entry("landing")
 def prepare_landing(landing: LandingState, w: WalkData) -> None:
-    """Sets the references of the feet in free flight, but positions and velocities, and reduces the attitude weight."""
+    """Clears the contacts, sets the acceleration of the feet to gravity, and reduces the weight of the attitude."""
     clear_contacts(landing)
     set_base_weight(w.trunk, w.tasks.base, FLIGHT_BASE_FRACTION)
     landing.acceleration = vec3(0.0, 0.0, -w.body.gravity)
@@ -177,16 +177,16 @@ def detect_touchdowns(
 ) -> int:
     """Detects the feet in contact, with foot sensors or from the estimated contact forces; returns their number.
 
-    In free fall, estimated contact forces are errors of the estimate.
+    In free fall, the estimated contact forces are ignored: they are errors of the estimate.
 
     Args:
         landing: state of the landing.
         w: records of the controller.
-        columns: as for `quaddyn.locomotion.walking.detect`.
-        joint_placements: likewise.
-        M: likewise.
-        v: likewise.
-        tau: likewise.
+        columns: (nv, 6) columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: (joints, 4, 3) placements of the joints, see `State.kinematic_arrays`.
+        M: (nv, nv) inertia; only its lower triangle is read.
+        v: (nv,) velocity.
+        tau: (nu,) torques since the last tick [N m].
         is_measured: whether foot sensors measure `WalkData.measured_contacts`.
     """
     e, m = w.contacts, w.contact_model
@@ -210,7 +210,7 @@ def detect_touchdowns(
 # -- on the feet -----------------------------------------------------------------------------------------------------
 @entry("landing")
 def begin_stop(w: WalkData, yaw: float) -> None:
-    """Sets ground and path reference at the first touchdown, for a heading with a yaw angle [rad]."""
+    """Sets the plane of the feet to z = 0, and the path reference to their center with a yaw angle [rad]."""
     feet, points = w.motion.feet, local(4, 3)
     for foot in range(4):
         points[foot] = vec3(feet[foot, 0], feet[foot, 1], 0.0)
@@ -220,7 +220,7 @@ def begin_stop(w: WalkData, yaw: float) -> None:
 
 @compiled()
 def compute_search_depth(landing: LandingState, w: WalkData, foot: int, level: float) -> float:
-    """Returns the depth below the feet in contact to which a leg reaches with the trunk level and in place [m]."""
+    """Returns how far a leg reaches below `SEARCH_DEPTH`, with a level trunk at its reference [m]."""
     c, s = math.cos(w.path.yaw), math.sin(w.path.yaw)
     com, feet, hip = w.motion.com, w.motion.feet, vec3(w.body.hips[foot])
     x = com[0] + c * hip[0] - s * hip[1] - feet[foot, 0]
@@ -248,8 +248,8 @@ def lower_foot(landing: LandingState, w: WalkData, foot: int, level: float) -> b
 
 
 @compiled()
-def count_new_contacts(landing: LandingState) -> int:
-    """Returns the number of feet in contact for the first time since the robot was in the air, and marks them."""
+def mark_new_contacts(landing: LandingState) -> int:
+    """Marks the feet in contact for the first time since the robot was in the air, and returns their number."""
     count = 0
     for foot in range(4):
         if landing.in_contact[foot] != 0 and landing.has_touched[foot] == 0:
@@ -272,7 +272,7 @@ def stop_fall(landing: LandingState, w: WalkData) -> bool:
     weight = com_task_weight(w.tasks.com)
     for i in range(len(weight)):
         weight[i] = landing.com_weight[i] if can_stop_fall(landing.in_contact) else LOW_COM_WEIGHT
-    if count_new_contacts(landing) > 0:
+    if mark_new_contacts(landing) > 0:
         for i in range(2):
             w.path.position[i] = 0.25 * (feet[0, i] + feet[1, i] + feet[2, i] + feet[3, i])
         min_height = MIN_STOPPING_HEIGHT * body.height

@@ -15,8 +15,8 @@ from .steering import reset_steering
 from .trunk_controller import reset_trunk, set_base_weight, slope_lowering, start_trunk_motion
 from .walking import RISING_TIME, WalkData
 
-#: Range of the height of the center of mass at the start outside which the robot must rise or sink first, as fractions
-#: of that at home, and maximum offset of the center of mass from the center of the feet [l].
+#: Initial height of the center of mass, as a fraction of that at home, and its offset from the center of the feet [l],
+#: within which the robot need not first move to its nominal height and position.
 MIN_STANDING_HEIGHT, MAX_STANDING_HEIGHT, MAX_STANDING_OFFSET = 0.95, 1.02, 0.1
 
 
@@ -54,7 +54,7 @@ def place_path_reference(path: PathState, points: Matrix, yaw: float) -> None:
 
 @compiled()
 def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
-    """Sets height and offset of the trunk to the measured ones, from which it moves to its nominal position.
+    """Starts the motion of the center of mass from its measured height and offset to the nominal ones.
 
     Small deviations are ignored.
 
@@ -63,7 +63,7 @@ def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
         lowering_fraction: lowering on slopes, divided by leg length and sine of the slope's angle.
 
     Returns:
-        Whether the trunk is below its nominal height, or beside the center of the feet.
+        Whether the center of mass is below its nominal height, or beside the center of the feet.
     """
     body, com, trunk = w.body, w.motion.com, w.trunk
     axes = compute_heading_axes(w.path.yaw, w.ground.slope[0], w.ground.slope[1])
@@ -84,7 +84,7 @@ def place_trunk(w: WalkData, lowering_fraction: float) -> bool:
 
 @entry("walking")
 def begin_walk(w: WalkData, initial_footwork: FootworkState, lowering_fraction: float) -> ModeCode:
-    """Starts a robot whose feet are on the ground.
+    """Initializes the records of a robot whose feet are on the ground.
 
     Args:
         w: records of the controller; the gait is that of `WalkData.gait_limits`.
@@ -105,21 +105,21 @@ def begin_walk(w: WalkData, initial_footwork: FootworkState, lowering_fraction: 
     reset_steering(w.steering)
     reset_progress(w.progress)
     reset_contact_estimate(w.contacts)
+    reset_ground_contact(w.ground_contact)
     return ModeCode.RISING if place_trunk(w, lowering_fraction) else ModeCode.STANDING
 
 
 @compiled()
 def is_in_the_air(w: WalkData) -> bool:
-    """Resets the measurements of the ground contact, and returns whether the feet are far from a common plane."""
-    reset_ground_contact(w.ground_contact)
+    """Returns whether the feet are far from a common plane, so that the robot cannot stand."""
     return not is_coplanar(w.body, w.motion.feet)
 
 
 @compiled()
-def mode_until_supported(mode: ModeCode, contacts: IntVector, is_measured: bool) -> ModeCode:
+def choose_initial_mode(mode: ModeCode, contacts: IntVector, is_measured: bool) -> ModeCode:
     """Returns the mode of a robot at its first tick, on unknown terrain: "starting" until the ground carries it.
 
-    Foot sensors without any contact may not have been read yet.
+    Foot sensors may not have been read yet at that tick.
 
     Args:
         mode: result of `begin_walk`.

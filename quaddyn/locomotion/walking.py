@@ -127,19 +127,19 @@ class TickReport(Record):
 
 
 class TickCode(enum.IntEnum):
-    """Factors of the integer that a tick returns, which is the sum of the mode's code and of these values.
+    """Bit fields of the integer that a tick returns; its four lowest bits are the `ModeCode`.
 
-    `CARRYING` is multiplied by a mask; the other values are added if their statement is true.
+    `CARRYING` is the unit of a mask of four bits; the other values are flags.
     """
 
     CARRYING = 16  # times the mask of the feet that are to carry load: 1, 2, 4 and 8 for FL, FR, RL and RR
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
-    HAS_OTHER_PERIOD = 1024  # whether the motion shows another period than the control period
+    HAS_OTHER_PERIOD = 1024  # whether the measured tick period differs from the control period
 
 
-#: Results of `walk_blind` that are not the code of a tick: minus the result of `observe` where that is not 0, and minus
-#: the sum of this and the `SlopeEvaluation` where Python must evaluate the legs.
+#: Negative results of `walk_blind`: ``-observed`` after `observe`, and ``-(NEEDS_EVALUATION + e)`` after
+#: `limit_command`, with the `SlopeEvaluation` e that Python must compute.
 NEEDS_EVALUATION = 100
 #: Results of `observe` besides a `FallSign`: the ground is found to carry the robot, or it is lost.
 OBSERVED_SUPPORT, OBSERVED_LOST_GROUND = 8, 16
@@ -460,8 +460,8 @@ def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: V
     return int(decide(w))
 
 
-class WalkState(NamedTuple):
-    """What `walk_blind` reads of a state: rigid-body terms, kinematics, and the motion between ticks."""
+class TickBuffers(NamedTuple):
+    """Rigid-body terms that `walk_blind` reads, and its buffers of kinematics and of the motion between ticks."""
 
     terms: RigidBodyTerms
     foot_frames: IntVector  # (4,) indices of the feet in `terms.frames`
@@ -471,9 +471,9 @@ class WalkState(NamedTuple):
 
 @entry("walking")
 def walk_blind(
-    w: WalkData, x: WalkState, q: Vector, v: Vector, tau: Vector, requested: Vector, mode: ModeCode, friction: float
+    w: WalkData, x: TickBuffers, q: Vector, v: Vector, tau: Vector, requested: Vector, mode: ModeCode, friction: float
 ) -> int:
-    """Computes a whole tick of blind locomotion up to the references of the whole-body controller.
+    """Computes a tick of blind locomotion from (q, v) to the references of the whole-body controller.
 
     Args:
         w: records of the controller, with the measured contacts of foot sensors, if there are any.
@@ -486,8 +486,8 @@ def walk_blind(
         friction: present friction coefficient of the contact constraints.
 
     Returns:
-        The code of the tick, see `TickCode`.  A negative number if the tick has ended early, after `observe` or after
-        `limit_command`, see `NEEDS_EVALUATION`.
+        The code of the tick, see `TickCode`; a negative number if it ended early, see `NEEDS_EVALUATION`: the completed
+        stages must not be repeated.
     """
     read_motion(q, v, x.terms, x.foot_frames, w.body, 0.0, 0.0, w.motion)
     has_other_period = measure_tick_period(x.displacements, w.motion) != 0.0

@@ -1,8 +1,8 @@
 """`EmbeddedWalker`: a locomotion controller as compiled code on records, for programs without Python.
 
-Its ticks are those of `quaddyn.locomotion.LocomotionController` in blind locomotion: standing, walking, recovery steps,
-landing and falls.  This module repeats on records what that class does around its compiled functions, and calls the
-whole-body controller of `quaddyn.wbc.embedded`.
+A *walker* is the locomotion controller with its whole-body controller.  This module is the compiled equivalent of the
+Python code of `quaddyn.locomotion.LocomotionController` in blind locomotion, without the evaluation of the legs on
+slopes: standing, walking, recovery steps, landing and falls.  It calls the controller of `quaddyn.wbc.embedded`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..locomotion.slope_limiter import reset_slope
 from ..locomotion.torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
 from ..locomotion.trunk_controller import set_base_weight, write_force_references
 from ..locomotion.velocity_limits import GaitLimits
-from ..locomotion.walk_start import begin_walk, is_in_the_air, mode_until_supported
+from ..locomotion.walk_start import begin_walk, choose_initial_mode, is_in_the_air
 from ..locomotion.walking import (
     OBSERVED_LOST_GROUND,
     OBSERVED_SUPPORT,
@@ -53,14 +53,14 @@ from ..wbc.tick_data import TickOutcome
 
 
 class WalkerState(Record):
-    """Mode and commands of a walker."""
+    """Mode and outputs of a walker."""
 
     mode: ModeCode
     has_started: bool  # whether there was a tick since the last start
-    sign: FallSign  # by which the last fall was detected
-    is_landing: bool  # whether the last tick was one in the air or of a landing
-    lowering_fraction: float  # of the trunk on slopes, divided by leg length and sine of the slope's angle
-    contacts: IntVector  # (4,) whether each foot carries load
+    sign: FallSign  # reason of the last detected fall
+    is_landing: bool  # whether the last tick of whole-body control was one of `land`
+    lowering_fraction: float  # lowering of the trunk on slopes, divided by leg length and sine of the slope's angle
+    contacts: IntVector  # (4,) whether each foot is planned to carry load
     tau: Vector  # (nu,) torques of the last tick [N m]
 
 
@@ -94,8 +94,8 @@ class EmbeddedWalker(NamedTuple):
 
 # -- parts of a tick -------------------------------------------------------------------------------------------------
 @compiled()
-def mark_contacts(e: EmbeddedWalker, mask: int) -> None:
-    """Requests the contacts of the feet in a mask with 1, 2, 4 and 8 for FL, FR, RL and RR."""
+def request_contacts(e: EmbeddedWalker, mask: int) -> None:
+    """Requests contacts by a bit mask of the feet: 1, 2, 4 and 8 for FL, FR, RL and RR."""
     e.wbc.requested[:] = 0
     rest = mask
     for foot in range(4):
@@ -132,7 +132,12 @@ def limit_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
 
 @compiled(inline=False)
 def start_walker(e: EmbeddedWalker, is_measured: bool) -> None:
-    """Starts the robot at its first tick, or at the first one after a restart."""
+    """Initializes the records at the first tick after a start or restart.
+
+    Args:
+        e: the walker.
+        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
+    """
     w, state = e.walk, e.state
     state.mode = begin_walk(w, e.initial_footwork, state.lowering_fraction)
     state.has_started = True
@@ -141,12 +146,12 @@ def start_walker(e: EmbeddedWalker, is_measured: bool) -> None:
         state.mode = ModeCode.AIRBORNE
         begin_landing(e.landing, w, 0.0)
     else:
-        state.mode = mode_until_supported(state.mode, w.measured_contacts, is_measured)
+        state.mode = choose_initial_mode(state.mode, w.measured_contacts, is_measured)
 
 
 @compiled(inline=False)
 def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) -> TickOutcome:
-    """Computes one tick of a robot on the ground."""
+    """Computes one tick of a robot on the ground; for the arguments see `walker_tick`."""
     w, state = e.walk, e.state
     # The static evaluation of the legs on slopes needs inverse kinematics in Python: the velocity is not limited by it.
     limit_command(w, velocity, state.mode, w.friction.friction)
@@ -154,7 +159,7 @@ def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) ->
     if code // TickCode.HAS_NEW_CONTACTS % 2 == 1:
         apply_friction(e)
     state.mode = ModeCode(code % TickCode.CARRYING)
-    mark_contacts(e, code // TickCode.CARRYING % 16)
+    request_contacts(e, code // TickCode.CARRYING % 16)
     write_forces(e)
     outcome = controller_tick(e.wbc, q, v, state.tau)
     limit_torques(e, v, outcome != TickOutcome.SOLVED and is_slippery(w.friction))
@@ -163,7 +168,7 @@ def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) ->
 
 @compiled(inline=False)
 def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutcome:
-    """Computes one tick in the air, or between touchdown and stance."""
+    """Computes one tick in the air, or between touchdown and stance; for the arguments see `walker_tick`."""
     w, state, landing, mask = e.walk, e.state, e.landing, 0
     M = e.wbc.data.terms.M
     if detect_touchdowns(landing, w, e.jacobian.columns, e.jacobian.placements, M, v, state.tau, is_measured) == 0:
@@ -180,7 +185,7 @@ def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutc
         state.mode = ModeCode.RISING if is_stopped else ModeCode.LANDING
         mask = landing.in_contact[0] + 2 * landing.in_contact[1] + 4 * landing.in_contact[2] + 8 * landing.in_contact[3]
     write_landing_references(landing, w)
-    mark_contacts(e, mask)
+    request_contacts(e, mask)
     outcome = controller_tick(e.wbc, q, v, state.tau)
     limit_torques(e, v, outcome != TickOutcome.SOLVED)
     return outcome
@@ -193,18 +198,18 @@ def walker_tick(
 ) -> TickOutcome:
     """Computes one tick from rigid-body terms that belong to (q, v), and returns the outcome of whole-body control.
 
-    Torques are always finite and within the limits of the motors.  After a fall they only fold the legs, and the
-    outcome is `TickOutcome.SOLVED`.
+    Torques are always finite and within the limits of the motors; for an invalid state they are those of the last tick.
+    After a fall they fold the legs, then damp the joints, and the outcome is `TickOutcome.SOLVED`.
 
     Args:
         e: the walker.
-        q: (nq,) configuration.
-        v: (nv,) velocity.
+        q: (nq,) configuration: position [m], world, and quaternion (x, y, z, w) of the base, then joint positions.
+        v: (nv,) linear [m/s] and angular [rad/s] velocity of the base, base axes, then joint velocities.
         velocity: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; zero if it is not
             finite.
         measured_contacts: (4,) whether the sensor of each foot, in the order of `FEET`, measures contact; empty without
             foot sensors.
-        tau: (nu,) takes the torques [N m].
+        tau: (nu,) written: torques [N m].
     """
     w, state, is_measured = e.walk, e.state, len(measured_contacts) == 4
     outcome = validate_state(e.wbc, q, v)
@@ -235,7 +240,7 @@ def walker_tick(
         set_base_weight(w.trunk, w.tasks.base, 1.0)
         e.folding.time = 0.0
     if state.mode == ModeCode.FALLEN:
-        mark_contacts(e, 0)
+        request_contacts(e, 0)
         compute_folding_torques(e.folding, e.motors, q, v, state.tau)
     else:
         compute_world_jacobian(e.jacobian, q)
@@ -250,7 +255,7 @@ def walker_tick(
 
 @compiled(inline=False)
 def restart_walker(e: EmbeddedWalker) -> None:
-    """Makes the next tick the first one of a robot that starts; estimates of the ground stay."""
+    """Makes the next tick initialize motion and contacts; estimates of the friction are kept."""
     reset(e.wbc)
     e.state.has_started = False
 
@@ -287,7 +292,7 @@ def stand_up(e: EmbeddedWalker) -> None:
 
 @entry("walker")
 def lie_down(e: EmbeddedWalker) -> None:
-    """Starts to stop and to sink to a crouch at half the height, which the legs then hold."""
+    """Stops stepping, lowers the trunk to half of the home height, and holds it there."""
     if not e.state.has_started or (e.state.mode != ModeCode.FALLEN and e.state.mode != ModeCode.LYING):
         e.walk.mode.is_lying_requested = True
 

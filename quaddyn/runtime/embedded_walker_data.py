@@ -22,13 +22,13 @@ TASK_BLOCKS = "com", "base", "fl", "fr", "rl", "rr"
 
 
 def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
-    """Returns a copy of a controller as records, before its first tick, with the present gait, friction and gains.
+    """Returns a controller as records, before its first tick, with its gait, gains and nominal friction.
 
     Args:
         controller: controller without terrain map and payload estimate, with the standard tasks.
 
     Raises:
-        ArgumentError: the controller has what only Python computes.
+        ArgumentError: the controller uses a feature that only Python has.
     """
     quad, walking = controller._quadruped, controller._walking
     robot, wbc = quad.robot, quad.wbc
@@ -37,12 +37,12 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
     embedded = make_embedded_controller(wbc._structure, wbc.dt, wbc.ramp_time)
     parameters, solver = embedded.data.inputs.parameters, wbc.solver
     data = walking.make_data(controller._motion_reader.motion)
-    tasks = {name: _moved(getattr(data.tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
+    tasks = {name: _rebase(getattr(data.tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
     walk = _copy(data)._replace(tasks=WalkTasks(forces=np.zeros((4, 8)), **tasks))
     limits = np.array(robot.effort_limits)
     for element in wbc.tasks.values():
         if isinstance(element, TorqueLimits):
-            limits = _moved(element.limits, wbc.parameter_vector, parameters)
+            limits = _rebase(element.limits, wbc.parameter_vector, parameters)
     walker = EmbeddedWalker(
         walk=walk,
         wbc=embedded,
@@ -72,18 +72,24 @@ def _require_exportable(controller: LocomotionController) -> None:
     custom = [element.name for _, element in wbc.solver.tables.custom_elements]
     force_tasks = wbc.solver.tables.force_tasks
     contacts = [wbc.contacts[foot].contact for foot in FEET if foot in wbc.contacts]
-    for is_missing, reason in (
+    for is_invalid, reason in (
         (quad.foothold_map is not None, "it has a terrain map; create it without terrain"),
         (quad.estimators.estimates_payload, 'it estimates the payload; create it without payload="estimated"'),
-        (quad.robot.coupling is not None, f"joints of {quad.robot.name!r} depend on others, by mimic joints or loops"),
+        (
+            quad.robot.coupling is not None,
+            f"joints of {quad.robot.name!r} depend on others; load it with mimic=False and loops=False",
+        ),
         (bool(custom), f"the elements {', '.join(map(repr, custom))} are computed in Python; remove them"),
-        (not data.parameters.writes_tasks, 'its tasks "com", "base" and of the feet are not the standard ones'),
+        (
+            not data.parameters.writes_tasks,
+            'its tasks "com", "base" or of the feet are custom ones; use the default tasks',
+        ),
         (len(force_tasks) != 1 or force_tasks[0].contacts is not None, 'its only force task must be "forces"'),
         (len(contacts) < len(FEET) or any(c.kind != "point" for c in contacts), "its feet must be point contacts"),
         (not wbc.solver.tables.model.faces, "its friction cones must be pyramids"),
         (not set(FEET) <= set(wbc.solver.tables.frames), "its whole-body controller does not use all feet"),
     ):
-        if is_missing:
+        if is_invalid:
             raise ArgumentError(f"controller: cannot be exported: {reason}")
 
 
@@ -96,8 +102,12 @@ def _copy(x: Any) -> Any:
     return type(x)(*map(_copy, x)) if isinstance(x, tuple) else x
 
 
-def _moved(view: Array, memory: Array, copy: Array) -> Array:
-    """Returns the part of a copied array at which a view of the original one is."""
+def _rebase(view: Array, memory: Array, copy: Array) -> Array:
+    """Returns the view of `copy` that `view` is of `memory`, at the same offset.
+
+    Raises:
+        ArgumentError: it is not a view of `memory`.
+    """
     begin = (view.ctypes.data - memory.ctypes.data) // view.itemsize
     if not 0 <= begin <= len(memory) - len(view):
         raise ArgumentError("controller: cannot be exported: an element belongs to another controller")

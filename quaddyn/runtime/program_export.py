@@ -38,7 +38,7 @@ _MAIN = """\
 
 enum { NU = UPPER_ESTIMATOR_NU, NF = UPPER_ESTIMATOR_NF };
 
-/* Longest time without a new reading [s]. */
+/* Time without a new reading after which the program ends [s]. */
 static const double timeout = 5.0;
 /* Damping before the first torque, and while the robot's process damps its motors after a fault [N m s/rad]. */
 static const double damping[NU] = {DAMPING};
@@ -60,7 +60,7 @@ static double seconds(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-/* Return the processor time that a fraction of all ticks did not exceed [us]. */
+/* Return a quantile of the processor time of a tick [us], rounded up. */
 static int tick_time(double fraction, long ticks)
 {
     const int last = (int)(sizeof tick_times / sizeof *tick_times) - 1;
@@ -110,7 +110,7 @@ int main(int count, char **arguments)
         memset(&command, 0, sizeof command);
         first_time = ticks ? first_time : reading.header.time;
         if (!running && reading.header.state == 0) {
-            /* The robot's process has received a damping command or did not need one: it now follows commands. */
+            /* State 0 after the first tick: the robot's process follows commands. */
             running = ticks > 0;
             motion_start = reading.header.time;
             NAME_KIND_reset();
@@ -209,7 +209,7 @@ static void read_arguments(int count, char **arguments)
     }
 }
 
-/* Find the feet in contact by their sensors, in the order of the walker. Returns 0 without valid sensors. */
+/* Find the feet in contact by their sensors, in the order of the walker. Returns 0 if a sensor is invalid. */
 static int read_contacts(const UPPER_Reading *reading, unsigned char contacts[4])
 {
     for (int foot = 0; foot < 4; foot++) {
@@ -222,7 +222,7 @@ static int read_contacts(const UPPER_Reading *reading, unsigned char contacts[4]
     return 1;
 }
 
-/* Stance feet are those in contact; without sensors, those that carry load since the last tick. */
+/* Stance feet are those in contact; without sensors, those on which the last tick plans load. */
 static void find_stance(const UPPER_Reading *reading, unsigned char standing[NF])
 {
     unsigned char contacts[4];
@@ -274,7 +274,7 @@ def export_program(
 ) -> SourceFiles:
     """Writes a program that controls a robot in another process, such as `RobotProcess`, through shared memory.
 
-    The program has the state estimator, controller, safety layer and interface that their own exports write, an example
+    Writes the C files of state estimator, controller, safety layer and interface, see their exports, an example
     ``main.c``, and ``CMakeLists.txt``.  With a `LocomotionController` the robot walks with a velocity that is given as
     arguments of the program; with a `WholeBodyController` it stands and pitches its trunk.
 
@@ -290,8 +290,8 @@ def export_program(
         The written files.
 
     Raises:
-        ArgumentError: another robot or period, a controller that cannot be exported, or `name` is not a C
-            identifier.
+        ArgumentError: `estimator` or `safety` has another robot or period, `controller` cannot be exported, or `name`
+            is not a C identifier.
         OSError: a file cannot be written.
     """
     source = program_c(controller, estimator=estimator, safety=safety, name=name)

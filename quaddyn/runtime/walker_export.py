@@ -68,7 +68,7 @@ extern const double NAME_home[UPPER_NQ];
 void NAME_reset(void);
 
 /* Computes one tick at the state (q, v): writes the torques, and returns one of the outcomes above.
-   velocity: requested forward and leftward speed and yaw rate in the heading frame; zero if it is not finite.
+   velocity: requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; zero if one is not finite.
    feet: 1 for each foot whose sensor measures contact, otherwise 0; NULL to estimate contacts from the torques.
    tau is always finite and within the limits of the motors. After a fall it folds the legs, and the outcome is
    UPPER_SOLVED. If the state is invalid, the torques are those of the last tick. */
@@ -78,29 +78,29 @@ int NAME_tick(const double q[UPPER_NQ], const double v[UPPER_NV], const double v
 /* Starts to rise to the home height; also leaves the fallen state and cancels NAME_lie_down. */
 void NAME_stand_up(void);
 
-/* Starts to stop and to sink to a crouch, which the legs then hold. */
+/* Stops stepping, lowers the trunk to half of the home height, and holds it there. */
 void NAME_lie_down(void);
 
 /* Sets the gait of the next steps, one of those above; the transition takes some cycles. Returns 0 for other numbers,
    which change nothing, otherwise 1. */
-int NAME_gait(int gait);
+int NAME_set_gait(int gait);
 
 /* Returns the mode after the last tick, one of those above, and the name of a mode. */
 int NAME_mode(void);
 const char *NAME_mode_name(int mode);
 
-/* Returns whether a foot is to carry load after the last tick. */
+/* Returns whether the last tick plans load on a foot, 0 to 3. */
 int NAME_carries(int foot);
 
-/* Returns the velocity (3) of the last tick within the limits of gait, legs and ground, and the reason why it is not
-   the requested one, or why the robot does not walk; "" for none. */
+/* Returns the clamped velocity (3) of the last tick on the ground [m/s, m/s, rad/s]; and the reason of the last tick
+   for clamping it or for not walking, "" for none. */
 const double *NAME_clamped_velocity(void);
 const char *NAME_limit_reason(void);
 
 /* Returns the friction coefficient that the contact constraints assume. */
 double NAME_friction(void);
 
-/* Returns the largest residual of the optimality conditions of whole-body control in the last tick. */
+/* Returns the largest residual of the optimality conditions of whole-body control, in its last tick. */
 double NAME_kkt(void);
 
 #ifdef __cplusplus
@@ -175,7 +175,7 @@ void NAME_lie_down(void)
     NAME_core_lie_down(&walker);
 }
 
-int NAME_gait(int gait)
+int NAME_set_gait(int gait)
 {
     switch (gait) {
 GAIT_CASES
@@ -256,7 +256,7 @@ int main(int count, char **arguments)
     for (int i = 0; i < UPPER_NU; i++) {
         printf("%-24s %9.4f\\n", NAME_joints[i], tau[i]);
     }
-    printf("%s; %.2f us per tick; outcome %d, optimal to %.1e\\n", NAME_mode_name(NAME_mode()),
+    printf("%s; %.2f us per tick; outcome %d, residual %.1e\\n", NAME_mode_name(NAME_mode()),
         1e6 * (end - start) / (double)(ticks > 0 ? ticks : 1), outcome, NAME_kkt());
     return outcome == UPPER_SOLVED ? 0 : 1;
 }
@@ -281,7 +281,7 @@ kB of stack.
     double tau[UPPER_NU], velocity[3] = {0.3, 0.0, 0.0};
     int outcome = NAME_tick(q, v, velocity, NULL, tau);     /* once per PERIOD_ s */
 
-The torques equal those of the Python package bit for bit if neither fuses products and sums (`-ffp-contract=off`).
+Except for the velocity limit on slopes, the torques are those of the Python package, up to fused products and sums.
 """
 
 
@@ -290,7 +290,7 @@ def export_walker(
 ) -> SourceFiles:
     """Writes a locomotion controller on unknown terrain as C99.
 
-    The C controller has the gains, friction and gait of this controller, and starts with a first tick.
+    The C controller has the gains, nominal friction and gait of this controller, and starts with a first tick.
 
     Args:
         controller: controller without terrain map and payload estimate, of a robot without coupled joints.
@@ -301,7 +301,7 @@ def export_walker(
         The written files.
 
     Raises:
-        ArgumentError: the controller has what only Python computes, or `name` is not a C identifier.
+        ArgumentError: the controller uses a feature that only Python has, or `name` is not a C identifier.
         OSError: a file cannot be written.
     """
     source = walker_c(controller, name=name)
