@@ -120,6 +120,7 @@ def test_overrides_of_old_names_define_the_new_ones():
 def test_every_renaming_is_registered():
     assert RENAMED[f"{__name__}.Walker.speed"] == "velocity"
     assert RENAMED[f"{__name__}.Walker(speed)"] == "velocity"
+    renamed_names("some_module", {"Old": "New"})
     assert RENAMED["some_module.Old"] == "New"
 
 

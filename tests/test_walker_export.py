@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,15 @@ from quaddyn.locomotion import FEET, GAITS, LocomotionController, LocomotionMode
 from quaddyn.locomotion.velocity_limits import allocate_gait_limits
 from quaddyn.runtime import embedded_walker, export_walker
 from quaddyn.runtime.embedded_walker_data import make_embedded_walker
+from quaddyn.wbc.constraints import TorqueLimits
+from quaddyn.wbc.tasks.motion_parameters import motion_parameters
+from quaddyn.wbc.tick_data import TickOutcome
 
 Array = NDArray[np.float64]
 DT = 2e-3
 
 
-@dataclass
+@dataclasses.dataclass
 class RecordedTick:
     """Inputs of a tick, what was called before it, and the torques of `LocomotionController`."""
 
@@ -218,3 +221,54 @@ def test_controllers_that_need_python_are_rejected(tmp_path: Path) -> None:
         export_walker(controller.wbc, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="name"):
         export_walker(controller, tmp_path, name="1st")
+
+
+def test_extreme_velocities_are_rejected_before_any_estimate_changes() -> None:
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=DT)
+    entries = {f.__name__: f.python for f in embedded_walker.FUNCTIONS}
+    walker = NativeWalker(controller, entries, controller.wbc.solver.terms.compute)
+    home, rest, fast = np.array(robot.q_home), np.zeros(robot.nv), np.zeros(robot.nv)
+    fast[7] = 1e100
+    still = RecordedTick(home, rest, (0.0, 0.0, 0.0), FEET, "", LocomotionMode.STANDING, "", rest)
+    first, tau = walker.tick(still)
+    before = tau.copy()
+    outcome, tau = walker.tick(dataclasses.replace(still, v=fast))
+    assert first == TickOutcome.SOLVED and outcome == TickOutcome.INVALID_STATE and tau.tobytes() == before.tobytes()
+    assert all(walker.tick(still)[0] == TickOutcome.SOLVED for _ in range(3))
+
+
+def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path) -> None:
+    robot = qd.load("go2")
+    slow_trot = dataclasses.replace(GAITS["trot"], period=2.6)
+    controller = LocomotionController(robot, dt=DT, gait=slow_trot)
+    controller.wbc.friction = 0.8
+    controller.wbc.add(TorqueLimits(robot, scale=0.5, name="soft limits"), 1)
+    source = export_walker(controller, tmp_path, name="wbc").files["wbc.c"]
+    walker = make_embedded_walker(controller)
+    assert walker.walk.friction.friction == 0.8
+    assert walker.motors.limits.tolist() == controller.wbc.tasks["torque"].limits.tolist()
+    period = source.partition("gait_trot_timing_period[1] = {")[2].split(",")[0]
+    assert float(period) == 2.6 * controller.morphology.time_scale
+    cc.compiled(tmp_path, tmp_path / "wbc.so", "-O0")  # a prefix that is also the name of a part
+    controller.wbc.contacts["FL"].friction = 0.2
+    with pytest.raises(qd.ArgumentError, match="friction coefficients of their own"):
+        export_walker(controller, tmp_path)
+    controller = LocomotionController(robot, dt=DT)
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    for measured in (FEET, (), (), (), ("FL",)):
+        command = controller.compute(state, measured_contacts=measured)
+    controller.reset()
+    assert command.mode is LocomotionMode.LANDING
+    exported = motion_parameters(make_embedded_walker(controller).walk.tasks.com, 3).weight
+    assert exported.min() > 0.1  # a landing reduces the weight
+
+
+def test_a_robot_whose_ground_is_lost_at_the_start_of_a_gait_stands_after_the_landing() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
+    inputs = [(FEET, 0.0)] * 5 + [(FEET, 0.3)] * 5 + [((), 0.0)] * 20 + [(FEET, 0.0)] * 1500
+    for measured, speed in inputs:
+        command = controller.compute(state, (speed, 0.0, 0.0), measured_contacts=measured)
+    assert command.mode is LocomotionMode.STANDING and command.contacts == FEET

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ArgumentError, UnknownNameError
-from ..kernels.c_source import identifier
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import print_text, progress
@@ -180,7 +179,7 @@ def _program(robot: Robot, source: str, out: Path, dt: float, *, walks: bool = F
     from ..runtime import export_program
     from ..wbc import WholeBodyController
 
-    name = identifier(source if source in CATALOGUE else robot.name).lstrip("_")
+    name = _name(robot, source)
     controller = LocomotionController(robot, dt=dt) if walks else WholeBodyController(robot, dt=dt)
     _print_files(export_program(controller, out, name=name), out)
     print_text(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
@@ -197,9 +196,12 @@ def _print_files(written: SourceFiles, out: Path) -> None:
         print_text(f"{out / file}: {len(text) / 1000.0:.0f} kB")
 
 
-def _name(robot: Robot, source: str, what: str) -> str:
+def _name(robot: Robot, source: str, what: str = "") -> str:
     """Returns the prefix of C identifiers: the catalogue name of the robot, or its own name, and `what`."""
-    return identifier(f"{source if source in CATALOGUE else robot.name}_{what}").lstrip("_")
+    from ..runtime.c_files import make_c_name
+
+    name = source if source in CATALOGUE else robot.name
+    return make_c_name(f"{name}_{what}" if what else name)
 
 
 #: Targets other than single operations, and the function that writes each.

@@ -193,6 +193,8 @@ class GroundPhaseController:
         if measured_contacts is not None:
             quad.contact_monitor.set_measured_contacts(measured_contacts)
         self.footwork.set_map_known(False)
+        if calls.reads_map:
+            calls.data.parameters.reads_map = calls.reads_map = False
         quad.capability.velocity_limits.gait_limits(quad.gait)
         reader.update_terms(q, v)
         code: int = calls.walk_blind(q, v, quad.tau, requested, int(quad.mode.code), quad.wbc.friction)
@@ -224,6 +226,8 @@ class GroundPhaseController:
         estimators.set_measured_contacts(measured_contacts)
         arrays = estimators.read_dynamics(state)
         self.footwork.set_map_known(foothold_map is not None)
+        calls.reads_map = foothold_map is not None and jump_plan is None
+        calls.data.parameters.reads_map = calls.reads_map
         if foothold_map is None:
             code = calls.walk(*arrays, quad.tau)
         else:
@@ -397,7 +401,6 @@ class GroundPhaseController:
         if text:
             data.command.velocity[:], data.command.reason, reason = velocity, LimitReason.TERRAIN_STEP, text
         calls.steer()
-        data.parameters.reads_map = not ignores_map
         if not ignores_map:
             data.contact_inputs.normals[:] = quad.ground_normals(ground)
         footwork.read_ground(quad.gait_scheduler, ground, data.motion.feet, data.contact_inputs.normals, foothold_map)
@@ -426,6 +429,7 @@ class WalkCalls:
     Attributes:
         motion, solver, data, force_task: as given.
         walk_blind: all stages in one call, bound at the first tick of blind locomotion; None before.
+        reads_map: whether the normals of the ground are those of the terrain map, as in `WalkParameters`.
         report: source of copies of the report of a tick.
         writes_tasks: whether the stages write the references of all tasks but the record of the forces.
     """
@@ -440,6 +444,7 @@ class WalkCalls:
         "motion",
         "observe",
         "plan_com_motion",
+        "reads_map",
         "report",
         "solver",
         "steer",
@@ -451,6 +456,7 @@ class WalkCalls:
     def __init__(self, motion: CentroidalState, solver: TickSolver, data: WalkData, force_task: Any) -> None:
         self.motion, self.solver, self.data, self.force_task = motion, solver, data, force_task
         self.walk_blind: Callable[..., int] | None = None
+        self.reads_map = data.parameters.reads_map
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
         self.observe = walking.observe.bind(data)
         self.limit_command = walking.limit_command.bind(data)

@@ -16,12 +16,14 @@ import math
 from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, local, vec3
 from ..estimation.contact_force_fit import compute_contact_jacobian
 from ..estimation.generalized_momentum import compute_momentum_and_drive
+from ..estimation.momentum_observer import reset_residual
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .com_preview import update_com_reference
 from .contact_estimation import fit_forces, reset_contact_estimate
 from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
 from .friction_model import adapt_friction, set_normals
+from .gait import restart_gait
 from .ground_plane import advance_slope
 from .morphology import BodyParameters
 from .motion import Motion
@@ -109,6 +111,8 @@ def begin_landing(landing: LandingState, w: WalkData, distance: float) -> None:
         distance: lower bound of the nominal stopping distance of the fall [m].
     """
     begin_flight(w.ground_contact)
+    gait = w.gait_limits.timing
+    restart_gait(w.gait, gait if gait.has_swing_phase else w.gait.trot, w.parameters.lead_phase)
     reset_contact_estimate(w.contacts)
     raise_thresholds(w.contacts.trigger, 0.0)
     landing.stopping_distance = max(distance, STOPPING_DISTANCE * w.body.length)
@@ -191,6 +195,10 @@ def detect_touchdowns(
     """
     e, m = w.contacts, w.contact_model
     if is_measured:
+        # The estimate starts again from these contacts if the sensors are lost.
+        is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2])
+        reset_residual(e.observer)
+        e.trigger.in_contact[:] = w.measured_contacts
         landing.in_contact[:] = w.measured_contacts
         return count_contacts(landing.in_contact)
     if not w.parameters.has_coupled_joints:

@@ -93,13 +93,14 @@ class TorqueLimiter:
 
     Attributes:
         max_driven_speed: joint speed above which a motor only brakes [rad/s or m/s].
+        element: the torque limits of the whole-body controller; None for those of the robot.
     """
 
-    __slots__ = ("_block", "_calls", "_index", "_limits", "_parameters", "_rated_limits", "max_driven_speed")
+    __slots__ = ("_block", "_calls", "_index", "_parameters", "_rated_limits", "element", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
-        self._limits, self._rated_limits = limits, np.array(robot.effort_limits)
+        self.element, self._rated_limits = limits, np.array(robot.effort_limits)
         self._index = np.array(robot.actuated_index, dtype=np.int64)
         self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
         self._parameters = MotorParameters.from_values(
@@ -114,7 +115,7 @@ class TorqueLimiter:
     @property
     def limits(self) -> Array:
         """(nu,) present torque limits of the motors [N m]."""
-        return self._rated_limits if self._limits is None else self._limits.limits
+        return self._rated_limits if self.element is None else self.element.limits
 
     @property
     def motors(self) -> LimitedMotors:
@@ -128,7 +129,7 @@ class TorqueLimiter:
 
     def _bind(self) -> tuple[Callable[..., None], Callable[..., None]]:
         """Returns clamping and damping, bound to the present limits."""
-        block = None if self._limits is None else self._limits.block
+        block = None if self.element is None else self.element.block
         if self._calls is None or block is not self._block:
             motors, self._block = self.motors, block
             self._calls = clamp_torques.bind(motors), compute_damping_torques.bind(motors)

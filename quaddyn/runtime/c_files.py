@@ -37,6 +37,12 @@ class SourceFiles:
             (out / file).write_text(text, encoding="ascii")
 
 
+def make_c_name(text: str) -> str:
+    """Returns a text as a prefix of files and functions: up to 61 letters, digits and _, a letter first."""
+    word = identifier(text).lstrip("_")
+    return (word if word[:1].isalpha() else f"r{word}")[:61]
+
+
 def validate_c_name(name: str | None, default: str) -> str:
     """Returns the prefix of files and functions: `name`, or a C identifier made from `default` if `name` is None.
 
@@ -44,7 +50,7 @@ def validate_c_name(name: str | None, default: str) -> str:
         ArgumentError: `name` is not a valid C identifier.
     """
     if name is None:
-        return identifier(default).lstrip("_")
+        return make_c_name(default)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
         raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
     return name

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from ..compiler import IntVector, Record, Vector, compiled, entry, vec3
+from ..dynamics.arguments import MAX_KINETIC_ENERGY
 from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
 from ..locomotion.contact_estimation import reset_contact_estimate
 from ..locomotion.fall_detection import FallSign
@@ -48,7 +49,14 @@ from ..locomotion.walking import (
     observe,
     walk,
 )
-from ..wbc.embedded import EmbeddedController, controller_tick, reset, set_contact_cone, validate_state
+from ..wbc.embedded import (
+    EmbeddedController,
+    controller_tick,
+    kinetic_energy,
+    reset,
+    set_contact_cone,
+    validate_state,
+)
 from ..wbc.tick_data import TickOutcome
 
 
@@ -170,6 +178,7 @@ def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) ->
 def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutcome:
     """Computes one tick in the air, or between touchdown and stance; for the arguments see `walker_tick`."""
     w, state, landing, mask = e.walk, e.state, e.landing, 0
+    w.report.velocity[:] = 0.0
     M = e.wbc.data.terms.M
     if detect_touchdowns(landing, w, e.jacobian.columns, e.jacobian.placements, M, v, state.tau, is_measured) == 0:
         state.mode = ModeCode.AIRBORNE
@@ -213,6 +222,8 @@ def walker_tick(
     """
     w, state, is_measured = e.walk, e.state, len(measured_contacts) == 4
     outcome = validate_state(e.wbc, q, v)
+    if outcome == TickOutcome.SOLVED and not kinetic_energy(e.wbc.data.terms.M, v) < MAX_KINETIC_ENERGY:
+        outcome = TickOutcome.INVALID_STATE
     if outcome != TickOutcome.SOLVED:
         tau[:] = state.tau
         return outcome
@@ -240,6 +251,7 @@ def walker_tick(
         set_base_weight(w.trunk, w.tasks.base, 1.0)
         e.folding.time = 0.0
     if state.mode == ModeCode.FALLEN:
+        w.report.velocity[:] = 0.0
         request_contacts(e, 0)
         compute_folding_torques(e.folding, e.motors, q, v, state.tau)
     else:
@@ -276,6 +288,8 @@ def reset_walker(e: EmbeddedWalker) -> None:
     w.mode.is_lying_requested = False
     e.state.mode = ModeCode.STANDING
     e.state.sign = FallSign.NONE
+    e.state.is_landing = False
+    e.state.contacts[:] = 1
     e.state.tau[:] = 0.0
 
 
@@ -287,7 +301,6 @@ def stand_up(e: EmbeddedWalker) -> None:
     reset_progress(e.walk.progress)
     if mode == ModeCode.LYING or mode == ModeCode.LOWERING or mode == ModeCode.FALLEN:
         restart_walker(e)
-        e.state.mode = ModeCode.STANDING
 
 
 @entry("walker")

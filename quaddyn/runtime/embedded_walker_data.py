@@ -10,10 +10,8 @@ from ..compiler import Record, interpret
 from ..dynamics.joint_placements import make_world_jacobian
 from ..errors import ArgumentError
 from ..locomotion import FEET, LocomotionController
-from ..locomotion.landing import make_landing_state
 from ..locomotion.walking import WalkTasks
 from ..urdf.tree import Array
-from ..wbc.constraints import TorqueLimits
 from ..wbc.embedded_data import make_embedded_controller
 from .embedded_walker import EmbeddedWalker, WalkerState, reset_walker
 
@@ -39,21 +37,22 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
     data = walking.make_data(controller._motion_reader.motion)
     tasks = {name: _rebase(getattr(data.tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
     walk = _copy(data)._replace(tasks=WalkTasks(forces=np.zeros((4, 8)), **tasks))
-    limits = np.array(robot.effort_limits)
-    for element in wbc.tasks.values():
-        if isinstance(element, TorqueLimits):
-            limits = _rebase(element.limits, wbc.parameter_vector, parameters)
+    limiter = quad.torque_limiter
+    limits = np.array(limiter.limits)
+    if limiter.element in wbc.tasks.values():
+        limits = _rebase(limiter.limits, wbc.parameter_vector, parameters)
+    walk.friction.friction = wbc.friction
     walker = EmbeddedWalker(
         walk=walk,
         wbc=embedded,
-        landing=make_landing_state(walking.max_leg_length),
+        landing=controller._flight.landing.copy(),
         folding=controller._fall.leg_folding.state.copy(),
         initial_footwork=walking.initial_footwork.copy(),
         state=WalkerState.allocate(contacts=4, tau=robot.nu),
         jacobian=make_world_jacobian(robot),
         foot_frames=np.array([solver.tables.frames.index(foot) for foot in FEET], dtype=np.int64),
         foot_contacts=np.array([solver.names.index(foot) for foot in FEET], dtype=np.int64),
-        motors=_copy(quad.torque_limiter.motors)._replace(limits=limits),
+        motors=_copy(limiter.motors)._replace(limits=limits),
     )
     walker.state.lowering_fraction = quad.capability.slope_lowering
     with interpret():
@@ -69,10 +68,16 @@ def _require_exportable(controller: LocomotionController) -> None:
     """
     quad = controller._quadruped
     data, wbc = controller._walking.make_data(controller._motion_reader.motion), quad.wbc
+    wbc._structure.levels.validate_parameters()
     custom = [element.name for _, element in wbc.solver.tables.custom_elements]
     force_tasks = wbc.solver.tables.force_tasks
     contacts = [wbc.contacts[foot].contact for foot in FEET if foot in wbc.contacts]
     for is_invalid, reason in (
+        (controller._flight.jump_plan is not None, "a jump is in progress; export it before or after the jump"),
+        (
+            any(wbc.contacts[foot].has_friction_override for foot in FEET if foot in wbc.contacts),
+            "feet have friction coefficients of their own; set LocomotionController.friction instead",
+        ),
         (quad.foothold_map is not None, "it has a terrain map; create it without terrain"),
         (quad.estimators.estimates_payload, 'it estimates the payload; create it without payload="estimated"'),
         (

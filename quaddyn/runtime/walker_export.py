@@ -293,7 +293,8 @@ def export_walker(
     The C controller has the gains, nominal friction and gait of this controller, and starts with a first tick.
 
     Args:
-        controller: controller without terrain map and payload estimate, of a robot without coupled joints.
+        controller: controller without terrain map and payload estimate, of a robot without coupled joints.  A righting
+            plan is not exported.
         folder: folder to write to, created if it does not exist.
         name: prefix of files and functions; None: ``ROBOT_walker``.
 
@@ -316,9 +317,11 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
     robot, solver = controller.robot, controller.wbc.solver
     name = validate_c_name(name, f"{robot.name}_walker")
     walker = make_embedded_walker(controller)
-    data, limits_data = StaticData("wbc_data_model"), StaticData("gait")
-    definition = data.define_structure(walker, "walker", "EmbeddedWalker")
-    gaits = {identifier(gait.name): gait for gait in _feasible_gaits(controller)}
+    data, limits_data = StaticData("memory_wbc_data_model"), StaticData("gait")
+    definition = data.define_structure(walker, "walker", "EmbeddedWalker", "memory_")
+    gaits = dict[str, Gait]()
+    for gait in _feasible_gaits(controller):
+        gaits.setdefault(identifier(gait.name), gait)  # a gait of the controller replaces the standard one of its name
     gait_limits = []
     for word, gait in gaits.items():
         limits = allocate_gait_limits()
