@@ -318,3 +318,13 @@ def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
     hip = p.hips[0] + [0.0, 0.0, p.height - deep]
     assert 0.0 < deep < 0.25 * p.height
     assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(USABLE_REACH_FRACTION * lengths[0])
+
+
+def test_normals_follow_the_feet_again_without_a_map() -> None:
+    robot, dt = qd.load("go2"), 2e-3
+    controller, dynamics = qd.LocomotionController(robot, dt=dt, terrain=lambda x, y: 0.2 * x), qd.Dynamics(robot)
+    state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
+    on_map = controller.compute(state).contact_normals["FL"]
+    controller.terrain = None
+    blind = controller.compute(state).contact_normals["FL"]
+    assert on_map[0] < -0.1 and abs(blind[0]) < 0.01

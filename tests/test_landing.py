@@ -229,6 +229,15 @@ def test_contact_after_a_loss_of_the_ground_begins_the_landing() -> None:
     assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes
 
 
+def test_contacts_of_lost_foot_sensors_are_kept_in_a_landing() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+    sensors = (FEET, (), (), (), FEET, FEET, None)
+    commands = [controller.compute(state, measured_contacts=feet) for feet in sensors]
+    assert commands[-1].mode is LocomotionMode.LANDING and commands[-1].contacts == FEET
+
+
 def test_com_offset_decays_equally_on_both_axes() -> None:
     robot = qd.load("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
