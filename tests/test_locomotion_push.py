@@ -26,10 +26,15 @@ from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane, allocate_ground_state
 from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
-from quaddyn.locomotion.motion import CentroidalState, allocate_motion
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
-from quaddyn.locomotion.trunk_controller import FAST_STEP_BASE_FRACTION, GROUND_FORCE_FRACTION, TrunkController
+from quaddyn.locomotion.trunk_controller import (
+    FAST_STEP_BASE_FRACTION,
+    GROUND_FORCE_FRACTION,
+    TrunkController,
+    update_trunk_references,
+)
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 
@@ -144,7 +149,7 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
 ) -> None:
     p, robot = go2, qd.load("go2")
     body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-    grip, ground = FrictionModel(body), GroundPlane.from_feet(state.origins(FEET), go2.radii)
+    grip, ground = FrictionModel(body), GroundPlane(state.origins(FEET))
     trunk, course = TrunkController(p, body, grip, p.height), PathReference(ground.points[:, :2].mean(axis=0), 0.0)
     reference, clock, motion = allocate_com_reference(), GaitScheduler("trot", p.time_scale), allocate_motion()
     records = clock.state, course.state, p.nominal_stance, ground.points, np.zeros((2, 3)), reference
@@ -154,7 +159,9 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
 
     def update(hurried: bool) -> None:
         trunk.state.is_stepping_fast = hurried
-        trunk.update_references(reference, course, ground, CentroidalState(motion), DT)
+        records = reference, course.state, ground.state, make_body_parameters(p), motion, grip.state
+        update_trunk_references(trunk.state, *records, DT)
+        trunk.write_references()
 
     own = np.array(body.tasks["base"].weight)
     for hurried, share, most in (

@@ -19,7 +19,13 @@ from quaddyn.locomotion.friction_estimation import (
     SLIP_SAFETY_FACTOR,
     reset_friction_estimate,
 )
-from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, SLIP_MARGIN_FRACTION, FrictionModel
+from quaddyn.locomotion.friction_model import (
+    PYRAMID_FACE_RATIO,
+    SLIP_MARGIN_FRACTION,
+    FrictionModel,
+    adapt_friction,
+    set_normals,
+)
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.locomotion.velocity_limits import FRICTION_SPEED_RATIO, GROUND_FRICTION
 from quaddyn.robot import Robot
@@ -162,7 +168,9 @@ def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires
     grip.nominal = 0.05  # also if no slope was estimated
     assert whole.friction == 0.05
     tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
-    grip.set_normals(np.tile(tilted, (4, 1)))
+    set_normals(grip.state, np.tile(tilted, (4, 1)))
+    adapt_friction(grip.state)
+    grip.apply()
     assert whole.friction > math.tan(0.3) / PYRAMID_FACE_RATIO
     grip.set_slip_bound(0.03)
     assert whole.friction == pytest.approx((1.0 + SLIP_MARGIN_FRACTION) * math.tan(0.3) / PYRAMID_FACE_RATIO, abs=0.02)

@@ -14,17 +14,21 @@ from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology,
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork import MAX_OUTWARD_OFFSET
 from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
-from quaddyn.locomotion.friction_model import FrictionModel
+from quaddyn.locomotion.friction_model import FrictionModel, adapt_friction, set_normals
 from quaddyn.locomotion.gait import GAITS, Gait, GaitParameters, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map
 from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
 from quaddyn.locomotion.leg_workspace import LegWorkspace
-from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.motion import CentroidalState
+from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.slope_limiter import SlopeLimiter, clamp_velocity_on_slope, update_slope
 from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
-from quaddyn.locomotion.trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, TrunkController
+from quaddyn.locomotion.trunk_controller import (
+    BLIND_SLOPE_LOWERINGS,
+    KNOWN_SLOPE_LOWERING,
+    TrunkController,
+    update_trunk_references,
+)
 from quaddyn.locomotion.velocity_limits import REASON_TEXTS, LimitReason, find_stride_scale
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane
@@ -81,7 +85,8 @@ def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
         for known in (False, True):
             body = WholeBodyController(robot)
             trunk = TrunkController(p, body, FrictionModel(body), p.height, slope_lowering=share)
-            ground = GroundPlane.from_feet(state.origins(FEET), p.radii)
+            ground = GroundPlane(state.origins(FEET))
+            ground.points -= p.radii[:, None] * ground.normal
             if known:
                 advance_on_map(ground.state, 1e-3, 1.0, 1.0, 1.0, 0.0)
             assert ground.state.follows_map is known
@@ -91,7 +96,10 @@ def test_trunk_lowering_on_estimated_slopes_is_limited_by_leg_reach() -> None:
             update_com_reference(make_preview_parameters(p), *records)
             motion = read_by_pinocchio(state, p)
             motion.R_base = np.eye(3)  # type: ignore[assignment]
-            trunk.update_references(reference, course, ground, CentroidalState(motion), 1e-3)
+            friction = FrictionModel(body).state
+            records = reference, course.state, ground.state, make_body_parameters(p), motion, friction
+            update_trunk_references(trunk.state, *records, 1e-3)
+            trunk.write_references()
             heights.append(float(body.tasks["com"].reference_position[2]))  # type: ignore[attr-defined]
     steep = np.sin(np.arctan(np.hypot(*ground.slope)))
     assert heights[1] == pytest.approx(heights[0], abs=1e-4) == heights[3]
@@ -152,7 +160,9 @@ def test_invalid_slopes_are_rejected(controller: LocomotionController, wrong: di
 def set_uphill_slope(grip: FrictionModel, rise: float) -> None:
     """Ground that rises forward."""
     size = np.hypot(1.0, rise)
-    grip.set_normals(np.tile((-rise / size, 0.0, 1.0 / size), (4, 1)))
+    set_normals(grip.state, np.tile((-rise / size, 0.0, 1.0 / size), (4, 1)))
+    adapt_friction(grip.state)
+    grip.apply()
 
 
 def make_slope_limiter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import IntVector, Matrix, Record, Vector, compiled, entry, norm, vec3
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import frozen
 from ..wbc import WholeBodyController
 from .friction_estimation import SLIP_SAFETY_FACTOR
 from .morphology import FEET
@@ -168,13 +168,6 @@ class FrictionModel:
     def friction(self) -> float:
         """Friction coefficient that the contact constraints assume at present, dimensionless."""
         return self._wbc.friction
-
-    def set_normals(self, normals: Array) -> None:
-        """Sets the unit normals (4, 3) of the ground under the feet, in the order of `FEET`, world."""
-        self.read_friction()
-        if set_normals(self.state, normals):
-            adapt_friction(self.state)
-        self.apply()
 
     def read_friction(self) -> None:
         """Reads the friction coefficient of the contacts, which users may have set."""

@@ -217,18 +217,6 @@ class GroundPlane:
         self.points = points
         set_slope(self.state)
 
-    @classmethod
-    def from_feet(cls, feet: Array, radii: Array) -> GroundPlane:
-        """Creates the plane under the foot spheres.
-
-        Args:
-            feet: (4, 3) centers of the spheres, world [m].
-            radii: (4,) radii of the spheres [m].
-        """
-        plane = cls(feet)  # through the centers: parallel to the ground if the radii are equal
-        plane.points -= radii[:, None] * plane.normal
-        return plane
-
     @property
     def slope(self) -> Array:
         """(2,) slope along world x and y."""

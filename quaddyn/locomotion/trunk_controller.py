@@ -16,11 +16,11 @@ from ..wbc.tasks.motion_parameters import motion_parameters
 from .com_preview import ComReference
 from .friction_model import PYRAMID_FACE_RATIO, FrictionModel, FrictionState
 from .gait import clamp
-from .ground_plane import GroundPlane, GroundState, compute_heading_axes, plane_height
+from .ground_plane import GroundState, compute_heading_axes, plane_height
 from .minimum_jerk import advance_quintic
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
-from .motion import CentroidalState, Motion
-from .path_reference import PathReference, PathState
+from .motion import Motion
+from .path_reference import PathState
 
 #: Fraction of the attitude weight in flight: the legs move to their footholds, and the trunk rotates in reaction.
 FLIGHT_BASE_FRACTION = 8e-4
@@ -482,7 +482,6 @@ class TrunkController:
 
     Attributes:
         state: record of the compiled functions, with all of the state.
-        is_moving: whether a motion to another height or offset is in progress.
     """
 
     __slots__ = (
@@ -533,49 +532,6 @@ class TrunkController:
         x, y = com_offset
         start_trunk_motion.python(self.state, float(height), float(x), float(y), time * self._morphology.time_scale)
 
-    def stop_fall(self, height: float, rate: float, distance: float, min_height: float) -> None:
-        """Starts to bring the falling center of mass to rest, along a minimum-jerk path.
-
-        Args:
-            height: present height of the center of mass over the ground [m].
-            rate: its rate of change [m/s].
-            distance: stopping distance [m], as far as it stays above `min_height`.
-            min_height: minimum height [m].
-        """
-        start_trunk_stop(self.state, self._body, float(height), float(rate), float(distance), float(min_height))
-
-    def lower(self, rate: float, min_height: float, dt: float) -> bool:
-        """Lowers the trunk by one tick; returns False if it is already at the minimum height.
-
-        Args:
-            rate: speed of the lowering [m/s].
-            min_height: minimum height of the center of mass over the ground [m].
-            dt: control period [s].
-        """
-        return bool(lower_trunk(self.state, float(rate), float(min_height), float(dt)))
-
-    @property
-    def is_moving(self) -> bool:
-        """Whether a motion to another height or offset is in progress."""
-        return self.state.remaining_time > 0.0
-
-    def update_references(
-        self, reference: ComReference, path: PathReference, ground: GroundPlane, motion: CentroidalState, dt: float
-    ) -> None:
-        """Sets the references of the whole-body controller for one tick.
-
-        Args:
-            reference: reference of the center of mass from the preview.
-            path: path reference.
-            ground: plane of the feet.
-            motion: motion of center of mass and trunk.
-            dt: control period [s].
-        """
-        self._friction_model.read_friction()
-        records = reference, path.state, ground.state, self._body, motion.state, self._friction_model.state
-        update_trunk_references(self.state, *records, float(dt))
-        self.write_references()
-
     @property
     def has_standard_tasks(self) -> bool:
         """Whether compiled code may write the references of the tasks "com", "base" and "forces" directly."""
@@ -595,7 +551,7 @@ class TrunkController:
         tasks["forces"].set_point_forces(FEET, self.force_rows)
 
     def restore_base_weight(self) -> None:
-        """Restores the weight of the task "base"; `update_references` does so where feet carry load."""
+        """Restores the weight of the task "base"; `write_task_references` does so where feet carry load."""
         self.reduce_base_weight(1.0)
 
     def reduce_base_weight(self, fraction: float = FLIGHT_BASE_FRACTION) -> None:
