@@ -7,8 +7,8 @@ Each robot trots and turns in the embedded plant; `LocomotionController.compute`
 TSID runs in a separate process on the recorded ticks of `bench_wbc.py` (trot, calm), references included; the programs
 alternate after each chunk of ticks.  Both are repeated: the walk starts again from the same state with the same result,
 and the time of a tick is the minimum over the repetitions.  Times are CPU times of the thread.  Printed are median,
-99th and 99.9th percentile in microseconds, and the parts of a tick: reading the motion, `walk` (from the motion to the
-references of the tasks), the whole-body controller, and everything else, which is Python.
+99th and 99.9th percentile in microseconds, and the parts of a tick: rigid-body terms, `walk_blind` (from the state to
+the references of the tasks), the whole-body controller, and everything else, which is Python.
 
 ``--check`` exits with 1 unless the median is at most that of TSID, and median and 99th percentile are at most 2.5 and 4
 times the median of the whole-body controller.
@@ -76,7 +76,7 @@ class WalkingRobot:
         self.plant.reset()
         self.command = (SPEED * self.controller.morphology.speed_scale, 0.0, YAW_RATE)
         self.times: list[float] = []
-        self.parts: dict[str, list[float]] = {"motion": [], "walk": [], "whole-body": []}
+        self.parts: dict[str, list[float]] = {"terms": [], "walk": [], "whole-body": []}
         self.watches: dict[str, Stopwatch] = {}
         self.run(round(START_TIME / DT))
         self.times.clear()
@@ -85,13 +85,12 @@ class WalkingRobot:
         """Measures also the parts of a tick from now on, which takes time itself."""
         controller = self.controller
         calls, reader, wbc = controller._walking._calls, controller._motion_reader, controller.wbc
-        assert calls is not None
+        assert calls is not None and calls.walk_blind is not None
         self.watches = {
-            "motion": Stopwatch(reader.read), "walk": Stopwatch(calls.walk), "whole-body": Stopwatch(wbc.compute),
+            "terms": Stopwatch(reader.update_terms), "walk": Stopwatch(calls.walk_blind),
+            "whole-body": Stopwatch(wbc.compute),
         }  # fmt: skip
-        reads = self.watches["motion"]
-        controller._motion_reader = type("Reader", (), {"read": staticmethod(reads)})()
-        calls.walk = self.watches["walk"]
+        reader.update_terms, calls.walk_blind = self.watches["terms"], self.watches["walk"]
         controller._quadruped.wbc = _Wrapped(wbc, self.watches["whole-body"])  # type: ignore[assignment]
 
     def run(self, ticks: int) -> None:
