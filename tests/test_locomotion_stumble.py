@@ -180,7 +180,7 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
     state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
     feet = np.column_stack([p.nominal_stance, p.radii])
-    ground = GroundPlane.from_feet(feet, p.radii)
+    ground = GroundPlane(feet - p.radii[:, None] * normals)
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
         contacts.is_detected = touching is not None
