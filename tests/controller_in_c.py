@@ -288,6 +288,8 @@ def _word(name):
 
 #: A C program of hostile ticks; NAME, UPPER (name of the controller), FREE (its root) and SET (a setter) are replaced.
 HOSTILE = Path(__file__).with_name("hostile_controller.c")
+#: Numbers that such programs draw.
+HOSTILE_NUMBERS = Path(__file__).with_name("hostile_numbers.h")
 
 
 def hostile(controller, folder, ticks, *flags):
@@ -304,6 +306,7 @@ def hostile(controller, folder, ticks, *flags):
     text = text.replace("FREE", "1" if robot.root == "free" else "0")
     program = Path(folder) / "main.c"
     program.write_text(text, encoding="utf-8")
+    shutil.copy(HOSTILE_NUMBERS, folder)
     built = compiled(folder, Path(folder) / "hostile", *flags, program=program)
     done = subprocess.run([str(built), str(ticks)], capture_output=True, encoding="utf-8", env=_sanitizers())
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

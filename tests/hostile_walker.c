@@ -1,25 +1,6 @@
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "hostile_numbers.h"
 
 #include "NAME.h"
-
-static uint64_t state = 88172645463325252u;
-
-static double uniform(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (double)(state >> 11) / 9007199254740992.0;
-}
-
-static double strange(void)
-{
-    static const double values[8] = {NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e160, 5e-324, 0.0};
-    return values[(int)(8.0 * uniform())];
-}
 
 /* Ticks of states near home and far out, with changes of gait and mode and with strange commands. Exits with 1 if a
    torque is not finite or beyond its limit, or if a state that is not finite is not flagged. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -202,6 +203,7 @@ def test_random_and_invalid_ticks_under_sanitizers_keep_torques_within_limits(na
     (tmp_path / "main.c").write_text(
         text.replace("LIMITS", limits).replace("UPPER", "W").replace("NAME", "w"), encoding="utf-8"
     )
+    shutil.copy(cc.HOSTILE_NUMBERS, tmp_path)
     built = cc.compiled(tmp_path, tmp_path / "hostile", *cc.SANITIZED, program=tmp_path / "main.c")
     ticks = os.environ.get("QUADDYN_TICKS", "100000" if NIGHT else "5000")
     done = subprocess.run([str(built), ticks], capture_output=True, encoding="utf-8")
