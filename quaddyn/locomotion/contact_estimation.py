@@ -23,6 +23,15 @@ from ..estimation.contact_force_fit import (
 )
 from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive, make_momentum_bodies
 from ..estimation.momentum_observer import ResidualFilter, make_residual_filter, reset_residual, update_residual
+from ..estimation.rotor_inertia import (
+    RotorInertiaEstimate,
+    RotorInertiaParameters,
+    correct_residual,
+    filter_motion,
+    make_rotor_inertia_estimate,
+    make_rotor_inertia_parameters,
+    update_rotor_inertia,
+)
 from ..estimation.touchdown_detector import (
     LIFTOFF_FORCE_RATIO,
     TOUCHDOWN_FORCE_FRACTION,
@@ -48,6 +57,9 @@ BLOCKED_FOOT_FORCE_FRACTION = 0.05
 MAX_ERROR = 0.4
 #: Ratio to the largest singular value below which a singular value of the force fit counts as zero.
 RANK_TOLERANCE = 1e-3
+#: Largest estimated rotor inertia [m l^2], time constant with which samples of swings are forgotten, and time over
+#: which their errors are about the same [sqrt(l/g)].
+MAX_ROTOR_INERTIA, ROTOR_INERTIA_MEMORY, ROTOR_CORRELATION_TIME = 0.02, 4.0, 0.1
 
 
 class ContactModel(NamedTuple):
@@ -57,12 +69,14 @@ class ContactModel(NamedTuple):
     feet: ContactSetArrays
     work: ForceFitWorkspace
     is_active: IntVector  # (4,) ones: the forces of all feet are fitted
+    rotors: RotorInertiaParameters
     dt: float  # control period [s]
     startup_time: float  # time after a reset in which the estimated forces are not used [s]
     min_blocked_force: float  # normal force with which a foot that lags behind its path counts as in contact [N]
     max_error: float  # largest error of the estimated forces that is considered [N]
     detects_contacts: bool  # whether the gait follows the contacts in place of the schedule
     needs_forces: bool  # whether forces are estimated also with foot sensors
+    estimates_rotors: bool  # whether rotor inertias that the model lacks are estimated
 
 
 class ContactInputs(Record):
@@ -89,6 +103,8 @@ class ContactEstimate(Record):
     """
 
     observer: ResidualFilter
+    rotors: RotorInertiaEstimate
+    residual: Vector  # (nv,) residual of the observer, corrected for the estimated rotor inertias
     trigger: SchmittTrigger
     time: float  # since the last reset [s]
     forces: Matrix  # (4, 3) estimated contact forces on the robot, world axes [N]
@@ -157,11 +173,14 @@ def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
 @compiled()
 def fit_forces(m: ContactModel, e: ContactEstimate, M: Matrix, v: Vector, tau: Vector) -> None:
     """Updates the observer and the forces, with momenta in ``e.observer.current`` and the Jacobian in ``m.work.J``."""
+    filter_motion(e.rotors, e.observer, v)
     update_residual(e.observer, v, tau)
+    correct_residual(e.rotors, e.observer.r, e.residual)
     for i in range(len(v)):
         for j in range(i + 1):
             m.work.M[i, j] = M[i, j]
-    solve_contact_forces(m.feet, m.work, 12, e.observer.r)
+        m.work.M[i, i] += e.rotors.inertia[i]
+    solve_contact_forces(m.feet, m.work, 12, e.residual)
     for foot in range(4):
         for r in range(3):
             e.forces[foot, r] = m.work.forces[3 * foot + r]
@@ -170,7 +189,7 @@ def fit_forces(m: ContactModel, e: ContactEstimate, M: Matrix, v: Vector, tau: V
 @compiled()
 def estimates_forces(m: ContactModel, x: ContactInputs) -> bool:
     """Returns whether the contact forces are estimated at this tick."""
-    return m.needs_forces or (m.detects_contacts and not x.has_sensors)
+    return m.needs_forces or m.estimates_rotors or (m.detects_contacts and not x.has_sensors)
 
 
 @compiled()
@@ -223,6 +242,8 @@ def estimate_contacts(
         compute_momentum_and_drive(m.bodies, columns, joint_placements, v, e.observer.current[0], e.observer.current[1])
         compute_contact_jacobian(m.feet, m.work, m.is_active, columns, joint_placements)
         fit_forces(m, e, M, v, tau)
+        if m.estimates_rotors:
+            update_rotor_inertia(m.rotors, e.rotors, e.observer.r, x.is_mid_swing)
         detect_contacts(m, e, x)
     choose_contacts(m, e, x)
 
@@ -272,7 +293,13 @@ def reset_contact_estimate(e: ContactEstimate) -> None:
 
 
 def make_contact_model(
-    robot: Robot, morphology: Morphology, dt: float, *, detects_contacts: bool = True, needs_forces: bool = True
+    robot: Robot,
+    morphology: Morphology,
+    dt: float,
+    *,
+    detects_contacts: bool = True,
+    needs_forces: bool = True,
+    estimates_rotors: bool = False,
 ) -> ContactModel:
     """Creates the parameters of the estimate.
 
@@ -282,6 +309,7 @@ def make_contact_model(
         dt: control period [s].
         detects_contacts: whether the gait follows the contacts in place of the schedule.
         needs_forces: whether forces are estimated also with foot sensors.
+        estimates_rotors: whether rotor inertias that the model lacks are estimated.
     """
     time_scale, weight = morphology.time_scale, morphology.mass * morphology.gravity / len(FEET)
     contact_set = ContactSet.from_feet(robot, FEET)
@@ -290,12 +318,21 @@ def make_contact_model(
         feet=make_contact_set_arrays(robot, contact_set, joints=False, tolerance=RANK_TOLERANCE),
         work=make_force_fit_workspace(3 * len(FEET), robot.nv),
         is_active=np.ones(len(FEET), dtype=np.int64),
+        rotors=make_rotor_inertia_parameters(
+            robot,
+            FEET,
+            MAX_ROTOR_INERTIA * morphology.mass * morphology.length**2,
+            memory=ROTOR_INERTIA_MEMORY * time_scale,
+            correlation_time=ROTOR_CORRELATION_TIME * time_scale,
+            dt=dt,
+        ),
         dt=dt,
         startup_time=STARTUP_TIME * time_scale,
         min_blocked_force=BLOCKED_FOOT_FORCE_FRACTION * weight,
         max_error=MAX_ERROR * weight,
         detects_contacts=detects_contacts,
         needs_forces=needs_forces,
+        estimates_rotors=estimates_rotors and robot.coupling is None,
     )
 
 
@@ -307,6 +344,8 @@ def make_contact_estimate(robot: Robot, morphology: Morphology, dt: float) -> Co
     beta = np.full(robot.nv, math.exp(-dt / (FORCE_TIME_CONSTANT * time_scale)))
     return ContactEstimate.from_values(
         observer=make_residual_filter(robot, dt, beta),
+        rotors=make_rotor_inertia_estimate(robot),
+        residual=np.zeros(robot.nv),
         trigger=make_schmitt_trigger(len(FEET), *thresholds, CONTACT_DWELL_TIME * time_scale),
         time=0.0,
         forces=np.zeros((len(FEET), 3)),

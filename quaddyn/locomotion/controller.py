@@ -84,6 +84,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             and the gait has no flight phases (`ContactEstimate`): a foot that touches down early carries load at
             once, the gait waits for a foot that touches down late, and feet that trip are lifted over the obstacle.
             "scheduled" to use the gait's schedule.
+        rotor_inertia: "estimated" to estimate rotor inertias that the robot's model lacks from the torques of swing
+            legs, and to compensate them (`quaddyn.estimation.rotor_inertia`); "model" to use the model alone.
         righting_plan: motions from back and sides onto the belly, from `quaddyn.planning.plan_righting`; `stand_up`
             then works from any side.  None: the robot cannot get up from its back.
         wbc: whole-body controller of the same robot and period, whose friction is used; None for the default one.  It
@@ -114,12 +116,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         terrain: Heights | None = None,
         payload: str | None = None,
         contact_detection: str = "estimated",
+        rotor_inertia: str = "estimated",
         righting_plan: RightingPlan | None = None,
         wbc: WholeBodyController | None = None,
     ) -> None:
         self._quadruped = quad = Quadruped(
             robot, dt=dt, gait=gait, friction=friction, terrain=terrain, payload=payload,
-            contact_detection=contact_detection, wbc=wbc,
+            contact_detection=contact_detection, rotor_inertia=rotor_inertia, wbc=wbc,
         )  # fmt: skip
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
         self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
@@ -188,6 +191,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     @friction.setter
     def friction(self, value: float) -> None:
         self._quadruped.friction_model.nominal = value
+
+    @property
+    def estimated_rotor_inertia(self) -> dict[str, float]:
+        """Rotor inertia in addition to the robot's model, by name of the actuated joint [kg m^2, kg]."""
+        rotors, robot = self._quadruped.estimators.contacts.rotors, self.robot
+        return dict(zip(robot.actuated, rotors.inertia[robot.actuated_index].tolist(), strict=True))
 
     @property
     def terrain(self) -> Heights | None:

@@ -9,6 +9,7 @@ import numpy as np
 from ..contact import ContactSet
 from ..dynamics import Dynamics, State
 from ..dynamics.joint_placements import make_world_jacobian
+from ..estimation.rotor_inertia import reset_rotor_inertia
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimation import (
@@ -46,6 +47,7 @@ class LocomotionEstimators:
         payload: whether to estimate and compensate mass beyond the robot's model.
         contacts: whether to detect the feet in contact.
         friction: whether to detect slips and to bound the friction coefficient.
+        rotors: whether to estimate and compensate rotor inertias that the model lacks.
 
     Attributes:
         contact_model: robot and parameters of the contact estimate.
@@ -83,12 +85,16 @@ class LocomotionEstimators:
         payload: bool,
         contacts: bool,
         friction: bool,
+        rotors: bool,
     ) -> None:
         robot, dt = wbc.robot, wbc.dt
-        self._wbc, self._friction_model, self._is_enabled = wbc, friction_model, contacts or friction
+        self._wbc, self._friction_model = wbc, friction_model
+        self._is_enabled = contacts or friction or rotors
         self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
-        self.contact_model = make_contact_model(robot, morphology, dt, detects_contacts=contacts, needs_forces=friction)
+        self.contact_model = make_contact_model(
+            robot, morphology, dt, detects_contacts=contacts, needs_forces=friction, estimates_rotors=rotors
+        )
         self.contacts, self.contact_inputs = make_contact_estimate(robot, morphology, dt), allocate_contact_inputs()
         self.friction_parameters = make_friction_parameters(robot, morphology, dt, is_enabled=friction)
         self.slips = make_friction_estimate(self.friction_parameters)
@@ -108,6 +114,7 @@ class LocomotionEstimators:
         if self._payload is not None:
             self._payload.reset()
         reset_contact_estimate.python(self.contacts)
+        reset_rotor_inertia(self.contacts.rotors)
         reset_friction_estimate.python(self.friction_parameters, self.slips)
         self._friction_model.set_slip_bound(math.inf)
 
@@ -171,15 +178,25 @@ class LocomotionEstimators:
         """Returns the center of mass with payload minus that of the robot, world x and y [m]."""
         return (0.0, 0.0) if self._payload is None else self._payload.com_shift(state)
 
-    def add_payload_torques(self, state: State, tau: Array, command: Command) -> Array:
-        """Returns the torques (nu,) for robot and payload [N m].
+    def add_torques(self, state: State, tau: Array, command: Command) -> Array:
+        """Returns the torques (nu,) for the robot with its estimated payload and rotor inertias [N m].
 
         Args:
             state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
             command: command of the whole-body controller for the robot without payload.
         """
+        torques = self.add_rotor_torques(command)
         if self._payload is None:
-            return command.tau
+            return torques
         self._payload.update(state, tau)
-        return command.tau + self._payload.torques(state, command.forces)
+        return torques + self._payload.torques(state, command.forces)
+
+    # -- rotor inertias --------------------------------------------------------------------------------------------
+    def add_rotor_torques(self, command: Command) -> Array:
+        """Returns the torques (nu,) of a command for the robot with its estimated rotor inertias [N m]."""
+        rotors, actuated = self.contacts.rotors, self._wbc.robot.actuated_index
+        if not rotors.is_active:
+            return command.tau
+        torques: Array = command.tau + rotors.inertia[actuated] * command.acceleration[actuated]
+        return torques

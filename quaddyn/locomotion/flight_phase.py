@@ -199,7 +199,7 @@ class FlightPhaseController:
                 # like the push-off in reverse
                 self._begin_landing(motion, jump.plan.touchdown_com_height - jump.plan.crouch_com_height)
         command = quad.wbc.compute(state, carrying)
-        quad.tau = quad.torque_limiter.clamp(command.tau, state)
+        quad.tau = quad.torque_limiter.clamp(quad.estimators.add_rotor_torques(command), state)
         zero_velocity, cop = np.zeros(3), quad.path_reference.position.copy()
         return LocomotionCommand(
             quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity,
@@ -225,7 +225,9 @@ class FlightPhaseController:
         cop = self._stop_fall(motion) if carrying else self._extend_legs(state, motion)
         command = quad.wbc.compute(state, carrying)
         quad.tau = (
-            quad.torque_limiter.clamp(command.tau, state) if command.ok else quad.torque_limiter.damping_torque(state)
+            quad.torque_limiter.clamp(quad.estimators.add_rotor_torques(command), state)
+            if command.ok
+            else quad.torque_limiter.damping_torque(state)
         )
         zero_velocity, friction = np.zeros(3), quad.friction_model.friction
         return LocomotionCommand(

@@ -275,7 +275,7 @@ class GroundPhaseController:
             self.footwork.update_references(quad.wbc.tasks, calls.data.motion.feet)
             quad.trunk.write_references()
         command = quad.wbc.compute(state, carrying)
-        tau = estimators.add_payload_torques(state, quad.tau, command)
+        tau = estimators.add_torques(state, quad.tau, command)
         damps_only = not command.ok and friction_model.is_slippery
         quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
         return LocomotionCommand.from_tick(

@@ -51,6 +51,7 @@ class Quadruped:
         terrain: terrain heights; None for blind locomotion.
         payload: "estimated" or None.
         contact_detection: "estimated" or "scheduled".
+        rotor_inertia: "estimated" or "model".
         wbc: whole-body controller of the same robot and period; None for the default one.
 
     Attributes:
@@ -126,6 +127,7 @@ class Quadruped:
         terrain: Heights | None,
         payload: str | None,
         contact_detection: str,
+        rotor_inertia: str,
         wbc: WholeBodyController | None,
     ) -> None:
         self.morphology = p = Morphology.from_robot(robot)
@@ -166,6 +168,7 @@ class Quadruped:
         self.estimators = LocomotionEstimators(
             wbc, p, self.friction_model, payload=is_estimated("payload", payload),
             contacts=is_estimated("contact_detection", contact_detection, "scheduled"), friction=detects_slips,
+            rotors=is_estimated("rotor_inertia", rotor_inertia, "model"),
         )  # fmt: skip
         self.preview, self.com_reference = make_preview_parameters(p), allocate_com_reference()
         self.contact_monitor, self.fall_detector = ContactMonitor(self.dt), make_fall_detector(p, self.dt)

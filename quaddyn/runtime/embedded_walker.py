@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..compiler import IntVector, Record, Vector, compiled, entry, vec3
 from ..dynamics.arguments import MAX_KINETIC_ENERGY
 from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
+from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..locomotion.contact_estimation import reset_contact_estimate
 from ..locomotion.fall_detection import FallSign
 from ..locomotion.footwork import FootworkState
@@ -52,6 +53,7 @@ from ..locomotion.walking import (
 from ..wbc.embedded import (
     EmbeddedController,
     controller_tick,
+    embedded_result,
     kinetic_energy,
     reset,
     set_contact_cone,
@@ -131,10 +133,12 @@ def apply_friction(e: EmbeddedWalker) -> None:
 
 @compiled()
 def limit_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
-    """Clamps the torques of the tick to the limits of the motors, or replaces them by joint damping."""
+    """Completes and clamps the torques of the tick to the limits of the motors, or replaces them by joint damping."""
     if is_damping:
         compute_damping_torques(e.motors, v, e.state.tau)
     else:
+        acceleration = embedded_result(e.wbc, e.wbc.last).acceleration
+        add_rotor_torques(e.walk.contacts.rotors, e.motors.v_index, acceleration, e.state.tau)
         clamp_torques(e.motors, e.state.tau, v, e.state.tau)
 
 
@@ -280,6 +284,7 @@ def reset_walker(e: EmbeddedWalker) -> None:
     set_base_weight(w.trunk, w.tasks.base, 1.0)
     restore_com_weight(e.landing, w.tasks.com)
     reset_contact_estimate(w.contacts)
+    reset_rotor_inertia(w.contacts.rotors)
     reset_friction_estimate(w.friction_parameters, w.slips)
     if set_assumed_bound(w.friction, math.inf) and adapt_friction(w.friction):
         apply_friction(e)
