@@ -23,6 +23,8 @@ from .momentum_observer import ResidualFilter
 
 #: Number of standard deviations by which the used rotor inertia is below its estimate.
 SIGNIFICANCE_LEVEL = 2.0
+#: Minimum number of independent samples of a fit, which has two unknowns.
+MIN_SAMPLES = 4.0
 #: Rotor inertia that is neglected, as a fraction of the inertia that the model has at the joint.
 NEGLIGIBLE_FRACTION = 0.1
 
@@ -92,11 +94,11 @@ def follow_fit(p: RotorInertiaParameters, e: RotorInertiaEstimate, i: int) -> No
     """Moves rotor inertia and friction of joint velocity i toward the lower confidence bounds of the fit."""
     inertia, damping = 0.0, 0.0
     determinant = e.products[i, 0] * e.products[i, 2] - e.products[i, 1] * e.products[i, 1]
-    if e.weights[i] > p.correlated_ticks and determinant > 0.0:
+    if e.weights[i] > MIN_SAMPLES * p.correlated_ticks and determinant > 0.0:
         fitted_inertia = (e.products[i, 2] * e.moments[i, 0] - e.products[i, 1] * e.moments[i, 1]) / determinant
         fitted_damping = (e.products[i, 0] * e.moments[i, 1] - e.products[i, 1] * e.moments[i, 0]) / determinant
         error = e.squares[i] - fitted_inertia * e.moments[i, 0] - fitted_damping * e.moments[i, 1]
-        variance = p.correlated_ticks * max(error, 0.0) / (e.weights[i] * determinant)
+        variance = p.correlated_ticks * max(error, 0.0) / ((e.weights[i] - 2.0 * p.correlated_ticks) * determinant)
         bound = fitted_inertia - SIGNIFICANCE_LEVEL * math.sqrt(variance * e.products[i, 2])
         if bound > p.negligible_inertia[i]:
             # Continuous: zero at the negligible inertia, and nearly the bound far above it.

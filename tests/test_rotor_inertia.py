@@ -1,0 +1,124 @@
+"""Rotor inertias that the model lacks: the fit on synthetic residuals, and in walking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.errors import UnknownNameError
+from quaddyn.estimation.momentum_observer import make_residual_filter
+from quaddyn.estimation.rotor_inertia import (
+    RotorInertiaEstimate,
+    add_rotor_torques,
+    correct_residual,
+    filter_motion,
+    make_rotor_inertia_estimate,
+    make_rotor_inertia_parameters,
+    reset_rotor_inertia,
+    update_rotor_inertia,
+)
+from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion.contact_estimation import MAX_ROTOR_INERTIA
+from quaddyn.robot import Robot
+from quaddyn.robot.inertial_update import with_inertials
+from quaddyn.simulation import MujocoPlant, Plant, Simulation
+
+DT = 2e-3
+SPEED = 0.7  # 0.4 sqrt(g l) of Solo12 [m/s]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return qd.load("solo12")
+
+
+def fit_swings(robot: Robot, inertia: float, damping: float, noise: float, seed: int) -> RotorInertiaEstimate:
+    """Returns the estimate after 1 s of swings of the foot FL with a residual due to rotor inertia and friction."""
+    parameters = make_rotor_inertia_parameters(robot, FEET, 1.0, memory=1.0, correlation_time=0.02, dt=DT)
+    estimate, rng = make_rotor_inertia_estimate(robot), np.random.default_rng(seed)
+    observer = make_residual_filter(robot, DT, np.full(robot.nv, 0.8))
+    is_swinging, last = np.array([1, 0, 0, 0]), np.zeros(robot.nv)
+    for k in range(500):
+        phase = 2.0 * np.pi * (np.arange(robot.nv) + 3.0) * k * DT
+        v = np.sin(phase) * 5.0 + np.sin(1.7 * phase)
+        filter_motion(estimate, observer, v)
+        if observer.is_initialized:
+            torque = -inertia * (v - last) / DT - damping * 0.5 * (v + last) + noise * rng.standard_normal(robot.nv)
+            observer.r[:] = 0.8 * observer.r + 0.2 * torque
+        observer.is_initialized, last = True, v
+        update_rotor_inertia(parameters, estimate, observer.r, is_swinging)
+    corrected = np.empty(robot.nv)
+    correct_residual(estimate, observer.r, corrected)
+    leg = parameters.foot == 0
+    assert leg.sum() == 3 and not estimate.inertia[~leg].any()
+    if not noise and inertia > 10.0 * parameters.negligible_inertia.max():
+        assert np.abs(corrected[leg]).max() < 0.05 * np.abs(observer.r[leg]).max()
+    return estimate
+
+
+def test_fit_recovers_rotor_inertia_and_friction(robot: Robot) -> None:
+    estimate = fit_swings(robot, 0.01, 0.02, 0.0, 0)
+    assert estimate.inertia[6:9] == pytest.approx(0.01, rel=0.02) and estimate.damping[6:9] == pytest.approx(0.02)
+    assert estimate.is_active
+    reset_rotor_inertia(estimate)
+    assert not (estimate.is_active or estimate.inertia.any() or estimate.weights.any() or estimate.squares.any())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noisy_fit_remains_below_the_true_rotor_inertia(robot: Robot, seed: int) -> None:
+    estimate = fit_swings(robot, 0.01, 0.0, 0.05, seed)
+    assert (estimate.inertia[6:9] > 0.005).all() and (estimate.inertia[6:9] < 0.0102).all()
+
+
+@pytest.mark.parametrize(("inertia", "noise"), [(0.0, 0.05), (-0.01, 0.0)])
+def test_no_rotor_inertia_is_used_without_evidence(robot: Robot, inertia: float, noise: float) -> None:
+    estimate = fit_swings(robot, inertia, 0.0, noise, 0)
+    assert not estimate.inertia.any() and not estimate.damping.any() and not estimate.is_active
+
+
+def test_torques_accelerate_the_rotor_inertias(robot: Robot) -> None:
+    estimate = make_rotor_inertia_estimate(robot)
+    estimate.inertia[6:] = np.arange(robot.nu)
+    tau, acceleration = np.ones(robot.nu), np.arange(robot.nv, dtype=float)
+    add_rotor_torques(estimate, np.array(robot.actuated_index), acceleration, tau)
+    assert tau.tolist() == [1.0 + i * (6.0 + i) for i in range(robot.nu)]
+
+
+def trot(robot: Robot, plant: Plant, seconds: float, rotor_inertia: str) -> tuple[LocomotionController, list[float]]:
+    """Walks for some seconds, and returns the controller and the error of the speed after each tick [m/s]."""
+    controller, dynamics = LocomotionController(robot, dt=DT, rotor_inertia=rotor_inertia), qd.Dynamics(robot)
+    errors = []
+    for k in range(round(seconds / DT)):
+        velocity = (SPEED if k * DT > 0.3 else 0.0, 0.0, 0.0)
+        command = controller.compute(dynamics.update(plant.q, plant.v), velocity)
+        if command.mode is LocomotionMode.FALLEN:
+            break
+        errors.append(float(plant.v[0]) - SPEED)
+        plant.step(command.tau)
+    return controller, errors
+
+
+def test_correct_model_is_not_changed(robot: Robot) -> None:
+    runs = [trot(robot, Simulation(robot, dt=DT), 1.5, option) for option in ("estimated", "model")]
+    assert runs[0][1] == runs[1][1] and not any(runs[0][0].estimated_rotor_inertia.values())
+
+
+def test_rotor_inertias_of_a_plant_are_found_and_compensated(robot: Robot) -> None:
+    p, inertia = Morphology.from_robot(robot), 1.5e-3  # three times the inertia of the shank about the knee
+    real = with_inertials(robot, {}, {joint: np.array([0.0, 0.0, inertia]) for joint in robot.actuated}, said="test")
+    assert inertia < MAX_ROTOR_INERTIA * p.mass * p.length**2
+    controller, errors = trot(robot, MujocoPlant(real, dt=DT, contact="menagerie"), 4.0, "estimated")
+    assert len(errors) == 2000 and abs(np.mean(errors[-250:])) < 0.1 * SPEED
+    estimates = np.array(list(controller.estimated_rotor_inertia.values())) / inertia
+    assert estimates.min() > 0.7 and estimates.max() < 1.05
+    controller.reset()
+    assert not any(controller.estimated_rotor_inertia.values())
+    controller, errors = trot(robot, MujocoPlant(real, dt=DT, contact="menagerie"), 4.0, "model")
+    assert len(errors) < 2000 or abs(np.mean(errors[-250:])) > 0.2 * SPEED  # it falls, or is slow
+    assert not any(controller.estimated_rotor_inertia.values())
+
+
+def test_unknown_option_is_rejected(robot: Robot) -> None:
+    with pytest.raises(UnknownNameError, match="rotor_inertia"):
+        LocomotionController(robot, dt=DT, rotor_inertia="nominal")
