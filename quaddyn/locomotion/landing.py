@@ -20,8 +20,9 @@ from ..estimation.momentum_observer import reset_residual
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .com_preview import update_com_reference
-from .contact_estimation import fit_forces, reset_contact_estimate
+from .contact_estimation import compute_uncertainty, fit_forces, reset_contact_estimate
 from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
+from .footwork import BLOCKED_FOOT_DEPTH
 from .friction_model import adapt_friction, set_normals
 from .gait import restart_gait
 from .ground_plane import advance_slope
@@ -168,6 +169,19 @@ def extend_legs(landing: LandingState, w: WalkData) -> None:
 
 
 # -- touchdowns ------------------------------------------------------------------------------------------------------
+@compiled()
+def add_pressed_feet(landing: LandingState, w: WalkData) -> None:
+    """Adds feet that the ground has pushed up from their references, with a force below the threshold of contacts.
+
+    A light leg does not press harder on the ground before it carries load.
+    """
+    e, m = w.contacts, w.contact_model
+    for foot in range(4):
+        is_displaced = w.motion.feet[foot, 2] - landing.positions[foot, 2] > BLOCKED_FOOT_DEPTH * w.body.length
+        if is_displaced and e.forces[foot, 2] > max(m.min_blocked_force, compute_uncertainty(e)):
+            landing.in_contact[foot] = 1
+
+
 @entry("landing")
 def detect_touchdowns(
     landing: LandingState,
@@ -206,12 +220,15 @@ def detect_touchdowns(
         compute_contact_jacobian(m.feet, m.work, m.is_active, columns, joint_placements)
     fit_forces(m, e, M, v, tau)
     e.time += m.dt
-    if is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2]):
+    is_falling = is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2])
+    if is_falling:
         reset_triggers(e.trigger)
     else:
         for foot in range(4):
             update_trigger(e.trigger, foot, e.time, e.forces[foot, 2])
     landing.in_contact[:] = e.trigger.in_contact
+    if not is_falling:
+        add_pressed_feet(landing, w)
     return count_contacts(landing.in_contact)
 
 
