@@ -10,6 +10,8 @@ import pytest
 from slow_parameters import others_slow
 
 import quaddyn as qd
+from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
@@ -313,3 +315,13 @@ def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
         targets.append(float(controller.wbc.tasks["RR"]._position[2]))
     assert command.mode is LocomotionMode.RISING, "three feet carry, though the fourth finds nothing"
     assert (np.diff(targets) <= 1e-12).all() and targets[0] - targets[-1] > 0.05 * p.length
+
+
+def test_light_legs_carry_load_as_soon_as_soft_ground_pushes_them_up() -> None:
+    heights = []
+    case = Trial(
+        robot="hyq", plant="mujoco:menagerie", seconds=0.6, averaging_time=0.2, friction=1.0, slope=np.radians(20.0),
+        slope_direction=np.radians(9.0), number=1,
+    )  # fmt: skip
+    run_trial(case, lambda plant, command: heights.append(plant.q[2]))
+    assert len(heights) == 300 and min(heights) > 0.9 * heights[0]  # it sank by a third of its height
