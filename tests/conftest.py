@@ -8,6 +8,7 @@ import importlib.util
 import os
 import signal
 import sys
+import zlib
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -44,6 +45,15 @@ typer.main.get_command = typer.testing._get_command = functools.cache(typer.main
 settings.register_profile("change", derandomize=True, deadline=None, database=None)
 settings.register_profile("night", deadline=None, print_blob=True)
 settings.load_profile("night" if "QUADDYN_SLOW" in os.environ else "change")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mixes the modules in a fixed order, so that tests that wait for a browser are spread over the whole run.
+
+    In the order of the names they would run at the same time, and leave the processor idle.
+    """
+    items.sort(key=lambda item: zlib.crc32(item.path.name.encode()))
 
 
 def pytest_collection_finish() -> None:
