@@ -5,12 +5,14 @@ ground (``--dry``) to 0.2, to 0.1 for one second, or to that of ice, 0.03.  In t
 a second, in the case "dry" not at all.  Sensors are noisy and delayed by 2 ms (``--noise 0``: the true state).
 
 A stance foot slips if its normal force is above a twentieth of the weight, its force is on the friction cone of the
-plant, and its contact point moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g).  A slip is detected if it is
-reported at most 0.3 sqrt(l/g) after its beginning.  A report is a false alarm if the foot did not move faster than
-0.04 sqrt(g l) with its force on the cone shortly before.  With soft contacts (``--plants mujoco:soft``) a foot moves
-without slipping.  "assumed" is the friction coefficient that the controller assumes at the end of each report, divided
-by the true one: 10, 50 and 90 % quantiles.  "return" is the longest time after the end of the slippery ground until 0.4
-is assumed again.  "power" is the largest power of any motor after the drop, in m g sqrt(g l).
+plant, and its contact point moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g).  On slippery ground every foot
+slides after a touchdown until its tangential velocity is braked; the first 0.15 sqrt(l/g) after a touchdown therefore
+do not count.  A slip is detected if it is reported at most 0.3 sqrt(l/g) after its beginning.  A report is a false
+alarm if the foot did not move faster than 0.04 sqrt(g l) with its force on the cone shortly before.  With soft contacts
+(``--plants mujoco:soft``) a foot moves without slipping.  "assumed" is the friction
+coefficient that the controller assumes at the end of each report, divided by the true one: 10, 50 and 90 % quantiles.
+"return" is the longest time after the end of the slippery ground until 0.4 is assumed again.  "power" is the largest
+power of any motor after the drop, in m g sqrt(g l).
 
 ``--check`` exits with 1 if fewer than 90 % of the robots stay upright at 0.2 or fewer than 70 % at 0.1, if a motor
 power exceeds `MAX_MOTOR_POWER`, if less than 90 % of the slips are detected, if there are more than `MAX_FALSE_ALARMS`
@@ -45,8 +47,8 @@ CASES = {
 }
 DEFAULT_CASES = "0.2,0.1,ice"
 #: A force is on the friction cone from this fraction of the plant's friction coefficient on.  MuJoCo's pyramids allow
-#: only sqrt(1/2) of it along a diagonal.
-CONE_FRACTIONS = {"mujoco:mujoco": 0.67, "mujoco:soft": 0.67}
+#: only sqrt(1/2) of it along a diagonal, and their soft contacts slide from a little less on.
+CONE_FRACTIONS = {"mujoco:mujoco": 0.6, "mujoco:soft": 0.6}
 DEFAULT_CONE_FRACTION = 0.93
 #: Longest time until the assumed friction is at least `RETURN_FRICTION` again [s], and false alarms per minute.
 MAX_RETURN_TIME, RETURN_FRICTION, MAX_FALSE_ALARMS = 3.0, 0.4, 0.5
@@ -55,6 +57,8 @@ DT, DRY_FRICTION, DROP_TIME, TIME_AFTER_DROP, TIME_AFTER_FALL = 2e-3, 0.6, 6.0, 
 #: Smallest normal force of a slip [m g], speed of a slip, and smallest speed at which a report is not a false alarm
 #: [sqrt(g l)]; shortest slip and longest delay of its detection [sqrt(l/g)].
 MIN_FORCE, SLIP_SPEED, MIN_SLIDING_SPEED, MIN_SLIP_TIME, MAX_DELAY = 0.05, 0.1, 0.04, 0.05, 0.3
+#: Time after a touchdown in which a foot is braked [sqrt(l/g)].
+BRAKING_TIME = 0.15
 #: Required fraction of detected slips, and largest motor power [m g sqrt(g l)].
 MIN_DETECTED, MAX_MOTOR_POWER = 0.9, 4.0
 
@@ -117,13 +121,25 @@ def true_intervals(signal: Array) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def count_detections(speed: Array, reported_slips: Array, p: Morphology, statistics: SlipStatistics) -> None:
+def find_braked(in_contact: Array, n_ticks: int) -> Array:
+    """Returns at which ticks a foot has been in contact for more than `n_ticks` ticks; gaps of one tick do not count."""
+    is_braked = in_contact.copy()
+    is_braked[1:-1] |= in_contact[:-2] & in_contact[2:]
+    for begin, end in true_intervals(is_braked.copy()):
+        is_braked[begin : min(begin + n_ticks, end)] = False
+    return is_braked
+
+
+def count_detections(
+    speed: Array, in_contact: Array, reported_slips: Array, p: Morphology, statistics: SlipStatistics
+) -> None:
     """Compares the slips of one foot with the reports and adds the counts to the statistics."""
     max_delay_ticks, min_slip_ticks = (
         round(MAX_DELAY * p.time_scale / DT),
         max(2, round(MIN_SLIP_TIME * p.time_scale / DT)),
     )
-    for begin, end in true_intervals(speed > SLIP_SPEED):
+    is_braked = find_braked(in_contact, round(BRAKING_TIME * p.time_scale / DT))
+    for begin, end in true_intervals((speed > SLIP_SPEED) & is_braked):
         if end - begin < min_slip_ticks:
             continue
         statistics.slips += 1
@@ -159,7 +175,8 @@ def run(
     plant, controller, dynamics, plant_dynamics = setup.plant, setup.controller, qd.Dynamics(robot), qd.Dynamics(robot)
     drop_tick = round((DROP_TIME + rng.uniform(0.0, 2.2)) * p.time_scale / DT)
     return_tick, last_tick = drop_tick + drop_duration / DT, drop_tick + round(TIME_AFTER_DROP * p.time_scale / DT)
-    statistics, speeds, reported_slips, fall_tick, return_time = SlipStatistics(runs=1), [], [], None, None
+    statistics, fall_tick, return_time = SlipStatistics(runs=1), None, None
+    speeds, contacts, reported_slips = [], [], []
     previous_slipping_feet: tuple[str, ...] = ()
     stance_feet: tuple[str, ...] = robot.feet
     for k in range(last_tick):
@@ -180,6 +197,7 @@ def run(
                 break
         elif k * DT > 0.3:
             speeds.append(slip_speeds(plant, plant_dynamics, p, command.contacts, cone_fraction))
+            contacts.append([plant.contact_forces[foot][2] > 0.0 for foot in robot.feet])
             if k > drop_tick and set(previous_slipping_feet) - set(command.slipping_feet):
                 statistics.friction_ratios.append(command.friction / plant.friction)
             previous_slipping_feet = command.slipping_feet
@@ -197,7 +215,8 @@ def run(
     statistics.upright, statistics.upright_time = int(fall_tick is None), DT * len(speeds)
     if estimate:
         for foot in range(4):
-            count_detections(np.array(speeds)[:, foot], np.array(reported_slips)[:, foot], p, statistics)
+            columns = (np.array(rows)[:, foot] for rows in (speeds, contacts, reported_slips))
+            count_detections(*columns, p, statistics)
     return statistics
 
 
