@@ -122,7 +122,7 @@ def true_intervals(signal: Array) -> list[tuple[int, int]]:
 
 
 def find_braked(in_contact: Array, n_ticks: int) -> Array:
-    """Returns at which ticks a foot has been in contact for more than `n_ticks` ticks; gaps of one tick do not count."""
+    """Returns at which ticks a foot has been in contact for more than `n_ticks` ticks; gaps of one tick are ignored."""
     is_braked = in_contact.copy()
     is_braked[1:-1] |= in_contact[:-2] & in_contact[2:]
     for begin, end in true_intervals(is_braked.copy()):
