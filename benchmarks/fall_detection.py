@@ -164,10 +164,9 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
     terrain_map = Terrain.from_surfaces(surfaces) if trial.told and surfaces is not None else None
     controller = LocomotionController(robot, dt=DT, gait=trial.gait, terrain=terrain_map)
     fall_recovery, outcome, reason = controller._fall, Outcome(), [""]
-    detect = fall_recovery.detect
 
-    def report_fall(*arguments: Any) -> str:
-        reason[0] = detect(*arguments)
+    def report_fall(sign: int) -> str:
+        reason[0] = fall_recovery.reason(sign)
         return reason[0] if reaction else ""
 
     object.__setattr__(controller, "_fall", _PatchedRecovery(fall_recovery, report_fall))
@@ -193,7 +192,7 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
         command = controller.compute(state, velocity if t >= START else (0.0, 0.0, 0.0))
         tilt_cosine = float((state.placement(robot.bodies[0].name).rotation @ morphology.heading)[2, 2])
         clearance = float(state.com[2]) - controller._quadruped.ground.height(*state.com[:2].tolist())
-        height = clearance / controller._quadruped.trunk.desired_height
+        height = clearance / controller._quadruped.trunk.state.desired_height
         if reason[0] and outcome.reported == math.inf:
             outcome.reported, outcome.sign = t, reason[0]
             outcome.measured = {"height": height, "tilt": math.acos(min(1.0, tilt_cosine))}
@@ -221,10 +220,10 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
 
 
 class _PatchedRecovery:
-    """The controller's `FallRecovery` with a replaced method `detect`."""
+    """The controller's `FallRecovery` with a replaced method `reason`."""
 
-    def __init__(self, fall_recovery: Any, report_fall: Callable[..., str]) -> None:
-        self._fall, self.detect = fall_recovery, report_fall
+    def __init__(self, fall_recovery: Any, report_fall: Callable[[int], str]) -> None:
+        self._fall, self.reason = fall_recovery, report_fall
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fall, name)
