@@ -20,9 +20,8 @@ from ..estimation.momentum_observer import reset_residual
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .com_preview import update_com_reference
-from .contact_estimation import compute_uncertainty, fit_forces, reset_contact_estimate
+from .contact_estimation import fit_forces, reset_contact_estimate
 from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
-from .footwork import BLOCKED_FOOT_DEPTH
 from .friction_model import adapt_friction, set_normals
 from .gait import restart_gait
 from .ground_plane import advance_slope
@@ -58,6 +57,8 @@ SETTLED_TIME = 0.15
 #: Speed at which a foot without contact is lowered, and speed of the trunk if the leg is at its full length [sqrt(g
 #: l)]; usable fraction of that length.
 SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
+#: Distance by which the ground has pushed a foot up from its reference, from which on less force counts as contact [l].
+PRESSED_FOOT_DISPLACEMENT = 0.05
 #: Time without contact from which the search of a foot delays the rise of the trunk [sqrt(l/g)].
 CONTACT_LOSS_TOLERANCE = 0.05
 
@@ -171,14 +172,14 @@ def extend_legs(landing: LandingState, w: WalkData) -> None:
 # -- touchdowns ------------------------------------------------------------------------------------------------------
 @compiled()
 def add_pressed_feet(landing: LandingState, w: WalkData) -> None:
-    """Adds feet that the ground has pushed up from their references, with a force below the threshold of contacts.
+    """Adds feet that the ground has pushed up from their references, with the force at which a contact ends.
 
     A light leg does not press harder on the ground before it carries load.
     """
-    e, m = w.contacts, w.contact_model
+    e = w.contacts
     for foot in range(4):
-        is_displaced = w.motion.feet[foot, 2] - landing.positions[foot, 2] > BLOCKED_FOOT_DEPTH * w.body.length
-        if is_displaced and e.forces[foot, 2] > max(m.min_blocked_force, compute_uncertainty(e)):
+        displacement: float = w.motion.feet[foot, 2] - landing.positions[foot, 2]
+        if displacement > PRESSED_FOOT_DISPLACEMENT * w.body.length and e.forces[foot, 2] > e.trigger.liftoff_threshold:
             landing.in_contact[foot] = 1
 
 
