@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn, Protocol, TextIO, TypeVar
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -104,6 +106,20 @@ def check_writable(path: Path | None) -> None:
         raise typer.BadParameter(
             f"{path} cannot be written: its folder does not exist, permission is missing, or the path is a folder"
         )
+
+
+def use_one_linear_algebra_thread() -> bool:
+    """Limits NumPy's OpenBLAS to one thread; returns whether it has this function (other libraries are unchanged).
+
+    For matrices of a few hundred columns the threads of OpenBLAS cost up to ten times the CPU time of one thread, since
+    each waits actively for work.  Environment variables have no effect after the import of NumPy.
+    """
+    library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads"):
+        if hasattr(library, name):
+            getattr(library, name)(1)
+            return True
+    return False
 
 
 def wait_for_interrupt(meanwhile: Callable[[], object] | None = None) -> NoReturn:

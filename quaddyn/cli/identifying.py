@@ -19,7 +19,7 @@ from ..errors import ArgumentError
 from ..robot import Robot, load
 from ..robot.root import ROOTS
 from .app import PackagesOption, RobotArgument, RootOption, app
-from .console import check_writable, err, out, print_text, progress_bar
+from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
 
 if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation
@@ -55,6 +55,7 @@ def excite(
     from ..identification import exciting_trajectory
 
     check_writable(target)
+    use_one_linear_algebra_thread()
     if not period * rate <= MAX_SAMPLES:
         raise ArgumentError(
             f"--period, --rate: expected at most {MAX_SAMPLES:,} samples, got {period:g} s at {rate:g} per second"
@@ -108,6 +109,7 @@ def identify(
     from .. import identification
 
     check_writable(target)
+    use_one_linear_algebra_thread()
     robot = _load_matching_robot(data, source, root, package or (), quiet=as_json)
     motion_range, n_held_out = identification.MotionRange(robot), 0
 
