@@ -249,6 +249,7 @@ def test_missing_extra_is_reported_before_anything_is_loaded(
     [
         (("codegen", "two_link_leg", "--what=nothing"), "--what is now --target"),
         (("log", "motors", "absent.qdlog"), "log motors is now log fit-actuators"),
+        (("log", "export-mcap", "absent.qdlog"), "log export-mcap is now log mcap"),
         (("campaign", "resume", "absent.db", "--force"), "--force is now --ignore-mismatch"),
     ],
 )

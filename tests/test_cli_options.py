@@ -359,20 +359,24 @@ def test_recording_is_played_in_the_viewer(
 
 def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = recording()
-    monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
+    for name in ("load_recording", "load_log"):
+        monkeypatch.setattr(f"quaddyn.runtime.{name}", lambda file: log)
     file = tmp_path / "run"
     file.touch()
     assert run_command("log", "show", file) == "dog, some ticks\n"
     assert json.loads(run_command("log", "show", file, "--json")) == {
         "dt": 0.01, "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
     }  # fmt: skip
-    log.plot = lambda to: f"{to}!"
-    log.to_mcap = lambda to: f"{to}?"
+    plotted: list[Path] = []
+    log.plot = plotted.append
+    log.to_csv = log.to_parquet = lambda to: f"{to}!"
+    log.to_mcap = lambda to, encoding: f"{to} in {encoding}"
     monkeypatch.chdir(tmp_path)
-    assert (
-        run_command("log", "plot", file) == "wrote log.png!\n"
-        and run_command("log", "export-mcap", file) == "wrote log.mcap?\n"
-    )
+    assert run_command("log", "plot", file) == "wrote log.png\n" and plotted == [Path("log.png")]
+    assert run_command("log", "csv", file) == "wrote log.csv!\n"
+    assert run_command("log", "parquet", file, "--out", "x") == "wrote x!\n"
+    assert run_command("log", "mcap", file) == "wrote log.mcap in ros2\n"
+    assert run_command("log", "mcap", file, "--encoding", "json") == "wrote log.mcap in json\n"
     log.compare = lambda other: {"position": 0.0, "a": 0.0}
     assert run_command("log", "compare", file, file) == f"{'position':<24} 0\n{'a':<24} 0\n"
     log.compare = lambda other: {"position": 0.0, "a": 1.23456e-7}

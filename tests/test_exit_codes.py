@@ -74,7 +74,8 @@ MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("campaign", "resume"): ("absent.db",),
     ("campaign", "show"): ("absent.db",),
     ("campaign", "export"): ("absent.db", "--csv", "absent.csv"),
-    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "export-mcap", "replay", "fit-actuators")},
+    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "replay", "fit-actuators")},
+    **{("log", name): ("absent.qdlog",) for name in ("csv", "parquet", "mcap")},
     ("log", "compare"): ("absent.qdlog", "absent.qdlog"),
     ("no such command",): (),
 }
@@ -274,7 +275,7 @@ def test_log_compare_and_replay_exit_with_1_if_logs_differ(tmp_path: Path, monke
     assert exit_code("log", "compare", tmp_path / "one", tmp_path / "one") == 0
     assert exit_code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
     assert exit_code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
-    assert exit_code("log", "export-mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
+    assert exit_code("log", "mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
     assert exit_code_of_main(monkeypatch, "log", "replay", tmp_path / "one") == 2, "no controller in the recording"
     for again, wanted in ((LogReplay(3, 0, 0.0, None), 0), (LogReplay(3, 1, 1e-9, 2), 1)):
         monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)

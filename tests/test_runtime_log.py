@@ -129,13 +129,14 @@ def test_mcap_files_have_the_same_content(run: Path, tmp_path: Path) -> None:
     reader = pytest.importorskip("mcap.reader")
     log = load_recording(run)
     short = RunLog(log.metadata, log.records[::40])
-    with short.to_mcap(tmp_path / "log.mcap").open("rb") as file:
+    with short.to_mcap(tmp_path / "log.mcap", encoding="json").open("rb") as file:
         opened = reader.make_reader(file)
         messages = [(channel.topic, json.loads(m.data)) for _, channel, m in opened.iter_messages()]
         attached = {each.name: each.data for each in opened.iter_attachments()}
         kinds = {each.name: each.media_type for each in opened.iter_attachments()}
     topics = {topic for topic, _ in messages}
-    assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/base", "/tick"}
+    base = {"/base", "/base_velocity", "/odom", "/tf", "/tf_static", "/robot_description", "/robot_shapes"}
+    assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/tick", *base}
     assert (
         b"<robot" in attached["robot.urdf"]
         and json.loads(attached["about.json"])["controller"]["kind"] == "WalkingController"

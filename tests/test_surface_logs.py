@@ -105,10 +105,10 @@ def test_log_is_exported_to_csv(log: Log, tmp_path: Path) -> None:
     assert float(rows[3]["residual of level 2 [m/s^2]"]) == log.level_residuals[3, 2]
 
 
-def test_log_is_exported_to_mcap(log: Log, tmp_path: Path) -> None:
+def test_log_is_exported_to_mcap_in_json(log: Log, tmp_path: Path) -> None:
     from mcap.reader import make_reader
 
-    with log.to_mcap(tmp_path / "run.mcap").open("rb") as file:
+    with log.to_mcap(tmp_path / "run.mcap", encoding="json").open("rb") as file:
         reader = make_reader(file)
         schemas = {s.name for s in reader.get_summary().schemas.values()}
         found: dict[str, list[tuple[int, dict]]] = {}
@@ -121,7 +121,8 @@ def test_log_is_exported_to_mcap(log: Log, tmp_path: Path) -> None:
     assert {"sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped", "quaddyn/msg/Status"} <= schemas
     feet = {f"/contact/{foot}" for foot in ("FL", "FR", "RL", "RR")}
     assert {"/joint_states", "/base", "/base_velocity", "/status", *feet} <= set(found)
-    assert {len(messages) for messages in found.values()} == {20}
+    at_each_tick = {"/joint_states", "/base", "/base_velocity", "/odom", "/status", *feet}
+    assert {len(found[topic]) for topic in at_each_tick} == {20}
     at, joints = found["/joint_states"][5]
     assert at == round(log.time[5] * 1e9) and joints["name"] == list(log.joint_names)
     np.testing.assert_array_equal(joints["position"], log.q[5, 7:])
@@ -142,7 +143,15 @@ def test_log_is_plotted(log: Log, tmp_path: Path) -> None:
     assert figure.axes[2].get_ylabel() == "torque [N m]" and len(figure.axes[2].lines) == 12
 
 
-@pytest.mark.parametrize(("package", "call", "extra"), [("mcap", "to_mcap", "mcap"), ("matplotlib", "plot", "plot")])
+@pytest.mark.parametrize(
+    ("package", "call", "extra"),
+    [
+        ("mcap", "to_mcap", "mcap"),
+        ("matplotlib", "plot", "plot"),
+        ("pandas", "to_pandas", "export"),
+        ("pyarrow", "to_parquet", "export"),
+    ],
+)
 def test_a_missing_extra_is_named(
     log: Log, package: str, call: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +159,7 @@ def test_a_missing_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(qd.QuaddynError, match=rf"quaddyn\[{extra}\]"):
-        getattr(log, call)(tmp_path / "x.png")
+        getattr(log, call)(*(() if call == "to_pandas" else (tmp_path / "x.png",)))
 
 
 def test_continuous_joints_are_angles_in_a_log() -> None:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 import typer
 
 from ..robot import Robot, load
+from ..robot.saving import urdf_text
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import print_text
@@ -27,7 +28,7 @@ def convert(
     folder of --out.
     """
     robot = load(source, packages=package or ())
-    text = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
+    text = urdf_text(robot)
     if out is None:
         print(text)
         return

@@ -1,9 +1,11 @@
-"""`quaddyn log`: shows, plots, replays, compares and converts recordings of a control loop."""
+"""`quaddyn log`: shows, plots, replays, compares and converts recordings of control loops and logs of simulations."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,26 +19,43 @@ from .console import check_writable, err, out, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
 
 log_app = typer.Typer(
-    cls=renamed_commands("log", {"mcap": "export-mcap", "motors": "fit-actuators"}),
+    cls=renamed_commands("log", {"export-mcap": "mcap", "motors": "fit-actuators"}),
     no_args_is_help=True,
-    help="Show, plot, view, replay, compare and convert recordings of quaddyn.runtime.Recording.",
+    help="Show, plot, view, replay, compare and convert recordings of control loops and logs of simulations.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(log_app, name="log")
 
 FileArgument = Annotated[Path, typer.Argument(help="file of a recording", dir_okay=False)]
+LogArgument = Annotated[Path, typer.Argument(help="file of a recording or of a log of a simulation", dir_okay=False)]
+
+
+class EncodingName(StrEnum):
+    """Encodings of the messages of an MCAP file."""
+
+    ros2 = "ros2"
+    json = "json"
+
+
 #: Frames per second of the viewer, equal to the call rate of `wait_for_interrupt`.
 FPS = 30.0
 JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable report")]
 
 
 @log_app.command()
-def show(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Summarize a recording: stages, statuses, faults and lateness of the ticks."""
-    from ..runtime import load_recording
+def show(file: LogArgument, as_json: JsonOption = False) -> None:
+    """Summarize a log: statuses and, of recordings, stages, faults and lateness of the ticks."""
+    from ..runtime import load_log
+    from ..simulation import Log
 
-    log = load_recording(file)
-    if as_json:
+    log = load_log(file)
+    if not as_json:
+        print_text(str(log))
+    elif isinstance(log, Log):
+        start = log.initial_checkpoint
+        report = {"robot": start.robot, "dt": start.dt * log.steps_per_tick, "root": log.root, "ticks": len(log.time)}
+        out.print_json(json.dumps({**report, "statuses": dict(Counter(filter(None, log.status)))}))
+    else:
         metadata = {**log.metadata, "robot": log.name}
         stages = [stage.value for stage in log.stages]
         counts = {name: stages.count(name) for name in dict.fromkeys(stages)}
@@ -45,20 +64,56 @@ def show(file: FileArgument, as_json: JsonOption = False) -> None:
                 {**metadata, "ticks": len(log), "stages": counts, "statuses": log.statuses, "faults": log.faults}
             )
         )
-    else:
-        print_text(str(log))
 
 
 @log_app.command()
 def plot(
-    file: FileArgument,
+    file: LogArgument,
     to: Annotated[Path, typer.Option("--out", help="PNG, PDF or SVG file to write")] = Path("log.png"),
 ) -> None:
-    """Draw positions, velocities, torques, foot forces and lateness over time."""
-    from ..runtime import load_recording
+    """Draw positions, velocities, torques, forces and, of recordings, lateness over time."""
+    from ..runtime import load_log
 
     check_writable(to)
-    print_text(f"wrote {load_recording(file).plot(to)}")
+    load_log(file).plot(to)
+    print_text(f"wrote {to}")
+
+
+@log_app.command()
+def csv(
+    file: LogArgument, to: Annotated[Path, typer.Option("--out", help="CSV file to write")] = Path("log.csv")
+) -> None:
+    """Write all quantities of a log as a table, whose columns are named with units."""
+    from ..runtime import load_log
+
+    check_writable(to)
+    print_text(f"wrote {load_log(file).to_csv(to)}")
+
+
+@log_app.command()
+def parquet(
+    file: LogArgument, to: Annotated[Path, typer.Option("--out", help="Parquet file to write")] = Path("log.parquet")
+) -> None:
+    """Write all quantities of a log as Parquet, for pandas and others; needs the extra quaddyn[export]."""
+    from ..runtime import load_log
+
+    check_writable(to)
+    print_text(f"wrote {load_log(file).to_parquet(to)}")
+
+
+@log_app.command()
+def mcap(
+    file: LogArgument,
+    to: Annotated[Path, typer.Option("--out", help="MCAP file to write")] = Path("log.mcap"),
+    encoding: Annotated[
+        EncodingName, typer.Option(help="encoding of the messages; rosbag2 reads ros2 only")
+    ] = EncodingName.ros2,
+) -> None:
+    """Write a log as MCAP, for Foxglove, PlotJuggler and rosbag2; needs the extra quaddyn[mcap]."""
+    from ..runtime import load_log
+
+    check_writable(to)
+    print_text(f"wrote {load_log(file).to_mcap(to, encoding=encoding.value)}")
 
 
 @log_app.command()
@@ -112,18 +167,6 @@ def view(
             show_tick(i)
 
         wait_for_interrupt(show_next)
-
-
-@log_app.command()
-def export_mcap(
-    file: FileArgument,
-    to: Annotated[Path, typer.Option("--out", help="MCAP file to write")] = Path("log.mcap"),
-) -> None:
-    """Write a recording as MCAP, for Foxglove and PlotJuggler."""
-    from ..runtime import load_recording
-
-    check_writable(to)
-    print_text(f"wrote {load_recording(file).to_mcap(to)}")
 
 
 @log_app.command()

@@ -21,6 +21,11 @@ from .source import is_text
 RECORD_FORMAT = 1
 
 
+def urdf_text(robot: Robot) -> str:
+    """Returns the URDF of a robot as text; bytes that are not UTF-8 become surrogates ("surrogateescape")."""
+    return robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
+
+
 def to_record(robot: Robot) -> dict[str, Any]:
     """Returns the data, in JSON types, from which `from_record` restores the same robot; numbers are exact.
 
@@ -30,11 +35,10 @@ def to_record(robot: Robot) -> dict[str, Any]:
     joints = {b.joint.name: b.joint for b in robot.bodies if b.joint is not None and b.joint.nv == 1}
     plain = build_pinocchio_model(robot.tree, robot.root)
     add_feet(plain, (leg.foot for leg in robot.legs.values()))
-    source = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
     return {
         "format": RECORD_FORMAT,
         "name": robot.name,
-        "urdf": source,
+        "urdf": urdf_text(robot),
         "root": robot.root,
         "base": robot.tree.joints_by_name[BASE_JOINT].placement.rotation.tolist()
         if "base" in robot.report.provenance

@@ -24,7 +24,7 @@ from .realtime import RealTimeOptions
 from .recording import Recording
 from .robot_process import RobotProcess
 from .ros2 import Ros2Interface
-from .run_log import LogReplay, RunLog, load_recording
+from .run_log import LogReplay, RunLog, load_log, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
 from .safety_limits import SafetyLimits
@@ -87,6 +87,7 @@ __all__ = [
     "export_program",
     "export_safety",
     "export_walker",
+    "load_log",
     "load_recording",
     "preflight",
 ]

@@ -7,7 +7,8 @@ import math
 import mmap
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular_file
-from ..simulation.log import plot_panels
+from ..simulation.log import Log, make_joint_fields, plot_panels
+from ..simulation.mcap_file import Message
+from ..simulation.recorded_run import RecordedRun, base_columns, joint_columns
+from ..simulation.robot_messages import RobotMessages
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen
 from .controller import Controller
 from .motor_command import MotorCommand
 from .recording import COMMAND_FIELDS, HEAD, MAGIC, STAGES, VERSION, record_type
-from .run_mcap import write
+from .run_mcap import make_tick_messages
 from .stages import Stage
 from .walking_controller import make_walking_controller
 
@@ -68,7 +72,7 @@ class LogReplay:
 
 
 @renamed_attributes(asked="commanded_torques", actuators="fit_actuators", about="metadata")
-class RunLog:
+class RunLog(RecordedRun):
     """Ticks of a recording, oldest first.
 
     Attributes:
@@ -321,14 +325,67 @@ class RunLog:
         plot_panels(r["begun"] - r["begun"][:1], [(label, table, tuple(names)) for label, table, names in panels], path)
         return Path(path)
 
-    def to_mcap(self, path: str | os.PathLike[str]) -> Path:
-        """Writes an MCAP file, see `quaddyn.runtime.run_mcap` (extra: mcap).
+    def columns(self) -> dict[str, Array]:
+        """Returns each quantity as an array (n,) by name and unit, such as "torque FL_hip_joint [N m]".
+
+        "time" counts from the first tick, "reading time" is the time stamp of the sensor reading. "torque" is measured;
+        "tau" is the torque of the command at the reading, PD terms included, from this tick to the next one. Columns of
+        the command begin with "command", those of the controller's command before the safety layer with "controller".
+        The base and its velocity, in base axes, are estimated; NaN where there is no estimate. Sensors that the robot
+        does not have are left out.
 
         Raises:
-            QuaddynError: the package mcap is not installed.
-            OSError: the file cannot be written.
+            ArgumentError: the description of the robot in the log is damaged.
         """
-        return write(self.metadata, self.records, path)
+        r, joints, start = self._columns, self.metadata["joints"], self.records["begun"].min(initial=np.inf)
+        fields = make_joint_fields(robot := self.robot())
+        units = fields["joint_units"]
+        columns = {"time [s]": r["begun"] - start, "reading time [s]": r["time"]}
+        columns |= {"tick [1]": r["tick"].astype(np.float64), "latency [s]": r["begun"] - r["deadline"]}
+        measured = {"position": r["position"], "velocity": r["velocity"]}
+        measured |= {name: r[name] for name in ("torque", "temperature") if np.isfinite(r[name]).any()}
+        for name, values in (*measured.items(), ("tau", self.commanded_torques)):
+            columns |= joint_columns(name, values, joints, units)
+        for prefix, of in (("command", "command"), ("controller", "wanted")):
+            for name in COMMAND_FIELDS:
+                columns |= joint_columns(name, r[f"{of}_{name}"], joints, units, prefix=f"{prefix} ")
+        for name, unit in (("gyro", "rad/s"), ("accelerometer", "m/s^2")):
+            columns |= {f"{name} {axis} [{unit}]": r[name][:, i] for i, axis in enumerate("xyz")}
+        if np.isfinite(r["foot_forces"]).any():
+            columns |= {
+                f"foot force {foot} [N]": r["foot_forces"][:, i] for i, foot in enumerate(self.metadata["feet"])
+            }
+        columns |= base_columns(robot.root, r["q"], r["v"])
+        names = ("requested velocity x [m/s]", "requested velocity y [m/s]", "requested turn rate [rad/s]")
+        return columns | {name: r["velocity_wanted"][:, i] for i, name in enumerate(names)}
+
+    def text_columns(self) -> dict[str, Sequence[str]]:
+        """Returns the columns "stage", "status" and "fault"."""
+        texts = {
+            name: [x.decode("ascii") for x in self.records[field].tolist()]
+            for name, field in (("status", "status"), ("fault", "reason"))
+        }
+        return {"stage": [stage.value for stage in self.stages], **texts}
+
+    def _recorded_robot(self) -> Robot | None:
+        return self.robot()
+
+    def _attachments(self) -> dict[str, bytes]:
+        robot = {name: value for name, value in self.metadata["robot"].items() if name != "urdf"}
+        return {"about.json": json.dumps({**self.metadata, "robot": robot}).encode()}
+
+    def _tick_messages(self, robot: RobotMessages | None) -> Iterator[tuple[float, list[Message]]]:
+        """Yields the time since the earliest record and the messages of `quaddyn.runtime.run_mcap`."""
+        assert robot is not None
+        r, root_link = self.records, robot.robot.tree.root.name
+        is_measured = {name: bool(np.isfinite(r[name]).any()) for name in ("torque", "foot_forces", "temperature")}
+        start = r["begun"].min(initial=np.inf)
+        for i, record in enumerate(r):
+            seconds = float(record["begun"] - start)
+            messages = make_tick_messages(self.metadata, record, is_measured, root_link)
+            with suppress(ArgumentError):  # a damaged tick has no placements
+                messages += robot.place(seconds, self.state(i, robot.robot)[0])
+            yield seconds, messages
 
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:
@@ -385,6 +442,34 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
             tick = int(np.flatnonzero(wrong)[0])
             raise ArgumentError(f"{path}: tick {tick} is damaged: its {name} is {complete[name][tick]!r}")
     return RunLog(about, complete, str(path))
+
+
+def load_log(path: str | os.PathLike[str]) -> RunLog | Log:
+    """Reads the log of a simulation or the recording of a control loop, according to the content of the file.
+
+    Args:
+        path: file of `quaddyn.simulation.Log.save` or of `quaddyn.runtime.Recording`.
+
+    Raises:
+        ArgumentError: the file is neither, or it is damaged.
+        OSError: the file cannot be read.
+    """
+    if is_recording(path):
+        return load_recording(path)
+    try:
+        return Log.load(path)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}; it is not a recording of a control loop either") from None
+
+
+def is_recording(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file begins like a recording of a control loop.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_regular_file(path) as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _validate_metadata(about: Any) -> None:

@@ -13,10 +13,12 @@ import numpy as np
 
 from ..archives import read_arrays
 from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..robot.saving import to_record
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 
 #: Format of the files that `save` writes, and the formats that `load` reads.
-FORMAT, READABLE_FORMATS = 2, (1, 2)
+FORMAT, READABLE_FORMATS = 3, (1, 2, 3)
 #: New names of the classes and of their fields that files of format 1 hold under an old name.
 RENAMED_CLASSES = {"Push": "ActivePush", "TouchingPoint": "ContactPoint"}
 RENAMED_FIELDS = {
@@ -79,6 +81,8 @@ def _to_json(value: Any, arrays: dict[str, Any]) -> Any:
         return {"array": name}
     if isinstance(value, tuple):
         return {"tuple": [_to_json(item, arrays) for item in value]}
+    if isinstance(value, Robot):
+        return {"robot": json.dumps(to_record(value))}
     if is_dataclass(value):
         return {type(value).__name__: {f.name: _to_json(getattr(value, f.name), arrays) for f in fields(value)}}
     if isinstance(value, np.generic):
@@ -95,6 +99,8 @@ def _from_json(value: Any, arrays: dict[str, Any], classes: Mapping[str, type]) 
         array = arrays[content]
         array.flags.writeable = False
         return array
+    if kind == "robot":  # built when it is needed, see `Log.robot`
+        return str(content)
     if kind == "tuple":
         return tuple(_from_json(item, arrays, classes) for item in content)
     kind = RENAMED_CLASSES.get(str(kind), str(kind))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import csv
+import json
+import math
 import os
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,17 @@ from typing import Any
 import numpy as np
 
 from ..deprecation import renamed_fields
-from ..errors import QuaddynError
+from ..errors import ArgumentError, QuaddynError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
+from ..robot.saving import from_record
 from ..urdf.tree import Array, frozen
 from .archive import load, save
-from .mcap_file import write_log
+from .extras import import_extra
+from .mcap_file import Message
+from .recorded_run import RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint
+from .robot_messages import JOINTS, WORLD, WRENCH, RobotMessages, make_base_messages, make_vector
 
 
 @renamed_fields(
@@ -30,7 +36,7 @@ from .records import ActivePush, Checkpoint, ContactPoint
     units="joint_units",
 )
 @dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class Log(RecordedRun):
     """Recorded run of `Plant.run`, at each of its n ticks.
 
     Attributes:
@@ -49,6 +55,7 @@ class Log:
         joint_names: (nu,) names of the actuated joints, in the order of `tau`.
         joint_units: (nu,) unit of each joint, "rad" or "m".
         joint_slices: (nu, 3) for each joint its entry in v, its first entry in q, and its number of entries in q.
+        robot_record: the robot, or its record as JSON in a log from a file; None in logs of old files, see `robot`.
     """
 
     initial_checkpoint: Checkpoint
@@ -65,6 +72,7 @@ class Log:
     joint_names: tuple[str, ...] = ()
     joint_units: tuple[str, ...] = ()
     joint_slices: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    robot_record: Robot | str | None = None
 
     @property
     def positions(self) -> Array:
@@ -87,43 +95,87 @@ class Log:
         start = self.initial_checkpoint
         return f"Log({start.robot!r}, {len(self.time)} ticks of {1e3 * start.dt * self.steps_per_tick:g} ms{outcomes})"
 
+    def robot(
+        self, source: str | os.PathLike[str] | None = None, *, packages: Iterable[str | os.PathLike[str]] = ()
+    ) -> Robot:
+        """Returns the robot of the run, also of a log from a file.
+
+        Args:
+            source: catalogue name or file of the same robot, from which a log from a file reads the meshes; None:
+                without meshes.
+            packages: folders in which the packages of ``package://`` URIs are searched, see `quaddyn.load`.
+
+        Raises:
+            ArgumentError: the log does not contain its robot, its description is damaged, or `source` is another robot.
+        """
+        if self.robot_record is None:
+            raise ArgumentError(
+                f"the log of {self.initial_checkpoint.robot!r} does not contain its robot, because it was saved by a "
+                "version of quaddyn that did not save it; load the robot with quaddyn.load"
+            )
+        if isinstance(self.robot_record, Robot):
+            return self.robot_record
+        try:
+            return from_record(json.loads(self.robot_record), source=source, packages=packages)
+        except (QuaddynError, TypeError, ValueError) as error:
+            raise ArgumentError(f"the description of the robot in the log is damaged: {error}") from error
+
     def columns(self) -> dict[str, Array]:
-        """Returns each quantity as an array (n,) by name and unit, such as "tau FL_hip_joint [N m]"."""
-        columns, torque_unit = {"time [s]": self.time}, {"rad": "N m", "m": "N"}
-        positions, velocities = self.positions, self.velocities
-        for i, (joint, unit) in enumerate(zip(self.joint_names, self.joint_units, strict=True)):
-            columns[f"position {joint} [{unit}]"] = positions[:, i]
-            columns[f"velocity {joint} [{unit}/s]"] = velocities[:, i]
-            columns[f"tau {joint} [{torque_unit[unit]}]"] = self.tau[:, i]
-        if self.base is not None:
-            names = ("x [m]", "y [m]", "z [m]", "qx [1]", "qy [1]", "qz [1]", "qw [1]")
-            columns |= {f"base {name}": self.base[:, i] for i, name in enumerate(names)}
+        """Returns each quantity as an array (n,) by name and unit, such as "tau FL_hip_joint [N m]".
+
+        "tau" is the torque from this tick to the next one. The velocity of a free base is in base axes, forces are in
+        world axes.
+        """
+        quantities = {"position": self.positions, "velocity": self.velocities, "tau": self.tau}
+        by_joint = [
+            {
+                name: column
+                for quantity, values in quantities.items()
+                for name, column in joint_columns(quantity, values[:, [i]], [joint], [unit]).items()
+            }
+            for i, (joint, unit) in enumerate(zip(self.joint_names, self.joint_units, strict=True))
+        ]
+        columns = {"time [s]": self.time}
+        for each in (*by_joint, base_columns(self.root, self.q, self.v)):
+            columns |= each
         for s, sphere in enumerate(self.spheres):
             columns |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
         return columns | {
             f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)
         }
 
-    def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Writes `columns`, and the status if there is one, as a table with a header line.
+    def text_columns(self) -> dict[str, Sequence[str]]:
+        """Returns the column "status", if there is any status."""
+        return {"status": self.status} if any(self.status) else {}
 
-        Args:
-            path: file to write.
+    def _recorded_robot(self) -> Robot | None:
+        return None if self.robot_record is None else self.robot()
 
-        Returns:
-            The path of the file.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        columns, outcomes = self.columns(), self.status if any(self.status) else ()
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([*columns, *(["status"] if outcomes else [])])
-            table = np.column_stack(list(columns.values()))
-            for i, row in enumerate(table.tolist()):
-                writer.writerow([*row, *([outcomes[i]] if outcomes else [])])
-        return Path(path)
+    def _tick_messages(self, robot: RobotMessages | None) -> Iterator[tuple[float, list[Message]]]:
+        """Yields time and messages: those of the robot, /contact/NAME with forces in world axes, and /status."""
+        positions, velocities, names = self.positions.tolist(), self.velocities.tolist(), list(self.joint_names)
+        for i, seconds in enumerate(self.time.tolist()):
+            joints = {
+                "name": names,
+                "position": positions[i],
+                "velocity": velocities[i],
+                "effort": self.tau[i].tolist(),
+            }
+            messages: list[Message] = [("/joint_states", JOINTS, "", joints)]
+            if self.base is not None:
+                child = "base" if robot is None else robot.robot.tree.root.name
+                messages += make_base_messages(self.q[i], self.v[i], child)
+            if robot is not None:
+                messages += robot.place(seconds, self.q[i])
+            for sphere, force in zip(self.spheres, self.forces[i].tolist(), strict=True):
+                wrench = {"force": make_vector(force), "torque": make_vector([0.0, 0.0, 0.0])}
+                messages.append((f"/contact/{sphere}", WRENCH, WORLD, {"wrench": wrench}))
+            if any(self.status):
+                residuals = self.level_residuals[i].tolist() if self.level_residuals.size else []
+                status = {"outcome": self.status[i], "ok": self.status[i] == "solved"}
+                status["level_residuals"] = [x for x in residuals if math.isfinite(x)]
+                messages.append(("/status", "quaddyn/msg/Status", "", status))
+            yield seconds, messages
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the complete log, including the checkpoint, to an archive that `load` reads bit for bit.
@@ -152,21 +204,6 @@ class Log:
         """
         log: Log = load(path, (Log, Checkpoint, ActivePush, ContactPoint))
         return log
-
-    def to_mcap(self, path: str | os.PathLike[str]) -> Path:
-        """Writes an MCAP file for Foxglove and PlotJuggler, see `quaddyn.simulation.mcap_file` (extra: mcap).
-
-        Args:
-            path: file to write.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            QuaddynError: the package mcap is not installed.
-            OSError: the file cannot be written.
-        """
-        return write_log(self, path)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Plots joints, torques, vertical contact forces, a free base and level residuals over time (extra: plot).
@@ -218,11 +255,7 @@ def plot_panels(
     Raises:
         QuaddynError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import colormaps
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise QuaddynError("matplotlib is not installed; install it with: pip install 'quaddyn[plot]'") from None
+    colormaps, Figure = import_extra("matplotlib", "plot").colormaps, import_extra("matplotlib.figure", "plot").Figure
     panels = [panel for panel in panels if panel[2]]  # a free body has no joints
     figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
     for axes, (label, values, names) in zip(

@@ -101,6 +101,7 @@ class LogBuilder:
             status=tuple(self._outcomes),
             level_residuals=_pad_rows(self._residuals),
             **make_joint_fields(self._robot),
+            robot_record=self._robot,
         )
 
 
