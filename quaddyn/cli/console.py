@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn, Protocol, TextIO, TypeVar
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -114,7 +114,7 @@ def use_one_linear_algebra_thread() -> bool:
     For matrices of a few hundred columns the threads of OpenBLAS cost up to ten times the CPU time of one thread, since
     each waits actively for work.  Environment variables have no effect after the import of NumPy.
     """
-    library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    library = ctypes.CDLL(importlib.import_module("numpy._core._multiarray_umath").__file__)
     for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads"):
         if hasattr(library, name):
             getattr(library, name)(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +18,8 @@ from rich.table import Table
 from ..errors import ArgumentError
 from ..robot import Robot, load
 from ..robot.root import ROOTS
+from ..safe_files import read_regular_file
+from ..urdf.tree import Array
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation
 
 
+#: Maximum size of a JSON file of --column [bytes].
+MAX_NAMES_SIZE = 1 << 20
 #: Maximum number of samples of a motion that `excite` writes.
 MAX_SAMPLES = 1_000_000
 
@@ -77,7 +81,7 @@ def excite(
 
 @app.command()
 def identify(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="a CSV or NPZ file of samples")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="samples (.csv, .npz), or a log of any kind, see below")],
     source: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")],
     root: RootOption = None,
     package: PackagesOption = None,
@@ -94,24 +98,56 @@ def identify(
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="fraction of the data for validation instead of the fit")
     ] = 0.2,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FROM=TO|FILE.json",
+            help="a joint, foot or column of the data and its name in the robot, or a JSON file of them; repeatable",
+        ),
+    ] = None,
+    cutoff: Annotated[
+        float | None,
+        typer.Option(
+            help="of logs: frequency of the low-pass [Hz], inf for none; default: a tenth of the sampling rate"
+        ),
+    ] = None,
+    start: Annotated[float | None, typer.Option(help="of logs: time of the first row that is used [s]")] = None,
+    end: Annotated[float | None, typer.Option(help="of logs: time of the last row that is used [s]")] = None,
     target: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="write all parameters (.json) or the identified robot (.urdf)"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Identify the dynamic parameters of a robot from measured motion; the file may be larger than memory.
+    """Identify the dynamic parameters of a robot from measured motion; a file of samples may be larger than memory.
 
-    Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot frame) or
-    g FOOT 0 .. (at the ground); a column t is optional. Without --root, the root joint is chosen by the number of
-    columns q. Exit code 1 if the fit did not converge.
+    Columns of samples: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot frame) or
+    g FOOT 0 .. (at the ground); a column t is optional. Logs are files of quaddyn log and Log.save, recordings of
+    control loops, tables (.csv, .parquet) with columns such as "time [s]", "position JOINT [rad]", "torque JOINT
+    [N m]", and JointState messages in MCAP files and bags (.mcap, .db3, .bag, folders of rosbag2). Without --root, the
+    root joint is chosen by the data. Exit code 1 if the fit did not converge.
     """
     from .. import identification
 
     check_writable(target)
     use_one_linear_algebra_thread()
-    robot = _load_matching_robot(data, source, root, package or (), quiet=as_json)
+    names = read_column_names(column or ())
+    columns = _read_log(data, names)
+    robot = _load_matching_robot(data, columns, names, source, root, package or (), quiet=as_json)
     motion_range, n_held_out = identification.MotionRange(robot), 0
+    if columns is not None:
+        interval = {"start": -np.inf if start is None else start, "end": np.inf if end is None else end}
+        log = identification.samples_from_columns(
+            robot, columns, names=names, cutoff=cutoff, source=str(data), **interval
+        )
+    elif any(option is not None for option in (cutoff, start, end)):
+        raise ArgumentError("--cutoff, --start, --end: not accepted with a file of samples; remove the option")
+
+    def read_parts(progress: Callable[[float], object]) -> Iterator[Samples]:
+        if columns is None:
+            yield from identification.stream_samples(data, robot, progress=progress, names=names)
+        else:
+            yield log
 
     def take_fit_samples(part: Samples) -> Samples:
         nonlocal n_held_out
@@ -121,7 +157,7 @@ def identify(
         return first
 
     with progress_bar("reading", quiet=as_json) as tick:
-        fit_samples = (take_fit_samples(part) for part in identification.stream_samples(data, robot, progress=tick))
+        fit_samples = (take_fit_samples(part) for part in read_parts(tick))
         result = identification.identify(
             robot,
             fit_samples,
@@ -133,8 +169,7 @@ def identify(
     validation = None
     if n_held_out:
         with progress_bar("validating", quiet=as_json) as tick:
-            parts = identification.stream_samples(data, robot, progress=tick)
-            validation = result.validate(identification.split_samples(part, held_out)[1] for part in parts)
+            validation = result.validate(identification.split_samples(part, held_out)[1] for part in read_parts(tick))
     report = result.to_json() | {"doubts": fit_warnings(result, validation, motion_range)}
     if validation is not None:
         report["held_out"] = {
@@ -158,23 +193,77 @@ def identify(
     raise typer.Exit(0 if result.converged else 1)
 
 
-def _load_matching_robot(data: Path, source: str, root: str | None, packages: Sequence[Path], *, quiet: bool) -> Robot:
-    """Loads the robot; without `root`, with the root joint that has as many coordinates as the data."""
+def read_column_names(options: Sequence[str]) -> dict[str, str]:
+    """Returns the names of the robot by names in the data, from values of --column.
+
+    Args:
+        options: "FROM=TO", or the name of a JSON file with an object of strings.
+
+    Raises:
+        ArgumentError: a value is neither.
+        OSError: a file cannot be read.
+    """
+    names: dict[str, str] = {}
+    for option in options:
+        old, equals, new = option.partition("=")
+        if equals and old and new:
+            names[old] = new
+            continue
+        try:
+            found = json.loads(read_regular_file(option, MAX_NAMES_SIZE))
+        except ValueError as error:
+            raise ArgumentError(f"--column: {option}: the file is not JSON: {error}") from None
+        except OSError as error:
+            raise ArgumentError(f"--column: expected FROM=TO or a JSON file, got {option!r} ({error})") from None
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+            raise ArgumentError(f'--column: {option}: expected an object such as {{"q_0": "position FL_hip_joint"}}')
+        names |= found
+    return names
+
+
+def _read_log(data: Path, names: Mapping[str, str]) -> dict[str, Array] | None:
+    """Returns the columns of a log or recording; None for a file of samples."""
+    from ..identification.sample_files import is_log
+    from ..runtime.run_log import is_recording, load_recording
+    from ..simulation.log_files import read_columns
+
+    if not data.is_dir() and is_recording(data):
+        return load_recording(data).columns()
+    return read_columns(data) if is_log(data, names) else None
+
+
+def _load_matching_robot(
+    data: Path,
+    columns: Mapping[str, Array] | None,
+    names: Mapping[str, str],
+    source: str,
+    root: str | None,
+    packages: Sequence[Path],
+    *,
+    quiet: bool,
+) -> Robot:
+    """Loads the robot; without `root`, with the root joint to which the data belong."""
+    from ..identification.log_samples import recorded_root
     from ..identification.sample_files import configuration_size
 
     robot = load(source, root=root, packages=packages)
-    size = configuration_size(data)
-    if root is not None or size is None or size == robot.nq:
+    if root is not None:
         return robot
-    for other in ROOTS:
-        candidate = load(source, root=other, packages=packages)
-        if candidate.nq == size:
-            if not quiet:
-                print_text(
-                    f"root={other} is used, because the data have {size} coordinates; pass --root for another root"
-                )
-            return candidate
-    return robot
+    if columns is not None:
+        other = recorded_root(columns, names)
+        why = f"the log {'contains' if other != 'fixed' else 'does not contain'} the base and contact forces"
+    else:
+        size = configuration_size(data, names)
+        if size is None or size == robot.nq:
+            return robot
+        matching = (each for each in ROOTS if load(source, root=each, packages=packages).nq == size)
+        other = next(matching, robot.root)
+        why = f"the data have {size} coordinates"
+    if other == robot.root:
+        return robot
+    if not quiet:
+        print_text(f"root={other} is used, because {why}; pass --root for another root")
+    return load(source, root=other, packages=packages)
 
 
 #: Maximum validation error of a torque without a warning, divided by the torque.

@@ -13,6 +13,7 @@ from .filtering import accelerations, low_pass
 from .fit import fit_accumulated, identify
 from .grouping import Grouping, group_by_rule
 from .identification_result import Identification, Validation
+from .log_samples import samples_from_columns
 from .sample_files import load_samples, save_samples, stream_samples
 from .samples import MotionRange, Samples, split_samples
 
@@ -36,6 +37,7 @@ __all__ = [
     "identify",
     "load_samples",
     "low_pass",
+    "samples_from_columns",
     "save_samples",
     "split_samples",
     "stream_samples",

@@ -1,9 +1,10 @@
-"""Data sets on disk: CSV or NPZ, validated, and read in chunks of constant memory.
+"""Data sets on disk: CSV or NPZ, validated, and read in chunks of constant memory; and logs in other formats.
 
 An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the names of the joints in the order of tau.  A CSV names each
 column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for
 one at the ground; columns may be in any order, but those of one force must be in theirs.  A column or array ``t`` is
-ignored.
+ignored.  Logs are read by `quaddyn.simulation.log_files.read_columns`; they fit into memory and have no accelerations,
+see `samples_from_columns`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -24,7 +25,9 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..simulation.log_files import ENDINGS, read_columns, read_csv_header
 from ..urdf.tree import Array
+from .log_samples import samples_from_columns
 from .samples import ForceApplication, Samples
 
 #: Samples per chunk.
@@ -72,18 +75,30 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
         np.savetxt(file, table, delimiter=",", fmt="%.17g")
 
 
-def load_samples(path: str | os.PathLike[str], robot: Robot) -> Samples:
+def load_samples(
+    path: str | os.PathLike[str],
+    robot: Robot,
+    *,
+    names: Mapping[str, str] | None = None,
+    cutoff: float | None = None,
+    start: float = -np.inf,
+    end: float = np.inf,
+) -> Samples:
     """Reads all samples of a file.
 
     Args:
-        path: ends in .csv or .npz.
+        path: data set or log, see `stream_samples`.
         robot: the robot of the samples.
+        names: names of the robot by names in the file, see `samples_from_columns`; None: they are equal.
+        cutoff: of logs, frequency of the low-pass [Hz]; inf: none; None: a tenth of the sampling rate.
+        start: of logs, time of the first row that is used [s]; -inf: that of the log.
+        end: of logs, time of the last row that is used [s]; inf: that of the log.
 
     Raises:
         ArgumentError: not a data set of this robot; the message names the file and the error.
         OSError: the file cannot be read.
     """
-    parts = list(stream_samples(path, robot))
+    parts = list(stream_samples(path, robot, names=names, cutoff=cutoff, start=start, end=end))
     first = parts[0]
     q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
     return Samples(
@@ -102,14 +117,24 @@ def stream_samples(
     *,
     chunk: int = CHUNK_SAMPLES,
     progress: Callable[[float], object] | None = None,
+    names: Mapping[str, str] | None = None,
+    cutoff: float | None = None,
+    start: float = -np.inf,
+    end: float = np.inf,
 ) -> Iterator[Samples]:
-    """Reads the samples of a file in chunks, in memory that does not depend on the size of the file.
+    """Reads the samples of a file in chunks; of a data set, in memory that does not depend on the size of the file.
 
     Args:
-        path: ends in .csv or .npz.
+        path: data set of `save_samples` (.csv or .npz), or a log: .csv, .npz of `Log.save`, .parquet, .mcap, .db3, .bag
+            or a folder of rosbag2.  For a recording of a control loop, pass ``load_recording(path).columns()`` to
+            `samples_from_columns`.
         robot: the robot of the samples.
         chunk: largest number of samples at once.
         progress: called with the fraction read so far, 0 to 1; None for no reports.
+        names: names of the robot by names in the file, see `samples_from_columns`; None: they are equal.
+        cutoff: of logs, frequency of the low-pass [Hz]; inf: none; None: a tenth of the sampling rate.
+        start: of logs, time of the first row that is used [s]; -inf: that of the log.
+        end: of logs, time of the last row that is used [s]; inf: that of the log.
 
     Yields:
         Validated samples; at least one chunk.
@@ -118,12 +143,19 @@ def stream_samples(
         ArgumentError: not a data set of this robot; the message names the file and the error.
         OSError: the file cannot be read.
     """
-    source = _check_ending(path)
+    source, names = Path(path), names or {}
     if chunk < 1:
         raise ArgumentError(f"chunk: expected at least 1 sample, got {chunk}")
-    reader = _stream_npz if source.suffix.lower() == ".npz" else _stream_csv
+    if is_log(source, names):
+        columns = read_columns(source)
+        log = samples_from_columns(robot, columns, names=names, cutoff=cutoff, start=start, end=end, source=str(source))
+        parts: Iterator[tuple[Samples, float]] = (
+            (log[i : i + chunk], min(1.0, (i + chunk) / len(log))) for i in range(0, len(log), chunk)
+        )
+    else:
+        parts = (_stream_npz if source.suffix.lower() == ".npz" else _stream_csv)(source, robot, chunk, names)
     done = 0
-    for samples, fraction in reader(source, robot, chunk):
+    for samples, fraction in parts:
         try:
             samples.check(robot)
         except (ArgumentError, KeyError) as error:
@@ -136,31 +168,66 @@ def stream_samples(
         raise ArgumentError(f"{source}: the file contains no samples")
 
 
-def configuration_size(path: str | os.PathLike[str]) -> int | None:
-    """Returns the number of coordinates of q in a file, without reading its samples; None if it has no q.
+def is_log(path: str | os.PathLike[str], names: Mapping[str, str] | None = None) -> bool:
+    """Returns whether a file is a log instead of a data set of samples.
+
+    Args:
+        path: file, or folder of rosbag2.
+        names: names of the robot by names in the file, see `samples_from_columns`; None: they are equal.
+
+    Raises:
+        ArgumentError: a file with another ending, or a damaged archive.
+        OSError: the file cannot be read.
+    """
+    source = Path(path)
+    ending = source.suffix.lower()
+    if source.is_dir() or ending not in (".csv", ".npz"):
+        if not source.is_dir() and ending not in ENDINGS:
+            raise ArgumentError(f"path: expected a name ending in {', '.join(ENDINGS)}, got {source.name!r}")
+        return True
+    if ending == ".npz":
+        with _open_archive(source) as archive:
+            return {"meta.npy", "q.npy"} & set(archive.namelist()) == {"meta.npy"}
+    return any(_rename(name, names or {}).startswith("position ") for name in read_csv_header(source))
+
+
+def configuration_size(path: str | os.PathLike[str], names: Mapping[str, str] | None = None) -> int | None:
+    """Returns the number of coordinates of q in a data set, without reading its samples; None if it has no q.
 
     Args:
         path: ends in .csv or .npz.
+        names: names of the robot by names in the file, see `samples_from_columns`; None: they are equal.
 
     Raises:
         ArgumentError: another ending, or a file that is damaged.
         OSError: the file cannot be read.
     """
     source = _check_ending(path)
-    with ExitStack() as stack:
-        raw = stack.enter_context(open_regular_file(source))
-        if source.suffix.lower() == ".csv":
-            text = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
-            header = _read_header(source, text)
-            return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(raw))
-        except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{source}: the file is not an NPZ archive: {error}") from None
+    if source.suffix.lower() == ".csv":
+        header = [_rename(name, names or {}) for name in read_csv_header(source)]
+        return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
+    with _open_archive(source) as archive, ExitStack() as stack:
         if "q.npy" not in archive.namelist():
             return None
         shape = _open_array(f"{source}: array 'q'", archive, "q", stack)[1]
         return shape[1] if len(shape) == 2 else None
+
+
+def _rename(name: str, names: Mapping[str, str]) -> str:
+    """Returns the name of a column with names of the robot, see `samples_from_columns`."""
+    return names.get(name) or " ".join(names.get(word, word) for word in name.split(" "))
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Opens an NPZ file."""
+    with ExitStack() as stack:
+        raw = stack.enter_context(open_regular_file(path))
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+        except DAMAGED_ARCHIVE_ERRORS as error:
+            raise ArgumentError(f"{path}: the file is not an NPZ archive: {error}") from None
+        yield archive
 
 
 def _check_ending(path: str | os.PathLike[str]) -> Path:
@@ -172,11 +239,11 @@ def _check_ending(path: str | os.PathLike[str]) -> Path:
 
 
 # -- CSV -----------------------------------------------------------------------------------------------------------
-def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) -> Iterator[tuple[Samples, float]]:
     """Yields chunks of a CSV file and the fraction read so far."""
     with open_regular_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
-        header = _read_header(path, file)
+        header = [_rename(name, names) for name in _read_header(path, file)]
         columns, forces, force_application = _assign_columns(path, robot, header)
         line = 2
         while lines := _read_lines(path, file, chunk, _MAX_ENTRY_CHARACTERS * (1 + len(header))):
@@ -275,42 +342,35 @@ def _assign_columns(
 
 
 # -- NPZ -----------------------------------------------------------------------------------------------------------
-def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+def _stream_npz(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) -> Iterator[tuple[Samples, float]]:
     """Yields chunks of an NPZ file and the fraction read so far."""
     with ExitStack() as stack:
-        file = stack.enter_context(open_regular_file(path))
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(file))
-        except DAMAGED_ARCHIVE_ERRORS as error:
-            raise ArgumentError(f"{path}: the file is not an NPZ archive: {error}") from None
-        compressed_size, uncompressed_size = (
-            os.fstat(file.fileno()).st_size,
-            sum(m.file_size for m in archive.infolist()),
-        )
+        archive = stack.enter_context(_open_archive(path))
+        compressed_size, uncompressed_size = path.stat().st_size, sum(m.file_size for m in archive.infolist())
         if uncompressed_size > _MAX_COMPRESSION_RATIO * compressed_size:
             raise ArgumentError(
                 f"{path}: the archive expands from {compressed_size} to {uncompressed_size} bytes, which is rejected "
                 "as a possible attack; if this is intended, store the arrays uncompressed"
             )
-        names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+        members = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
         for name in ("q", "v", "a", "tau"):
-            if name not in names:
+            if name not in members:
                 raise ArgumentError(
-                    f"{path}: array {name!r} is missing; the file contains {', '.join(map(repr, names[:12]))}"
+                    f"{path}: array {name!r} is missing; the file contains {', '.join(map(repr, members[:12]))}"
                 )
-        for name in names:
+        for name in members:
             if name not in ("q", "v", "a", "tau", "t", "joints", "place") and not name.startswith("f "):
                 raise ArgumentError(f"{path}: array {name!r} is unknown; forces are named 'f FOOT'")
         order: list[int] | slice = slice(None)
-        if "joints" in names:
-            joints = [str(x) for x in _read_names(path, archive, "joints").ravel()]
+        if "joints" in members:
+            joints = [names.get(x, x) for x in map(str, _read_names(path, archive, "joints").ravel())]
             if sorted(joints) != sorted(robot.actuated):
                 raise ArgumentError(
                     f"{path}: the joints of the file, {joints}, are not those of {robot.name}, {list(robot.actuated)}"
                 )
             order = [joints.index(joint) for joint in robot.actuated]
-        force_application = str(_read_names(path, archive, "place")) if "place" in names else "frame"
-        arrays = {n: _ArchiveArray(path, archive, n, stack) for n in names if n not in ("t", "joints", "place")}
+        force_application = str(_read_names(path, archive, "place")) if "place" in members else "frame"
+        arrays = {n: _ArchiveArray(path, archive, n, stack) for n in members if n not in ("t", "joints", "place")}
         counts = {n: array.rows for n, array in arrays.items()}
         if len(set(counts.values())) > 1:
             raise ArgumentError(f"{path}: the arrays differ in their number of samples: {counts}")

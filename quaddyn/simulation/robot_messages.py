@@ -135,7 +135,8 @@ class RobotMessages:
 
     def _transforms(self, seconds: float, q: Array, pairs: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
         """Returns the placement of each child in its parent link as geometry_msgs/msg/TransformStamped."""
-        state, out = self._dynamics.update(q, self._rest), []
+        state = self._dynamics.update(q, self._rest)
+        out: list[dict[str, object]] = []
         for parent, child in pairs:
             placement = state.placement(child)
             rotation, translation = placement.rotation, placement.translation

@@ -1,0 +1,301 @@
+"""Samples from logs: names of columns mapped to joints, units and time stamps checked, accelerations computed.
+
+All that enters the regression besides positions passes the same zero-phase low-pass, see
+`quaddyn.identification.filtering`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import check_number
+from ..robot.joint_positions import JointPositions
+from ..robot.robot import Robot
+from ..simulation.recorded_run import BASE_COLUMNS
+from ..urdf.tree import Array
+from .filtering import accelerations, low_pass
+from .samples import Samples
+
+#: Name of a column: quantity, joint or foot or component, and unit.
+_COLUMN = re.compile(r"(reading time|time|t|position|velocity|torque|tau|force|base)(?: ([^\[\]]+?))?(?: \[(.+)\])?")
+#: Factors to SI units, by quantity.
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_POSITIONS = {"rad": 1.0, "m": 1.0, "deg": np.pi / 180.0, "1": 1.0}
+_VELOCITIES = {"rad/s": 1.0, "m/s": 1.0, "deg/s": np.pi / 180.0}
+_FORCES = {"N m": 1.0, "N": 1.0}
+UNITS = {
+    "time": _TIMES,
+    "reading time": _TIMES,
+    "position": _POSITIONS,
+    "velocity": _VELOCITIES,
+    "torque": _FORCES,
+    "tau": _FORCES,
+    "force": _FORCES,
+    "base": _POSITIONS | _VELOCITIES,
+}
+#: Steps between samples that are accepted [s]: others are times in another unit.
+MIN_STEP, MAX_STEP = 1e-5, 0.2
+#: A longer step, divided by the median one, separates two pieces of motion.
+MAX_GAP = 3.0
+#: Number of samples of a piece of motion that are needed at least.
+MIN_SAMPLES = 20
+#: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong.
+MAX_VELOCITY_RATIO = 3.0
+#: Joints slower than this are not compared with the derivatives of their positions [rad/s or m/s].
+MIN_SPEED = 0.05
+#: Default cutoff frequency, divided by the sampling rate.
+CUTOFF_FRACTION = 0.1
+
+
+class _LogColumns:
+    """Columns by canonical name, such as "position FL_hip_joint", in SI units, with the names in the log."""
+
+    def __init__(self, columns: Mapping[str, Array], names: Mapping[str, str], source: str) -> None:
+        self.source, self.values, self.given = source, dict[str, Array](), dict[str, str]()
+        used: set[str] = set()
+        for name, column in columns.items():
+            used |= {name} & names.keys()
+            match = _COLUMN.fullmatch(names.get(name, name))
+            if match is None:
+                continue
+            quantity, what, unit = match[1], match[2] or "", match[3]
+            quantity = "time" if quantity == "t" else quantity
+            words = what.rsplit(" ", 1) if quantity == "force" else [what]
+            used |= {words[0]} & names.keys()
+            key = " ".join(filter(None, [quantity, names.get(words[0], words[0]), *words[1:]]))
+            factor = UNITS[quantity].get(unit, np.nan) if unit is not None else 1.0
+            if np.isnan(factor):
+                raise ArgumentError(
+                    f"{source}: column {name!r}: expected a unit among {', '.join(UNITS[quantity])}, got {unit!r}"
+                )
+            if key in self.values:
+                raise ArgumentError(f"{source}: columns {self.given[key]!r} and {name!r} are both {key!r}")
+            values = np.asarray(column, dtype=np.float64)
+            self.values[key], self.given[key] = (values * factor if factor != 1.0 else values), name
+        if unused := names.keys() - used:
+            raise ArgumentError(f"names: {source} has no column, joint or foot {min(unused)!r}")
+
+    def has(self, *keys: str) -> bool:
+        """Returns whether the log has all these columns."""
+        return all(key in self.values for key in keys)
+
+    def require(self, robot: Robot, keys: list[str]) -> list[str]:
+        """Returns the keys, or raises an error that names the first missing one."""
+        if missing := [key for key in keys if key not in self.values]:
+            quantity = missing[0].split(" ")[0]
+            there = [self.given[key] for key in self.values if key.split(" ")[0] == quantity]
+            found = f"it has {', '.join(map(repr, there[:6]))}{' ...' if len(there) > 6 else ''}" if there else (
+                f"it has no column {quantity!r}")  # fmt: skip
+            strange = quantity == "position" and len(missing) == robot.nu > 0
+            raise ArgumentError(
+                f"{self.source}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all); {found}; "
+                + ("the log is of another robot, or its names must be mapped" if strange else "names can be mapped")
+                + " (names=, --column)"
+            )
+        return keys
+
+
+def recorded_root(columns: Mapping[str, Array], names: Mapping[str, str] | None = None) -> str:
+    """Returns the root of the samples in a log: "free" or "planar" if it has the base and contact forces, or "fixed".
+
+    Args:
+        columns: columns of the log.
+        names: see `samples_from_columns`.
+    """
+    log = _LogColumns(columns, names or {}, "columns")
+    if any(key.startswith("force ") for key in log.values):
+        for root in ("free", "planar"):
+            if log.has(*_base_keys(root)):
+                return root
+    return "fixed"
+
+
+def _base_keys(root: str) -> list[str]:
+    return [name.partition(" [")[0] for name in BASE_COLUMNS[root]]
+
+
+def samples_from_columns(
+    robot: Robot,
+    columns: Mapping[str, Array],
+    *,
+    names: Mapping[str, str] | None = None,
+    cutoff: float | None = None,
+    start: float = -np.inf,
+    end: float = np.inf,
+    source: str = "columns",
+) -> Samples:
+    """Returns the samples of a log, such as ``log.columns()`` or `quaddyn.simulation.log_files.read_columns`.
+
+    Needed are "time" (or "reading time"), "position JOINT", and "torque JOINT" (measured at the time of its row) or
+    "tau JOINT" (acting from its row to the next); for a moving root also its columns and "force FOOT x", "y", "z" on
+    the ground. "velocity JOINT" is computed from the positions if no joint has it. Names may end with a unit, such as
+    "[deg]" or "[ms]", which is converted. Other columns are ignored.
+
+    Args:
+        robot: the robot.
+        columns: (n,) values by name, in the unit at the end of the name, such as [deg], or without one in [rad] or [m].
+        names: names of the robot by names in the log: of a joint, a foot, or a whole column, such as
+            ``{"q_0": "position FL_hip_joint"}``; None: they are equal.
+        cutoff: frequency of the low-pass [Hz]; inf: none; None: a tenth of the sampling rate.
+        start: time of the first row that is used [s], in the time of the log; -inf: that of the log.
+        end: time of the last row that is used [s]; inf: that of the log.
+        source: name of the log, for messages.
+
+    Raises:
+        ArgumentError: a missing column, a value that is not finite, times that decrease or are in another unit, or too
+            few rows; the message names the log and the column.
+    """
+    log = _LogColumns(columns, names or {}, source)
+    joints = robot.actuated
+    if robot.nv != len(joints) + {"free": 6, "planar": 3, "fixed": 0}[robot.root]:
+        raise ArgumentError(f"{source}: {robot.name} has joints that are not actuated, which logs do not contain")
+    time_key = "reading time" if log.has("reading time") else "time"
+    log.require(robot, [time_key])
+    positions = log.require(robot, [f"position {joint}" for joint in joints])
+    torque = "torque" if any(key.startswith("torque ") for key in log.values) else "tau"
+    torques = log.require(robot, [f"{torque} {joint}" for joint in joints])
+    velocities = [f"velocity {joint}" for joint in joints]
+    velocities = log.require(robot, velocities) if any(key in log.values for key in velocities) else []
+    base = log.require(robot, _base_keys(robot.root))
+    feet = [foot for foot in robot.feet if f"force {foot} x" in log.values] if base else []
+    forces = (
+        log.require(robot, [f"force {foot} {axis}" for foot in feet or robot.feet for axis in "xyz"]) if base else []
+    )
+    if base:
+        _check_other_contacts(log, feet)
+    keys = [*positions, *torques, *velocities, *base, *forces]
+    time, table = _select_rows(log, time_key, keys, start, end)
+    step = float(np.median(np.diff(time)))
+    if not MIN_STEP <= step <= MAX_STEP:
+        raise ArgumentError(
+            f"{source}: column {log.given[time_key]!r}: the median step is {step:g} s; expected {MIN_STEP:g} to "
+            f"{MAX_STEP:g} s; give the unit in the name of the column, such as 'time [ms]'"
+        )
+    if cutoff is not None and not check_number("cutoff", cutoff) > 0.0:
+        raise ArgumentError(f"cutoff: expected a positive frequency [Hz], got {cutoff}")
+    frequency = CUTOFF_FRACTION / step if cutoff is None else cutoff
+    pieces = np.split(np.arange(len(time)), np.flatnonzero(np.diff(time) > MAX_GAP * step) + 1)
+    held = np.array([key.split(" ")[0] in ("tau", "force") for key in keys])
+    parts = [
+        _make_samples(robot, keys, *_make_uniform(time[piece], table[piece], step, held), step, frequency, log, feet)
+        for piece in pieces
+        if len(piece) >= MIN_SAMPLES
+    ]
+    if not parts:
+        raise ArgumentError(
+            f"{source}: column {log.given[time_key]!r}: expected at least {MIN_SAMPLES} rows without a gap, got "
+            f"{len(time)} rows in {len(pieces)} pieces"
+        )
+    q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
+    contacts = {foot: np.concatenate([part.forces[foot] for part in parts]) for foot in feet}
+    return Samples(q, v, a, tau, contacts, "ground" if feet else "frame")
+
+
+def _check_other_contacts(log: _LogColumns, feet: list[str]) -> None:
+    """Raises if another part of the robot than a foot touched something, since its forces cannot be used."""
+    for key, values in log.values.items():
+        if key.startswith("force ") and key.split(" ")[1] not in feet and np.nan_to_num(values).any():
+            row = int(np.flatnonzero(values)[0])
+            raise ArgumentError(
+                f"{log.source}: column {log.given[key]!r} is {values[row]:g} N in row {row}; expected contacts of feet "
+                "only; select a part of the log by start= and end= (--start, --end)"
+            )
+
+
+def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float, end: float) -> tuple[Array, Array]:
+    """Returns the times (n,) and values (n, k) of the rows in the interval, without repeated readings."""
+    time, name = log.values[time_key], log.given[time_key]
+    if not np.isfinite(time).all():
+        row = int(np.flatnonzero(~np.isfinite(time))[0])
+        raise ArgumentError(f"{log.source}: column {name!r} is {time[row]} in row {row}; expected finite times")
+    selected = np.flatnonzero((time >= start) & (time <= end))
+    steps = np.diff(time[selected])
+    if (steps < 0.0).any():
+        row = int(selected[np.flatnonzero(steps < 0.0)[0] + 1])
+        raise ArgumentError(
+            f"{log.source}: column {name!r} decreases from {time[row - 1]:.9g} s to {time[row]:.9g} s in row {row}; "
+            "expected increasing times"
+        )
+    selected = selected[np.concatenate([[True], steps > 0.0])[: len(selected)]]
+    if len(selected) < MIN_SAMPLES:
+        raise ArgumentError(
+            f"{log.source}: column {name!r}: expected at least {MIN_SAMPLES} rows with different times from {start:g} "
+            f"to {end:g} s, got {len(selected)}"
+        )
+    table = np.column_stack([log.values[key][selected] for key in keys])
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise ArgumentError(
+            f"{log.source}: column {log.given[keys[column]]!r} is {table[row, column]} in row {selected[row]} (at "
+            f"{time[selected[row]]:g} s); select rows by start= and end= (--start, --end)"
+        )
+    return time[selected], table
+
+
+def _make_uniform(time: Array, table: Array, step: float, held: Array) -> tuple[Array]:
+    """Returns values at equal steps; those that act from their row to the next one become means around their time."""
+    table = table.copy()
+    table[1:, held] = 0.5 * (table[1:, held] + table[:-1, held])
+    uniform = time[0] + step * np.arange(1 + int((time[-1] - time[0]) / step + 1e-6))
+    if len(uniform) == len(time) and np.abs(uniform - time).max() < 0.01 * step:
+        return (table,)
+    return (np.column_stack([np.interp(uniform, time, column) for column in table.T]),)
+
+
+def _make_samples(
+    robot: Robot, keys: list[str], table: Array, step: float, frequency: float, log: _LogColumns, feet: list[str]
+) -> Samples:
+    """Returns the samples of a piece of motion at equal steps."""
+    column = {key: table[:, i] for i, key in enumerate(keys)}
+    n, unbounded = len(table), not frequency < 0.5 / step
+
+    def smooth(x: Array) -> Array:
+        x = np.ascontiguousarray(x)
+        return x if unbounded else low_pass(x, dt=step, cutoff=frequency)
+
+    encoders = JointPositions.actuated(robot)
+    position = np.column_stack([column[f"position {joint}"] for joint in robot.actuated])
+    position[:, encoders.turning] = np.unwrap(position[:, encoders.turning], axis=0)
+    derivative = accelerations(smooth(position), dt=step)
+    v = np.zeros((n, robot.nv))
+    if f"velocity {robot.actuated[0]}" in column:
+        measured = np.column_stack([column[f"velocity {joint}"] for joint in robot.actuated])
+        v[:, robot.actuated_index] = smooth(measured)
+        _check_velocities(robot, derivative, v[:, robot.actuated_index], log)
+    else:
+        v[:, robot.actuated_index] = derivative
+    q = np.tile(robot.q_home, (n, 1))
+    q[:, encoders.at[~encoders.turning]] = position[:, ~encoders.turning]
+    turning = encoders.at[encoders.turning]
+    q[:, turning], q[:, turning + 1] = np.cos(position[:, encoders.turning]), np.sin(position[:, encoders.turning])
+    if base := _base_keys(robot.root):
+        size = {"free": 6, "planar": 3}[robot.root]
+        values = np.column_stack([column[key] for key in base])
+        q[:, : len(base) - size], v[:, :size] = values[:, :-size], smooth(values[:, -size:])
+        if robot.root == "free":
+            q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1)[:, None]
+    a = accelerations(v, dt=step)
+    tau = smooth(np.column_stack([column[key] for key in keys if key.split(" ")[0] in ("torque", "tau")]))
+    forces = {foot: smooth(np.column_stack([column[f"force {foot} {axis}"] for axis in "xyz"])) for foot in feet}
+    # at the ends, differences are one-sided and the filter has no data beyond
+    edge = min(2 if unbounded else 2 + round(0.5 / (frequency * step)), (n - MIN_SAMPLES // 2) // 2)
+    return Samples(q, v, a, tau, forces, "ground" if feet else "frame")[slice(edge, n - edge)]
+
+
+def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns) -> None:
+    """Raises if velocities are not the derivatives of positions, because time or one of them has another unit."""
+    size = np.sqrt(np.mean(measured**2, axis=0))
+    if not len(size) or size.max() < MIN_SPEED:
+        return
+    i = int(size.argmax())
+    ratio = float(np.sqrt(np.mean(derivative[:, i] ** 2)) / size[i])
+    if not 1.0 / MAX_VELOCITY_RATIO < ratio < MAX_VELOCITY_RATIO:
+        position, velocity = (log.given[f"{x} {robot.actuated[i]}"] for x in ("position", "velocity"))
+        raise ArgumentError(
+            f"{log.source}: the derivative of column {position!r} is {ratio:.3g} times column {velocity!r}; the unit "
+            "of one of them or of the time is wrong; give units in the names of the columns, such as 'time [ms]'"
+        )

@@ -1,0 +1,221 @@
+"""Logs of any origin as columns of numbers: CSV, Parquet, MCAP, bags of ROS, and logs of simulations.
+
+The columns have the names of `Log.columns`.  Of messages, JointState gives positions, velocities and torques ("torque",
+from the effort), Odometry the base, and WrenchStamped the contact force of the foot that ends the name of its topic.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..safe_files import open_regular_file
+from ..urdf.tree import Array
+from .extras import import_extra
+from .log import Log
+from .mcap_file import read_messages
+from .recorded_run import BASE_COLUMNS
+from .robot_messages import JOINTS, ODOMETRY, WRENCH
+from .ros_messages import MESSAGES
+
+#: Types of the messages that are read.
+KINDS = (JOINTS, ODOMETRY, WRENCH)
+#: Endings of the names of files that `read_columns` reads, besides folders of rosbag2.
+ENDINGS = (".csv", ".npz", ".parquet", ".mcap", ".db3", ".bag")
+#: Topics that are preferred if there are several of one type.
+USUAL_TOPICS = {JOINTS: "/joint_states", ODOMETRY: "/odom"}
+
+
+def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Reads the columns of numbers of a log; columns of text are left out.
+
+    Args:
+        path: file that ends in .csv, .parquet (extra: export), .mcap (extra: mcap), .db3 or .bag, or folder of rosbag2
+            (extra: rosbags), or .npz of `quaddyn.simulation.Log.save`.
+
+    Returns:
+        (n,) values by name of the column.
+
+    Raises:
+        ArgumentError: another ending, or the file is damaged; the message names the file and the column or topic.
+        QuaddynError: a package that the format needs is not installed.
+        OSError: the file cannot be read.
+    """
+    source = Path(path)
+    ending = source.suffix.lower()
+    if source.is_dir() or ending in (".db3", ".bag"):
+        return _columns_of_messages(source, _read_bag(source))
+    if ending == ".mcap":
+        return _columns_of_messages(source, read_messages(source, KINDS))
+    if ending == ".npz":
+        return Log.load(source).columns()
+    if ending == ".csv":
+        return _read_csv(source)
+    if ending == ".parquet":
+        return _read_parquet(source)
+    raise ArgumentError(f"path: expected a folder of rosbag2 or a name ending in {', '.join(ENDINGS)}, got {path!s}")
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+def read_csv_header(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the names of the columns of a CSV file.
+
+    Raises:
+        ArgumentError: the first line is not a header; the message names the file.
+        OSError: the file cannot be read.
+    """
+    with open_regular_file(path) as raw:
+        try:
+            header = next(csv.reader([raw.readline(1 << 20).decode("utf-8-sig")]), [])
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ArgumentError(f"{path}: the first line is not a CSV header: {error}") from None
+    return [name.strip() for name in header]
+
+
+def _read_csv(path: Path) -> dict[str, Array]:
+    """Reads the numeric columns of a CSV file: those whose first entry is a number."""
+    header = read_csv_header(path)
+    if repeated := [name for i, name in enumerate(header) if name in header[:i]]:
+        raise ArgumentError(f"{path}: column {repeated[0]!r} occurs twice")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = next(csv.reader(line for i, line in enumerate(file) if i == 1), [])
+    numeric = [i for i, word in enumerate(first) if i < len(header) and _is_number(word)]
+    if not numeric:
+        raise ArgumentError(f"{path}: the second line contains no numbers")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = np.loadtxt(file, delimiter=",", skiprows=1, usecols=numeric, ndmin=2, quotechar='"', comments=None)
+    except ValueError as error:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # find the first wrong entry, for the message
+            for number, row in enumerate(csv.reader(file), start=1):
+                for i in numeric if number > 1 and row else ():
+                    if i >= len(row) or not _is_number(row[i]):
+                        word = row[i] if i < len(row) else ""
+                        raise ArgumentError(
+                            f"{path}:{number}: column {header[i]!r}: {word[:40]!r} is not a number"
+                        ) from None
+        raise ArgumentError(f"{path}: not a table of numbers: {error}") from None
+    return {header[i]: np.ascontiguousarray(table[:, k]) for k, i in enumerate(numeric)}
+
+
+def _is_number(word: str) -> bool:
+    """Returns whether a word is a number, "nan" and "inf" included."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(path: Path) -> dict[str, Array]:
+    """Reads the numeric columns of a Parquet file; missing values become NaN."""
+    parquet, pyarrow = import_extra("pyarrow.parquet", "export"), import_extra("pyarrow", "export")
+    with open_regular_file(path) as file:
+        try:
+            table = parquet.read_table(file)
+        except (pyarrow.ArrowException, ValueError, OSError) as error:
+            raise ArgumentError(f"{path}: the file is not Parquet, or it is damaged: {error}") from None
+    kinds = pyarrow.types
+    return {
+        field.name: np.asarray(table.column(i).cast(pyarrow.float64()).to_numpy(), dtype=np.float64)
+        for i, field in enumerate(table.schema)
+        if kinds.is_integer(field.type) or kinds.is_floating(field.type)
+    }
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+def _read_bag(path: Path) -> Iterator[tuple[str, str, float, Any]]:
+    """Yields topic, type, time [s] and fields of the messages of a bag, as `read_messages`."""
+    highlevel, typesys = import_extra("rosbags.highlevel", "rosbags"), import_extra("rosbags.typesys", "rosbags")
+    path.stat()  # the error of a missing file
+    try:
+        types = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)  # of bags without definitions
+        with highlevel.AnyReader([path], default_typestore=types) as reader:
+            connections = [each for each in reader.connections if each.msgtype in KINDS]
+            for connection, stamp, data in reader.messages(connections) if connections else ():
+                message = reader.deserialize(data, connection.msgtype)
+                yield connection.topic, connection.msgtype, 1e-9 * stamp, _fields(connection.msgtype, message)
+    except ArgumentError:
+        raise
+    except Exception as error:  # the package has several error classes, and passes on those of its parsers
+        raise ArgumentError(f"{path}: the bag cannot be read: {error}") from None
+
+
+def _fields(kind: str, message: Any) -> dict[str, Any]:
+    """Returns the fields of a message object by name, as `decode_cdr`."""
+    return {
+        name: _fields(field, getattr(message, name)) if field in MESSAGES else getattr(message, name)
+        for field, name in MESSAGES[kind]
+    }
+
+
+def _columns_of_messages(path: Path, messages: Iterable[tuple[str, str, float, Any]]) -> dict[str, Array]:
+    """Returns the columns of joints, base and contact forces at the times of the joint states."""
+    received: dict[tuple[str, str], list[tuple[float, Any]]] = defaultdict(list)
+    for topic, kind, logged, content in messages:
+        stamp = content["header"]["stamp"]
+        seconds = stamp["sec"] + 1e-9 * stamp["nanosec"]
+        received[kind, topic].append((seconds or logged, content))
+    joints = _choose(path, received, JOINTS)
+    if joints is None:
+        raise ArgumentError(f"{path}: the file contains no messages of type {JOINTS}")
+    topic, entries = joints
+    times = np.array([seconds for seconds, _ in entries])
+    names = list(entries[0][1]["name"])
+    columns: dict[str, Array] = {}
+    for quantity, field in (("position", "position"), ("velocity", "velocity"), ("torque", "effort")):
+        rows = [content[field] for _, content in entries]
+        for i, ((_, content), row) in enumerate(zip(entries, rows, strict=True)):
+            if list(content["name"]) != names or len(row) not in (0, len(names)) or len(row) != len(rows[0]):
+                raise ArgumentError(
+                    f"{path}: topic {topic!r}: message {i} has {len(content['name'])} names and {len(row)} entries of "
+                    f"{field}; expected the {len(names)} names and {len(rows[0])} entries of the first message"
+                )
+        if len(rows[0]):
+            columns |= {f"{quantity} {name}": x for name, x in zip(names, np.array(rows, dtype=float).T, strict=True)}
+    others: dict[str, tuple[Array, Array]] = {}
+    if (odometry := _choose(path, received, ODOMETRY)) is not None:
+        poses = [(s, m["pose"]["pose"], m["twist"]["twist"]) for s, m in odometry[1]]
+        table = np.array([[*map(float, _numbers(pose)), *_numbers(twist)] for _, pose, twist in poses])
+        signs = np.cumprod(np.where(np.r_[1.0, np.einsum("ij,ij->i", table[1:, 3:7], table[:-1, 3:7])] < 0, -1.0, 1.0))
+        table[:, 3:7] *= signs[:, None]  # for the interpolation; both signs are one orientation
+        stamps = np.array([s for s, *_ in poses])
+        others |= {name: (stamps, x) for name, x in zip(BASE_COLUMNS["free"], table.T, strict=True)}
+    for (kind, each), wrenches in received.items():
+        if kind == WRENCH:
+            forces = np.array([[m["wrench"]["force"][axis] for axis in "xyz"] for _, m in wrenches])
+            stamps = np.array([s for s, _ in wrenches])
+            others |= {f"force {each.rsplit('/', 1)[-1]} {a}": (stamps, forces[:, i]) for i, a in enumerate("xyz")}
+    covered = np.ones(len(times), dtype=bool)
+    for name, (stamps, values) in others.items():
+        if (np.diff(stamps) < 0.0).any():
+            raise ArgumentError(f"{path}: the time stamps of {name!r} are not in order")
+        covered &= (times >= stamps[0] - 1e-9) & (times <= stamps[-1] + 1e-9)
+        columns[name] = values if np.array_equal(stamps, times) else np.interp(times, stamps, values)
+    if not covered.any():
+        raise ArgumentError(f"{path}: the topics of joints, base and forces have no time in common")
+    columns["time [s]"] = times
+    return {name: column[covered] for name, column in columns.items()}
+
+
+def _choose(path: Path, received: Any, kind: str) -> tuple[str, list[tuple[float, Any]]] | None:
+    """Returns the topic of a type and its messages; None without one."""
+    topics = [topic for each, topic in received if each == kind]
+    if len(topics) > 1 and USUAL_TOPICS[kind] not in topics:
+        raise ArgumentError(f"{path}: expected one topic of type {kind}, got {', '.join(map(repr, sorted(topics)))}")
+    if not topics:
+        return None
+    topic = USUAL_TOPICS[kind] if USUAL_TOPICS[kind] in topics else topics[0]
+    return topic, received[kind, topic]
+
+
+def _numbers(content: Any) -> list[float]:
+    """Returns the numbers of a message in the order of its fields."""
+    return [x for value in content.values() for x in (_numbers(value) if isinstance(value, dict) else [value])]

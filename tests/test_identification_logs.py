@@ -1,0 +1,393 @@
+"""Logs of any format are identified: tables, recordings, MCAP files and bags, with mapped names and clear errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_runtime_log import tick
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.identification import Samples, load_samples, samples_from_columns
+from quaddyn.identification.log_samples import recorded_root
+from quaddyn.runtime import Recording, load_recording
+from quaddyn.simulation import Log, Measurement
+from quaddyn.simulation.log_files import read_columns
+from quaddyn.simulation.mcap_file import write_messages
+
+DAMPING = 0.3
+DT = 2e-3
+
+
+def swing(t: float) -> np.ndarray:
+    """Position, velocity and acceleration (3, 12) of a motion of 12 joints about zero [rad]."""
+    w = 3.0 + 0.7 * np.arange(12) + 4.0 * (np.arange(12) % 3 == 2)
+    return 0.25 * np.array([np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t)])
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    """Go2 in a stand, with damping that its file does not have, which follows a motion."""
+    truth = qd.load("go2", root="fixed", damping=DAMPING)
+    sim, dyn, home = qd.Simulation(truth, dt=DT), qd.Dynamics(truth), truth.q_home
+    sim.reset(home + swing(0.0)[0], swing(0.0)[1])
+
+    def control(plant: qd.Simulation) -> np.ndarray:
+        q, v, a = swing(plant.time)
+        target = a + 400.0 * (home + q - plant.q) + 40.0 * (v - plant.v)
+        return dyn.rnea(plant.q, plant.v, target) + DAMPING * plant.v
+
+    return sim.run(control, 4.0)
+
+
+@pytest.fixture(scope="module")
+def held(log: Log) -> qd.Robot:
+    return qd.load("go2", root="fixed")
+
+
+def record(log: Log, path: Path) -> Path:
+    """A recording of the same run by the control loop of a robot with torque sensors, which reads each value twice."""
+    robot = qd.load("go2")
+    recording = Recording(path, robot, dt=DT, seconds=len(log.time) * DT * 2)
+    torque = 0.5 * (log.tau + np.roll(log.tau, 1, axis=0))
+    for i in range(2 * len(log.time)):
+        k = i // 2
+        m = Measurement(log.time[k], log.positions[k], log.velocities[k], np.zeros(3), np.zeros(3), torque[k])
+        recording.record(replace(tick(i), measurement=m, deadline=0.5 * DT * i, start_time=0.5 * DT * i))
+    recording.close()
+    return path
+
+
+def write_bag(log: Log, path: Path, storage: str) -> Path:
+    """A bag of rosbag2 with joint states only, written by rosbags."""
+    rosbag2, typesys = pytest.importorskip("rosbags.rosbag2"), pytest.importorskip("rosbags.typesys")
+    store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
+    kinds = store.types
+    with rosbag2.Writer(path, version=9, storage_plugin=getattr(rosbag2.StoragePlugin, storage)) as writer:
+        connection = writer.add_connection("/joint_states", "sensor_msgs/msg/JointState", typestore=store)
+        torque = 0.5 * (log.tau + np.roll(log.tau, 1, axis=0))
+        for i, seconds in enumerate(log.time):
+            ns = round((seconds + 1000.0) * 1e9)
+            stamp = kinds["builtin_interfaces/msg/Time"](ns // 10**9, ns % 10**9)
+            header = kinds["std_msgs/msg/Header"](stamp, "")
+            rows = map(np.array, (log.positions[i].tolist(), log.velocities[i].tolist(), torque[i].tolist()))
+            message = kinds["sensor_msgs/msg/JointState"](header, list(log.joint_names), *rows)
+            writer.write(connection, ns, store.serialize_cdr(message, "sensor_msgs/msg/JointState"))
+    return path
+
+
+FORMATS: dict[str, Callable[[Log, Path], Path]] = {
+    "npz": lambda log, folder: log.save(folder / "run.npz"),
+    "csv": lambda log, folder: log.to_csv(folder / "run.csv"),
+    "parquet": lambda log, folder: log.to_parquet(folder / "run.parquet"),
+    "mcap": lambda log, folder: log.to_mcap(folder / "run.mcap"),
+    "mcap in JSON": lambda log, folder: log.to_mcap(folder / "run.mcap", encoding="json"),
+    "recording": lambda log, folder: record(log, folder / "run.qdlog"),
+    "bag": lambda log, folder: write_bag(log, folder / "bag", "SQLITE3"),
+    "bag of MCAP": lambda log, folder: write_bag(log, folder / "bag", "MCAP"),
+    "file of a bag": lambda log, folder: next(write_bag(log, folder / "bag", "SQLITE3").glob("*.db3")),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_damping_of_a_robot_is_identified_from_its_log(name: str, log: Log, tmp_path: Path) -> None:
+    path, target = FORMATS[name](log, tmp_path), tmp_path / "found.json"
+    words = ["identify", str(path), "--robot", "go2", "--out", str(target)]
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
+    assert done.exit_code == 0, done.output
+    assert "root=fixed is used, because the log does not contain the base and contact forces" in done.output
+    found = json.loads(target.read_text(encoding="utf-8"))
+    assert found["samples"] > 1500 and found["inconsistent"] == []
+    assert max(found["held_out"]["error"]) < 0.02 * max(found["held_out"]["signal"])
+    for joint in log.joint_names:
+        assert abs(found["parameters"][f"fv {joint}"] - DAMPING) < 0.02, joint
+
+
+def test_samples_of_a_log_are_a_motion_of_the_robot(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    """Without a filter, the torques are those of inverse dynamics at the rows, to the error of differences."""
+    samples = load_samples(log.save(tmp_path / "run.npz"), held, cutoff=np.inf)
+    dyn = qd.Dynamics(held)
+    expected = np.array([dyn.rnea(*row) for row in zip(samples.q, samples.v, samples.a, strict=True)])
+    expected += DAMPING * samples.v
+    error = np.abs(samples.tau - expected).max()
+    assert error < 0.02 * np.abs(samples.tau).max()
+    shifted = np.abs(samples.tau[1:] - expected[:-1]).max()
+    assert shifted > 3.0 * error, "the torques of a row are not those of the row before"
+    np.testing.assert_array_equal(samples.q, log.q[2:-2])
+    csv_samples = load_samples(log.to_csv(tmp_path / "run.csv"), held, cutoff=np.inf)
+    np.testing.assert_allclose(csv_samples.tau, samples.tau, rtol=1e-15)
+
+
+def test_contact_forces_and_base_of_a_free_robot_are_used(tmp_path: Path) -> None:
+    """The unactuated equations of a robot that squats hold with the logged forces."""
+    robot = qd.load("go2")
+    sim, home = qd.Simulation(robot, dt=1e-3), robot.q_home[7:]
+
+    def control(plant: qd.Simulation) -> np.ndarray:
+        target = home + np.tile([0.0, 0.15, -0.3], 4) * np.sin(6.0 * plant.time)
+        return 120.0 * (target - plant.q[7:]) - 4.0 * plant.v[6:]
+
+    sim.run(control, 0.5)
+    log = sim.run(control, 1.0)
+    for path in (log.save(tmp_path / "run.npz"), log.to_mcap(tmp_path / "run.mcap")):
+        columns = read_columns(path)
+        assert recorded_root(columns) == "free"
+        samples = samples_from_columns(robot, columns)
+        assert set(samples.forces) == set(robot.feet) and samples.force_application == "ground"
+        samples.check(robot)
+        momentum_rate = sum(f[:, 2] for f in samples.forces.values()) - robot.mass * 9.81
+        assert np.abs(momentum_rate).max() > 10.0, "the robot moves"
+        dyn = qd.Dynamics(robot)
+        for i in range(0, len(samples), 50):
+            state = dyn.update(samples.q[i], samples.v[i])
+            residual = state.M @ samples.a[i] + state.h
+            for foot, forces in samples.forces.items():
+                point = state.placement(foot).translation - [0.0, 0.0, robot.legs[foot].foot.radius]
+                lever = point - samples.q[i, :3]
+                rotation = state.placement("base").rotation
+                residual[:3] -= rotation.T @ forces[i]
+                residual[3:6] -= rotation.T @ np.cross(lever, forces[i])
+            assert np.abs(residual[:3]).max() < 3.0 and np.abs(residual[3:6]).max() < 1.0
+
+
+def sdk_table(log: Log, path: Path, **changes: Any) -> Path:
+    """A table with the names and units of an SDK: milliseconds and degrees."""
+    t = 1e3 * log.time
+    columns: dict[str, np.ndarray] = {"stamp": t}
+    for i in range(12):
+        columns |= {
+            f"q_{i}": np.degrees(log.positions[:, i]),
+            f"dq_{i}": log.velocities[:, i],
+            f"tau_{i}": log.tau[:, i],
+        }
+    columns |= changes
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*columns, "note"])
+        for row in np.column_stack(list(columns.values())).tolist():
+            writer.writerow([*row, "a, b"])
+    return path
+
+
+def sdk_names(log: Log) -> dict[str, str]:
+    names = {"stamp": "time [ms]"}
+    for i, joint in enumerate(log.joint_names):
+        names |= {f"q_{i}": f"position {joint} [deg]", f"dq_{i}": f"velocity {joint}", f"tau_{i}": f"tau {joint} [N m]"}
+    return names
+
+
+def test_columns_of_another_table_are_mapped_to_joints(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    path, names = sdk_table(log, tmp_path / "sdk.csv"), sdk_names(log)
+    samples = load_samples(path, held, names=names)
+    expected = samples_from_columns(held, log.columns())
+    for x in ("q", "v", "a", "tau"):
+        np.testing.assert_allclose(getattr(samples, x), getattr(expected, x), rtol=1e-9, atol=1e-7)
+    (tmp_path / "names.json").write_text(json.dumps(names), encoding="utf-8")
+    words = ["identify", str(path), "--robot", "go2", "--json", "--start", "0.5", "--end", "3.5", "--cutoff", "60"]
+    done = CliRunner().invoke(app, [*words, "--column", str(tmp_path / "names.json")])
+    assert done.exit_code == 0, done.output
+    assert abs(json.loads(done.stdout)["parameters"]["fv FL_hip_joint"] - DAMPING) < 0.03
+    pairs = [word for old, new in names.items() for word in ("--column", f"{old}={new}")]
+    again = CliRunner().invoke(app, [*words, *pairs])
+    assert json.loads(again.stdout) == json.loads(done.stdout)
+
+
+def test_joints_of_messages_and_of_sample_files_are_mapped(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    names = {f"leg{i}": joint for i, joint in enumerate(log.joint_names)}
+    other = {new: old for old, new in names.items()}
+    columns = {" ".join(other.get(word, word) for word in name.split(" ")): x for name, x in log.columns().items()}
+    mapped = samples_from_columns(held, columns, names=names)
+    np.testing.assert_array_equal(mapped.tau, samples_from_columns(held, log.columns()).tau)
+    qd.identification.save_samples(tmp_path / "x.csv", held, mapped)
+    text = (tmp_path / "x.csv").read_text(encoding="utf-8")
+    for new, old in other.items():
+        text = text.replace(new, old)
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    np.testing.assert_array_equal(load_samples(tmp_path / "x.csv", held, names=names).tau, mapped.tau)
+
+
+def test_velocities_are_computed_from_positions_if_they_are_missing(log: Log, held: qd.Robot) -> None:
+    columns = {name: x for name, x in log.columns().items() if not name.startswith("velocity")}
+    samples, expected = samples_from_columns(held, columns), samples_from_columns(held, log.columns())
+    assert np.abs(samples.v - expected.v).max() < 0.02 * np.abs(expected.v).max()
+
+
+def test_gaps_and_repeated_readings_do_not_enter_the_samples(log: Log, held: qd.Robot) -> None:
+    columns = {name: np.delete(x, slice(700, 900), axis=0) for name, x in log.columns().items()}
+    columns = {name: np.repeat(x, 2, axis=0) for name, x in columns.items()}
+    samples, expected = samples_from_columns(held, columns), samples_from_columns(held, log.columns())
+    assert 1700 < len(samples) < 1800
+    assert np.abs(samples.a).max() < 1.1 * np.abs(expected.a).max()
+
+
+def change(name: str, value: Any) -> Callable[[dict[str, np.ndarray]], None]:
+    def apply(columns: dict[str, np.ndarray]) -> None:
+        columns[name] = value(columns[name].copy())
+
+    return apply
+
+
+def put(row: int, value: float) -> Callable[[np.ndarray], np.ndarray]:
+    def apply(x: np.ndarray) -> np.ndarray:
+        x[row] = value
+        return x
+
+    return apply
+
+
+def rename(old: str, new: str) -> Callable[[dict[str, np.ndarray]], None]:
+    return lambda columns: columns.update({new: columns.pop(old)})
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lambda c: c.pop("tau RR_calf_joint [N m]"),
+            r"column 'tau RR_calf_joint' of go2_description is missing \(1 in",
+        ),
+        (lambda c: c.pop("time [s]"), "column 'time' of go2_description is missing"),
+        (lambda c: c.pop("velocity FL_hip_joint [rad/s]"), "column 'velocity FL_hip_joint'"),
+        (
+            change("position FR_hip_joint [rad]", put(17, np.nan)),
+            r"column 'position FR_hip_joint \[rad\]' is nan in row 17 \(at 0.034 s\)",
+        ),
+        (change("time [s]", put(30, 0.01)), r"column 'time \[s\]' decreases from 0.058 s to 0.01 s in row 30"),
+        (change("time [s]", put(3, np.inf)), r"column 'time \[s\]' is inf in row 3"),
+        (change("time [s]", lambda t: 1e3 * t), r"column 'time \[s\]': the median step is 2 s.*'time \[ms\]'"),
+        (change("time [s]", lambda t: 30.0 * t), r"derivative of column .* is 0.0333 times column"),
+        (change("time [s]", lambda t: 1e9 * t), "the median step is"),
+        (
+            lambda c: [change(name, np.degrees)(c) for name in list(c) if name.startswith("position")],
+            r"derivative of column 'position \w+ \[rad\]' is 57.3 times column 'velocity",
+        ),
+        (rename("time [s]", "time [min]"), r"column 'time \[min\]': expected a unit among s, ms, us, ns, got 'min'"),
+        (lambda c: c.update({"tau FL_hip_joint": c["time [s]"]}), "are both 'tau FL_hip_joint'"),
+        (lambda c: c.update({n: x[:15] for n, x in c.items()}), "expected at least 20 rows"),
+    ],
+)
+def test_invalid_logs_are_rejected_with_file_and_column(
+    damage: Callable[[dict[str, np.ndarray]], Any], message: str, log: Log, held: qd.Robot
+) -> None:
+    columns = dict(log.columns())
+    damage(columns)
+    with pytest.raises(qd.ArgumentError, match=f"^run.csv: .*{message}"):
+        samples_from_columns(held, columns, source="run.csv")
+
+
+def test_log_of_another_robot_is_rejected(log: Log, tmp_path: Path) -> None:
+    path = log.to_csv(tmp_path / "run.csv")
+    done = CliRunner().invoke(app, ["identify", str(path), "--robot", "solo8"])
+    said = str(done.exception)
+    assert (
+        said.startswith(f"{path}: column 'position FL_HFE' of ") and "is missing (8 in all); it has 'position F" in said
+    )
+    assert "the log is of another robot, or its names must be mapped" in said
+    assert isinstance(done.exception, qd.ArgumentError)
+
+
+def test_free_robot_needs_contact_forces_of_its_feet_alone(held: qd.Robot) -> None:
+    robot = qd.load("go2")
+    sim = qd.Simulation(robot, dt=1e-3)
+    log = sim.run(lambda plant: np.zeros(12), 0.6)  # falls down
+    with pytest.raises(qd.ArgumentError, match=r"column 'force \w+ [xyz] \[N\]' is .* N in row \d+; .*--start"):
+        samples_from_columns(robot, log.columns())
+    columns = {name: x for name, x in log.columns().items() if not name.startswith("force")}
+    with pytest.raises(qd.ArgumentError, match="column 'force FL x'"):
+        samples_from_columns(robot, columns)
+    assert recorded_root(columns) == "fixed"
+
+
+def test_invalid_names_and_options_are_rejected(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    with pytest.raises(qd.ArgumentError, match="no column, joint or foot 'stamp'"):
+        samples_from_columns(held, log.columns(), names={"stamp": "time"})
+    with pytest.raises(qd.ArgumentError, match="cutoff"):
+        samples_from_columns(held, log.columns(), cutoff=0.0)
+    path = log.save(tmp_path / "run.npz")
+    (tmp_path / "bad.json").write_text("[1]", encoding="utf-8")
+    (tmp_path / "worse.json").write_text("{", encoding="utf-8")
+    for option, message in (
+        ("absent.json", "--column: expected FROM=TO or a JSON file, got 'absent.json'"),
+        (str(tmp_path / "bad.json"), "expected an object"),
+        (str(tmp_path / "worse.json"), "is not JSON"),
+        ("=x", "expected FROM=TO"),
+    ):
+        done = CliRunner().invoke(app, ["identify", str(path), "--robot", "go2", "--column", option])
+        assert isinstance(done.exception, qd.ArgumentError) and message in str(done.exception)
+    samples = samples_from_columns(held, log.columns())
+    qd.identification.save_samples(tmp_path / "data.npz", held, samples)
+    done = CliRunner().invoke(app, ["identify", str(tmp_path / "data.npz"), "--robot", "go2", "--start", "1"])
+    assert "--cutoff, --start, --end: not accepted with a file of samples" in str(done.exception)
+
+
+def joint_state(names: list[str], position: list[float], effort: list[float] | None = None) -> dict[str, Any]:
+    return {"name": names, "position": position, "velocity": [], "effort": effort or []}
+
+
+def test_invalid_messages_are_rejected_with_file_and_topic(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    path, kind = tmp_path / "x.mcap", "sensor_msgs/msg/JointState"
+
+    def write(*messages: tuple[str, dict[str, Any]]) -> None:
+        write_messages(path, [(0.01 * i, [(topic, kind, "", content)]) for i, (topic, content) in enumerate(messages)])
+
+    write(("/a", joint_state(["j"], [0.0])), ("/a", joint_state(["k"], [0.0])))
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: topic '/a': message 1 has 1 names"):
+        read_columns(path)
+    write(("/a", joint_state(["j"], [0.0])), ("/b", joint_state(["j"], [0.0])))
+    with pytest.raises(qd.ArgumentError, match="one topic of type sensor_msgs/msg/JointState, got '/a', '/b'"):
+        read_columns(path)
+    write(*[("/a", joint_state(list(held.actuated), [0.0] * 12))] * 30)
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: column 'tau FL_hip_joint' of .* is missing"):
+        load_samples(path, held)
+    write_messages(path, [(0.0, [("/x", "std_msgs/msg/String", "", {"data": "x"})])])
+    with pytest.raises(qd.ArgumentError, match="no messages of type sensor_msgs/msg/JointState"):
+        read_columns(path)
+
+
+def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: Path) -> None:
+    for name, content, message in (
+        ("x.parquet", b"nonsense", "not Parquet"),
+        ("x.mcap", b"nonsense", "damaged"),
+        ("x.csv", b"position a,time\nx,y\n", "no numbers"),
+        ("x.csv", b"time,position a\n0,1\n1,oops\n", ":3: column 'position a': 'oops' is not a number"),
+        ("x.csv", b"time,time,position a\n0,1,2\n", "column 'time' occurs twice"),
+        ("x.txt", b"", "expected a name ending in .csv, .npz, .parquet, .mcap, .db3, .bag, got 'x.txt'"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(qd.ArgumentError) as caught:
+            load_samples(path, held)
+        assert message in str(caught.value) and name in str(caught.value)
+    for name in ("absent.mcap", "absent.csv", "absent.parquet"):
+        with pytest.raises(OSError, match="absent"):
+            load_samples(tmp_path / name, held)
+
+
+def test_damaged_bags_are_rejected_by_name(held: qd.Robot, tmp_path: Path) -> None:
+    pytest.importorskip("rosbags")
+    (tmp_path / "x.db3").write_bytes(b"nonsense")
+    (tmp_path / "folder").mkdir()
+    for name in ("x.db3", "folder"):
+        with pytest.raises(qd.ArgumentError, match=f"{tmp_path / name}: the bag cannot be read"):
+            load_samples(tmp_path / name, held)
+
+
+def test_missing_package_for_bags_is_named(held: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "rosbags.highlevel", None)
+    with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[rosbags\]'"):
+        load_samples(tmp_path, held)
+
+
+def test_recording_columns_are_samples_without_a_file(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    recording = load_recording(record(log, tmp_path / "run.qdlog"))
+    samples = samples_from_columns(held, recording.columns(), cutoff=np.inf)
+    assert isinstance(samples, Samples) and len(samples) == len(log.time) - 4
+    np.testing.assert_array_equal(samples.q, log.q[2:-2])
