@@ -36,7 +36,7 @@ from quaddyn.runtime import (
 from quaddyn.runtime.motor_command import MotorCommand
 from quaddyn.runtime.recording import HEAD, record_type
 from quaddyn.runtime.run_log import RunLog
-from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
+from quaddyn.simulation import Actuators, Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
 DT = 4e-3
 #: Disabling the garbage collector takes half a second of each run here.
@@ -386,7 +386,7 @@ def test_log_commands_show_replay_and_convert_recordings(run: Path, tmp_path: Pa
     assert (tmp_path / "log.png").stat().st_size > 10_000
 
 
-def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path) -> None:
+def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path, tmp_path: Path) -> None:
     found = load_recording(run).fit_actuators()
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
     # A torque is measured with the reading after the command, one period later.
@@ -396,4 +396,9 @@ def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path) -> Non
     told = json.loads(done.stdout)
     assert told["joints"] == list(go2.actuated) and told["delay"][legs[0]] == found.delay[legs[0]]
     assert told["viscous"] == [None] * go2.nu
-    assert "delay [ms]" in CliRunner().invoke(app, ["log", "fit-actuators", str(run)]).stdout
+    target = tmp_path / "motors.json"
+    text = CliRunner().invoke(app, ["log", "fit-actuators", str(run), "--out", str(target)]).stdout
+    assert "delay [ms]" in text and f"wrote {target}" in text
+    motors, expected = Actuators.load(target, go2), found.actuators(go2, period=DT)
+    for name, values in expected.constructor_arguments.items():
+        np.testing.assert_array_equal(getattr(motors, name), values)

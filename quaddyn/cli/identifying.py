@@ -19,6 +19,7 @@ from ..errors import ArgumentError
 from ..robot import Robot, load
 from ..robot.root import ROOTS
 from ..safe_files import read_regular_file
+from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
@@ -115,7 +116,18 @@ def identify(
     end: Annotated[float | None, typer.Option(help="of logs: time of the last row that is used [s]")] = None,
     target: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="write all parameters (.json) or the identified robot (.urdf)"),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="write all parameters (.json), or the identified robot as URDF (.urdf) or MJCF (.xml); of a robot "
+            "from an MJCF, .xml is that file with the identified values",
+        ),
+    ] = None,
+    actuators: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="write friction and rotor inertia for Actuators.load, on top of the robot's"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
@@ -130,6 +142,7 @@ def identify(
     from .. import identification
 
     check_writable(target)
+    check_writable(actuators)
     use_one_linear_algebra_thread()
     names = read_column_names(column or ())
     columns = _read_log(data, names)
@@ -184,12 +197,17 @@ def identify(
     if target is not None:
         if target.suffix.lower() == ".urdf":
             result.save_urdf(target)
+        elif target.suffix.lower() == ".xml":
+            result.save_mjcf(target, source if Path(source).is_file() and is_mjcf(Path(source).read_bytes()) else None)
         else:
             target.write_text(json.dumps(report, indent=1), encoding="utf-8")
+    if actuators is not None:
+        _save_actuators(result, source, package or (), actuators)
     if as_json:
         print(json.dumps(report, indent=2))
-    elif target is not None:
-        print_text(f"wrote {target}")
+    else:
+        for path in filter(None, (target, actuators)):
+            print_text(f"wrote {path}")
     raise typer.Exit(0 if result.converged else 1)
 
 
@@ -264,6 +282,20 @@ def _load_matching_robot(
     if not quiet:
         print_text(f"root={other} is used, because {why}; pass --root for another root")
     return load(source, root=other, packages=packages)
+
+
+def _save_actuators(result: Identification, source: str, packages: Sequence[Path], target: Path) -> None:
+    """Writes the identified friction and rotor inertia; a robot file that has some already must be loaded without."""
+    robot = result.base.robot
+    if robot.damping.any() or robot.friction.any() or robot.armature.any():
+        robot = load(source, root=robot.root, packages=packages, damping=0.0, friction=0.0, armature=0.0)
+        err.print(
+            f"[yellow]note:[/] {escape(str(target))} contains the whole friction and rotor inertia; load the robot "
+            "with damping=0, friction=0, armature=0",
+            highlight=False,
+            soft_wrap=True,
+        )
+    result.actuators(robot).save(target)
 
 
 #: Maximum validation error of a torque without a warning, divided by the torque.

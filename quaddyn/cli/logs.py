@@ -210,16 +210,28 @@ def compare(file: FileArgument, other: FileArgument, as_json: JsonOption = False
 
 
 @log_app.command()
-def fit_actuators(file: FileArgument, as_json: JsonOption = False) -> None:
+def fit_actuators(
+    file: FileArgument,
+    to: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.json", help="write the motors for Actuators.load")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Fit delay and torque-speed line of every motor to the commanded and motor torques of a recording.
 
     To fit friction, joint torques are needed as well: see quaddyn.identification.fit_actuators.
     """
     from ..runtime import load_recording
 
-    fit = load_recording(file).fit_actuators()
+    check_writable(to)
+    log = load_recording(file)
+    fit = log.fit_actuators()
+    if to is not None:
+        fit.actuators(log.robot(), period=log.metadata["dt"]).save(to)
     if not as_json:
         print_text(str(fit))
+        if to is not None:
+            print_text(f"wrote {to}")
         return
     table = {name: getattr(fit, name).tolist() for name in fit.__slots__ if name != "names"}
     finite_values = {name: [x if np.isfinite(x) else None for x in row] for name, row in table.items()}

@@ -16,16 +16,21 @@ from ..errors import ArgumentError
 from ..robot.arguments import check_positive
 from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
+from ..safe_files import read_regular_file
+from ..simulation import Actuators
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid
 from .accumulator import REGRESSION_CHUNK
 from .base_parameters import BaseParameters
 from .inertia import inertial_of, is_consistent
+from .mjcf_result import update_mjcf, write_mjcf
 from .samples import MeasuredForces, Samples, iterate_samples
 from .stacked_regressor import iterate_chunks
 
 Method = Literal["least_squares", "weighted", "consistent"]
 
+#: Maximum size of an MJCF file [bytes].
+MAX_MJCF_SIZE = 1 << 26
 #: How many bodies `print` lists.
 MAX_PRINTED_BODIES = 18
 
@@ -155,6 +160,64 @@ class Identification(FrozenArrays):
         assert isinstance(found.source, str)
         file.write_text(found.source, encoding="utf-8")
         return file
+
+    def save_mjcf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> Path:
+        """Writes an MJCF with the identified inertias and the joint attributes damping, frictionloss and armature.
+
+        Args:
+            path: of the MJCF file.
+            source: MJCF file from which the robot was loaded, whose attributes are replaced; None: a new document
+                without meshes (extra: mujoco).
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ModelError: the parameters are not physically consistent, MuJoCo is needed and not installed, or the source
+                is not an MJCF.
+            ArgumentError: a body or joint of the robot is not in the source.
+            OSError: a file cannot be read or written.
+        """
+        found, losses = self.identified_robot(), self.joint_losses
+        text = (
+            write_mjcf(found, losses)
+            if source is None
+            else update_mjcf(read_regular_file(source, MAX_MJCF_SIZE), found, self._fitted(), losses)
+        )
+        Path(path).write_text(text, encoding="utf-8")
+        return Path(path)
+
+    def actuators(self, robot: Robot | None = None) -> Actuators:
+        """Returns actuators with the identified friction and rotor inertia, in addition to those of a robot.
+
+        `Actuators.save` writes them to a file.
+
+        Args:
+            robot: robot with the same joints for which the actuators are used, such as one without friction; None: the
+                robot that was identified, as it was loaded.
+
+        Raises:
+            ArgumentError: another robot, or one with more friction or rotor inertia than identified.
+        """
+        robot = self.base.robot if robot is None else robot
+        if robot.actuated != self.base.robot.actuated:
+            raise ArgumentError(
+                f"robot: expected the joints of {self.base.robot.name!r}; those of {robot.name!r} differ"
+            )
+        losses, rows = self.joint_losses, []
+        for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
+            own = np.array([robot.damping[i], robot.friction[i], robot.armature[i]])
+            row = losses.get(name, own) - own
+            if (row < -1e-9).any():
+                k = int(row.argmin())
+                what = ("damping", "friction", "armature")[k]
+                raise ArgumentError(
+                    f"robot: {what} of joint {name!r} is {own[k]:g}, more than the identified {losses[name][k]:g}; "
+                    f"load the robot with {what}=0"
+                )
+            rows.append(np.maximum(row, 0.0))
+        viscous, coulomb, rotor_inertia = np.reshape(rows, (-1, 3)).T
+        return Actuators(robot, viscous=viscous, coulomb=coulomb, rotor_inertia=rotor_inertia)
 
     def _fitted(self) -> dict[str, Inertial]:
         moving = [b for b in self.base.robot.bodies if not (self.base.robot.root == "fixed" and b.joint is None)]

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +19,14 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
+from ..safe_files import read_regular_file
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 
 #: Derating range of a limit without a corner [rad/s or m/s], and smallest nonzero fraction of the maximum torque.
 MIN_TORQUE_FRACTION = 1e-9
+#: Format of files of actuators, their maximum size [bytes], and the values that may be infinite.
+FILE_FORMAT, MAX_FILE_SIZE, INFINITE = 1, 1 << 22, ("effort", "corner_speed", "no_load_speed")
 #: Maximum delay [s], for which a plant buffers torques.
 MAX_DELAY = 1.0
 
@@ -186,6 +193,68 @@ class Actuators(
         """Keyword arguments of `Actuators` that make the same motors for another robot with the same joints."""
         names = ("effort", "corner_speed", "no_load_speed", "viscous", "coulomb", "rotor_inertia", "delay", "backlash")
         return {name: getattr(self, name).tolist() for name in names}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a JSON file that `load` reads, with the values of each joint by name; null stands for infinity.
+
+        Args:
+            path: file to write.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        columns = self.constructor_arguments
+        joints = {
+            name: {key: values[i] if np.isfinite(values[i]) else None for key, values in columns.items()}
+            for i, name in enumerate(self.robot.actuated)
+        }
+        document = {"format": FILE_FORMAT, "robot": self.robot.name, "joints": joints}
+        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], robot: Robot) -> Actuators:
+        """Reads actuators from a file of `save`, in which values may be changed or left out.
+
+        Args:
+            path: file to read.
+            robot: robot with the joints of the file, in any order.
+
+        Raises:
+            ArgumentError: not such a file, other joints, or an invalid value; the message names the file and the joint.
+            OSError: the file cannot be read.
+        """
+        try:
+            document = json.loads(read_regular_file(path, MAX_FILE_SIZE))
+            joints = document["joints"]
+            valid = document["format"] == FILE_FORMAT and all(isinstance(row, dict) for row in joints.values())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            valid = False
+        if not valid:
+            raise ArgumentError(f"{path}: expected a file of Actuators.save with format {FILE_FORMAT}")
+        if set(joints) != set(robot.actuated):
+            different = min(set(joints) ^ set(robot.actuated))
+            raise ArgumentError(
+                f"{path}: expected the actuated joints of {robot.name!r}, but only one of both has {different!r}"
+            )
+        defaults = cls(robot).constructor_arguments
+        values = {name: list(column) for name, column in defaults.items()}
+        for i, name in enumerate(robot.actuated):
+            for key, value in joints[name].items():
+                number = math.inf if value is None and key in INFINITE else value
+                if key not in values or type(number) not in (int, float) or not number >= 0.0:
+                    raise ArgumentError(
+                        f"{path}: joint {name!r}: expected numbers of at least 0 for {', '.join(values)}, got "
+                        f"{key} = {value!r}"
+                    )
+                values[key][i] = float(number)
+        try:
+            return cls(robot, **{name: np.array(column) for name, column in values.items()})
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from None
 
     def apply_limits(self, tau: Array, v: Array) -> Array:
         """Returns the torques that the motors deliver.
