@@ -77,6 +77,7 @@ def interpreted_entries() -> Iterator[None]:
 MISSING_PACKAGE_MESSAGES = {
     "mujoco": ("MuJoCo is not installed", "No module named 'mujoco", "could not import 'mujoco"),
     "imageio_ffmpeg": ("No module named 'imageio_ffmpeg", "could not import 'imageio_ffmpeg"),
+    "rosbags": ("No module named 'rosbags", "could not import 'rosbags"),
     "torch": ("PyTorch is not installed", "No module named 'torch", "could not import 'torch"),
     "jax": ("JAX is not installed", "No module named 'jax", "could not import 'jax"),
 }

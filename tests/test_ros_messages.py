@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import quaddyn as qd
 from quaddyn.runtime import load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
-from quaddyn.simulation.mcap_file import read_messages
+from quaddyn.simulation.mcap_file import read_messages, write_messages
 from quaddyn.simulation.robot_messages import draw_simply
 from quaddyn.simulation.ros_messages import MESSAGES, NUMBERS, decode_cdr, encode_cdr, encode_json, make_schema
 from quaddyn.urdf import parse
@@ -253,3 +254,14 @@ def test_invalid_mcap_files_are_rejected_by_name(log: Log, tmp_path: Path) -> No
             list(read_messages(path, ("sensor_msgs/msg/JointState",)))
     with pytest.raises(qd.ArgumentError, match="encoding: expected"):
         log.to_mcap(path, encoding="xml")  # type: ignore[arg-type]
+
+
+def test_topics_have_names_that_ros2_accepts(tmp_path: Path) -> None:
+    kind, content = "std_msgs/msg/String", {"data": "x"}
+    topics = ("/contact/shank 1", "/contact/shank-1", "/contact/shank_1")
+    ticks = [(0.01 * i, [(topic, kind, "", content) for topic in topics]) for i in range(2)]
+    names = [topic for topic, *_ in read_messages(write_messages(tmp_path / "x.mcap", ticks), (kind,))]
+    assert len(set(names)) == 3 and names[:3] == names[3:] and names[0] == "/contact/shank_1"
+    assert all(re.fullmatch("[A-Za-z0-9_/]+", name) for name in names)
+    written = write_messages(tmp_path / "x.mcap", ticks, encoding="json")
+    assert [topic for topic, *_ in read_messages(written, (kind,))][:3] == list(topics)

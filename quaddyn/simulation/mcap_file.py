@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -70,6 +71,7 @@ def write_messages(
             writer.add_attachment(create_time=0, log_time=0, name=name, media_type=kind, data=data)
         schemas: dict[str, int] = {}
         channels: dict[str, int] = {}
+        names: set[str] = set()  # of topics; ROS 2 accepts letters, digits and underscores
         for i, (seconds, messages) in enumerate(ticks):
             nanoseconds, stamp = round(seconds * 1e9), make_stamp(seconds)
             for topic, kind, frame, content in messages:
@@ -77,8 +79,11 @@ def write_messages(
                     schema = make_schema(kind, schema_encoding)
                     schemas[kind] = writer.register_schema(name=kind, encoding=schema_encoding, data=schema)
                 if topic not in channels:
+                    name = topic if encoding == "json" else re.sub(r"[^A-Za-z0-9_/]", "_", topic)
+                    name += "_" * (len(channels) if name in names else 0)
+                    names.add(name)
                     channels[topic] = writer.register_channel(
-                        topic=topic,
+                        topic=name,
                         message_encoding=message_encoding,
                         schema_id=schemas[kind],
                         metadata={"offered_qos_profiles": LATCHED_QOS} if topic in latched else {},
