@@ -283,6 +283,19 @@ def test_invalid_logs_are_rejected_with_file_and_column(
         samples_from_columns(held, columns, source="run.csv")
 
 
+def test_commands_name_the_file_of_an_invalid_log(log: Log, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    text = log.to_csv(path).read_text(encoding="utf-8")
+    for old, new, message in (
+        ("time [s]", "time [h]", "column 'time [h]': expected a unit among"),
+        ("time [s]", "clock [s]", "column 'time' of go2_description is missing"),
+        ("tau FL_hip_joint [N m]", "x", "column 'tau FL_hip_joint' of go2_description is missing (1 in all)"),
+    ):
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        done = CliRunner().invoke(app, ["identify", str(path), "--robot", "go2"])
+        assert isinstance(done.exception, qd.ArgumentError) and str(done.exception).startswith(f"{path}: {message}")
+
+
 def test_log_of_another_robot_is_rejected(log: Log, tmp_path: Path) -> None:
     path = log.to_csv(tmp_path / "run.csv")
     done = CliRunner().invoke(app, ["identify", str(path), "--robot", "solo8"])

@@ -99,14 +99,17 @@ class _LogColumns:
         return keys
 
 
-def recorded_root(columns: Mapping[str, Array], names: Mapping[str, str] | None = None) -> str:
+def recorded_root(
+    columns: Mapping[str, Array], names: Mapping[str, str] | None = None, *, source: str = "columns"
+) -> str:
     """Returns the root of the samples in a log: "free" or "planar" if it has the base and contact forces, or "fixed".
 
     Args:
         columns: columns of the log.
         names: see `samples_from_columns`.
+        source: name of the log, for messages.
     """
-    log = _LogColumns(columns, names or {}, "columns")
+    log = _LogColumns(columns, names or {}, source)
     if any(key.startswith("force ") for key in log.values):
         for root in ("free", "planar"):
             if log.has(*_base_keys(root)):

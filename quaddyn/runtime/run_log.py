@@ -8,8 +8,8 @@ import mmap
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,9 @@ class RunLog(RecordedRun):
             return q, np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
         return robot.configuration(joints=position), None
+
+    def _configuration(self, i: int, robot: Robot) -> Array:
+        return self.state(i, robot)[0]
 
     @property
     def commanded_torques(self) -> Array:
@@ -383,9 +386,7 @@ class RunLog(RecordedRun):
         for i, record in enumerate(r):
             seconds = float(record["begun"] - start)
             messages = make_tick_messages(self.metadata, record, is_measured, root_link)
-            with suppress(ArgumentError):  # a damaged tick has no placements
-                messages += robot.place(seconds, self.state(i, robot.robot)[0])
-            yield seconds, messages
+            yield seconds, messages + robot.place(seconds, partial(self._configuration, i, robot.robot))
 
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:

@@ -17,7 +17,7 @@ topic                type                             content
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from xml.etree.ElementTree import Element, SubElement, tostring  # for writing only
 
@@ -109,7 +109,7 @@ class RobotMessages:
         joints += [(joint.parent, joint.child, joint.type != "fixed") for joint in robot.tree.joints]
         self._moving = [(parent, child) for parent, child, moves in joints if moves]
         self._fixed = [(parent, child) for parent, child, moves in joints if not moves]
-        self._next_time = -np.inf
+        self._last_time = -np.inf
 
     def describe(self, seconds: float) -> list[Message]:
         """Returns the messages of the topics `LATCHED`, at the time of the first tick [s]."""
@@ -120,16 +120,20 @@ class RobotMessages:
             ("/tf_static", TRANSFORMS, "", {"transforms": self._transforms(seconds, robot.q_home, self._fixed)}),
         ]
 
-    def place(self, seconds: float, q: Array) -> list[Message]:
-        """Returns the message of /tf for a configuration q (nq,), unless the last one is too recent.
+    def place(self, seconds: float, configuration: Callable[[], Array]) -> list[Message]:
+        """Returns the message of /tf, unless the last one is too recent.
 
-        A configuration that is not valid, as in a damaged recording, gives no message.
+        Args:
+            seconds: time [s].
+            configuration: returns q (nq,); called only for a message.  Where it raises an `ArgumentError` or q is not
+                valid, as in a damaged recording, there is no message.
         """
-        if abs(seconds - self._next_time) < 1.0 / MAX_TF_RATE - 1e-6:
+        if abs(seconds - self._last_time) < 1.0 / MAX_TF_RATE - 1e-6:
             return []
         with suppress(ArgumentError):
-            transforms = self._transforms(seconds, np.ascontiguousarray(q, dtype=np.float64), self._moving)
-            self._next_time = seconds
+            q = np.ascontiguousarray(configuration(), dtype=np.float64)
+            transforms = self._transforms(seconds, q, self._moving)
+            self._last_time = seconds
             return [("/tf", TRANSFORMS, "", {"transforms": transforms})]
         return []
 
