@@ -313,6 +313,8 @@ def test_free_robot_needs_contact_forces_of_its_feet_alone(held: qd.Robot) -> No
     log = sim.run(lambda plant: np.zeros(12), 0.6)  # falls down
     with pytest.raises(qd.ArgumentError, match=r"column 'force \w+ [xyz] \[N\]' is .* N in row \d+; .*--start"):
         samples_from_columns(robot, log.columns())
+    falling = samples_from_columns(robot, log.columns(), end=0.05)
+    assert set(falling.forces) == set(robot.feet)
     columns = {name: x for name, x in log.columns().items() if not name.startswith("force")}
     with pytest.raises(qd.ArgumentError, match="column 'force FL x'"):
         samples_from_columns(robot, columns)
@@ -325,6 +327,8 @@ def test_invalid_names_and_options_are_rejected(log: Log, held: qd.Robot, tmp_pa
     with pytest.raises(qd.ArgumentError, match="cutoff"):
         samples_from_columns(held, log.columns(), cutoff=0.0)
     path = log.save(tmp_path / "run.npz")
+    with pytest.raises(qd.ArgumentError, match=r"joints are all actuated, .* has 1 actuated joints and 2 degrees"):
+        samples_from_columns(qd.load("two_link_leg", root="fixed", actuated=("hip",)), log.columns())
     (tmp_path / "bad.json").write_text("[1]", encoding="utf-8")
     (tmp_path / "worse.json").write_text("{", encoding="utf-8")
     for option, message in (

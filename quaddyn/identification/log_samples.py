@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
+from ..robot.root import ROOT_SIZES
 from ..simulation.recorded_run import BASE_COLUMNS
 from ..urdf.tree import Array
 from .filtering import accelerations, low_pass
@@ -154,8 +156,11 @@ def samples_from_columns(
     """
     log = _LogColumns(columns, names or {}, source)
     joints = robot.actuated
-    if robot.nv != len(joints) + {"free": 6, "planar": 3, "fixed": 0}[robot.root]:
-        raise ArgumentError(f"{source}: {robot.name} has joints that are not actuated, which logs do not contain")
+    if not joints or robot.nv != len(joints) + ROOT_SIZES[robot.root][1]:
+        raise ArgumentError(
+            f"{source}: expected a robot whose joints are all actuated, since logs contain no others; {robot.name} has "
+            f"{len(joints)} actuated joints and {robot.nv} degrees of freedom"
+        )
     time_key = "reading time" if log.has("reading time") else "time"
     log.require(robot, [time_key])
     positions = log.require(robot, [f"position {joint}" for joint in joints])
@@ -168,10 +173,11 @@ def samples_from_columns(
     forces = (
         log.require(robot, [f"force {foot} {axis}" for foot in feet or robot.feet for axis in "xyz"]) if base else []
     )
-    if base:
-        _check_other_contacts(log, feet)
     keys = [*positions, *torques, *velocities, *base, *forces]
-    time, table = _select_rows(log, time_key, keys, start, end)
+    rows = _select_rows(log, time_key, keys, start, end)
+    if base:
+        _check_other_contacts(log, feet, rows)
+    time, table = log.values[time_key][rows], np.column_stack([log.values[key][rows] for key in keys])
     step = float(np.median(np.diff(time)))
     if not MIN_STEP <= step <= MAX_STEP:
         raise ArgumentError(
@@ -184,7 +190,7 @@ def samples_from_columns(
     pieces = np.split(np.arange(len(time)), np.flatnonzero(np.diff(time) > MAX_GAP * step) + 1)
     held = np.array([key.split(" ")[0] in ("tau", "force") for key in keys])
     parts = [
-        _make_samples(robot, keys, *_make_uniform(time[piece], table[piece], step, held), step, frequency, log, feet)
+        _make_samples(robot, keys, _make_uniform(time[piece], table[piece], step, held), step, frequency, log, feet)
         for piece in pieces
         if len(piece) >= MIN_SAMPLES
     ]
@@ -198,55 +204,54 @@ def samples_from_columns(
     return Samples(q, v, a, tau, contacts, "ground" if feet else "frame")
 
 
-def _check_other_contacts(log: _LogColumns, feet: list[str]) -> None:
+def _check_other_contacts(log: _LogColumns, feet: list[str], rows: NDArray[np.intp]) -> None:
     """Raises if another part of the robot than a foot touched something, since its forces cannot be used."""
     for key, values in log.values.items():
-        if key.startswith("force ") and key.split(" ")[1] not in feet and np.nan_to_num(values).any():
-            row = int(np.flatnonzero(values)[0])
+        if key.startswith("force ") and key.removeprefix("force ").rsplit(" ", 1)[0] not in feet and values[rows].any():
+            row = int(rows[np.flatnonzero(values[rows])[0]])
             raise ArgumentError(
                 f"{log.source}: column {log.given[key]!r} is {values[row]:g} N in row {row}; expected contacts of feet "
-                "only; select a part of the log by start= and end= (--start, --end)"
+                "only; select rows by start= and end= (--start, --end)"
             )
 
 
-def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float, end: float) -> tuple[Array, Array]:
-    """Returns the times (n,) and values (n, k) of the rows in the interval, without repeated readings."""
+def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float, end: float) -> NDArray[np.intp]:
+    """Returns the indices of the rows in the interval, without repeated readings; their values are finite."""
     time, name = log.values[time_key], log.given[time_key]
     if not np.isfinite(time).all():
         row = int(np.flatnonzero(~np.isfinite(time))[0])
         raise ArgumentError(f"{log.source}: column {name!r} is {time[row]} in row {row}; expected finite times")
-    selected = np.flatnonzero((time >= start) & (time <= end))
-    steps = np.diff(time[selected])
+    rows: NDArray[np.intp] = np.flatnonzero((time >= start) & (time <= end))
+    steps = np.diff(time[rows])
     if (steps < 0.0).any():
-        row = int(selected[np.flatnonzero(steps < 0.0)[0] + 1])
+        row, before = rows[int(np.flatnonzero(steps < 0.0)[0]) + 1], rows[int(np.flatnonzero(steps < 0.0)[0])]
         raise ArgumentError(
-            f"{log.source}: column {name!r} decreases from {time[row - 1]:.9g} s to {time[row]:.9g} s in row {row}; "
+            f"{log.source}: column {name!r} decreases from {time[before]:.9g} s to {time[row]:.9g} s in row {row}; "
             "expected increasing times"
         )
-    selected = selected[np.concatenate([[True], steps > 0.0])[: len(selected)]]
-    if len(selected) < MIN_SAMPLES:
+    rows = rows[np.concatenate([[True], steps > 0.0])[: len(rows)]]
+    if len(rows) < MIN_SAMPLES:
         raise ArgumentError(
             f"{log.source}: column {name!r}: expected at least {MIN_SAMPLES} rows with different times from {start:g} "
-            f"to {end:g} s, got {len(selected)}"
+            f"to {end:g} s, got {len(rows)}"
         )
-    table = np.column_stack([log.values[key][selected] for key in keys])
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        raise ArgumentError(
-            f"{log.source}: column {log.given[keys[column]]!r} is {table[row, column]} in row {selected[row]} (at "
-            f"{time[selected[row]]:g} s); select rows by start= and end= (--start, --end)"
-        )
-    return time[selected], table
+    for key in keys:
+        if (bad := rows[~np.isfinite(log.values[key][rows])]).size:
+            raise ArgumentError(
+                f"{log.source}: column {log.given[key]!r} is {log.values[key][bad[0]]} in row {bad[0]} (at "
+                f"{time[bad[0]]:g} s); select rows by start= and end= (--start, --end)"
+            )
+    return rows
 
 
-def _make_uniform(time: Array, table: Array, step: float, held: Array) -> tuple[Array]:
+def _make_uniform(time: Array, table: Array, step: float, held: NDArray[np.bool_]) -> Array:
     """Returns values at equal steps; those that act from their row to the next one become means around their time."""
     table = table.copy()
     table[1:, held] = 0.5 * (table[1:, held] + table[:-1, held])
     uniform = time[0] + step * np.arange(1 + int((time[-1] - time[0]) / step + 1e-6))
     if len(uniform) == len(time) and np.abs(uniform - time).max() < 0.01 * step:
-        return (table,)
-    return (np.column_stack([np.interp(uniform, time, column) for column in table.T]),)
+        return table
+    return np.column_stack([np.interp(uniform, time, column) for column in table.T])
 
 
 def _make_samples(
@@ -265,7 +270,7 @@ def _make_samples(
     position[:, encoders.turning] = np.unwrap(position[:, encoders.turning], axis=0)
     derivative = accelerations(smooth(position), dt=step)
     v = np.zeros((n, robot.nv))
-    if f"velocity {robot.actuated[0]}" in column:
+    if any(key.startswith("velocity ") for key in keys):
         measured = np.column_stack([column[f"velocity {joint}"] for joint in robot.actuated])
         v[:, robot.actuated_index] = smooth(measured)
         _check_velocities(robot, derivative, v[:, robot.actuated_index], log)
@@ -276,7 +281,7 @@ def _make_samples(
     turning = encoders.at[encoders.turning]
     q[:, turning], q[:, turning + 1] = np.cos(position[:, encoders.turning]), np.sin(position[:, encoders.turning])
     if base := _base_keys(robot.root):
-        size = {"free": 6, "planar": 3}[robot.root]
+        size = ROOT_SIZES[robot.root][1]
         values = np.column_stack([column[key] for key in base])
         q[:, : len(base) - size], v[:, :size] = values[:, :-size], smooth(values[:, -size:])
         if robot.root == "free":

@@ -183,7 +183,10 @@ def is_log(path: str | os.PathLike[str], names: Mapping[str, str] | None = None)
     ending = source.suffix.lower()
     if source.is_dir() or ending not in (".csv", ".npz"):
         if not source.is_dir() and ending not in ENDINGS:
-            raise ArgumentError(f"path: expected a name ending in {', '.join(ENDINGS)}, got {source.name!r}")
+            raise ArgumentError(
+                f"path: expected a name ending in {', '.join(ENDINGS)}, got {source.name!r}; of a recording of a "
+                "control loop, pass load_recording(path).columns() to samples_from_columns"
+            )
         return True
     if ending == ".npz":
         with _open_archive(source) as archive:

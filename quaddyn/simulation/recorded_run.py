@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..robot.robot import Robot
+from ..robot.root import ROOT_SIZES
 from ..robot.saving import urdf_text
 from ..urdf.tree import Array
 from .extras import import_extra
@@ -63,7 +64,7 @@ def joint_columns(
 def base_columns(root: str, q: Array, v: Array) -> dict[str, Array]:
     """Returns the columns of `BASE_COLUMNS` for configurations q (n, nq) and velocities v (n, nv)."""
     names = BASE_COLUMNS[root]
-    size_v = {"free": 6, "planar": 3, "fixed": 0}[root]
+    size_v = ROOT_SIZES[root][1]
     table = [*q.T[: len(names) - size_v], *v.T[:size_v]]
     return dict(zip(names, table, strict=True))
 

@@ -237,12 +237,21 @@ def make_foxglove_layout(robot: Robot, topics: Sequence[str]) -> bytes:
             "cameraState": {"distance": 2.5, "phi": 65, "thetaOffset": 45, "perspective": True, "fovy": 45},
             "topics": {topic: {"visible": False} for topic in LATCHED[:2]},
             "layers": {
-                "grid": {"layerId": "foxglove.Grid", "instanceId": "grid", "visible": True, "frameId": WORLD},
+                "grid": {
+                    "layerId": "foxglove.Grid",
+                    "instanceId": "grid",
+                    "label": "ground",
+                    "visible": True,
+                    "frameLocked": True,
+                    "frameId": WORLD,
+                },
                 "robot": {
                     "layerId": "foxglove.Urdf",
                     "instanceId": "robot",
                     "label": robot.name,
                     "visible": True,
+                    "frameLocked": True,
+                    "framePrefix": "",
                     "sourceType": "topic",
                     "topic": LATCHED[1],
                     "displayMode": "visual",
