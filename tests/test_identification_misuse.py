@@ -149,6 +149,22 @@ def test_single_posture_reports_unidentifiable_parameters(arm: qd.Robot, method:
         assert np.abs(found.predict(q, 0 * q, 0 * q)[0] - qd.Dynamics(arm).gravity(q[0])).max() < 1e-3
 
 
+def test_friction_of_a_joint_that_hardly_moves_is_taken_from_the_file(arm: qd.Robot) -> None:
+    """Formerly its friction was the reciprocal of its velocity, a million times that of the other joints."""
+    moved = moving(arm, 200)
+    v, a = moved.v.copy(), moved.a.copy()
+    v[:, 0], a[:, 0] = 1e-9 * v[:, 0], 1e-9 * a[:, 0]
+    dynamics = qd.Dynamics(arm)
+    tau = np.array([dynamics.rnea(*x) for x in zip(moved.q, v, a, strict=True)]) + 0.4 * v
+    tau += 0.01 * np.random.default_rng(1).standard_normal(tau.shape)
+    found = identify(arm, Samples(moved.q, v, a, tau), torque_noise=0.01)
+    first, *others = (found.joint_losses[joint] for joint in arm.actuated)
+    assert first[0] == 0.0 and "fv shoulder_pan_joint" in found.unidentifiable
+    assert all(abs(row[0] - 0.4) < 0.02 for row in others)
+    assert found.converged and not found.inconsistent_bodies
+    assert found.n_identifiable == found.base.size - len(found.unidentifiable)
+
+
 def test_sufficient_motion_identifies_all_parameters(arm: qd.Robot, data: Samples) -> None:
     assert identify(arm, data).unidentifiable == ()
 

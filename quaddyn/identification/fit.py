@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dynamics import Dynamics
 from ..dynamics.regressor import N_COLUMNS, N_INERTIAL_COLUMNS
@@ -131,6 +132,8 @@ def fit_accumulated(
     if method == "consistent":
         _check_masses(before, base)
         A, z = R[:, :-1] @ base.K, R[:, -1]
+        unexcited = _find_unexcited_losses(A, base)
+        A[:, unexcited] = 0.0
         width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
         length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
         for weight in MIN_PRIOR_WEIGHTS:
@@ -142,6 +145,10 @@ def fit_accumulated(
         delta, beta = found.phi, base.project(found.phi)
         half = data_scale * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
         covariance = half.T @ half
+        alone = ~(base.K[:, ~unexcited] != 0.0).any(axis=1)  # base parameters of unexcited ones only
+        groups = base.groups()
+        shown -= sum(name not in hidden for name, unknown in zip(groups, alone, strict=True) if unknown)
+        hidden = [name for name, unknown in zip(groups, alone, strict=True) if unknown or name in hidden]
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
         freedom = max(accumulator.samples * accumulator.robot.nv - shown, 1)
@@ -160,6 +167,25 @@ def fit_accumulated(
         iterations,
         tuple(hidden),
     )
+
+
+def _find_unexcited_losses(A: Array, base: BaseParameters) -> NDArray[np.bool_]:
+    """Returns which parameters (n,) are friction and rotor inertia of joints that the data hardly move.
+
+    Even the largest plausible value, with which a motor at its effort limit does not reach its velocity limit or takes
+    more than a second to do so, would contribute less than one standard deviation to all data together. The data could
+    otherwise be fitted by any value.
+    """
+    unexcited, robot = np.zeros(A.shape[1], dtype=bool), base.robot
+    if base.inertial:
+        return unexcited
+    lengths = np.linalg.norm(A, axis=0).reshape(-1, N_COLUMNS)[:, N_INERTIAL_COLUMNS:]
+    limits = dict(zip(robot.actuated, zip(robot.effort_limits, robot.velocity_limits, strict=True), strict=True))
+    for body, row, found in zip(robot.bodies, lengths, unexcited.reshape(-1, N_COLUMNS), strict=True):
+        effort, speed = limits.get("" if body.joint is None else body.joint.name, (np.inf, np.inf))
+        if np.isfinite(effort) and np.isfinite(speed) and effort > 0.0 and speed > 0.0:
+            found[N_INERTIAL_COLUMNS:] = row * [effort / speed, effort, effort / speed] < 1.0
+    return unexcited
 
 
 def _check_prior(prior: Array, base: BaseParameters) -> Array:
