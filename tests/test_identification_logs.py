@@ -369,12 +369,31 @@ def test_invalid_messages_are_rejected_with_file_and_topic(log: Log, held: qd.Ro
         read_columns(path)
 
 
+@pytest.mark.parametrize(
+    "content", [{}, [], 3, {"name": ["j"]}, {"header": {"stamp": {"sec": "now"}}}, {"header": {"stamp": None}}]
+)
+def test_json_messages_without_fields_are_rejected_by_name(content: Any, tmp_path: Path) -> None:
+    writer, path = pytest.importorskip("mcap.writer"), tmp_path / "x.mcap"
+    with path.open("wb") as file:
+        mcap = writer.Writer(file)
+        mcap.start()
+        schema = mcap.register_schema(name="sensor_msgs/msg/JointState", encoding="jsonschema", data=b"{}")
+        channel = mcap.register_channel(topic="/joint_states", message_encoding="json", schema_id=schema)
+        mcap.add_message(channel_id=channel, log_time=0, publish_time=0, data=json.dumps(content).encode())
+        mcap.finish()
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: a message lacks a field"):
+        read_columns(path)
+
+
 def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: Path) -> None:
     for name, content, message in (
         ("x.parquet", b"nonsense", "not Parquet"),
         ("x.mcap", b"nonsense", "damaged"),
         ("x.csv", b"position a,time\nx,y\n", "no numbers"),
         ("x.csv", b"time,position a\n0,1\n1,oops\n", ":3: column 'position a': 'oops' is not a number"),
+        ("x.csv", b"time,position a\n0,1\n1,\xff\xfe\n", ":3: column 'position a': '"),
+        ("x.csv", b"time,position a\n0,1\n1\n", ":3: column 'position a': '' is not a number"),
+        ("x.csv", b"time,position a\n" + 200_000 * b"1", "not a table"),
         ("x.csv", b"time,time,position a\n0,1,2\n", "column 'time' occurs twice"),
         ("x.txt", b"", "expected a name ending in .csv, .npz, .parquet, .mcap, .db3, .bag, got 'x.txt'"),
     ):

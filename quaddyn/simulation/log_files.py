@@ -10,8 +10,9 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -50,10 +51,16 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
     """
     source = Path(path)
     ending = source.suffix.lower()
-    if source.is_dir() or ending in (".db3", ".bag"):
-        return _columns_of_messages(source, _read_bag(source))
-    if ending == ".mcap":
-        return _columns_of_messages(source, read_messages(source, KINDS))
+    if source.is_dir() or ending in (".mcap", ".db3", ".bag"):
+        messages = read_messages(source, KINDS) if ending == ".mcap" and not source.is_dir() else _read_bag(source)
+        try:
+            return _columns_of_messages(source, messages)
+        except ArgumentError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:  # JSON may have any content
+            raise ArgumentError(
+                f"{source}: a message lacks a field, or has one of another type ({type(error).__name__}: {error})"
+            ) from None
     if ending == ".npz":
         return Log.load(source).columns()
     if ending == ".csv":
@@ -84,25 +91,36 @@ def _read_csv(path: Path) -> dict[str, Array]:
     header = read_csv_header(path)
     if repeated := [name for i, name in enumerate(header) if name in header[:i]]:
         raise ArgumentError(f"{path}: column {repeated[0]!r} occurs twice")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = next(csv.reader(line for i, line in enumerate(file) if i == 1), [])
-    numeric = [i for i, word in enumerate(first) if i < len(header) and _is_number(word)]
-    if not numeric:
-        raise ArgumentError(f"{path}: the second line contains no numbers")
+    numeric: list[int] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _open_text(path) as file:
+            first = next(csv.reader(line for i, line in enumerate(file) if i == 1), [])
+        numeric = [i for i, word in enumerate(first) if i < len(header) and _is_number(word)]
+        if not numeric:
+            raise ArgumentError(f"{path}: the second line contains no numbers")
+        with _open_text(path) as file:
             table = np.loadtxt(file, delimiter=",", skiprows=1, usecols=numeric, ndmin=2, quotechar='"', comments=None)
-    except ValueError as error:
-        with path.open(encoding="utf-8-sig", newline="") as file:  # find the first wrong entry, for the message
-            for number, row in enumerate(csv.reader(file), start=1):
-                for i in numeric if number > 1 and row else ():
-                    if i >= len(row) or not _is_number(row[i]):
-                        word = row[i] if i < len(row) else ""
-                        raise ArgumentError(
-                            f"{path}:{number}: column {header[i]!r}: {word[:40]!r} is not a number"
-                        ) from None
-        raise ArgumentError(f"{path}: not a table of numbers: {error}") from None
+    except ArgumentError:
+        raise
+    except (csv.Error, ValueError) as error:
+        raise ArgumentError(_find_wrong_entry(path, header, numeric) or f"{path}: not a table: {error}") from None
     return {header[i]: np.ascontiguousarray(table[:, k]) for k, i in enumerate(numeric)}
+
+
+def _open_text(path: Path) -> TextIO:
+    """Opens a table; bytes that are not text become characters that no number has."""
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def _find_wrong_entry(path: Path, header: list[str], numeric: list[int]) -> str:
+    """Returns a message that names the first entry that is not a number; "" without one."""
+    with _open_text(path) as file, suppress(csv.Error):
+        for number, row in enumerate(csv.reader(file), start=1):
+            for i in numeric if number > 1 and row else ():
+                word = row[i] if i < len(row) else ""
+                if not _is_number(word):
+                    return f"{path}:{number}: column {header[i]!r}: {word[:40]!r} is not a number"
+    return ""
 
 
 def _is_number(word: str) -> bool:
