@@ -9,6 +9,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from slow_parameters import others_slow
@@ -363,6 +364,21 @@ def test_prebuilt_code_is_loaded_only_from_a_private_folder(tmp_path, monkeypatc
     assert found.path == str(shipped / "code-of-here.bin")
     shipped.chmod(0o777)
     assert unit.load_machine_code("here") is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "package_mode", "private"),
+    [
+        (0o755, 1, 0o755, True), (0o775, 1, 0o755, False), (0o757, 1, 0o755, False), (0o775, 1, 0o757, False),
+        (0o775, 1, 0o775, True), (0o755, 1, 0o777, True), (0o755, 2, 0o755, False), (0o755, 0, 0o755, False),
+    ],
+)  # fmt: skip
+def test_folder_is_as_private_as_the_package_if_nobody_else_may_write(mode, owner, package_mode, private):
+    folder, package = (
+        SimpleNamespace(stat=lambda uid=uid, bits=bits: SimpleNamespace(st_uid=uid, st_mode=stat.S_IFDIR | bits))
+        for uid, bits in ((owner, mode), (1, package_mode))
+    )
+    assert object_cache.is_as_private(folder, package) is private
 
 
 def test_environment_variable_selects_the_target(monkeypatch):

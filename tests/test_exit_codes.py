@@ -25,6 +25,7 @@ from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import DemoCheck, RequestedValue
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.runtime.run_log import LogReplay, RunLog
+from quaddyn.verification import check
 from quaddyn.wbc import WholeBodyController, tick_file
 
 runner = CliRunner()
@@ -161,6 +162,23 @@ def test_check_exits_with_1_if_an_algorithm_disagrees(monkeypatch: pytest.Monkey
     assert exit_code("check", "two_link_leg", "--samples", 1) == 1
     assert exit_code("check", "two_link_leg", "--samples", 1, "--json") == 1
     assert exit_code("check", "two_link_leg", "--samples", 0) == 0, "validation alone"
+
+
+@pytest.mark.parametrize("options", [["two_link_leg"], ["two_link_leg", "--json"], ["--all"]])
+def test_check_exits_with_1_if_only_the_reference_rejects_a_robot(
+    options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = check.read_reference
+
+    def read(robot: qd.Robot, *rest: object) -> object:
+        if robot.name == "two_link_leg":
+            raise qd.ModelError("not readable")
+        return original(robot, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(check, "read_reference", read)
+    monkeypatch.setattr(robots, "CATALOGUE", ("two_link_leg", "planar_3r"))
+    assert exit_code("check", "planar_3r", "--samples", 1) == 0
+    assert exit_code("check", *options, "--samples", 1) == 1
 
 
 @pytest.mark.parametrize("gait", [pytest.param("squat", marks=pytest.mark.slow), "stand"])

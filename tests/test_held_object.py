@@ -268,6 +268,36 @@ def test_body_held_in_one_hand_moves_like_a_payload(robot: qd.Robot, kind: Any) 
     np.testing.assert_allclose(free.held_bodies["ball"].position, place, atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_body_grasped_by_a_turning_hand_has_its_velocity_and_keeps_the_momentum_balance(
+    robot: qd.Robot, seed: int
+) -> None:
+    rng, com, dt, h = np.random.default_rng(seed), np.array([0.2, -0.1, 0.05]), 1e-6, 1e-6
+    q, v = robot.random_configuration(seed), rng.normal(0.0, 3.0, robot.nv)
+    body = qd.simulation.HeldBody(
+        name="rod", frame="left_palm", contacts=palms(False)[:1], mass=MASS, com=com, inertia=INERTIA
+    )
+    sim = qd.Simulation(robot, held_bodies=[body], dt=dt, joint_stops=False)
+    sim.reset(q, v)
+
+    def palm(configuration: np.ndarray, point: object) -> np.ndarray:
+        return np.array(qd.Dynamics(robot).frame_placement(configuration, "left_palm").apply(np.array(point)))
+
+    before, grip = sim.held_bodies["rod"], palm(q, (0.1, 0.0, 0.0))
+    np.testing.assert_allclose(before.position, palm(q, com), atol=1e-12)
+    ahead, back = (palm(robot.integrate(q, sign * h * v), com) for sign in (1.0, -1.0))
+    np.testing.assert_allclose(before.velocity[:3], (ahead - back) / (2.0 * h), atol=1e-6)
+    sim.step(10.0 * rng.normal(size=robot.nu))
+    after = sim.held_bodies["rod"]
+    force, moment = np.split(after.forces["left"], 2)  # on the robot
+    rate = (after.velocity[:3] - before.velocity[:3]) / dt
+    np.testing.assert_allclose(MASS * rate, -force - [0.0, 0.0, 9.81 * MASS], rtol=1e-4, atol=1e-4)
+    spins = [each.rotation @ INERTIA @ each.rotation.T @ each.velocity[3:] for each in (before, after)]
+    needed = -moment - np.cross(grip - before.position, force)
+    assert np.linalg.norm(np.cross(before.velocity[3:], spins[0])) > 0.05
+    np.testing.assert_allclose((spins[1] - spins[0]) / dt, needed, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
 def test_plants_simulate_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> None:
     s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))

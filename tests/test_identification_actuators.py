@@ -53,6 +53,17 @@ def check(found: ActuatorFit, tolerance: float) -> None:
     np.testing.assert_allclose(found.no_load_speed, NO_LOAD, rtol=0.05)
 
 
+@pytest.mark.parametrize(("length", "is_limit"), [(1, False), (2, True), (3, True)])
+def test_torques_that_saturate_for_two_samples_or_more_determine_the_effort(
+    leg: qd.Robot, length: int, is_limit: bool
+) -> None:
+    rng, k = np.random.default_rng(4), np.arange(1000)[:, None]
+    commanded = EFFORT * np.where(k % 20 < length, 1.6, 0.4 * np.sin([0.31, 0.23] * k))
+    torque = np.clip(commanded, -EFFORT, EFFORT) + 0.01 * rng.standard_normal(commanded.shape)
+    found = fit_actuators(leg, dt=DT, commanded=commanded, velocity=np.ones_like(torque), motor_torque=torque)
+    np.testing.assert_allclose(found.effort, EFFORT if is_limit else np.full(2, np.nan), rtol=1e-3)
+
+
 def test_actuator_parameters_are_recovered(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     found = fit_actuators(leg, dt=DT, **data)
     check(found, 0.01)

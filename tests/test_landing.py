@@ -15,7 +15,14 @@ from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
-from quaddyn.locomotion.landing import can_stop_fall, compute_ready_positions
+from quaddyn.locomotion.landing import (
+    SEARCH_DEPTH,
+    SEARCH_SPEED,
+    USABLE_REACH_FRACTION,
+    can_stop_fall,
+    compute_ready_positions,
+)
+from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
@@ -312,9 +319,15 @@ def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
         command = controller.compute(state, measured_contacts=FEET[:3])
         if command.mode is not LocomotionMode.LANDING:
             break
-        targets.append(float(controller.wbc.tasks["RR"]._position[2]))
+        targets.append(np.array(controller.wbc.tasks["RR"]._position))
     assert command.mode is LocomotionMode.RISING, "three feet carry, though the fourth finds nothing"
-    assert (np.diff(targets) <= 1e-12).all() and targets[0] - targets[-1] > 0.05 * p.length
+    heights = np.array(targets)[:, 2]
+    assert (np.diff(heights) <= 1e-12).all()
+    first_step = SEARCH_SPEED * p.speed_scale * DT
+    assert heights[0] - p.radii[3] == pytest.approx(-SEARCH_DEPTH * p.length - first_step, abs=1e-9)
+    hip = state.placement(robot.legs["RR"].joints[0]).translation
+    reached = np.linalg.norm(targets[-1] - hip) / measure_leg_lengths(robot)[3]
+    assert reached == pytest.approx(USABLE_REACH_FRACTION, abs=1e-9)
 
 
 def test_light_legs_carry_load_as_soon_as_soft_ground_pushes_them_up() -> None:

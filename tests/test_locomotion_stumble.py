@@ -19,6 +19,7 @@ from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.stumble_reflex import (
     ASSUMED_OBSTACLE_HEIGHT,
     MAX_EXTRA_CLEARANCE,
+    RESTART_PHASE,
     ROUGH_HEIGHT,
     ROUGHNESS_DECAY_TIME,
     STUMBLE_SHAPES,
@@ -99,6 +100,7 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, esti
     stumbles, swing, feet = blocked_swing(p, 0.2, opposing_force(p) if estimated else None)
     extra = compute_extra_clearance(stumbles)
     assert not has_lowered_foot(stumbles) and extra == ASSUMED_OBSTACLE_HEIGHT
+    assert swing.progress == RESTART_PHASE  # has time for the obstacle
     target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + extra) * p.length
     x = []
     while swing.progress < 1.0:

@@ -215,17 +215,37 @@ def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
+def keyed(*change: str) -> str:
+    """A robot whose last joint follows another one, with one text replaced at its last occurrence."""
+    inertial = (
+        '<inertial><origin xyz="0.1 0.2 0.3"/><mass value="1.5"/>'
+        '<inertia ixx="1.1" iyy="1.2" izz="1.3" ixy="0.01" ixz="0.02" iyz="0.03"/></inertial>'
+    )
+    joint = (
+        '<joint name="{0}{1}" type="revolute"><parent link="{0}"/><child link="{1}"/><origin xyz="0.4 0.5 0.6" '
+        'rpy="0.7 0.8 0.9"/><axis xyz="0 0 1"/><dynamics damping="2.1" friction="2.2"/>'
+        '<limit lower="-1" upper="1" effort="3" velocity="3"/>{2}</joint>'
+    )
+    mimic = '<mimic joint="bc" multiplier="1.6" offset="0.04"/>'
+    links = "".join(f'<link name="{name}">{inertial}</link>' for name in "abcd")
+    joints = "".join(joint.format(*each) for each in (("a", "b", ""), ("b", "c", ""), ("c", "d", mimic)))
+    text = f'<robot name="r">{links}{joints}</robot>'
+    assert not change or change[0] in text
+    return change[1].join(text.rsplit(change[0], 1)) if change else text
+
+
 def test_kernel_key_depends_on_every_parameter_of_the_robot() -> None:
-    keys = [
-        hash_robot_properties(qd.load("two_link_leg", **options))
-        for options in (
-            {"damping": 0.5, "friction": 0.5, "armature": 0.5},
-            {"damping": 0.6, "friction": 0.5, "armature": 0.5},
-            {"damping": 0.5, "friction": 0.6, "armature": 0.5},
-            {"damping": 0.5, "friction": 0.5, "armature": 0.6},
-        )
-    ]
-    assert len(set(keys)) == 4
+    arguments = ({}, *({name: 0.6} for name in ("damping", "friction", "armature")))
+    robots = [qd.load("two_link_leg", **({"damping": 0.5, "friction": 0.5, "armature": 0.5} | x)) for x in arguments]
+    changes = [
+        ("0.1 0.2", "0.1 0.21"), ("1.5", "1.51"), ("1.1", "1.11"), ("0.03", "0.031"), ("0.4", "0.41"), ("0.9", "0.91"),
+        ("0 0 1", "0 1 0"), ("2.1", "2.11"), ("2.2", "2.21"), ("revolute", "prismatic"), ('joint="bc"', 'joint="ab"'),
+        ("1.6", "1.61"), ("0.04", "0.041"), ('name="r"', 'name="s"'), ('name="cd"', 'name="ce"'),
+    ]  # fmt: skip
+    robots += [qd.load(keyed(*change), root="fixed") for change in ((), *changes)] + [qd.load(keyed(), root="free")]
+    keys = [hash_robot_properties(robot) for robot in robots]
+    assert len(set(keys)) == len(keys)
+    assert hash_robot_properties(qd.load(keyed(), root="free")) == keys[-1]
 
 
 @pytest.mark.parametrize("which", [0, 1])

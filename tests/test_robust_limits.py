@@ -10,6 +10,8 @@ import quaddyn as qd
 from quaddyn.contact import friction_pyramid
 from quaddyn.urdf.tree import Array
 from quaddyn.wbc import Command, ParameterEllipsoid, PayloadSet, RobustLimits, WholeBodyController
+from quaddyn.wbc.scales import scales
+from quaddyn.wbc.tick import Tick
 
 FRICTION = 0.8
 
@@ -79,6 +81,27 @@ def test_torques_and_forces_for_any_payload_of_the_set_are_within_limits(robot: 
             found.append(payload_excess(wbc, q, v, command, stance, load))
     assert max(worst[0]) < 1e-7
     assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were active
+
+
+def test_payloads_of_a_fast_link_change_torques_by_those_of_inverse_dynamics() -> None:
+    """Each payload moves the middle of a torque's range, and the link's rotation narrows the range."""
+    arm, rng, turning = qd.load("ur5"), np.random.default_rng(2), 5.0
+    q, v, a = arm.q_home + rng.normal(0.0, 1.0, 6), rng.normal(0.0, 3.0, 6), rng.normal(0.0, 10.0, 6)
+    link = arm.frame_names[-1]
+    band = PayloadSet((1.0, 3.0), (-0.1, 0.0, 0.05), (0.2, 0.1, 0.3), link=link, radius_of_gyration=0.05)
+    s, frame = qd.Dynamics(arm).update(q, v), arm.model.frames[arm.frame_id(link)]
+    limits = RobustLimits(arm, band, angular_acceleration=turning)
+    (rows,) = limits.rows(Tick.at(s, (), (), 1e-3, scales(arm), None))
+    torques = rows.acceleration @ a - 0.5 * (rows.lower + rows.upper)
+    for added, mass, com in zip(torques.reshape(-1, 6), *band.vertices(), strict=True):
+        loaded = arm.model.copy()
+        loaded.appendBodyToJoint(frame.parentJoint, pin.Inertia(mass, com, np.zeros((3, 3))), frame.placement)
+        needed = [pin.rnea(model, model.createData(), q, v, a) for model in (arm.model, loaded)]
+        np.testing.assert_allclose(added, needed[1] - needed[0], rtol=1e-9)
+    omega = s.velocity(link)[3:]
+    reserve = band.max_second_moment * (omega @ omega + turning) * np.linalg.norm(s.jacobian(link)[3:], axis=0)
+    assert (reserve[:5] > 0.1).all()
+    np.testing.assert_allclose(0.5 * (rows.upper - rows.lower), np.tile(arm.effort_limits - reserve, 16))
 
 
 def test_empty_uncertainty_set_changes_nothing(robot: qd.Robot) -> None:

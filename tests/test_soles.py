@@ -353,6 +353,20 @@ def test_simplified_outline_of_a_round_sole_does_not_depend_on_rounding() -> Non
         np.testing.assert_allclose(np.diff(corners) % 360.0, apart)
 
 
+def test_each_corner_that_is_left_out_of_an_outline_reduces_its_area_least() -> None:
+    angles = np.sort(2.0 * np.pi * np.random.default_rng(0).random(12))
+    outline = np.column_stack((0.1 * np.cos(angles), 0.05 * np.sin(angles)))
+
+    def area(polygon: np.ndarray) -> float:
+        x, y = polygon.T
+        return float(0.5 * np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
+
+    for count in range(11, 3, -1):
+        before, left = (simplify_outline(outline, n) for n in (count + 1, count))
+        assert len(left) == count
+        assert area(left) == pytest.approx(max(area(np.delete(before, k, axis=0)) for k in range(count + 1)))
+
+
 def test_choice_among_equally_large_rectangles_does_not_depend_on_rounding() -> None:
     slanted = np.array([[0.0, 0.0], [0.1, 0.05], [0.1, 0.12], [0.0, 0.07]])
     rng, found = np.random.default_rng(1), set()
