@@ -10,6 +10,7 @@ import quaddyn as qd
 from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.runtime import MotorCommand, MujocoInterface, PlantInterface
 from quaddyn.simulation import Encoders, FootSensors, MujocoPlant, Sensors, Simulation
+from quaddyn.simulation.mujoco_model import ROBOT_BIT, TERRAIN_BIT, make_specification
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -154,14 +155,21 @@ def test_urdf_imported_by_mujoco_is_accepted(wagon: qd.Robot) -> None:
 
 
 def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> None:
-    """Joint stiffness to the home posture, on both plants and on the model of the MuJoCo plant by names."""
-    model = MujocoPlant(go2, dt=2e-3).model
-    sides = [
-        PlantInterface(Simulation(go2, dt=2e-3)),
-        PlantInterface(MujocoPlant(go2, dt=2e-3)),
-        MujocoInterface(go2, model, mujoco.MjData(model)),
-    ]
-    sides[2].set_state(go2.q_home)
+    """Joint stiffness to the home posture, on both plants and on MuJoCo models with the floor first or last.
+
+    The contact forces act on the robot in either order of floor and feet.
+    """
+    plant = MujocoPlant(go2, dt=2e-3)
+    spec = make_specification(go2, plant._spheres, plant.actuators, joint_stops=True)
+    spec.option.timestep = 2e-3
+    box = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": [5.0, 5.0, 0.5], "contype": TERRAIN_BIT, "conaffinity": ROBOT_BIT}
+    spec.worldbody.add_body(pos=[0.0, 0.0, -0.5]).add_geom(**box)
+    sides = [PlantInterface(Simulation(go2, dt=2e-3)), PlantInterface(MujocoPlant(go2, dt=2e-3))]
+    sides += [MujocoInterface(go2, model, mujoco.MjData(model)) for model in (plant.model, spec.compile())]
+    floors = [int(np.flatnonzero(side.model.geom_contype == TERRAIN_BIT)[0]) for side in sides[2:]]
+    assert floors == [0, sides[3].model.ngeom - 1]
+    for side in sides[2:]:
+        side.set_state(go2.q_home)
     home = go2.q_home[7:]
     command = MotorCommand.from_targets(home, np.zeros(12), np.full(12, 80.0), np.full(12, 2.0))
     for side in sides:
@@ -171,6 +179,7 @@ def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> N
         assert np.isclose(side.now(), 0.3) and reading.time == side.now()
         assert np.abs(reading.position - home).max() < 0.2
         assert np.isclose(reading.foot_forces.sum(), go2.mass * 9.81, rtol=0.1)
+        assert np.isclose(sum(side.simulator.contact_forces[foot][2] for foot in go2.feet), go2.mass * 9.81, rtol=0.1)
         assert np.abs(reading.torque - side.commanded_torque()).max() < 0.5
         assert np.isclose(np.linalg.norm(reading.accelerometer), 9.81, rtol=0.2)
 

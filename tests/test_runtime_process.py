@@ -233,6 +233,7 @@ def test_duplicated_packets_do_not_reset_the_watchdog(go2: qd.Robot, memory: Sha
             silent.append(server.periods_since_command)
         assert number == 0 or silent.count(0) == 1, silent  # before the first command the watchdog is inactive
     assert server._command_channel.repeated >= 5
+    assert server._command_channel.sent == 6  # the link repeats packets, but every command is sent only once
 
 
 def test_commands_without_the_time_stamp_of_a_reading_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from compiling_c import COMPILER
 from runtime_faults import CALF, DT, FAULTS, Trot, recorded_trot, with_fault
@@ -236,6 +237,42 @@ def test_clamps_and_joint_stops_are_equal_in_both_directions(go2: qd.Robot, sign
         assert fault is not None and (fault.name, fault.joint) == ("position limit", go2.actuated[joint])
 
 
+def test_torque_rate_is_limited_in_both_directions(go2: qd.Robot) -> None:
+    effort, torque = go2.effort_limits, np.zeros(12)
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=0.1 * effort / DT))
+    for k, sign in enumerate([1.0] * 3 + [-1.0] * 8 + [1.0] * 8 + [0.0] * 8):
+        torque = torque + np.clip(sign * effort - torque, -0.1 * effort, 0.1 * effort)
+        given = safety.filter_command(at_rest(go2, k), MotorCommand.from_torques(sign * effort)).command
+        np.testing.assert_allclose(given.tau, torque, atol=1e-12)
+
+
+@pytest.mark.parametrize("speed", [4.0, -4.0])
+def test_continuous_joints_turn_through_half_a_turn_without_a_fault_or_a_jump_of_the_torque(speed: float) -> None:
+    robot = qd.load("double_pendulum_continuous")
+    safety = Safety(robot, dt=DT, limits=SafetyLimits(max_torque_rate=1e6))
+    for k in range(1000):
+        angle, velocity = np.array([0.3, 2.0]) + speed * DT * k, np.full(2, speed)
+        position, ahead = (np.remainder(x + np.pi, 2.0 * np.pi) - np.pi for x in (angle, angle + 0.1))
+        m = Measurement(DT * k, position, velocity + 1e-9 * k, np.zeros(3), np.zeros(3))
+        command = MotorCommand.from_targets(ahead, velocity, np.full(2, 10.0), np.zeros(2))
+        report = safety.filter_command(m, command)
+        assert report.fault is None, k
+        np.testing.assert_allclose(report.command.compute_torque(position, velocity, np.ones(2, dtype=bool)), 1.0)
+
+
+def test_rotated_imu_gives_the_same_vertical(go2: qd.Robot, trot: Trot) -> None:
+    R, states = pin.exp3(np.array([0.5, -0.8, 1.2])), []
+    for mounted in (np.eye(3), R):
+        turned = [
+            (replace(m, gyro=mounted.T @ m.gyro, accelerometer=mounted.T @ m.accelerometer), tau) for m, tau in trot
+        ]
+        safety = Safety(go2, dt=DT, imu_rotation=mounted)
+        run_safety(safety, turned[:300])
+        states.append(np.array([safety.memory.vertical, safety.memory.tilt_drift_rate]))
+    assert np.abs(states[0]).min() > 1e-6
+    np.testing.assert_allclose(states[1], states[0], atol=1e-12)
+
+
 @pytest.mark.parametrize("named", ["temperature limit", "torque limit", "velocity limit", "power limit"])
 def test_only_persistent_violations_of_a_limit_are_faults(go2: qd.Robot, named: str) -> None:
     limits = SafetyLimits(
@@ -280,6 +317,20 @@ def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot
             safety.reset()
         given = safety.filter_command(at_rest(go2, 13, velocity=velocity), full).command
         np.testing.assert_allclose(given.tau, 0.1 * effort - (0.0 if fault else 2.0))
+
+
+@pytest.mark.parametrize(("force", "others_change", "valid"), [(0.0, 1, True), (37.0, 0, True), (37.0, 1, False)])
+def test_foot_sensor_is_ignored_if_a_force_is_constant_while_others_change(
+    go2: qd.Robot, force: float, others_change: int, valid: bool
+) -> None:
+    """A foot in the air may report 0 for any time."""
+    safety, others = Safety(go2, dt=DT), np.array([20.0, 30.0, 40.0])
+    for k in range(200):
+        m = at_rest(go2, k, foot_forces=np.r_[force, others + others_change * k])
+        report = safety.filter_command(m, MotorCommand.zero(12))
+    assert report.fault is None and report.valid_foot_sensors.tolist() == [valid, True, True, True]
+    changed = at_rest(go2, 200, foot_forces=np.r_[force + 1.0, others])
+    assert safety.filter_command(changed, MotorCommand.zero(12)).valid_foot_sensors.all()
 
 
 def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:

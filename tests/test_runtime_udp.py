@@ -15,6 +15,8 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface, udp
+from quaddyn.runtime.safety_checks import MAX_CLOCK_ADVANCE, FaultCode
+from quaddyn.runtime.time_stamps import RESTART_TIME, TimeStampFilter
 from quaddyn.simulation import Measurement
 
 Sent = Callable[[float], float]
@@ -39,15 +41,14 @@ def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignore
         side.read()
     side._timeout = 30.0
 
-    def reading(sequence: int) -> bytes:
+    def reading(sequence: int, state: int = 0) -> bytes:
         zero = np.zeros(leg.nu)
-        return packets.encode_reading(
-            sequence, Measurement(0.1 * sequence, zero + sequence, zero, np.zeros(3), np.zeros(3))
-        )
+        measurement = Measurement(0.1 * sequence, zero + sequence, zero, np.zeros(3), np.zeros(3))
+        return packets.encode_reading(sequence, measurement, state)
 
-    peer.sendto(reading(3), home)
-    assert side.read().position[0] == 3.0
-    for data in (reading(2), b"hello", reading(4)[:-1]):  # out of order, foreign, truncated
+    peer.sendto(reading(3, FaultCode.LINK_LOSS), home)
+    assert side.read().position[0] == 3.0 and side.stop_reason == "link lost"
+    for data in (reading(2), reading(3), b"hello", reading(4)[:-1]):  # out of order, repeated, foreign, truncated
         peer.sendto(data, home)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.bind(("127.0.0.1", 0))
@@ -57,7 +58,7 @@ def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignore
     peer.sendto(reading(5), home)
     while side.read().position[0] != 5.0:
         pass
-    assert side.rejected_datagrams == 2  # of the peer; datagrams of others do not arrive
+    assert side.stop_reason == "" and side.rejected_datagrams == 2  # of the peer; datagrams of others do not arrive
     side.write(MotorCommand.from_torques(np.full(leg.nu, 2.0)))
     sequence, stamp, command = packets.decode_command(peer.recv(65535))
     assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
@@ -101,6 +102,24 @@ def test_clock_that_was_set_back_is_accepted_after_one_second(sent: Sent, monkey
     assert sent(1e9) == 1e9 and sent(0.1) == 1e9
     now[0] += 1.1
     assert sent(np.nan) == 1e9 and sent(0.2) == 0.2 and sent(0.1) == 0.2
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_time_stamps_must_advance_but_at_most_with_the_clock_if_that_bounds_them(bounded: bool) -> None:
+    stamps, ahead = TimeStampFilter(bounded=bounded), 10.0 + MAX_CLOCK_ADVANCE
+    assert stamps.accept(5.0, 10.0)
+    assert not any(stamps.accept(stamp, 10.5) for stamp in (5.0, 4.9, np.nan, np.inf))
+    assert stamps.accept(ahead - 4.49, 10.5) is not bounded
+    assert stamps.accept(ahead - 4.48, 10.6)
+
+
+@pytest.mark.parametrize(("passed", "restarts"), [(RESTART_TIME, False), (RESTART_TIME + 1e-6, True), (-0.1, True)])
+def test_robot_may_restart_its_clock_after_a_second_without_new_stamps(passed: float, restarts: bool) -> None:
+    """Or if the caller's clock was reset; a stamp that repeats is never new."""
+    for stamp in (5.0, np.nan, -1.0, 1.0):
+        stamps = TimeStampFilter()
+        assert stamps.accept(5.0, 20.0)
+        assert stamps.accept(stamp, 20.0 + passed) is (restarts and stamp == 1.0)
 
 
 def flooded(leg: qd.Robot, flood: socket.socket, peer: socket.socket, data: bytes) -> UdpInterface:
