@@ -52,37 +52,42 @@ def oscillate(plant: Plant, steps: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_commanded_torques_are_delayed(kind: type[Any], wheel: qd.Robot) -> None:
+def test_commanded_torques_are_delayed_and_then_clamped(kind: type[Any], wheel: qd.Robot) -> None:
     plant = kind(wheel, dt=DT, actuators=Actuators(wheel, delay=2.25 * DT, effort=3.0))
-    given = []
-    for asked in (4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0):
-        plant.step(np.array([asked]))
+    asked, given = np.random.default_rng(0).uniform(-4.0, 4.0, 20), []
+    for torque in asked:
+        plant.step(np.array([torque]))
         given.append(plant.tau[0])
-    np.testing.assert_allclose(given, [0.0, 0.0, 3.0, 3.0, 3.0, 1.75, 1.0])  # clamped after the delay
+    late = np.r_[np.zeros(3), asked]
+    np.testing.assert_allclose(given, np.clip(0.75 * late[1:21] + 0.25 * late[:20], -3.0, 3.0), atol=1e-12)
     plant.reset()
     plant.step(np.array([4.0]))
     assert plant.tau[0] == 0.0
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("kind", PLANTS)
-def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], wheel: qd.Robot) -> None:
-    torque = 4.0
-    plant = kind(wheel, dt=DT, actuators=with_backlash(wheel))
-    crossing = np.sqrt(GAP * ROTOR / torque)  # half the gap, from its center
+def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], wheel: qd.Robot, sign: float) -> None:
+    """In both directions, against its own dry friction; a reset returns it to the middle of the gap."""
+    torque, applied = sign * 4.0, np.array([sign * 5.0])
+    plant = kind(wheel, dt=DT, actuators=with_backlash(wheel, coulomb=1.0))
+    crossing = np.sqrt(GAP * ROTOR / 4.0)  # half the gap, from its center
     for _ in range(int(crossing / DT) - 1):
-        plant.step(np.array([torque]))
+        plant.step(applied)
     assert plant.q[0] == 0.0 and plant.v[0] == 0.0
     offset, faster = plant.backlash_state
     np.testing.assert_allclose(faster[0], torque / ROTOR * plant.time)
     np.testing.assert_allclose(offset[0], 0.5 * torque / ROTOR * plant.time**2, rtol=0.02)
     assert plant.energy == pytest.approx(0.5 * ROTOR * faster[0] ** 2)
     while plant.time < 2.0 * crossing:
-        plant.step(np.array([torque]))
+        plant.step(applied)
     # The total momentum equals the impulse of the torque, and the teeth stay in contact.
     assert (ROTOR + WHEEL) * plant.v[0] == pytest.approx(torque * plant.time, rel=2e-3)
-    np.testing.assert_allclose(plant.backlash_state, [[0.5 * GAP], [0.0]], atol=1e-9)
+    np.testing.assert_allclose(plant.backlash_state, [[0.5 * sign * GAP], [0.0]], atol=1e-9)
     read = Sensors(wheel, np.random.default_rng(0)).read(plant)
     assert read.position[0] == plant.q[0] + plant.backlash_state[0][0]  # the encoder is on the motor
+    plant.reset()
+    assert not np.any(plant.backlash_state)
 
 
 @pytest.mark.parametrize("kind", PLANTS)

@@ -220,6 +220,9 @@ def test_hull_contains_every_point_and_margin_has_the_right_sign(seed: int, coun
         far = hull.mean(axis=0) + np.array([100.0, 0.0])
         assert support_margin(hull, far) == pytest.approx(-100.0, abs=5.0)
     assert support_margin(np.zeros((0, 2)), np.zeros(2)) == -np.inf
+    line = np.array([[0.0, 0.0], [1.0, 1.0]])
+    for point, distance in ((2.0, np.sqrt(2.0)), (0.5, 0.0), (-1.0, np.sqrt(2.0))):  # outside, also along the line
+        assert support_margin(line, np.full(2, point)) == pytest.approx(-distance)
     with pytest.raises(qd.ArgumentError, match="points"):
         support_polygon(np.full((2, 2), np.nan))
 

@@ -53,6 +53,8 @@ def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[st
     wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), own])
     wbc.tasks.torque.limits = 2.0
     dyn, law, rng = qd.Dynamics(robot), Law(robot, wbc.dt), np.random.default_rng(0)
+    law.limit[:] = 0.4  # exceeded in both directions
+    wbc.tasks["joint friction"].velocity = law.limit
     q, v, before = robot.q_home.copy(), np.zeros(robot.nv), None
     for k in range(40):
         if k == 20:
@@ -72,6 +74,7 @@ def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[st
         v = v + wbc.dt * (c.acceleration + stuck)
         q = pin.integrate(robot.model, q, wbc.dt * v)
     assert np.abs(c.friction_torque).max() > 0.1
+    assert v.min() < -0.4 and v.max() > 0.4
 
 
 def test_torque_limits_include_friction_torque(robot_with_friction: qd.Robot) -> None:

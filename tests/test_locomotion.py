@@ -345,18 +345,35 @@ def test_reference_of_an_obstructed_robot_does_not_exceed_its_command() -> None:
     np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
 
 
-def test_robot_below_half_of_its_reference_speed_is_blocked() -> None:
+@pytest.mark.parametrize("yaw", [0.0, 0.8])
+def test_commanded_speed_is_along_the_ground_in_every_direction(yaw: float) -> None:
+    p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
+    legs, slope, points = controller._quadruped.capability.velocity_limits, np.array([0.4, -0.25]), p.nominal_stance
+    ground = GroundPlane(np.column_stack((points, points @ slope)))
+    for wanted in np.array([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [-0.1, 0.05, 0.0]]):
+        steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), yaw)
+        for _ in range(100):
+            steer(steering, legs, course, ground, GAITS["trot"], wanted)
+        horizontal = np.array(compute_world_velocity(course.state, 0.0))
+        assert np.linalg.norm([*horizontal, slope @ horizontal]) == pytest.approx(np.linalg.norm(wanted), rel=1e-9)
+        assert wanted[1] != 0.0 or course.velocity[1] == 0.0  # forward is along the heading
+
+
+@pytest.mark.parametrize("turn", [0.0, -2.0])
+def test_robot_below_half_of_its_reference_speed_is_blocked(turn: float) -> None:
     p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
-    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2 * p.speed_scale, 0.0, 0.0])
+    legs = controller._quadruped.capability.velocity_limits
+    wanted, way = 0.2 * p.speed_scale * np.array([np.cos(turn), np.sin(turn), 0.0]), 0.3 + turn
     ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
     for share, held in ((0.4, True), (0.8, False)):
         steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.3)
         for _ in range(3000):
             u, v = share * np.array(compute_world_velocity(course.state, 0.0))
             update_speed_averages(steering, legs.body, course.state, float(u), float(v))
-            follow(steering, legs, course, -0.12 * p.length * np.cos(0.3), -0.12 * p.length * np.sin(0.3), 0.3)
+            follow(steering, legs, course, -0.12 * p.length * np.cos(way), -0.12 * p.length * np.sin(way), 0.3)
             steer(steering, legs, course, ground, GAITS["trot"], wanted)
-        assert is_blocked(steering, legs.body) is held and (course.velocity[0] > 1.1 * wanted[0]) is not held
+        is_faster = bool(np.linalg.norm(course.velocity) > 1.1 * np.linalg.norm(wanted))
+        assert is_blocked(steering, legs.body) is held and is_faster is not held
 
 
 def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:

@@ -147,6 +147,9 @@ def test_readings_are_reproducible_and_continue_from_a_checkpoint(go2: qd.Robot)
     first.restore(saved[0])
     sims[0].restore(saved[1])
     assert run(sims[0], first, 20) == later
+    first.reset(rng(4))
+    sims[0].reset()
+    assert run(sims[0], first, 20) == one
 
 
 def test_invalid_sensor_options_are_rejected_by_name(go2: qd.Robot) -> None:
