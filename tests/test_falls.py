@@ -194,18 +194,19 @@ def test_moderate_push_is_not_detected_as_a_fall(go2: qd.Robot, push: float) -> 
     assert seen == down == math.inf
 
 
-def test_capture_margin_is_relative_to_the_reference_velocity(go2: qd.Robot) -> None:
-    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
-    controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
-    p, path = controller.morphology, controller.path_reference
+@pytest.mark.parametrize("yaw", [0.0, 2.0])
+def test_capture_margin_vanishes_at_the_same_excess_speed_in_opposite_directions(go2: qd.Robot, yaw: float) -> None:
+    """Forward, backward and to both sides: where the capture point is beyond the hips by the radius of the legs."""
+    p, path, motion = Morphology.from_robot(go2), PathReference(np.zeros(2), 0.0), allocate_motion()
     watch, body = make_fall_detector(p, DT), make_body_parameters(p)
-    v = np.zeros(go2.nv)
-    v[0] = 1.8 * controller.morphology.speed_scale
-    state = dynamics.update(np.array(go2.q_home), v)
-    motion = read_by_pinocchio(state, p)
-    assert capture_margin(watch, body, motion, path.state) < 0.0
-    path.velocity[0] = v[0]
-    assert capture_margin(watch, body, motion, path.state) > 0.4 * p.length
+    motion.yaw, path.velocity = yaw, np.array([0.2, -0.1, 0.0])
+    axes = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]).T
+    for direction, hip in zip(axes, (watch.hip_x, watch.hip_y), strict=True):
+        for excess in p.natural_frequency * (watch.radius + hip) * np.array([-1.001, -0.999, 0.999, 1.001]):
+            horizontal = path.velocity[:2] @ axes + excess * direction
+            motion.velocity = np.array([*horizontal, 0.0])
+            outside = bool(capture_margin(watch, body, motion, path.state) < 0.0)
+            assert outside == (abs(excess) > p.natural_frequency * (watch.radius + hip))
 
 
 def test_righting_motion_passes_its_poses_and_ends_folded() -> None:

@@ -254,9 +254,13 @@ def test_gait_change_from_trot_keeps_two_feet_in_contact(name: str) -> None:
     clock.start()
     stance_history(clock, 3.0 * clock.period)
     clock.set_gait(name)
+    before = np.array(clock.phase_offsets)
     stance = stance_history(clock, 4.0)
     np.testing.assert_allclose((clock.phase_offsets - GAITS[name].phase_offsets + 0.5) % 1.0, 0.5, atol=1e-9)
     assert stance.sum(axis=1).min() >= 2
+    change = clock.phase_offsets - before
+    assert change.min() >= -0.5 - 1e-9 and change.max() < 0.499  # half a cycle is taken backward
+    assert np.count_nonzero(change < -0.499) == 2
 
 
 def test_swing_progress_runs_from_0_to_1(go2: Morphology) -> None:
