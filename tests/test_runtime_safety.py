@@ -249,7 +249,7 @@ def test_torque_rate_is_limited_in_both_directions(go2: qd.Robot) -> None:
 @pytest.mark.parametrize("speed", [4.0, -4.0])
 def test_continuous_joints_turn_through_half_a_turn_without_a_fault_or_a_jump_of_the_torque(speed: float) -> None:
     robot = qd.load("double_pendulum_continuous")
-    safety = Safety(robot, dt=DT, limits=SafetyLimits(max_torque_rate=1e6))
+    safety = Safety(robot, dt=DT, limits=SafetyLimits(max_torque=2.0, max_torque_rate=1e6))
     for k in range(1000):
         angle, velocity = np.array([0.3, 2.0]) + speed * DT * k, np.full(2, speed)
         position, ahead = (np.remainder(x + np.pi, 2.0 * np.pi) - np.pi for x in (angle, angle + 0.1))
@@ -258,6 +258,25 @@ def test_continuous_joints_turn_through_half_a_turn_without_a_fault_or_a_jump_of
         report = safety.filter_command(m, command)
         assert report.fault is None, k
         np.testing.assert_allclose(report.command.compute_torque(position, velocity, np.ones(2, dtype=bool)), 1.0)
+
+
+@pytest.mark.parametrize("speed", [0.1, 0.5, -0.5])
+@pytest.mark.parametrize("name", ["gyroscope frozen", "accelerometer frozen", "encoder frozen"])
+def test_repeated_readings_are_a_fault_only_while_joints_move(go2: qd.Robot, name: str, speed: float) -> None:
+    """A joint may rest while the others move, but its encoder has noise."""
+    safety, off = Safety(go2, dt=DT, limits=SafetyLimits(max_position_jump=1e3)), MotorCommand.zero(12)
+    frozen, first = np.arange(12) == 4, at_rest(go2)
+    faults = []
+    for k in range(27):
+        m = at_rest(go2, k, velocity=np.full(12, speed))
+        if name == "encoder frozen":
+            still = {"position": np.where(frozen, first.position, m.position), "velocity": speed * ~frozen}
+        else:
+            part = name.split()[0].replace("scope", "")
+            still = {part: getattr(first, part)}
+        faults.append(safety.filter_command(replace(m, **still), off).fault)
+    assert faults[24] is None and (faults[25] is None) == (speed == 0.1)
+    assert speed == 0.1 or faults[25].name == name
 
 
 def test_rotated_imu_gives_the_same_vertical(go2: qd.Robot, trot: Trot) -> None:
