@@ -11,7 +11,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from slow_parameters import others_slow
-from test_compiled_motion import read_by_pinocchio
 from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
