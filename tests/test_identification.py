@@ -433,6 +433,9 @@ def test_inertial_of_inverts_the_parameters_of_a_robot(go2: qd.Robot) -> None:
         assert is_consistent(p)
     assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))  # violates the triangle inequality
     assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 1.0, 0, 0, 0, -1.0]))
+    for thickness in (1e-3, -1e-3):  # about a distant center of mass
+        J = np.outer([3.0, -2.0, 1.0, 1.0], [3.0, -2.0, 1.0, 1.0]) + np.diag([0.1, 0.1, thickness, 0.0])
+        assert is_consistent(parameters_of(J)) is (thickness > 0.0)
     with pytest.raises(qd.ArgumentError, match="positive definite"):
         log_cholesky(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))
 
@@ -716,6 +719,7 @@ def test_low_pass_removes_noise_without_delay() -> None:
     inside = slice(500, -500)
     assert np.abs(low_pass(motion, dt=1e-3, cutoff=5.0) - motion)[inside].max() < 1e-4
     assert np.sqrt(np.mean((clean - motion)[inside] ** 2)) < 0.012  # 0.1 sqrt(10 Hz / 1000 Hz), with a margin
+    np.testing.assert_allclose(low_pass(noisy[::-1], dt=1e-3, cutoff=5.0), clean[::-1], atol=1e-12)  # at both ends
     exact = 2 * np.pi * 0.7 * np.cos(2 * np.pi * 0.7 * t)
     np.testing.assert_allclose(accelerations(motion, dt=1e-3)[2:-2, 0], exact[2:-2], atol=1e-9)
     for call in (

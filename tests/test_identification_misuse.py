@@ -230,6 +230,10 @@ def test_motion_range_warns_of_speeds_and_torques(arm: qd.Robot, data: Samples) 
     assert sum(word.startswith("tau of") for word in words) == 6
     assert not any(word.startswith("q of") for word in words)
     assert MotionRange(arm).warnings() == ()
+    for beyond in (arm.upper + 0.3 * (arm.upper - arm.lower), arm.lower - 0.3 * (arm.upper - arm.lower)):
+        extent = MotionRange(arm)
+        extent.add(Samples(beyond[None], np.zeros((1, 6)), np.zeros((1, 6)), np.zeros((1, 6))))
+        assert sum(word.startswith("q of") for word in extent.warnings()) == 6
 
 
 @pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))

@@ -93,6 +93,34 @@ def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
         assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
 
 
+@pytest.mark.parametrize("heading", [0.0, 0.7, -2.0])
+def test_slope_rises_and_wall_stands_in_the_given_direction(heading: float) -> None:
+    ahead, angle, distance = np.array([np.cos(heading), np.sin(heading), 0.0]), 0.3, 1.5
+    (x, y), aside = 0.8 * ahead[:2], np.array([-ahead[1], ahead[0]])
+    slope, wall = Plane.slope(angle, heading=heading), Plane.wall(distance, heading=heading)
+    heights = slope.height(np.array([x, aside[0]]), np.array([y, aside[1]]))
+    np.testing.assert_allclose(heights, [0.8 * np.tan(angle), 0.0], atol=1e-12)
+    np.testing.assert_allclose([wall.point, wall.normal], [distance * ahead, -ahead], atol=1e-12)
+
+
+@pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (0.6, 0.0, -0.8), (-0.48, 0.36, 0.8)])
+def test_tilt_of_a_plane_is_the_smallest_rotation_of_the_vertical_to_its_normal(
+    normal: tuple[float, float, float],
+) -> None:
+    R = Plane(np.zeros(3), np.array(normal)).tilt
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(R[:, 2], normal, atol=1e-12)
+    assert np.linalg.det(R) == pytest.approx(1.0) and np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])
+
+
+def test_bounds_of_a_rotated_box_are_those_of_its_corners() -> None:
+    R = pin.exp3(np.array([0.3, -0.5, 0.8]))
+    box = Box(np.array([0.3, -0.2, 0.5]), np.array([0.4, 0.6, 0.2]), R)
+    signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+    x, y, _ = ((signs * box.size) @ R.T + box.center).T
+    np.testing.assert_allclose(box.bounds, [x.min(), x.max(), y.min(), y.max()], atol=1e-8)
+
+
 def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(0.08 * np.sin(3.0 * x) * np.cos(2.0 * y) + 0.1 * x)
 

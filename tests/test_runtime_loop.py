@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from quaddyn.runtime import (
     SystemClock,
     WalkingController,
 )
+from quaddyn.runtime.stages import StageMachine
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
 DT = 2e-3
@@ -137,6 +139,27 @@ def test_stages_follow_in_order_and_none_is_skipped(go2: qd.Robot) -> None:
     assert not scene.fake.written[-1].damping.any()
     order = list(dict.fromkeys(scene.controller.stages))
     assert order == [Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN] and scene.controller.warm
+
+
+@pytest.mark.parametrize("goal", [Stage.OFF, Stage.DAMP, Stage.RUN])
+@pytest.mark.parametrize("stage", Stage)
+def test_every_stage_leads_to_every_goal_in_order_and_waits_for_its_end(stage: Stage, goal: Stage) -> None:
+    def advance(start: Stage, *, is_settled: bool = True, fault: bool = False) -> Stage:
+        machine = StageMachine()
+        machine.stage = start
+        return machine.advance(goal, is_settled=is_settled, fault=fault)
+
+    assert advance(stage, fault=True) is (Stage.OFF if stage is goal is Stage.OFF else Stage.DAMP)
+    waits = stage is Stage.LIE_DOWN or (stage is Stage.STAND_UP and goal is Stage.RUN)
+    assert advance(stage, is_settled=False) is (stage if waits else advance(stage))
+    path = [stage]
+    while path[-1] is not goal:
+        path.append(advance(path[-1]))
+        assert len(path) <= 4
+    for before, after in itertools.pairwise(path):
+        assert after is not Stage.RUN or before is Stage.STAND_UP
+        assert after.is_controlled or not before.is_controlled or before is Stage.LIE_DOWN
+    assert advance(goal) is goal
 
 
 @pytest.mark.parametrize("stamp", [np.nan, np.inf, -1.0, 99.0, "ahead"])

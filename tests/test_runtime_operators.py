@@ -34,6 +34,7 @@ def test_keys_are_read_without_blocking_and_the_robot_lies_down_without_keys() -
             os.write(write, b"z")
             request = operator.poll(2.6)
             assert request.reset_fault and not request.stop_reason and request.target_stage is Stage.DAMP
+            assert not operator.poll(2.65).reset_fault
             os.write(write, b"rl")
             assert operator.poll(2.7).target_stage is Stage.DAMP
             os.write(write, b"o")

@@ -415,6 +415,12 @@ def test_time_stamps_are_bounded_by_the_callers_clock_or_by_the_number_of_calls(
         assert (safety.fault is not None) == counts, (clock, ahead)
 
 
+def test_readings_older_than_the_limit_are_a_fault(go2: qd.Robot) -> None:
+    safety, off = Safety(go2, dt=DT, limits=SafetyLimits(max_reading_age=4.0 * DT)), MotorCommand.zero(12)
+    faults = [safety.filter_command(at_rest(go2, min(k, 10)), off).fault for k in range(16)]
+    assert faults[14] is None and faults[15].name == "stale reading"
+
+
 def test_motor_without_readings_does_not_mask_another(go2: qd.Robot, trot: Trot) -> None:
     m, tau = trot[0]
     hot = np.where(np.arange(12) == 5, 150.0, 40.0)

@@ -170,6 +170,7 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
     grip = Contact(name="grip", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
     for k in range(60):
         stance = robot.feet if k < 3 or k >= 18 else robot.feet[1:]
+        stance = stance[:3] if k >= 43 else stance  # the last foot moves while the first one is removed and added
         mine = stance
         if k == 8:
             wbc.add_contact(grip)
@@ -188,7 +189,7 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
         if k < 45:
             assert all(wbc.contact_activations[foot] == rival.contact_activations[foot] for foot in robot.feet)
         else:
-            assert wbc.contact_activations["FR"] == 1.0
+            assert all(wbc.contact_activations[foot] == rival.contact_activations[foot] for foot in robot.feet[1:])
             assert wbc.contact_activations.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
     assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
 
