@@ -34,6 +34,7 @@ from quaddyn.wbc import (
     default_constraints,
     default_tasks,
 )
+from quaddyn.wbc.contact_ramps import advance_ramp, make_ramps
 from quaddyn.wbc.tick import Rows, Tick
 
 
@@ -192,6 +193,19 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
             assert all(wbc.contact_activations[foot] == rival.contact_activations[foot] for foot in robot.feet[1:])
             assert wbc.contact_activations.get("FL") == (None if k < 48 else pytest.approx(min(1.0, (k - 47) / 20)))
     assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
+
+
+def test_force_cap_of_a_contact_that_is_released_during_its_ramp_decreases() -> None:
+    """From the lesser of cap and force: the load of a grip is the norm of a force whose components have the cap."""
+    for load in (0.0, 3.0, 1e3):
+        ramps = make_ramps(1)
+        for _ in range(4):
+            advance_ramp(ramps, 0, True, 0.1, 20.0, load)
+        caps = [ramps.cap[0]]
+        for _ in range(4):
+            advance_ramp(ramps, 0, False, 0.1, 20.0, load)
+            caps.append(ramps.cap[0])
+        np.testing.assert_allclose(caps[1:], min(caps[0], load) * np.array([0.75, 0.5, 0.25, 0.0]), atol=1e-12)
 
 
 def test_replaced_contact_keeps_its_activation() -> None:
