@@ -14,20 +14,24 @@ from slow_parameters import others_slow
 from urdf_editing import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
+from quaddyn.compiler import interpret
 from quaddyn.kinematics import CollisionModel
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, RightingMotion, RightingPlan
 from quaddyn.locomotion.fall_detection import (
     BEYOND_REACH,
     FALLEN_HEIGHT,
+    STOPPING_ACCELERATION,
     TRUNK_LOW,
     TRUNK_SINKING,
     TRUNK_TILTED,
     TRUNK_TIPPING,
     FallSign,
     capture_margin,
+    com_height,
     detect_fall,
     is_trunk_on_ground,
     make_fall_detector,
+    predict_rest_height,
 )
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_folding import folded_pose, folding_ranges
@@ -191,6 +195,22 @@ def test_fall_is_detected_early_and_folding_needs_no_more_power_than_damping(nam
 def test_moderate_push_is_not_detected_as_a_fall(go2: qd.Robot, push: float) -> None:
     seen, down, _ = simulate_fall(go2, push, 2.0, fold_legs=True)
     assert seen == down == math.inf
+
+
+@pytest.mark.parametrize("sinking", [-0.5, 0.0, 0.5])
+def test_height_and_sinking_are_relative_to_the_slope(go2: qd.Robot, sinking: float) -> None:
+    """A robot that moves along the slope anywhere on it does not sink."""
+    p, slope, rng = Morphology.from_robot(go2), np.array([0.3, -0.2]), np.random.default_rng(0)
+    ground = GroundPlane(np.column_stack((p.nominal_stance, p.nominal_stance @ slope + 0.1)))
+    motion, body = allocate_motion(), make_body_parameters(p)
+    for place, velocity in rng.uniform(-1.0, 1.0, (5, 2, 2)):
+        motion.com = *place.tolist(), float(0.1 + slope @ place + p.height)
+        motion.velocity = *velocity.tolist(), float(slope @ velocity - sinking)
+        lowest = p.height - 0.5 * max(sinking, 0.0) ** 2 / (STOPPING_ACCELERATION * p.gravity)
+        with interpret():
+            assert com_height(motion, ground.state) == pytest.approx(p.height)
+            assert predict_rest_height(body, motion, ground.state, 0.0) == pytest.approx(lowest)
+            assert predict_rest_height(body, motion, ground.state, -1.0) == pytest.approx(p.height)  # commanded
 
 
 @pytest.mark.parametrize("yaw", [0.0, 2.0])

@@ -137,6 +137,8 @@ def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() ->
 
     assert not any(is_lost(three) for _ in range(3 * wait))
     assert [is_lost(one) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
+    reset_ground_contact(footing)  # the time begins again
+    assert [is_lost(one) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
     reset_ground_contact(footing)
     assert [is_lost(none) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
 

@@ -30,7 +30,20 @@ from quaddyn.locomotion.path_reference import (
     compute_foothold,
     compute_world_velocity,
 )
-from quaddyn.locomotion.swing import LATE_DESCENT_GAIN, MAX_DESCENT_RATIO, TARGET_FREEZE_PHASE, SwingTrajectory
+from quaddyn.locomotion.swing import (
+    LATE_DESCENT_GAIN,
+    MAX_DESCENT_RATIO,
+    OVER_FIRST_TIMINGS,
+    TARGET_FREEZE_PHASE,
+    UNIFORM_TIMING,
+    UP_FIRST_TIMINGS,
+    SwingTiming,
+    SwingTrajectory,
+    allocate_swings,
+    move_swing,
+    set_timing,
+    start_swing,
+)
 from quaddyn.locomotion.vertical_force import compute_force_profile
 
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
@@ -456,6 +469,20 @@ def test_swing_reaches_clearance_and_touchdown_speed() -> None:
     gaining = (MAX_DESCENT_RATIO - 1.0) / LATE_DESCENT_GAIN * 0.2  # [s] until its downward velocity is constant
     deep = 0.05 * (0.5 * (1.0 + MAX_DESCENT_RATIO) * gaining + MAX_DESCENT_RATIO * (0.099 - gaining))
     np.testing.assert_allclose(late[-1], target - [0.0, 0.0, deep], atol=2e-4)
+
+
+@pytest.mark.parametrize("timing", [UNIFORM_TIMING, *UP_FIRST_TIMINGS, *OVER_FIRST_TIMINGS])
+def test_horizontal_motion_and_change_of_height_have_their_own_timing(timing: SwingTiming) -> None:
+    """Each is a minimum-jerk path between its start and its end; both horizontal axes move alike."""
+    swings, target, dt = allocate_swings(1), np.array([0.3, -0.2, 0.1]), 1e-3
+    start_swing(swings, 0, np.zeros(3), np.zeros(3), np.array([0.0, 0.0, 1.0]), 1.0, 0.0, 0.0)
+    set_timing(swings, 0, *timing)
+    for k in range(1, 1001):
+        move_swing(swings, 0, *target.tolist(), 1.0, 0.0, dt)
+        tau = (k * dt - np.array(timing[::2])) / np.subtract(timing[1::2], timing[::2])
+        tau = np.clip(tau, 0.0, 1.0)[[0, 0, 1]]
+        path = target * tau**3 * (10.0 - 15.0 * tau + 6.0 * tau**2)
+        np.testing.assert_allclose(swings.position[0], path, atol=2.0 * dt)
 
 
 def test_remaining_path_equals_later_swing_positions() -> None:

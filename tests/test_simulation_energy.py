@@ -34,6 +34,18 @@ def throw_robot(name: str, seed: int, speed: float = 10.0, *, height: float = 0.
     return sim
 
 
+def test_tilted_robot_in_free_fall_follows_the_parabola_exactly() -> None:
+    """The joints do not move, and gravity acts along world axes."""
+    robot = robot_of("go2")
+    sim, q = Simulation(robot, floor=-np.inf), robot.random_configuration(3)
+    q[7:] = robot.q_home[7:]
+    sim.reset(q, np.zeros(robot.nv))
+    for _ in range(100):
+        sim.step(np.zeros(robot.nu))
+    np.testing.assert_allclose(sim.q[:3] - q[:3], [0.0, 0.0, -0.5 * G * sim.time**2], atol=1e-9)
+    np.testing.assert_allclose(sim.q[3:], q[3:], atol=1e-9)
+
+
 def kinetic_energy(sim: Simulation) -> float:
     return qd.Dynamics(sim.robot).energy(sim.q, sim.v).kinetic
 
