@@ -220,6 +220,33 @@ def test_contact_chatter_does_not_restart_landing() -> None:
     assert command.mode is LocomotionMode.RISING
 
 
+def test_robot_with_three_contacts_a_quarter_of_the_time_does_not_rise() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state, unit = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), controller.morphology.time_scale / DT
+    searching = [FEET[:3]] * 5 + [FEET[:2]] * round(4.0 * unit)
+    for touching in ((), (), (), *searching, *(FEET[: 2 + (k % 4 == 0)] for k in range(round(2.0 * unit)))):
+        command = controller.compute(state, measured_contacts=touching)
+    assert command.mode is LocomotionMode.LANDING
+    for _ in range(round(0.3 * unit)):
+        command = controller.compute(state, measured_contacts=FEET[:3])
+    assert command.mode is LocomotionMode.RISING
+
+
+def test_foot_that_loses_contact_continues_downward_from_its_place() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(lifted(robot, 0.0, tilt=0.09, seed=1), np.zeros(robot.nv))
+    heights = state.origins(FEET)[:, 2]
+    lowest = int(np.argmin(heights))
+    drop = np.delete(heights, lowest).mean() - heights[lowest]
+    assert 0.06 * controller.morphology.length < drop < 0.11 * controller.morphology.length
+    for touching in ((), (), (), *[FEET] * 5, tuple(foot for foot in FEET if foot != FEET[lowest])):
+        command = controller.compute(state, measured_contacts=touching)
+    assert command.mode is LocomotionMode.LANDING
+    assert controller.wbc.tasks[FEET[lowest]]._position[2] < heights[lowest]
+
+
 def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
     controller = LocomotionController(qd.load("go2"), dt=DT)
     p, yaw = controller.morphology, 0.4

@@ -36,7 +36,7 @@ from quaddyn.locomotion.steering import (
     update_steering,
 )
 from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
-from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE, VelocityLimits, clamp_velocity
+from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE, LimitReason, VelocityLimits, clamp_velocity
 from quaddyn.locomotion.walking import is_obstructed
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
@@ -343,6 +343,18 @@ def test_reference_of_an_obstructed_robot_does_not_exceed_its_command() -> None:
             steer(steering, legs, course, ground, GAITS["trot"], wanted, is_obstructed=obstructed)
         assert (course.velocity[0] > 1.2 * wanted[0]) is not obstructed
     np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name, gait in GAITS.items() if gait.has_swing_phase])
+def test_velocities_to_the_left_and_to_the_right_are_clamped_alike(name: str) -> None:
+    legs = unused_go2_controller()._quadruped.capability.velocity_limits
+    limits, reasons = legs.gait_limits(GAITS[name]), set()
+    for velocity in np.random.default_rng(0).normal(size=(20, 3)) * [[2.0, 2.0, 4.0]] * [[0.0, 1.0, 1.0]] * 3.0:
+        clamped = [velocity.copy(), velocity * [1.0, -1.0, -1.0]]
+        found = [clamp_velocity(legs.body, legs.legs, limits, each, 1.0) for each in clamped]
+        np.testing.assert_allclose(clamped[1], clamped[0] * [1.0, -1.0, -1.0], rtol=1e-6)
+        reasons |= {min(reason, LimitReason.LEG_REACH) for reason in found}
+    assert LimitReason.NONE not in reasons
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.8])
