@@ -34,10 +34,11 @@ def throw_robot(name: str, seed: int, speed: float = 10.0, *, height: float = 0.
     return sim
 
 
-def test_tilted_robot_in_free_fall_follows_the_parabola_exactly() -> None:
+@pytest.mark.parametrize("integrator", ["adaptive", "euler", "rk4"])
+def test_tilted_robot_in_free_fall_follows_the_parabola_exactly(integrator: str) -> None:
     """The joints do not move, and gravity acts along world axes."""
     robot = robot_of("go2")
-    sim, q = Simulation(robot, floor=-np.inf), robot.random_configuration(3)
+    sim, q = Simulation(robot, floor=-np.inf, integrator=integrator), robot.random_configuration(3)
     q[7:] = robot.q_home[7:]
     sim.reset(q, np.zeros(robot.nv))
     for _ in range(100):
