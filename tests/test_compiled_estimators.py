@@ -144,5 +144,8 @@ def test_contacts_are_measured_estimated_or_unknown(robot: Robot) -> None:
             found = made.update(s, tau, up)
         assert found == (FEET if detects_contacts else None)
         assert made.estimate.is_known == (detects_contacts or needs_forces)
+        written = allocate_foot_contacts()
+        contacts.write_foot_contacts(made.model, made.estimate, made.inputs, written)
+        assert written.has_forces == (detects_contacts or needs_forces)
         assert made.update(s, tau, up, has_flight_phase=True) is None
         assert made.update(s, tau, up, measured=("FL",), has_flight_phase=True) == ("FL",) and made.estimate.is_known

@@ -167,6 +167,9 @@ def test_jump_onto_known_step_is_planned_or_rejected(robot: qd.Robot, controller
         controller.terrain = step_ahead(robot, 2.0 * p.length)[0]
         with pytest.raises(qd.ArgumentError, match="a shorter jump would land on other terrain"):
             controller.plan_jump(distance=(far, 0.0))
+        controller.terrain = step_ahead(robot, -2.0 * p.length, 0.5 * p.length)[0]  # a ditch
+        with pytest.raises(qd.ArgumentError, match="a shorter jump would land on other terrain"):
+            controller.plan_jump(distance=(9.0 * p.length, 0.0))
     finally:
         controller.terrain = None
 

@@ -16,6 +16,7 @@ from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morph
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
 from quaddyn.locomotion.landing import (
+    MIN_STOPPING_HEIGHT,
     SEARCH_DEPTH,
     SEARCH_SPEED,
     USABLE_REACH_FRACTION,
@@ -349,6 +350,7 @@ def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
         if command.mode is not LocomotionMode.LANDING:
             break
         targets.append(np.array(controller.wbc.tasks["RR"]._position))
+        trunk_height = float(controller._quadruped.trunk.state.height[0])
     assert command.mode is LocomotionMode.RISING, "three feet carry, though the fourth finds nothing"
     heights = np.array(targets)[:, 2]
     assert (np.diff(heights) <= 1e-12).all()
@@ -357,6 +359,7 @@ def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
     hip = state.placement(robot.legs["RR"].joints[0]).translation
     reached = np.linalg.norm(targets[-1] - hip) / measure_leg_lengths(robot)[3]
     assert reached == pytest.approx(USABLE_REACH_FRACTION, abs=1e-9)
+    assert trunk_height == pytest.approx(MIN_STOPPING_HEIGHT * p.height)  # it was lowered for the foot
 
 
 def test_light_legs_carry_load_as_soon_as_soft_ground_pushes_them_up() -> None:

@@ -296,6 +296,17 @@ def test_meshes_are_placed_as_in_mujoco(tmp_path: Path, mesh: str, weighed: bool
     np.testing.assert_allclose(link.visuals[0].placement.apply(points), expected, atol=1e-6)  # single precision
 
 
+@pytest.mark.parametrize("scale", ["1 2 2", "2 1 2", "2 2 1"])
+def test_rotated_meshes_of_unequal_scale_are_left_out(tmp_path: Path, scale: str) -> None:
+    (tmp_path / "t.obj").write_text(TETRAHEDRON, encoding="utf-8")
+    file = tmp_path / "scene.xml"
+    mesh = f'<mesh name="m" file="t.obj" scale="{scale}" refquat=".5 .5 .1 .2"/>'
+    parts = '<joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh" mesh="m"/>'
+    world = f'<worldbody><body name="b">{parts}</body></worldbody>'
+    file.write_text(f"<mujoco><asset>{mesh}</asset>{world}</mujoco>", encoding="utf-8")
+    assert not qd.load(file).tree.links_by_name["b"].visuals
+
+
 def test_visual_mesh_may_be_missing_but_not_a_mesh_with_mass(tmp_path: Path) -> None:
     text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="m"', 1), '<asset><mesh name="m" file="m.stl"/></asset>')
     file = tmp_path / "scene.xml"

@@ -245,6 +245,27 @@ def test_wall_and_step_stop_a_sliding_block(kind: Plants) -> None:
         assert furthest == pytest.approx(reached, abs=2e-3)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_contact_points_of_repeated_steps_are_under_their_spheres(count: int) -> None:
+    """Steps of a fast block that rotates are divided; the points are those of the substep."""
+    robot = block()
+    places = {f"ball {i}": ContactSphere("base", 0.05, np.array([0.1 * i, 0.2, 0.0])) for i in range(count)}
+    sim, q, touched = Simulation(robot, spheres=places), robot.q_home.copy(), 0
+    q[:3] = 3.0, -2.0, 0.3
+    sim.reset(q, np.array([4.0, 0.0, -6.0, 9.0, 5.0, 0.0]))
+    dynamics = qd.Dynamics(robot)
+    for _ in range(100):
+        before = dynamics.frame_placement(sim.q, "base")
+        sim.step(np.zeros(0))
+        after = dynamics.frame_placement(sim.q, "base")
+        for contact in sim.contacts:
+            ends = np.array([place.apply(places[contact.sphere].offset) for place in (before, after)])
+            low, high = ends.min(axis=0) - 1e-3, ends.max(axis=0) + 1e-3
+            assert (low[:2] <= contact.point[:2]).all() and (contact.point[:2] <= high[:2]).all()
+            touched += 1
+    assert touched > 3
+
+
 def test_sphere_in_a_corner_has_two_contacts_and_slides_without_friction() -> None:
     sim = Simulation(
         block(), terrain=(Plane.floor(friction=0.0), Plane.wall(0.3)), spheres={"ball": corners()["corner 0"]}

@@ -32,6 +32,7 @@ from quaddyn.simulation import (
     integrator,
     terms,
 )
+from quaddyn.simulation.sparse_inertia import factorize
 from quaddyn.simulation.step_memory import StepResult
 from quaddyn.simulation.terrain import Terrain
 
@@ -83,6 +84,20 @@ def assert_compiled_equals_python(entry: Entry, *arguments: Any) -> Any:
 
 
 # -- solver --------------------------------------------------------------------------------------------------------
+def test_factors_of_an_inertia_are_those_of_its_tree() -> None:
+    """Two limbs of two joints on a root: ``M = L^T L`` without entries between the limbs, in place or not."""
+    parent, rng = np.array([-1, 0, 1, 0, 3]), np.random.default_rng(0)
+    exact = np.diag(rng.uniform(1.0, 2.0, 5))
+    for i, j in ((1, 0), (2, 1), (2, 0), (3, 0), (4, 3), (4, 0)):
+        exact[i, j] = rng.normal()
+    M, L = exact.T @ exact, np.zeros((5, 5))
+    with interpret():
+        assert factorize(M, parent, L)
+        np.testing.assert_allclose(np.tril(L), exact, atol=1e-12)
+        assert factorize(M, parent, M) and not factorize(-np.eye(5), parent, L)
+    np.testing.assert_allclose(np.tril(M), exact, atol=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_compiled_contact_solver_equals_python(k: int) -> None:
     rng = np.random.default_rng([1, k])
