@@ -260,7 +260,7 @@ def test_contact_points_of_repeated_steps_are_under_their_spheres(count: int) ->
         after = dynamics.frame_placement(sim.q, "base")
         for contact in sim.contacts:
             ends = np.array([place.apply(places[contact.sphere].offset) for place in (before, after)])
-            low, high = ends.min(axis=0) - 1e-3, ends.max(axis=0) + 1e-3
+            low, high = ends.min(axis=0) - 0.03, ends.max(axis=0) + 0.03
             assert (low[:2] <= contact.point[:2]).all() and (contact.point[:2] <= high[:2]).all()
             touched += 1
     assert touched > 3
