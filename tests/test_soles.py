@@ -14,6 +14,7 @@ import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, flat_foot_stance, friction_pyramid
 from quaddyn.contact.soles import _largest_rectangle, simplify_outline
 from quaddyn.contact.support import support_polygon
+from quaddyn.contact.wrench_cones import compute_wrench_cone
 from quaddyn.wbc import FrameOrientationTask, replay
 
 SPHERES = "".join(
@@ -288,6 +289,17 @@ def test_cone_of_a_polygon_is_spanned_by_forces_at_its_corners() -> None:
         assert (A @ np.append([0.0, 0.0, 1.0], away) > 0.0).any()
     flat = friction_pyramid(Contact(name="ice", frame="f", kind="surface", friction=0.0, polygon=sole.polygon))
     assert (flat @ inside < 1e-12).all() and (flat @ (inside + 0.01 * np.eye(6)[5]) > 0.0).any()
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_cone_of_a_mirrored_polygon_is_the_mirrored_cone(count: int) -> None:
+    angles = np.sort(2.0 * np.pi * np.random.default_rng(count).random(count))
+    polygon = np.column_stack((0.1 * np.cos(angles) + 0.03, 0.06 * np.sin(angles) - 0.02))
+    cones = [compute_wrench_cone(support_polygon(polygon * side)) for side in ([1.0, 1.0], [1.0, -1.0])]
+    cones[1] = cones[1] * [1.0, -1.0, 1.0, -1.0, 1.0, -1.0]
+    assert len(cones[0]) == len(cones[1])
+    gaps = np.abs(cones[0][:, None] - cones[1]).max(axis=2)
+    assert gaps.min(axis=0).max() < 1e-9 and gaps.min(axis=1).max() < 1e-9
 
 
 def test_polygons_of_soles_have_all_corners_or_the_requested_maximum() -> None:
