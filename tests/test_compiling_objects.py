@@ -382,8 +382,7 @@ def test_folder_is_as_private_as_the_package_if_nobody_else_may_write(mode, owne
 
 
 def test_environment_variable_selects_the_target(monkeypatch):
-    importlib.import_module("quaddyn.locomotion.step_timing")
-    unit = CompilationUnit.of_module("quaddyn.locomotion.step_timing")
+    unit = CompilationUnit.of_module(importlib.import_module("quaddyn.estimation.touchdown_detector").__name__)
     monkeypatch.delenv("QUADDYN_TARGET", raising=False)
     best, usual, this = machine.portable_target(), unit.cache_key(machine.portable_target()), machine.kernel_machine()
     for text in ("native", f" {best} ", f"{best},contract=on"):
