@@ -53,7 +53,7 @@ from quaddyn.campaigns import Failure, Progress, Record, process_pool, run
 from quaddyn.compiler import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
-from quaddyn.wbc.constraints.collision_blocks import N_PARTS as PARTS_OF_PAIR
+from quaddyn.wbc.collision_data import N_PARTS as PARTS_OF_PAIR
 from quaddyn.wbc.constraints.collision_rows import write_collision_rows
 from quaddyn.wbc.reduction import eliminate_equations
 from quaddyn.wbc.row_writing import get_item

@@ -14,9 +14,8 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.capsule_segments import CAPSULE_SIZE, IS_PLANE
+from quaddyn.wbc.constraints.capsule_parameters import PAIR_ENTRIES, make_capsule_parameters
 from quaddyn.wbc.constraints.collision_pairs import has_invalid_run_ends, make_pair_list
-from quaddyn.wbc.constraints.collision_rows import PAIR_ENTRIES
 from quaddyn.wbc.constraints.distance_barrier import SECOND_ORDER_MARGIN
 
 
@@ -170,8 +169,7 @@ def test_pair_list_has_runs_of_the_same_capsule() -> None:
     rng = np.random.default_rng(0)
     pairs = np.unique(np.sort(rng.integers(0, 40, (300, 2))), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-    capsules = np.zeros((40, CAPSULE_SIZE))
-    capsules[35:, IS_PLANE] = 1.0
+    capsules = np.array([make_capsule_parameters(np.zeros((2, 3)), 0.0, is_plane=i >= 35) for i in range(40)])
     pairs = pairs[np.argsort(pairs[:, 1] >= 35, kind="stable")]
     listed = np.array(make_pair_list(pairs, capsules)).reshape(-1, PAIR_ENTRIES)
     assert not has_invalid_run_ends(listed) and (listed[:, :2] == pairs).all()

@@ -57,6 +57,7 @@ from .small_arrays import (
     quaternion_of,
     rotation_of,
     set_block3,
+    set_column3,
     skew,
 )
 
@@ -104,6 +105,7 @@ __all__ = [
     "rotation_of",
     "select8",
     "set_block3",
+    "set_column3",
     "silence_messages",
     "skew",
     "sqrt8",

@@ -244,6 +244,21 @@ def column3(A: Matrix, i: int, j: int) -> Vec3:
     return vec3(A[i, j], A[i + 1, j], A[i + 2, j])
 
 
+@compiled(inline=True)
+def set_column3(A: Matrix, i: int, j: int, x: Vec3) -> None:
+    """Writes the entries of rows i to i + 2 in column j of a matrix.
+
+    Args:
+        A: (n, m) matrix, any unit.
+        i: index of the first row.
+        j: index of the column.
+        x: (3,) values in the same unit.
+    """
+    A[i, j] = x[0]
+    A[i + 1, j] = x[1]
+    A[i + 2, j] = x[2]
+
+
 # -- rotations ---------------------------------------------------------------------------------------------------
 @compiled(inline=False)
 def exp3(phi: Vec3) -> Mat3:

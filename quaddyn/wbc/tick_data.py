@@ -26,6 +26,7 @@ from ..compiler import (
 )
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import HierarchyWorkspace
+from .collision_data import CollisionScratch
 
 
 class TickOutcome(enum.IntEnum):
@@ -235,11 +236,7 @@ class TickScratch(NamedTuple):
     # Scratch vectors of the running function, not kept after it returns to `tick`.  A function that is called from
     # another one uses other rows than the caller: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
-    # Used by `constraints.collision_rows`:
-    segments: Matrix  # (capsules, SEGMENT_SIZE) of `constraints.segment_motion`
-    midpoints: Matrix  # (N_MIDPOINT_ROWS, capsules, ...) of `constraints.capsule_segments`
-    screws: Matrix  # (N_SCREW_ROWS, nv or more) of `constraints.joint_screws`
-    pair_queue: IntVector  # (QUEUE_SIZE,) pairs and points that wait for a full block
+    collisions: CollisionScratch
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h plus joint friction
     all_velocities: IntVector  # (nv,) indices of all velocities, the chain of quantities that all of them move
     full_unknowns: Vector

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..compiler import ByteVector, IntMatrix, Vector
 from ..errors import ArgumentError
+from .constraints.capsule_parameters import PAIR_ENTRIES
 from .constraints.collision_pairs import has_invalid_run_ends
-from .constraints.collision_rows import PAIR_ENTRIES
 from .constraints.contact_motion import ContactMotion
 from .controller_model import MAX_LIMB_JOINTS, max_row_counts
 from .element import Layout, RowCounts

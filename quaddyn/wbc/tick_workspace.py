@@ -12,11 +12,8 @@ from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SolutionSummary
 from ..hierarchy.workspace import make_workspace
 from ..urdf.tree import Array
+from .collision_data import make_collision_scratch
 from .constraints import CollisionLimits
-from .constraints.capsule_segments import N_MIDPOINT_ROWS
-from .constraints.distance_rows import QUEUE_SIZE
-from .constraints.joint_screws import N_SCREW_ROWS
-from .constraints.segment_motion import SEGMENT_SIZE
 from .controller_model import MAX_LIMB_JOINTS, ControllerTables
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tick_data import (
@@ -128,10 +125,7 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
         task_state=np.zeros((3, 6)),
         matrix3=np.zeros((3, 3)),
         vectors=aligned(8, max(24, padded_length(nv))),
-        segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT_SIZE)),
-        midpoints=aligned(N_MIDPOINT_ROWS, padded_length(max([1, *capsules.tolist()]) + LANE_WIDTH)),
-        screws=aligned(N_SCREW_ROWS, padded_length(nv + LANE_WIDTH)),
-        pair_queue=_int_zeros(QUEUE_SIZE),
+        collisions=make_collision_scratch(max([1, *capsules.tolist()]), nv),
         bias=aligned(padded_length(nv)),
         all_velocities=np.arange(nv, dtype=np.int64),
         full_unknowns=aligned(row_length + LANE_WIDTH),

@@ -1,11 +1,8 @@
-"""Blocks of eight pairs and of eight points: which need rows of `CollisionLimits`, and the data of the rows."""
+"""Blocks of eight pairs and points: their segments, and which points need rows of `CollisionLimits`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...compiler import (
-    Lanes,
     Vector,
     broadcast8,
     compiled,
@@ -13,161 +10,88 @@ from ...compiler import (
     max8,
     min8,
     select8,
-    sqrt8,
     store8,
+    vec3,
 )
+from ..collision_data import CapsuleSegments, PointBlock, SegmentBlock
 from .distance_barrier import MAX_NORMAL_TURN, ROW_ACTIVATION_RATIO, SECOND_ORDER_MARGIN, Barrier, min_acceleration
-from .pair_motion import (
-    DISTANCE,
-    MIN_SEPARATION,
-    NORMAL,
-    OTHER_SEGMENT,
-    POINT,
-    POINT_DRIFT,
-    POINT_VELOCITY,
-    RELATIVE_VELOCITY,
-    SECOND_DERIVATIVE,
-    THIRD_DERIVATIVE,
-    add_scaled3,
-    dot8,
-    load3,
-    store3,
-)
-from .segment_motion import EXTENT, EXTENT_DRIFT, EXTENT_VELOCITY, START, START_DRIFT, START_VELOCITY
-
-#: Number of parts of a pair: the whole pair, the two ends of the first capsule, the two ends of the second.
-N_PARTS = 5
-#: Rows of the row data of eight points: a number that is >= 0 where the point needs a row; remaining speed of approach;
-#: lower bound of the row, and its relaxation; wrenches whose products with the joint screws and with the rates of the
-#: screws are the row; position of the other point.
-ROW_NEED, REMAINING_SPEED, LOWER_BOUND, RELAXATION = 0, 1, 2, 3
-WRENCH, WRENCH_OF_RATES, OTHER_POINT, N_ROW_DATA = 4, 10, 16, 19
-
-
-class PairBlock(NamedTuple):
-    """Eight pairs of segments, one per SIMD lane; unused lanes contain old data, which are ignored."""
-
-    P: Vector  # 12 rows: starts and directions of both
-    V: Vector  # 12 rows: their velocities
-    reach: Vector  # distance of the segments with zero margin [m]
-    critical_points: Vector  # N_CRITICAL_POINT_ROWS rows of `critical_points`
-
-
-class PointBlock(NamedTuple):
-    """Eight points, each with the segment or plane to which its distance is limited; unused lanes contain old data."""
-
-    M: Vector  # N_POINT_ROWS rows of `pair_motion`
-    reach: Vector  # distance with zero margin [m]
-    relaxation: Vector  # relaxation of the bounds of sliding points [m/s^2]
-    motion: Vector  # N_MOTION_ROWS rows of `pair_motion`
-    row_data: Vector  # N_ROW_DATA rows, see above
-
-
-@compiled()
-def store_pair_in_lane(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
-    """Writes two segments to one lane of a block of pairs."""
-    P, V = block.P[lane:], block.V[lane:]
-    store_vector_in_lane(P, 0, a, START)
-    store_vector_in_lane(P, 3, a, EXTENT)
-    store_vector_in_lane(P, 6, b, START)
-    store_vector_in_lane(P, 9, b, EXTENT)
-    store_vector_in_lane(V, 0, a, START_VELOCITY)
-    store_vector_in_lane(V, 3, a, EXTENT_VELOCITY)
-    store_vector_in_lane(V, 6, b, START_VELOCITY)
-    store_vector_in_lane(V, 9, b, EXTENT_VELOCITY)
+from .lane_vectors import add_scaled3, broadcast3, cross8, dot8, load3, norm8, scaled3, set_lane3, store3, sum3
+from .pair_motion import MIN_SEPARATION
 
 
 @compiled(inline=True)
-def store_vector_in_lane(out: Vector, row: int, x: Vector, first: int) -> None:
-    """Writes three numbers to one lane of three rows."""
-    out[8 * row] = x[first]
-    out[8 * row + 8] = x[first + 1]
-    out[8 * row + 16] = x[first + 2]
+def store_segment_in_lane(block: SegmentBlock, lane: int, segments: CapsuleSegments, k: int) -> None:
+    """Writes the segment of capsule k to one lane of a block."""
+    set_lane3(block.start, lane, vec3(segments.start[k]))
+    set_lane3(block.extent, lane, vec3(segments.extent[k]))
+    set_lane3(block.start_velocity, lane, vec3(segments.start_velocity[k]))
+    set_lane3(block.extent_velocity, lane, vec3(segments.extent_velocity[k]))
 
 
 @compiled(inline=True)
-def store_segment_point_in_lane(out: Vector, row: int, x: Vector, start: int, extent: int, position: float) -> None:
-    """Writes a point of a segment to one lane of three rows."""
-    out[8 * row] = x[start] + position * x[extent]
-    out[8 * row + 8] = x[start + 1] + position * x[extent + 1]
-    out[8 * row + 16] = x[start + 2] + position * x[extent + 2]
+def store_motion_in_lane(
+    position: Vector, velocity: Vector, drift: Vector, lane: int, segments: CapsuleSegments, k: int, s: float
+) -> None:
+    """Writes the motion of the point of capsule k's segment at position s in [0, 1] to one lane of three fields."""
+    set_lane3(position, lane, vec3(segments.start[k]) + s * vec3(segments.extent[k]))
+    set_lane3(velocity, lane, vec3(segments.start_velocity[k]) + s * vec3(segments.extent_velocity[k]))
+    set_lane3(drift, lane, vec3(segments.start_drift[k]) + s * vec3(segments.extent_drift[k]))
 
 
 @compiled()
-def store_point_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector) -> None:
-    """Writes a point of one segment, at a position in [0, 1], and another segment to one lane of a block of points."""
-    out = M[lane:]
-    store_segment_point_in_lane(out, POINT, a, START, EXTENT, position)
-    store_segment_point_in_lane(out, POINT_VELOCITY, a, START_VELOCITY, EXTENT_VELOCITY, position)
-    store_segment_point_in_lane(out, POINT_DRIFT, a, START_DRIFT, EXTENT_DRIFT, position)
-    store_vector_in_lane(out, OTHER_SEGMENT + START, b, START)
-    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT, b, EXTENT)
-    store_vector_in_lane(out, OTHER_SEGMENT + START_VELOCITY, b, START_VELOCITY)
-    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT_VELOCITY, b, EXTENT_VELOCITY)
-    store_vector_in_lane(out, OTHER_SEGMENT + START_DRIFT, b, START_DRIFT)
-    store_vector_in_lane(out, OTHER_SEGMENT + EXTENT_DRIFT, b, EXTENT_DRIFT)
+def store_point_in_lane(points: PointBlock, lane: int, segments: CapsuleSegments, a: int, s: float, b: int) -> None:
+    """Writes the point of segment a at position s in [0, 1], and segment b, to one lane of a block of points."""
+    store_motion_in_lane(points.position, points.velocity, points.drift, lane, segments, a, s)
+    store_segment_in_lane(points.segment, lane, segments, b)
+    set_lane3(points.start_drift, lane, vec3(segments.start_drift[b]))
+    set_lane3(points.extent_drift, lane, vec3(segments.extent_drift[b]))
 
 
 @compiled(inline=False)
-def store_two_points_in_lane(M: Vector, lane: int, a: Vector, position: float, b: Vector, other: float) -> None:
-    """Writes a point of each of two segments to one lane of a block of points."""
-    store_point_in_lane(M, lane, a, position, b)
-    out = M[lane:]
-    store_segment_point_in_lane(out, OTHER_SEGMENT + START, b, START, EXTENT, other)
-    store_segment_point_in_lane(out, OTHER_SEGMENT + START_VELOCITY, b, START_VELOCITY, EXTENT_VELOCITY, other)
-    store_segment_point_in_lane(out, OTHER_SEGMENT + START_DRIFT, b, START_DRIFT, EXTENT_DRIFT, other)
-    for d in range(3):
-        out[8 * (OTHER_SEGMENT + EXTENT + d)] = 0.0
-        out[8 * (OTHER_SEGMENT + EXTENT_VELOCITY + d)] = 0.0
-        out[8 * (OTHER_SEGMENT + EXTENT_DRIFT + d)] = 0.0
+def store_two_points_in_lane(
+    points: PointBlock, lane: int, segments: CapsuleSegments, a: int, s: float, b: int, t: float
+) -> None:
+    """Writes the points of segments a and b at positions s and t to one lane; the second one as a segment."""
+    other, zero = points.segment, vec3(0.0, 0.0, 0.0)
+    store_motion_in_lane(points.position, points.velocity, points.drift, lane, segments, a, s)
+    store_motion_in_lane(other.start, other.start_velocity, points.start_drift, lane, segments, b, t)
+    set_lane3(other.extent, lane, zero)
+    set_lane3(other.extent_velocity, lane, zero)
+    set_lane3(points.extent_drift, lane, zero)
 
 
 @compiled(inline=False)
-def compute_row_data(block: PointBlock, from_planes: bool, barrier: Barrier) -> None:
+def compute_row_data(points: PointBlock, from_planes: bool, barrier: Barrier) -> None:
     """Computes from the motion of eight points which of them need a row, and the bounds and wrenches of the rows."""
-    motion, row_data, time = block.motion, block.row_data, 3.0 * barrier.midpoint_time
-    nx, ny, nz = load3(motion, NORMAL)
-    wx, wy, wz = load3(motion, RELATIVE_VELOCITY)
-    d, drift = load8(motion, 8 * DISTANCE), load8(motion, 8 * SECOND_DERIVATIVE)
-    approach = dot8(nx, ny, nz, wx, wy, wz)
-    required, remaining_speed = min_acceleration(d - load8(block.reach, 0) - SECOND_ORDER_MARGIN, approach, barrier)
+    motion, rows, time = points.motion, points.rows, broadcast8(3.0 * barrier.midpoint_time)
+    n, w = load3(motion.normal), load3(motion.relative_velocity)
+    d, drift = load8(motion.distance, 0), load8(motion.second_derivative, 0)
+    approach = dot8(n, w)
+    required, remaining_speed = min_acceleration(d - load8(points.reach, 0) - SECOND_ORDER_MARGIN, approach, barrier)
     row_need = required + ROW_ACTIVATION_RATIO * barrier.max_acceleration
     if not from_planes:  # intersecting segments have no separating direction
         row_need = select8(d - MIN_SEPARATION, row_need, broadcast8(-1.0))
-    store8(row_need, row_data, 8 * ROW_NEED)
-    store8(remaining_speed, row_data, 8 * REMAINING_SPEED)
+    store8(row_need, rows.need, 0)
+    store8(remaining_speed, rows.remaining_speed, 0)
     # a new row has little effect at first: its bound rises from far below -ROW_ACTIVATION_RATIO max_acceleration
     activation_deficit = max8(barrier.max_acceleration - row_need, broadcast8(0.0))
+    activation = max8(row_need, broadcast8(1e-6 * barrier.max_acceleration))
     store8(
-        load8(block.relaxation, 0)
-        + activation_deficit * activation_deficit / max8(row_need, broadcast8(1e-6 * barrier.max_acceleration)),
-        row_data,
-        8 * RELAXATION,
-    )
-    mx, my, mz = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)  # rate of change of n
+        load8(points.relaxation, 0) + activation_deficit * activation_deficit / activation, rows.relaxation, 0
+    )  # fmt: skip
+    n_rate = broadcast3(vec3(0.0, 0.0, 0.0))
     if not from_planes:
-        drift += barrier.midpoint_time * min8(load8(motion, 8 * THIRD_DERIVATIVE), broadcast8(0.0))
+        drift += barrier.midpoint_time * min8(load8(motion.third_derivative, 0), broadcast8(0.0))
         inverse_distance = broadcast8(1.0) / max8(d, broadcast8(MIN_SEPARATION))
-        mx, my, mz = add_scaled3(wx, wy, wz, -approach, nx, ny, nz)
-        mx, my, mz = mx * inverse_distance, my * inverse_distance, mz * inverse_distance
-        turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
-        turn_scale = MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN))
-        mx, my, mz = turn_scale * mx, turn_scale * my, turn_scale * mz
-    store8(required - drift, row_data, 8 * LOWER_BOUND)
+        n_rate = scaled3(inverse_distance, add_scaled3(w, -approach, n))
+        turn = time * norm8(n_rate)
+        n_rate = scaled3(MAX_NORMAL_TURN / max8(turn, broadcast8(MAX_NORMAL_TURN)), n_rate)
+    store8(required - drift, rows.lower, 0)
     # the force of a row and its moment about the origin, now and as they change
-    ax, ay, az = load3(block.M, POINT)
-    px, py, pz = load3(block.M, POINT_VELOCITY)
-    store3(ax + d * nx, ay + d * ny, az + d * nz, row_data, OTHER_POINT)
-    qx, qy, qz = cross8(ax, ay, az, nx, ny, nz)
-    store3(time * nx, time * ny, time * nz, row_data, WRENCH_OF_RATES)
-    store3(time * qx, time * qy, time * qz, row_data, WRENCH_OF_RATES + 3)
-    store3(nx + time * mx, ny + time * my, nz + time * mz, row_data, WRENCH)
-    ux, uy, uz = cross8(px, py, pz, nx, ny, nz)
-    hx, hy, hz = cross8(ax, ay, az, mx, my, mz)
-    store3(qx + time * (ux + hx), qy + time * (uy + hy), qz + time * (uz + hz), row_data, WRENCH + 3)
-
-
-@compiled(inline=True)
-def cross8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Returns ``a x b``."""
-    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+    p, p_rate = load3(points.position), load3(points.velocity)
+    store3(add_scaled3(p, d, n), rows.other_point)
+    moment, moment_rate = cross8(p, n), sum3(cross8(p_rate, n), cross8(p, n_rate))
+    store3(scaled3(time, n), rows.rate_force)
+    store3(scaled3(time, moment), rows.rate_moment)
+    store3(add_scaled3(n, time, n_rate), rows.force)
+    store3(add_scaled3(moment, time, moment_rate), rows.moment)

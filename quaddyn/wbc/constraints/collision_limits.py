@@ -14,13 +14,13 @@ from ...kinematics.obstacles import Obstacle
 from ...robot.arguments import check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array
+from ..collision_data import N_PARTS
 from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
-from .capsule_segments import CAPSULE_SIZE, HEADER_SIZE, OBSTACLE_VELOCITY, RADIUS
-from .collision_blocks import N_PARTS
+from .capsule_parameters import CAPSULE_SIZE, HEADER_SIZE, PAIR_ENTRIES, capsule_parameters, collision_parameters
 from .collision_pairs import choose_pairs, find_obstacle_origins, make_pair_list, transform_obstacle_ends
-from .collision_rows import PAIR_ENTRIES, write_collision_rows
+from .collision_rows import write_collision_rows
 from .constraint import Constraint
 from .distance_barrier import max_approach_speed
 from .pair_distances import compute_part_distances
@@ -163,12 +163,14 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             raise UnknownNameError("obstacle", obstacle, self.obstacles)
         p = check_vector("position", position, (3,), "a point")
         v = check_vector("velocity", velocity, (3,), "a velocity")
-        rows = self._capsules()[self._capsules_of_obstacle[obstacle]]
-        rows[:, :RADIUS] = transform_obstacle_ends(self.obstacles[obstacle], p, rotation)
-        rows[:, OBSTACLE_VELOCITY:] = v
+        capsules = self._capsules()[self._capsules_of_obstacle[obstacle]]
+        ends = transform_obstacle_ends(self.obstacles[obstacle], p, rotation)
+        for row, (start, end) in zip(capsules, ends, strict=True):
+            capsule = capsule_parameters(row, 0)
+            capsule.start[:], capsule.end[:], capsule.velocity[:] = start, end, v
 
     def _capsules(self) -> Array:
-        """Returns the parameters of the capsules, (capsules, WIDTH), as a view of the block."""
+        """Returns the parameters of the capsules, (capsules, CAPSULE_SIZE), as a view of the block."""
         return self.block[HEADER_SIZE:].reshape(-1, CAPSULE_SIZE)
 
     def distance_margins(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -191,7 +193,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     def find_nonviable(self, parameters: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Returns the names of the pairs that are nearer than `margin`, or too fast to keep it."""
-        p, max_acceleration = float(parameters[1]), float(parameters[2])
+        shared = collision_parameters(parameters)
+        p, max_acceleration = float(shared.barrier_rate), float(shared.max_acceleration)
         nearest, (margins, speeds) = (
             self._margins_of_parts(parameters, q, v)[0],
             self._margins_of_parts(parameters, q, v, p),

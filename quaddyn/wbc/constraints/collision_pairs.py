@@ -16,7 +16,7 @@ from ...kinematics.obstacles import Obstacle
 from ...kinematics.segment_distances import nearest_segment_parameters
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
-from .capsule_segments import IS_PLANE, RADIUS
+from .capsule_parameters import capsule_parameters, make_capsule_parameters
 
 
 class ChosenPairs(NamedTuple):
@@ -38,7 +38,8 @@ def make_pair_list(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
         pairs: (pairs, 2) indices of capsules.
         capsules: (capsules, CAPSULE_SIZE) parameters of the capsules.
     """
-    is_plane, ends, first = capsules[pairs[:, 1], IS_PLANE] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
+    is_plane = np.array([capsule_parameters(capsules.ravel(), j).is_plane for j in pairs[:, 1].tolist()])
+    ends, first = np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):
         if k == len(pairs) or _starts_new_run(pairs, is_plane, first, k):
             ends[first:k] = k
@@ -85,7 +86,7 @@ def find_obstacle_origins(obstacles: Mapping[str, Obstacle], positions: Mapping[
 
 
 def transform_obstacle_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None) -> Array:
-    """Returns (shapes, 6) ends of the segments of an obstacle at a position [m].
+    """Returns (shapes, 2, 3) ends of the segments of an obstacle at a position [m].
 
     Raises:
         ArgumentError: not a rotation.
@@ -95,7 +96,7 @@ def transform_obstacle_ends(obstacle: Obstacle, position: Array, rotation: Array
         raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
     ends = obstacle.ends @ R.T
     ends[:, 1 if obstacle.is_plane else slice(None)] += position
-    return np.asarray(ends.reshape(-1, 6))
+    return np.asarray(ends)
 
 
 def choose_pairs(
@@ -134,7 +135,7 @@ def choose_pairs(
     }
     left_out, pairs = sorted(near_pairs), [(i, j) for i, j in own_pairs if _pair_name(capsules, i, j) not in near_pairs]
     names, home_segments = [_pair_name(capsules, i, j) for i, j in pairs], model.world_segments(robot.q_home)
-    blocks = [_capsule_parameters(each.ends, each.radius) for each in capsules]
+    blocks = [make_capsule_parameters(each.ends, each.radius) for each in capsules]
     labels, bodies, capsules_of_obstacle = (
         [each.link for each in capsules],
         [each.body for each in capsules],
@@ -144,7 +145,7 @@ def choose_pairs(
         shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
         capsules_of_obstacle[key] = slice(shapes.start, shapes.stop)
         for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
-            blocks.append(_capsule_parameters(ends, radius, is_plane=obstacle.is_plane))
+            blocks.append(make_capsule_parameters(ends, radius, is_plane=obstacle.is_plane))
             labels.append(key)
             bodies.append("")
         for i, capsule in enumerate(capsules):
@@ -165,7 +166,7 @@ def choose_pairs(
         )
     used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
     # ascending indices of capsules, planes last: `collision_rows` processes eight capsules at a time
-    order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][IS_PLANE], *pairs[k]))
+    order = sorted(range(len(pairs)), key=lambda k: (capsule_parameters(blocks[pairs[k][1]], 0).is_plane, *pairs[k]))
     unused = len(blocks) - len(used)
     return ChosenPairs(
         names=tuple(names[k] for k in order),
@@ -185,17 +186,12 @@ def _pair_name(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
     return f"{capsules[i].link} - {capsules[j].link}"
 
 
-def _capsule_parameters(ends: Array, radius: float, *, is_plane: bool = False) -> Array:
-    """Returns the (CAPSULE_SIZE,) parameters of a capsule or plane."""
-    half = 0.0 if is_plane else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
-    return np.array([*ends.ravel(), radius, half, float(is_plane), 0.0, 0.0, 0.0])
-
-
-def _home_distance(ends: Array, radius: float, z: Array, origin: Array) -> float:
+def _home_distance(ends: Array, radius: float, obstacle: Array, origin: Array) -> float:
     """Returns the distance of a capsule at `ends` from an obstacle's capsule whose origin is at `origin` [m]."""
-    b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
-    if z[IS_PLANE] != 0.0:
-        return float(((ends - origin) @ b[0]).min() - radii)
-    b = b + origin
-    s, t = nearest_segment_parameters(ends[0], ends[1], b[0], b[1])
-    return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)
+    other = capsule_parameters(obstacle, 0)
+    radii = radius + other.radius
+    if other.is_plane:
+        return float(((ends - origin) @ other.start).min() - radii)
+    c, d = other.start + origin, other.end + origin
+    s, t = nearest_segment_parameters(ends[0], ends[1], c, d)
+    return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - c - t * (d - c)) - radii)

@@ -32,174 +32,167 @@ written in the order of pairs and parts (`distance_rows`).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from ...compiler import compiled, local, zeros
+from ...compiler import compiled, local
 from ..row_writing import Item
 from ..tick_data import TickContext
-from .capsule_segments import (
-    CAPSULE_SIZE,
-    HALF_LENGTH,
-    HEADER_SIZE,
-    IS_PLANE,
-    RADIUS,
-    compute_segments,
-    may_approach,
-    may_be_near,
-    write_capsule_reaches,
-)
-from .collision_blocks import (
-    N_ROW_DATA,
-    PairBlock,
-    PointBlock,
-    compute_row_data,
-    store_pair_in_lane,
-    store_point_in_lane,
-    store_two_points_in_lane,
-)
+from .capsule_parameters import HEADER_SIZE, capsule_parameters, collision_pair, collision_parameters
+from .capsule_segments import compute_segments, may_approach, may_be_near, write_capsule_reaches
+from .collision_blocks import compute_row_data, store_point_in_lane, store_segment_in_lane, store_two_points_in_lane
 from .critical_points import (
-    FIRST_POSITION,
-    N_CRITICAL_POINT_ROWS,
-    PART_NEEDS_ROW,
     POINT_ITERATIONS,
-    SECOND_POSITION,
     compute_distance_motion,
     find_critical_points,
     sliding_relaxation,
 )
 from .distance_barrier import Barrier
-from .distance_rows import PendingRow, count_common_velocities, store_point_in_queue, write_distance_rows
+from .distance_rows import count_common_velocities, write_distance_rows
 from .joint_screws import clear_screws
-from .pair_motion import N_MOTION_ROWS, N_POINT_ROWS
 
-#: Number of entries of a pair in `ControllerModel.index`: its two capsules, and the end of its run: the pairs with the
-#: same first capsule and nearby second ones, which are processed together.
-PAIR_ENTRIES = 3
+
+class PendingRow(NamedTuple):
+    """Point whose row has not been written yet.
+
+    Attributes:
+        pair: index of the pair of capsules.
+        part: index of the part of the pair, see `collision_rows`.
+        frame: index of the frame of the point.
+        other_frame: index of the frame of the segment.
+        common: number of velocities that move both frames.
+        reach: sum of the radii and of the margin [m].
+        relaxation: relaxation of the bound [m/s^2].
+    """
+
+    pair: int
+    part: int
+    frame: int
+    other_frame: int
+    common: int
+    reach: float
+    relaxation: float
 
 
 @compiled(inline=False)
 def write_collision_rows(item: Item, t: TickContext) -> None:
     """Writes the rows of near pairs; the lists of the element have the capsules' frames, and the pairs, planes last."""
-    dt, p = t.model.period, item.parameters[1]
-    base_velocities = 6 if item.parameters[3] > 0.0 else 0
-    barrier = Barrier(p, item.parameters[2], item.parameters[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), base_velocities)
-    block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * N_CRITICAL_POINT_ROWS))
-    points = PointBlock(zeros(8 * N_POINT_ROWS), zeros(8), zeros(8), local(8 * N_MOTION_ROWS), local(8 * N_ROW_DATA))
+    dt, shared, capsules = t.model.period, collision_parameters(item.parameters), item.parameters[HEADER_SIZE:]
+    p, base_velocities = shared.barrier_rate, 6 if shared.has_floating_base else 0
+    barrier = Barrier(
+        p, shared.max_acceleration, shared.margin, dt, 0.5 * dt * (1.0 + p * dt / 3.0), base_velocities
+    )  # fmt: skip
+    midpoints, block, points = t.work.collisions.midpoints, t.work.collisions.pairs, t.work.collisions.points
     compute_segments(item, t)
-    any_fast = write_capsule_reaches(t.work.midpoints, item.size, barrier)
-    clear_screws(t.work.screws)
-    n_pairs, pair_list = t.model.index[item.second], t.model.index[item.second + 1 :]
-    may_need_row, queue, k, queued, count = local(8), t.work.pair_queue, 0, 0, 0
-    while (
-        k < n_pairs and item.parameters[HEADER_SIZE + CAPSULE_SIZE * pair_list[PAIR_ENTRIES * k + 1] + IS_PLANE] == 0.0
-    ):
-        first, end = pair_list[PAIR_ENTRIES * k + 1], pair_list[PAIR_ENTRIES * k + 2]
-        a, midpoints = pair_list[PAIR_ENTRIES * k], t.work.midpoints
+    any_fast = write_capsule_reaches(midpoints, item.size, barrier)
+    clear_screws(t.work.collisions.screws)
+    n_pairs, pairs = t.model.index[item.second], t.model.index[item.second + 1 :]
+    may_need_row, k, queued, count = local(8), 0, 0, 0
+    while k < n_pairs and not capsule_parameters(capsules, collision_pair(pairs, k).second).is_plane:
+        a, first, end = (
+            collision_pair(pairs, k).first,
+            collision_pair(pairs, k).second,
+            collision_pair(pairs, k).run_end,
+        )
         if may_be_near(midpoints, a, first, may_need_row) and (
             not any_fast or may_approach(midpoints, a, first, barrier, may_need_row)
         ):
             for i in range(k, end):
-                if may_need_row[pair_list[PAIR_ENTRIES * i + 1] - first] > 0.0:
-                    queue[queued] = i
+                if may_need_row[collision_pair(pairs, i).second - first] > 0.0:
+                    block.pair[queued] = i
                     queued += 1
                     if queued == 8:
-                        count = add_parts_of_pairs(item, t, block, queued, points, count, barrier)
+                        count = add_parts_of_pairs(item, t, queued, count, barrier)
                         queued = 0
         k = end
-    count = add_parts_of_pairs(item, t, block, queued, points, count, barrier)
-    write_point_rows(item, t, points, count, False, barrier)
+    count = add_parts_of_pairs(item, t, queued, count, barrier)
+    write_point_rows(item, t, count, False, barrier)
     count = 0
     for i in range(k, n_pairs):
-        a, b = pair_list[PAIR_ENTRIES * i], pair_list[PAIR_ENTRIES * i + 1]
-        z = item.parameters[HEADER_SIZE + CAPSULE_SIZE * a :]
-        for part in range(1 if z[HALF_LENGTH] > 0.0 else 0, 3 if z[HALF_LENGTH] > 0.0 else 1):
-            store_point_in_lane(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
-            row = PendingRow(i, t.model.index[item.first + a], -1, 0, part, barrier.margin + z[RADIUS], 0.0)
-            count = add_point(item, t, points, count, row, True, barrier)
-    write_point_rows(item, t, points, count, True, barrier)
+        a, b = collision_pair(pairs, i).first, collision_pair(pairs, i).second
+        capsule = capsule_parameters(capsules, a)
+        has_ends = capsule.half_length > 0.0
+        for part in range(1 if has_ends else 0, 3 if has_ends else 1):
+            store_point_in_lane(points, count, t.work.collisions.segments, a, float(part // 2), b)
+            row = PendingRow(i, part, t.model.index[item.first + a], -1, 0, barrier.margin + capsule.radius, 0.0)
+            count = add_point(item, t, count, row, True, barrier)
+    write_point_rows(item, t, count, True, barrier)
 
 
 @compiled(inline=False)
-def add_parts_of_pairs(
-    item: Item, t: TickContext, block: PairBlock, queued: int, points: PointBlock, count: int, barrier: Barrier
-) -> int:
+def add_parts_of_pairs(item: Item, t: TickContext, queued: int, count: int, barrier: Barrier) -> int:
     """Adds the parts of the queued pairs that may need a row to the block of points.
 
     A pair with a sphere has no ends.  If the critical points of the whole pair are at an end, the row of that end is
     the same.
 
+    Args:
+        item: the element.
+        t: the tick, with the block of pairs.
+        queued: number of pairs in the block.
+        count: number of points that wait in the block of points.
+        barrier: parameters of the barrier.
+
     Returns:
         The number of points that wait in the block, fewer than eight.
     """
-    pair_list, segments = t.model.index[item.second + 1 :], t.work.segments
+    block, points, segments = t.work.collisions.pairs, t.work.collisions.points, t.work.collisions.segments
+    pairs, capsules, critical = t.model.index[item.second + 1 :], item.parameters[HEADER_SIZE:], block.critical
     for lane in range(queued):
-        a, b = pair_list[PAIR_ENTRIES * t.work.pair_queue[lane]], pair_list[PAIR_ENTRIES * t.work.pair_queue[lane] + 1]
-        store_pair_in_lane(block, lane, segments[a], segments[b])
-        radii = (
-            item.parameters[HEADER_SIZE + CAPSULE_SIZE * a + RADIUS]
-            + item.parameters[HEADER_SIZE + CAPSULE_SIZE * b + RADIUS]
-        )
+        a, b = collision_pair(pairs, block.pair[lane]).first, collision_pair(pairs, block.pair[lane]).second
+        store_segment_in_lane(block.first, lane, segments, a)
+        store_segment_in_lane(block.second, lane, segments, b)
+        radii = capsule_parameters(capsules, a).radius + capsule_parameters(capsules, b).radius
         block.reach[lane] = barrier.margin + radii
     if queued > 0:
         find_critical_points(block, barrier, POINT_ITERATIONS)
-    critical_points = block.critical_points
     for lane in range(queued):
-        if not critical_points[8 * PART_NEEDS_ROW + lane] > 0.0:
+        if not critical.part_needs_row[0, lane] > 0.0:
             continue
-        k, reach = t.work.pair_queue[lane], block.reach[lane]
-        a, b = pair_list[PAIR_ENTRIES * k], pair_list[PAIR_ENTRIES * k + 1]
+        k, reach = block.pair[lane], block.reach[lane]
+        a, b = collision_pair(pairs, k).first, collision_pair(pairs, k).second
         i, j = t.model.index[item.first + a], t.model.index[item.first + b]
         common = count_common_velocities(t.model, i, j) if j >= 0 else 0
-        x, y = segments[a], segments[b]
-        half, other_half = (
-            item.parameters[HEADER_SIZE + CAPSULE_SIZE * a + HALF_LENGTH],
-            item.parameters[HEADER_SIZE + CAPSULE_SIZE * b + HALF_LENGTH],
-        )
+        half, other_half = capsule_parameters(capsules, a).half_length, capsule_parameters(capsules, b).half_length
         has_ball, relaxation = half == 0.0 or other_half == 0.0, 0.0
         if not has_ball:
-            relaxation = sliding_relaxation(critical_points, lane, 2.0 * half, 2.0 * other_half, barrier)
+            relaxation = sliding_relaxation(critical, lane, 2.0 * half, 2.0 * other_half, barrier)
         if relaxation < math.inf:
             store_two_points_in_lane(
-                points.M,
-                count,
-                x,
-                critical_points[8 * FIRST_POSITION + lane],
-                y,
-                critical_points[8 * SECOND_POSITION + lane],
+                points, count, segments, a, critical.position[lane], b, critical.other_position[lane]
             )
-            row = PendingRow(k, i, j, common, 0, reach, relaxation)
-            count = add_point(item, t, points, count, row, False, barrier)
+            count = add_point(item, t, count, PendingRow(k, 0, i, j, common, reach, relaxation), False, barrier)
         if not has_ball:
             for part in range(1, 5):
-                if critical_points[8 * (PART_NEEDS_ROW + part) + lane] > 0.0:
+                if critical.part_needs_row[part, lane] > 0.0:
                     if part < 3:
-                        store_point_in_lane(points.M, count, x, float(part - 1), y)
-                        row = PendingRow(k, i, j, common, part, reach, 0.0)
-                        count = add_point(item, t, points, count, row, False, barrier)
+                        store_point_in_lane(points, count, segments, a, float(part - 1), b)
+                        count = add_point(item, t, count, PendingRow(k, part, i, j, common, reach, 0.0), False, barrier)
                     else:
-                        store_point_in_lane(points.M, count, y, float(part - 3), x)
-                        row = PendingRow(k, j, i, common, part, reach, 0.0)
-                        count = add_point(item, t, points, count, row, False, barrier)
+                        store_point_in_lane(points, count, segments, b, float(part - 3), a)
+                        count = add_point(item, t, count, PendingRow(k, part, j, i, common, reach, 0.0), False, barrier)
     return count
 
 
 @compiled()
-def add_point(
-    item: Item, t: TickContext, points: PointBlock, count: int, row: PendingRow, from_planes: bool, barrier: Barrier
-) -> int:
+def add_point(item: Item, t: TickContext, count: int, row: PendingRow, from_planes: bool, barrier: Barrier) -> int:
     """Adds a gathered point to the block, and writes the rows of a full block; returns the number of points in it."""
+    points = t.work.collisions.points
+    points.pair[count] = row.pair
+    points.part[count] = row.part
+    points.frame[count] = row.frame
+    points.other_frame[count] = row.other_frame
+    points.common[count] = row.common
     points.reach[count] = row.reach
     points.relaxation[count] = row.relaxation
-    store_point_in_queue(t, count, row)
     if count == 7:
-        write_point_rows(item, t, points, 8, from_planes, barrier)
+        write_point_rows(item, t, 8, from_planes, barrier)
     return (count + 1) % 8
 
 
 @compiled(inline=False)
-def write_point_rows(
-    item: Item, t: TickContext, points: PointBlock, count: int, from_planes: bool, barrier: Barrier
-) -> None:
+def write_point_rows(item: Item, t: TickContext, count: int, from_planes: bool, barrier: Barrier) -> None:
     """Writes a row for each of the first `count` points of a block that needs one."""
+    points = t.work.collisions.points
     if count > 0:
         compute_distance_motion(points, from_planes, barrier, POINT_ITERATIONS)
         compute_row_data(points, from_planes, barrier)

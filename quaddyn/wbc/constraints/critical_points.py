@@ -12,39 +12,15 @@ from __future__ import annotations
 
 import math
 
-from ...compiler import Lanes, Vector, broadcast8, compiled, load8, max8, min8, select8, sqrt8, store8
+from ...compiler import Lanes, broadcast8, compiled, load8, max8, min8, select8, sqrt8, store8
 from ...kinematics.segment_distances import PARALLEL_SINE_SQUARED
-from .collision_blocks import PairBlock, PointBlock
+from ..collision_data import CriticalPoints, PairBlock, PointBlock
 from .distance_barrier import MIN_SLOPE_FRACTION, SECOND_ORDER_MARGIN, Barrier, row_need
-from .pair_motion import (
-    MIN_SEPARATION,
-    OTHER_SEGMENT,
-    POINT,
-    POINT_VELOCITY,
-    add_scaled3,
-    clamp_to_unit8,
-    compute_plane_motion,
-    compute_point_motion,
-    difference3,
-    dot8,
-    load3,
-)
-from .segment_motion import EXTENT, EXTENT_VELOCITY, START, START_VELOCITY
+from .lane_vectors import clamp_to_unit8, difference3, dot8, load3, sum3
+from .pair_motion import MIN_SEPARATION, compute_plane_motion, compute_point_motion
 
 #: Number of iterations for the points, each with the preview time of the previous points; the first finds the nearest.
 POINT_ITERATIONS = 4
-#: Rows of the critical points of pairs: numbers that are > 0 where the whole pair, and each of the four ends with the
-#: other segment, may need a row; positions along the two segments; their rates while both are between the ends [1/s];
-#: preview time [s].
-PART_NEEDS_ROW, FIRST_POSITION, SECOND_POSITION, FIRST_RATE, SECOND_RATE, PREVIEW_TIME, N_CRITICAL_POINT_ROWS = (
-    0,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-)
 #: Number of periods over which rows of points between the ends appear and disappear.
 SLIDING_PERIODS = 10.0
 
@@ -80,67 +56,59 @@ def preview_time(square: Lanes, reach: Lanes, p: float, max_acceleration: float)
 def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) -> None:
     """Finds which parts of eight pairs may need a row, and the critical points of the whole pairs.
 
-    Where the minimum is not inside both segments, the first position is 0 or 1.
+    With segments from x along u and from y along h, the points are ``x + s u`` and ``y + t h``, r is ``y - x`` and w
+    its rate of change.  Where the minimum is not inside both segments, the first position is 0 or 1.
 
     Args:
-        block: the pairs; `critical_points` is written.
+        block: the pairs; `critical` is written.
         barrier: parameters of the barrier.
         iterations: `POINT_ITERATIONS`, or 1 for the nearest points.
     """
-    P, V, out, zero, one, reach = (
-        block.P,
-        block.V,
-        block.critical_points,
-        broadcast8(0.0),
-        broadcast8(1.0),
-        load8(block.reach, 0),
+    first, second, out, zero, one = block.first, block.second, block.critical, broadcast8(0.0), broadcast8(1.0)
+    reach = load8(block.reach, 0)
+    r, w = (
+        difference3(load3(second.start), load3(first.start)),
+        difference3(load3(second.start_velocity), load3(first.start_velocity)),
     )
-    rx, ry, rz = difference3(P, 0, 6)
-    ux, uy, uz = load3(P, 3)
-    hx, hy, hz = load3(P, 9)
-    wx, wy, wz = difference3(V, 0, 6)
-    px, py, pz = load3(V, 3)
-    qx, qy, qz = load3(V, 9)
-    ax, ay, az = add_scaled3(wx, wy, wz, one, qx, qy, qz)
-    bx, by_, bz = add_scaled3(wx, wy, wz, broadcast8(-1.0), px, py, pz)
-    max_speed = max8(dot8(wx, wy, wz, wx, wy, wz), dot8(ax, ay, az, ax, ay, az))
-    ax, ay, az = ax - px, ay - py, az - pz
-    max_speed = max8(max_speed, max8(dot8(ax, ay, az, ax, ay, az), dot8(bx, by_, bz, bx, by_, bz)))
-    rr, ur, hr = dot8(rx, ry, rz, rx, ry, rz), dot8(ux, uy, uz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz)
-    uu, uh, hh = dot8(ux, uy, uz, ux, uy, uz), dot8(ux, uy, uz, hx, hy, hz), dot8(hx, hy, hz, hx, hy, hz)
-    uh_rate = dot8(px, py, pz, hx, hy, hz) + dot8(ux, uy, uz, qx, qy, qz)
-    ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
-    hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
+    u, u_rate = load3(first.extent), load3(first.extent_velocity)
+    h, h_rate = load3(second.extent), load3(second.extent_velocity)
+    # speeds of the four pairs of ends
+    w_ends = sum3(w, h_rate)
+    max_speed = max8(dot8(w, w), dot8(w_ends, w_ends))
+    w_ends = difference3(w_ends, u_rate)
+    w_end = difference3(w, u_rate)
+    max_speed = sqrt8(max8(max_speed, max8(dot8(w_ends, w_ends), dot8(w_end, w_end))))
+    rr, ur, hr = dot8(r, r), dot8(u, r), dot8(h, r)
+    uu, uh, hh = dot8(u, u), dot8(u, h), dot8(h, h)
+    uh_rate = dot8(u_rate, h) + dot8(u, h_rate)
+    ur_rate = dot8(u_rate, r) + dot8(u, w)
+    hr_rate = dot8(h_rate, r) + dot8(h, w)
     over_uu, over_hh, uu_hh = one / select8(uu, uu, one), one / select8(hh, hh, one), uu * hh
     # bounds for each part: distance of the nearest points, speed of the fastest ends; r . w, which is bilinear in the
     # positions, is smallest at two ends
-    both_start = dot8(rx, ry, rz, wx, wy, wz)
+    both_start = dot8(r, w)
     first_start, other_start = min8(both_start, both_start + hr_rate), min8(both_start, both_start - ur_rate)
     both_end = both_start + hr_rate - ur_rate - uh_rate
     first_end, other_end = min8(both_start - ur_rate, both_end), min8(both_start + hr_rate, both_end)
-    max_speed = sqrt8(max_speed)
     t = clamp_to_unit8(-hr * over_hh)
-    store8(
-        row_need(rr + t * (2.0 * hr + t * hh), first_start, max_speed, reach, barrier), out, 8 * (PART_NEEDS_ROW + 1)
-    )
+    square = rr + t * (2.0 * hr + t * hh)
+    store8(row_need(square, first_start, max_speed, reach, barrier), out.part_needs_row, 1, 0)
     t = clamp_to_unit8((uh - hr) * over_hh)
     square = (rr - 2.0 * ur + uu) + t * (2.0 * (hr - uh) + t * hh)
-    store8(row_need(square, first_end, max_speed, reach, barrier), out, 8 * (PART_NEEDS_ROW + 2))
+    store8(row_need(square, first_end, max_speed, reach, barrier), out.part_needs_row, 2, 0)
     s = clamp_to_unit8(ur * over_uu)
-    store8(
-        row_need(rr - s * (2.0 * ur - s * uu), other_start, max_speed, reach, barrier), out, 8 * (PART_NEEDS_ROW + 3)
-    )
+    square = rr - s * (2.0 * ur - s * uu)
+    store8(row_need(square, other_start, max_speed, reach, barrier), out.part_needs_row, 3, 0)
     s = clamp_to_unit8((ur + uh) * over_uu)
     square = (rr + 2.0 * hr + hh) - s * (2.0 * (ur + uh) - s * uu)
-    store8(row_need(square, other_end, max_speed, reach, barrier), out, 8 * (PART_NEEDS_ROW + 4))
+    store8(row_need(square, other_end, max_speed, reach, barrier), out.part_needs_row, 4, 0)
     preview, b, determinant = zero, uh, uu_hh
     for iteration in range(iterations):
         if iteration > 0:
             square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
             if iteration == 1:
-                store8(
-                    row_need(square, min8(first_start, first_end), max_speed, reach, barrier), out, 8 * PART_NEEDS_ROW
-                )
+                change = min8(first_start, first_end)
+                store8(row_need(square, change, max_speed, reach, barrier), out.part_needs_row, 0, 0)
             preview = preview_time(square, reach, barrier.p, barrier.max_acceleration)
         b, c, f = uh + preview * uh_rate, ur + preview * ur_rate, hr + preview * hr_rate
         determinant = uu_hh - b * b
@@ -152,19 +120,19 @@ def find_critical_points(block: PairBlock, barrier: Barrier, iterations: int) ->
         t_is_inside = min8(t, one - t)
         t = clamp_to_unit8(t)
         s = select8(t_is_inside, s, clamp_to_unit8((b * t + c) * over_uu))
-    store8(s, out, 8 * FIRST_POSITION)
-    store8(t, out, 8 * SECOND_POSITION)
+    store8(s, out.position, 0)
+    store8(t, out.other_position, 0)
     # uu s - b t = c and hh t - b s = -f, and so their derivatives
     c, f = ur_rate + t * uh_rate, s * uh_rate - hr_rate
     inverse_determinant = one / select8(determinant, determinant, one)
-    store8((hh * c + b * f) * inverse_determinant, out, 8 * FIRST_RATE)
-    store8((b * c + uu * f) * inverse_determinant, out, 8 * SECOND_RATE)
-    store8(preview, out, 8 * PREVIEW_TIME)
+    store8((hh * c + b * f) * inverse_determinant, out.rate, 0)
+    store8((b * c + uu * f) * inverse_determinant, out.other_rate, 0)
+    store8(preview, out.preview_time, 0)
 
 
 @compiled()
 def sliding_relaxation(
-    critical_points: Vector, lane: int, length: float, other_length: float, barrier: Barrier
+    critical: CriticalPoints, lane: int, length: float, other_length: float, barrier: Barrier
 ) -> float:
     """Returns by how much the lower bound of a pair's row may be lowered, because its critical points slide [m/s^2].
 
@@ -173,27 +141,20 @@ def sliding_relaxation(
     end.
 
     Args:
-        critical_points: rows of eight pairs, see `find_critical_points`.
+        critical: critical points of eight pairs.
         lane: index of the pair, 0 to 7.
         length: length of the first segment [m].
         other_length: length of the second segment [m].
         barrier: parameters of the barrier.
     """
-    s, t, preview_speed = (
-        critical_points[8 * FIRST_POSITION + lane],
-        critical_points[8 * SECOND_POSITION + lane],
-        critical_points[8 * PREVIEW_TIME + lane] * barrier.max_acceleration,
+    s, t = critical.position[lane], critical.other_position[lane]
+    end_distance, other_end_distance = min(s, 1.0 - s), min(t, 1.0 - t)
+    preview_speed, sliding_time = (
+        critical.preview_time[lane] * barrier.max_acceleration,
+        SLIDING_PERIODS * barrier.period,
     )
-    end_distance, sliding_distance = (
-        min(s, 1.0 - s),
-        SLIDING_PERIODS * barrier.period * (abs(critical_points[8 * FIRST_RATE + lane]) + preview_speed / length),
-    )
-    other_end_distance, other_sliding_distance = (
-        min(t, 1.0 - t),
-        SLIDING_PERIODS
-        * barrier.period
-        * (abs(critical_points[8 * SECOND_RATE + lane]) + preview_speed / other_length),
-    )
+    sliding_distance = sliding_time * (abs(critical.rate[lane]) + preview_speed / length)
+    other_sliding_distance = sliding_time * (abs(critical.other_rate[lane]) + preview_speed / other_length)
     if not (end_distance > 0.0 and other_end_distance > 0.0):
         return math.inf
     fraction = min(end_distance / sliding_distance, other_end_distance / other_sliding_distance, 1.0)
@@ -202,28 +163,27 @@ def sliding_relaxation(
 
 
 @compiled(inline=False)
-def compute_distance_motion(block: PointBlock, from_planes: bool, barrier: Barrier, iterations: int) -> None:
+def compute_distance_motion(points: PointBlock, from_planes: bool, barrier: Barrier, iterations: int) -> None:
     """Computes the distances of eight points from segments or planes, and their derivatives.
 
     Args:
-        block: the points; `motion` is written.
+        points: the points; `motion` is written.
         from_planes: whether the distances are from planes.
         barrier: parameters of the barrier.
         iterations: `POINT_ITERATIONS`, or 1 for the nearest points.
     """
-    M, one, reach = block.M, broadcast8(1.0), load8(block.reach, 0)
+    segment, one, reach = points.segment, broadcast8(1.0), load8(points.reach, 0)
     if from_planes:
-        compute_plane_motion(M, block.motion)
+        compute_plane_motion(points)
         return
-    rx, ry, rz = difference3(M, POINT, OTHER_SEGMENT + START)
-    wx, wy, wz = difference3(M, POINT_VELOCITY, OTHER_SEGMENT + START_VELOCITY)
-    hx, hy, hz = load3(M, OTHER_SEGMENT + EXTENT)
-    qx, qy, qz = load3(M, OTHER_SEGMENT + EXTENT_VELOCITY)
-    rr, hr, hh = dot8(rx, ry, rz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz), dot8(hx, hy, hz, hx, hy, hz)
-    hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
+    r = difference3(load3(segment.start), load3(points.position))
+    w = difference3(load3(segment.start_velocity), load3(points.velocity))
+    h, h_rate = load3(segment.extent), load3(segment.extent_velocity)
+    rr, hr, hh = dot8(r, r), dot8(h, r), dot8(h, h)
+    hr_rate = dot8(h_rate, r) + dot8(h, w)
     over_hh = one / select8(hh, hh, one)
     position = clamp_to_unit8(-hr * over_hh)
     for _ in range(iterations - 1):
         preview = preview_time(rr + position * (2.0 * hr + position * hh), reach, barrier.p, barrier.max_acceleration)
         position = clamp_to_unit8(-(hr + preview * hr_rate) * over_hh)
-    compute_point_motion(M, position, block.motion)
+    compute_point_motion(points, position)

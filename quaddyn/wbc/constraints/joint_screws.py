@@ -8,87 +8,69 @@ Body Dynamics Algorithms", section 2.9).
 
 from __future__ import annotations
 
-import math
-
-from ...compiler import Matrix, Vector, compiled
-from ...compiler.lanes import clear
+from ...compiler import Vec3, Vector, column3, compiled, cross, norm, set_column3, vec3
+from ..collision_data import JointScrews
 from ..tick_data import FrameKinematics
-
-#: Rows of the table of screws, one column per joint: linear and angular part of the screw; of its time derivative; of
-#: V; sums of absolute angular velocities of the joints up to this one, and up to the previous one; absolute velocity;
-#: whether the column is filled.
-SCREW, SCREW_RATE, VELOCITY_SUM, TURN_SUM, TURN_SUM_BEFORE, ABSOLUTE_SPEED, IS_FILLED, N_SCREW_ROWS = (
-    0,
-    6,
-    12,
-    18,
-    19,
-    20,
-    21,
-    22,
-)
 
 
 @compiled()
-def clear_screws(S: Matrix) -> None:
+def clear_screws(screws: JointScrews) -> None:
     """Marks all columns as empty."""
-    clear(S[IS_FILLED], S.shape[1])
+    for j in range(len(screws.is_filled)):
+        screws.is_filled[j] = 0
+
+
+@compiled(inline=True)
+def add_cross3(a: Vec3, b: Vec3, c: Vec3) -> Vec3:
+    """Returns ``a + b x c``."""
+    return vec3(a[0] + b[1] * c[2] - b[2] * c[1], a[1] + b[2] * c[0] - b[0] * c[2], a[2] + b[0] * c[1] - b[1] * c[0])
 
 
 @compiled(inline=False)
-def fill_screws(frame: FrameKinematics, v: Vector, base_velocities: int, S: Matrix) -> None:
+def fill_screws(frame: FrameKinematics, v: Vector, base_velocities: int, screws: JointScrews) -> None:
     """Fills the columns of the joints that move a frame.
 
     Args:
         frame: kinematics of the frame.
         v: (nv,) velocity.
         base_velocities: velocities with a smaller index belong to one joint, the floating base.
-        S: (N_SCREW_ROWS, nv or more) table of screws.
+        screws: the screws.
     """
-    A, chain, count = frame.jacobian, frame.chain, len(frame.chain)
-    ox, oy, oz = frame.origin[0], frame.origin[1], frame.origin[2]
+    chain, count, origin = frame.chain, len(frame.chain), vec3(frame.origin)
     k = 0
     while k < count:
         end = k + 1
         while end < count and chain[end] < base_velocities:
             end += 1
-        if S[IS_FILLED, chain[k]] == 0.0:
-            vx, vy, vz, wx, wy, wz, turn_sum_before = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if screws.is_filled[chain[k]] == 0:
+            body_linear, body_angular, turn_sum_before = vec3(0.0, 0.0, 0.0), vec3(0.0, 0.0, 0.0), 0.0
             if k > 0:
-                j = chain[k - 1]
-                vx, vy, vz = S[VELOCITY_SUM, j], S[VELOCITY_SUM + 1, j], S[VELOCITY_SUM + 2, j]
-                wx, wy, wz = S[VELOCITY_SUM + 3, j], S[VELOCITY_SUM + 4, j], S[VELOCITY_SUM + 5, j]
-                turn_sum_before = S[TURN_SUM, j]
+                before = chain[k - 1]
+                body_linear, body_angular = (
+                    column3(screws.body_linear, 0, before),
+                    column3(screws.body_angular, 0, before),
+                )
+                turn_sum_before = screws.turn_sum[before]
             turn_sum = turn_sum_before
             for i in range(k, end):
-                j, x, y, z = chain[i], A[3, i], A[4, i], A[5, i]
-                ax, ay, az = A[0, i] + oy * z - oz * y, A[1, i] + oz * x - ox * z, A[2, i] + ox * y - oy * x
-                S[SCREW, j] = ax
-                S[SCREW + 1, j] = ay
-                S[SCREW + 2, j] = az
-                S[SCREW + 3, j] = x
-                S[SCREW + 4, j] = y
-                S[SCREW + 5, j] = z
-                vx, vy, vz = vx + ax * v[j], vy + ay * v[j], vz + az * v[j]
-                wx, wy, wz = wx + x * v[j], wy + y * v[j], wz + z * v[j]
-                turn_sum += math.sqrt(x * x + y * y + z * z) * abs(v[j])
+                j, angular = chain[i], column3(frame.jacobian, 3, i)
+                linear = add_cross3(column3(frame.jacobian, 0, i), origin, angular)
+                set_column3(screws.linear, 0, j, linear)
+                set_column3(screws.angular, 0, j, angular)
+                body_linear += linear * v[j]
+                body_angular += angular * v[j]
+                turn_sum += norm(angular) * abs(v[j])
             for i in range(k, end):
                 j = chain[i]
-                ax, ay, az, x, y, z = S[0, j], S[1, j], S[2, j], S[3, j], S[4, j], S[5, j]
-                S[SCREW_RATE, j] = wy * az - wz * ay + vy * z - vz * y
-                S[SCREW_RATE + 1, j] = wz * ax - wx * az + vz * x - vx * z
-                S[SCREW_RATE + 2, j] = wx * ay - wy * ax + vx * y - vy * x
-                S[SCREW_RATE + 3, j] = wy * z - wz * y
-                S[SCREW_RATE + 4, j] = wz * x - wx * z
-                S[SCREW_RATE + 5, j] = wx * y - wy * x
-                S[VELOCITY_SUM, j] = vx
-                S[VELOCITY_SUM + 1, j] = vy
-                S[VELOCITY_SUM + 2, j] = vz
-                S[VELOCITY_SUM + 3, j] = wx
-                S[VELOCITY_SUM + 4, j] = wy
-                S[VELOCITY_SUM + 5, j] = wz
-                S[TURN_SUM, j] = turn_sum
-                S[TURN_SUM_BEFORE, j] = turn_sum if end > k + 1 else turn_sum_before
-                S[ABSOLUTE_SPEED, j] = abs(v[j])
-                S[IS_FILLED, j] = 1.0
+                linear, angular = column3(screws.linear, 0, j), column3(screws.angular, 0, j)
+                set_column3(
+                    screws.linear_rate, 0, j, add_cross3(cross(body_angular, linear), body_linear, angular)
+                )  # fmt: skip
+                set_column3(screws.angular_rate, 0, j, cross(body_angular, angular))
+                set_column3(screws.body_linear, 0, j, body_linear)
+                set_column3(screws.body_angular, 0, j, body_angular)
+                screws.turn_sum[j] = turn_sum
+                screws.turn_sum_before[j] = turn_sum if end > k + 1 else turn_sum_before
+                screws.speed[j] = abs(v[j])
+                screws.is_filled[j] = 1
         k = end

@@ -8,30 +8,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...compiler import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
+from ...compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from .capsule_segments import CAPSULE_SIZE, HALF_LENGTH, HEADER_SIZE, IS_PLANE, OBSTACLE_VELOCITY, RADIUS
-from .collision_blocks import (
-    N_PARTS,
-    N_ROW_DATA,
-    PairBlock,
-    PointBlock,
-    store_pair_in_lane,
-    store_point_in_lane,
-    store_two_points_in_lane,
-)
-from .critical_points import (
-    FIRST_POSITION,
-    N_CRITICAL_POINT_ROWS,
-    POINT_ITERATIONS,
-    SECOND_POSITION,
-    compute_distance_motion,
-    find_critical_points,
-)
+from ..collision_data import N_PARTS, CollisionScratch, make_collision_scratch
+from .capsule_parameters import HEADER_SIZE, capsule_parameters, collision_parameters
+from .collision_blocks import store_point_in_lane, store_segment_in_lane, store_two_points_in_lane
+from .critical_points import POINT_ITERATIONS, compute_distance_motion, find_critical_points
 from .distance_barrier import Barrier
-from .pair_motion import DISTANCE, MIN_SEPARATION, N_MOTION_ROWS, N_POINT_ROWS, NORMAL, RELATIVE_VELOCITY
-from .segment_motion import SEGMENT_SIZE, write_moving_segment, write_translating_segment
+from .pair_motion import MIN_SEPARATION
+from .segment_motion import write_moving_segment, write_translating_segment
 
 
 class BodyMotions(NamedTuple):
@@ -70,11 +56,11 @@ def has_part(part: int, from_plane: bool, half: float, other_half: float) -> boo
 
 @entry("gaps of pairs")
 def evaluate_pair_distances(
-    parameters: Matrix,
+    capsules: Vector,
     frames: IntVector,
     pairs: IntMatrix,
     bodies: BodyMotions,
-    segments: Matrix,
+    work: CollisionScratch,
     out: PartDistances,
     barrier: Barrier,
     iterations: int,
@@ -82,11 +68,11 @@ def evaluate_pair_distances(
     """Computes the distances of the surfaces of capsules, and their rates of change.
 
     Args:
-        parameters: (capsules, CAPSULE_SIZE) parameters of the capsules.
+        capsules: parameters of the capsules, one after the other.
         frames: (capsules,) indices of bodies, -1 for obstacles.
         pairs: (pairs, 2) indices of capsules.
         bodies: motions of the bodies.
-        segments: (capsules, SEGMENT_SIZE) buffer.
+        work: buffers.
         out: receives distances and rates; unchanged where a pair has no such part.
         barrier: margin and rates of the limit.
         iterations: number of iterations for critical points; 1 for the nearest points.
@@ -94,58 +80,56 @@ def evaluate_pair_distances(
     Returns:
         The number of pairs.
     """
-    zero_drift = zeros(6)
-    block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * N_CRITICAL_POINT_ROWS))
-    points = PointBlock(zeros(8 * N_POINT_ROWS), zeros(8), zeros(8), zeros(8 * N_MOTION_ROWS), zeros(8 * N_ROW_DATA))
+    zero_drift, segments, block, points = zeros(6), work.segments, work.pairs, work.points
+    motion, critical = points.motion, block.critical
     for k in range(len(frames)):
-        z, x, i = parameters[k], segments[k], frames[k]
+        capsule, i = capsule_parameters(capsules, k), frames[k]
         if i >= 0:
-            write_moving_segment(bodies.rotations[i], bodies.origins[i], bodies.velocities[i], zero_drift, z, x)
+            write_moving_segment(
+                bodies.rotations[i], bodies.origins[i], bodies.velocities[i], zero_drift, capsule, segments, k
+            )
         else:
-            write_translating_segment(z, z[OBSTACLE_VELOCITY:], x)
+            write_translating_segment(capsule, segments, k)
     count: int = pairs.shape[0]
     for first in range(0, count, 8):
         block_size = min(count - first, 8)
         for lane in range(block_size):
             a, b = pairs[first + lane, 0], pairs[first + lane, 1]
-            store_pair_in_lane(block, lane, segments[a], segments[b])
-            block.reach[lane] = parameters[a, RADIUS] + parameters[b, RADIUS] + barrier.margin
+            store_segment_in_lane(block.first, lane, segments, a)
+            store_segment_in_lane(block.second, lane, segments, b)
+            radii = capsule_parameters(capsules, a).radius + capsule_parameters(capsules, b).radius
+            block.reach[lane] = radii + barrier.margin
             points.reach[lane] = block.reach[lane]
         find_critical_points(block, barrier, iterations)
         for part in range(2 * N_PARTS):
             from_planes = part >= N_PARTS
             for lane in range(block_size):
-                x, y = segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]]
+                a, b = pairs[first + lane, 0], pairs[first + lane, 1]
                 if part == 0:
                     store_two_points_in_lane(
-                        points.M,
-                        lane,
-                        x,
-                        block.critical_points[8 * FIRST_POSITION + lane],
-                        y,
-                        block.critical_points[8 * SECOND_POSITION + lane],
+                        points, lane, segments, a, critical.position[lane], b, critical.other_position[lane]
                     )
                 elif from_planes or part < 3:
-                    store_point_in_lane(points.M, lane, x, 1.0 if part % N_PARTS == 2 else 0.0, y)
+                    store_point_in_lane(points, lane, segments, a, 1.0 if part % N_PARTS == 2 else 0.0, b)
                 else:
-                    store_point_in_lane(points.M, lane, y, float(part - 3), x)
+                    store_point_in_lane(points, lane, segments, b, float(part - 3), a)
             compute_distance_motion(points, from_planes, barrier, iterations)
             for lane in range(block_size):
-                a, b, pair = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
-                is_of_this_kind = (parameters[b, IS_PLANE] != 0.0) == from_planes
-                if is_of_this_kind and has_part(
-                    part % N_PARTS, from_planes, parameters[a, HALF_LENGTH], parameters[b, HALF_LENGTH]
+                pair = first + lane
+                capsule, other = (
+                    capsule_parameters(capsules, pairs[pair, 0]),
+                    capsule_parameters(capsules, pairs[pair, 1]),
+                )
+                if other.is_plane == from_planes and has_part(
+                    part % N_PARTS, from_planes, capsule.half_length, other.half_length
                 ):
-                    d = points.motion[8 * DISTANCE + lane]
-                    speed = 0.0
+                    d, speed = motion.distance[lane], 0.0
                     for e in range(3):
-                        speed += (
-                            points.motion[8 * (NORMAL + e) + lane] * points.motion[8 * (RELATIVE_VELOCITY + e) + lane]
-                        )
+                        speed += motion.normal[8 * e + lane] * motion.relative_velocity[8 * e + lane]
                     is_intersecting = not from_planes and d < MIN_SEPARATION
                     out.distances[pair, part % N_PARTS] = (
-                        (0.0 if is_intersecting else d) - parameters[a, RADIUS] - parameters[b, RADIUS]
-                    )
+                        (0.0 if is_intersecting else d) - capsule.radius - other.radius
+                    )  # fmt: skip
                     out.rates[pair, part % N_PARTS] = 0.0 if is_intersecting else speed
     return count
 
@@ -179,10 +163,10 @@ def compute_part_distances(
         motions.velocities[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
     frames = np.array([body_indices.get(x, -1) for x in bodies], dtype=np.int64)
     out = PartDistances(np.full((len(pairs), N_PARTS), np.inf), np.zeros((len(pairs), N_PARTS)))
-    capsules = np.ascontiguousarray(
-        parameters[HEADER_SIZE : HEADER_SIZE + CAPSULE_SIZE * len(frames)].reshape(-1, CAPSULE_SIZE)
+    shared = collision_parameters(parameters)
+    barrier = Barrier(max(p, 1.0), float(shared.max_acceleration), float(shared.margin), 0.0, 0.0, 0)
+    iterations, work = POINT_ITERATIONS if p > 0.0 else 1, make_collision_scratch(len(frames), robot.nv)
+    evaluate_pair_distances(
+        np.ascontiguousarray(parameters[HEADER_SIZE:]), frames, pairs, motions, work, out, barrier, iterations
     )
-    barrier = Barrier(max(p, 1.0), float(parameters[2]), float(parameters[0]), 0.0, 0.0, 0)
-    iterations, segments = POINT_ITERATIONS if p > 0.0 else 1, np.zeros((len(frames), SEGMENT_SIZE))
-    evaluate_pair_distances(capsules, frames, pairs, motions, segments, out, barrier, iterations)
-    return out.distances - parameters[0], out.rates
+    return out.distances - shared.margin, out.rates
