@@ -121,7 +121,7 @@ def test_compiled_contact_solver_equals_python_where_newton_steps_stall() -> Non
         (a, (*_, mine, _, _, work)), (b, (*_, theirs, _, _, _)) = run_compiled_and_python(
             solver.solve_contact_problem, G, g, mu, np.zeros(18), 1e-8, 4, solver.make_contact_workspace(6)
         )
-        swept += work.steps[0] > solver.MAX_FIRST_NEWTON_STEPS
+        swept += work.effort.steps > solver.MAX_FIRST_NEWTON_STEPS
         if max(a, b) <= 1e-8:
             np.testing.assert_allclose(G @ mine, G @ theirs, atol=1e-6)
         else:

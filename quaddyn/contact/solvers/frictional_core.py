@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiler import IntVector, Matrix, Vector, compiled, entry, local, matrix
+from ...compiler import IntVector, Matrix, Record, Vector, compiled, entry, local, matrix
 
 #: Maximum number of Newton steps in the first round and in each later one, and of the Gauss-Seidel sweeps that follow.
 MAX_FIRST_NEWTON_STEPS, MAX_NEWTON_STEPS, MAX_SWEEPS = 12, 30, 20
@@ -28,6 +28,12 @@ MAX_ROUNDS, MAX_ROUNDS_MANY_CONTACTS, MANY_CONTACTS_THRESHOLD = 8, 1, 128
 NEWTON_TARGET_RATIO = 1e-2
 
 
+class SolverEffort(Record):
+    """Effort of a solve."""
+
+    steps: int  # Newton steps and sweeps
+
+
 class ContactWorkspace(NamedTuple):
     """Preallocated arrays of one solve of up to k contacts.
 
@@ -38,7 +44,7 @@ class ContactWorkspace(NamedTuple):
         step: (3k,) right-hand side of a Newton step, then its solution.
         best: (3k,) impulses of the best iterate.
         rows: (3k,) rows that take part in a Newton step.
-        steps: (1,) number of steps that were taken.
+        effort: effort of the last solve.
     """
 
     mass: Vector
@@ -47,7 +53,7 @@ class ContactWorkspace(NamedTuple):
     step: Vector
     best: Vector
     rows: IntVector
-    steps: IntVector
+    effort: SolverEffort
 
 
 def make_contact_workspace(k: int) -> ContactWorkspace:
@@ -55,7 +61,7 @@ def make_contact_workspace(k: int) -> ContactWorkspace:
     n = 3 * k
     return ContactWorkspace(
         np.zeros(k), np.zeros(n), np.zeros(n * n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
+        SolverEffort.allocate(),
     )  # fmt: skip
 
 
@@ -305,7 +311,7 @@ def solve_contact_problem(
     Returns:
         The residual of the best iterate [m/s], which is in `impulses`.
     """
-    k, c, best, mass, steps = len(mu), work.velocity, work.best, work.mass, work.steps
+    k, c, best, mass, effort = len(mu), work.velocity, work.best, work.mass, work.effort
     n = 3 * k
     trace = 0.0
     for i in range(k):
@@ -313,7 +319,7 @@ def solve_contact_problem(
         largest = max(x, y, z)
         mass[i] = 1.0 / largest if largest > 1e-300 else 1.0
         trace += x + y + z
-    steps[0] = 0
+    effort.steps = 0
     compute_velocities(G, g, impulses, c)
     best_residual = compute_natural_map_residual(impulses, c, mass, mu)
     best[:n] = impulses[:n]
@@ -329,7 +335,7 @@ def solve_contact_problem(
         for _ in range(MAX_FIRST_NEWTON_STEPS if round_index == 0 else MAX_NEWTON_STEPS):
             if not _newton_step(G, impulses, mu, damping, work):
                 break
-            steps[0] += 1
+            effort.steps += 1
             compute_velocities(G, g, impulses, c)
             residual = compute_natural_map_residual(impulses, c, mass, mu)
             if residual < best_residual:
@@ -344,7 +350,7 @@ def solve_contact_problem(
             return best_residual
         compute_velocities(G, g, impulses, c)
         n_sweeps, residual = run_gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
-        steps[0] += n_sweeps
+        effort.steps += n_sweeps
         if residual < best_residual:
             best_residual = residual
             best[:n] = impulses[:n]

@@ -203,7 +203,7 @@ class FrictionalSolver:
         n_rounds = core.get_max_rounds(len(mu))
         # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
         error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, n_rounds, self._work)
-        return impulses.reshape(-1, 3), int(self._work.steps[0]), error
+        return impulses.reshape(-1, 3), self._work.effort.steps, error
 
     def _solution(
         self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str
