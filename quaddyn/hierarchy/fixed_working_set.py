@@ -82,7 +82,7 @@ def solve_fixed_working_set(s: Subproblem, work: HierarchyWorkspace) -> int:
     if n_active > 0:
         active_rank = factor_rows(H, n_active, 0, d, work.H_norms, ACTIVE_ROW_INDEPENDENCE_TOLERANCE, work.factor)
         least_squares(H, n_active, 0, active_rank, work.H_norms, H_rhs, y, work.factor)
-    work.active_rank[0] = active_rank
+    work.optimum.active_rank = active_rank
     rows = gather_objective(s, work)
     if active_rank > 0:
         apply_reflectors(R, rows, 0, active_rank, d, V)

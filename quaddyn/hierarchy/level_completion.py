@@ -76,13 +76,13 @@ def remaining_kkt_violation(s: Subproblem, work: HierarchyWorkspace, rank: int) 
             if s.sides[i] != 0:
                 correction[count] = 0.0
                 count += 1
-    row_multipliers(work.H, work.active_rank[0], work.factor, work.gradient, correction)
+    row_multipliers(work.H, work.optimum.active_rank, work.factor, work.gradient, correction)
     for k in range(count):
         i = work.active_limits[k]
         wrong_sign = max(wrong_sign, -(s.multipliers[i] + correction[k]) * s.sides[i] * s.C_norms[i])
     compute_kkt_gradient(s, work, multipliers)
     rotate_gradient(work.gradient, s.d, rank, work)
-    return max(wrong_sign, math.sqrt(squared_norm(work.gradient, work.active_rank[0], rank)))
+    return max(wrong_sign, math.sqrt(squared_norm(work.gradient, work.optimum.active_rank, rank)))
 
 
 @compiled(inline=False)

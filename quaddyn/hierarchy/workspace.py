@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import ByteVector, IntVector, Matrix, Tensor, Vector, compiled
+from ..compiler import ByteVector, IntVector, Matrix, Record, Tensor, Vector, compiled
 from ..compiler.kinds import LANE_WIDTH
 from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
 from .problem import HierarchyProblem, SolutionBuffers, SolverSettings, make_solution_buffers
@@ -60,6 +60,12 @@ class PredictionWorkspace(NamedTuple):
     multiplier_rates: Vector  # (n,) rates of the multipliers, and step
 
 
+class WorkingSetOptimum(Record):
+    """Numbers of the optimum for a fixed working set."""
+
+    active_rank: int  # number of directions that the active limits determine, the first ones of the reflectors
+
+
 class HierarchyWorkspace(NamedTuple):
     """Workspace of a solve: n unknowns, p inequalities, m rows of one level, including inequalities and damping."""
 
@@ -102,7 +108,7 @@ class HierarchyWorkspace(NamedTuple):
     R_norms: Vector  # (m,)
     R_rhs: Vector  # (m,)
     active_limits: IntVector  # (p,) indices of the inequalities that are the rows of H
-    active_rank: IntVector  # (1,) number of directions that they determine, the first ones of the reflectors
+    optimum: WorkingSetOptimum
     own_rows: IntVector  # (p,) indices of the inequalities that are the last rows of R
     factor: RowFactor  # reflectors, pivots and scratch
     y: Vector  # (n,) solution in the basis of the reflectors
@@ -300,7 +306,7 @@ def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) 
         R_norms=R_norms,
         R_rhs=R_rhs,
         active_limits=integers(p),
-        active_rank=integers(1),
+        optimum=WorkingSetOptimum.allocate(),
         own_rows=integers(p),
         factor=factor,
         y=y,
