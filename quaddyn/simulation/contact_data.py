@@ -138,6 +138,12 @@ class StepDynamics(NamedTuple):
     report: StepReport
 
 
+class StoredContacts(Record):
+    """Contacts of the last step whose impulses are stored."""
+
+    count: int
+
+
 class SphereContacts(NamedTuple):
     """Up to n contacts of s spheres, with the contact problem; rows 3i, 3i + 1, 3i + 2 belong to contact i.
 
@@ -154,7 +160,7 @@ class SphereContacts(NamedTuple):
         depart_speed: (n,) speed at which the position correction leaves a penetration [m/s].
         world_impulses: (n, 3) contact impulses of the last step, world axes [N s].
         keys: (n,) identifiers of the contacts with `world_impulses`.
-        n_stored: (1,) number of these contacts.
+        stored: number of these contacts.
         target_velocities: (3n,) scratch: velocities of the problem passed to the solver [m/s].
         velocities_after: (3n,) scratch: contact velocities at the end of the step [m/s].
         must_rebound: (n,) scratch: whether each contact is solved as rebounding.
@@ -173,7 +179,7 @@ class SphereContacts(NamedTuple):
     depart_speed: Vector
     world_impulses: Matrix
     keys: IntVector
-    n_stored: IntVector
+    stored: StoredContacts
     target_velocities: Vector
     velocities_after: Vector
     must_rebound: ByteVector
@@ -192,7 +198,7 @@ def make_contact_buffers(n: int, spheres: int, nv: int) -> SphereContacts:
     return SphereContacts(
         make_collision_buffer(n), zeros((spheres, 3)), zeros((n_rows, nv)), zeros(n_rows * n_rows), zeros((n_rows, 3)),
         zeros(n_rows), zeros(n_rows), zeros(n_rows), zeros(n), zeros(n), zeros((n, 3)), zeros(n, dtype=integer),
-        zeros(1, dtype=integer), zeros(n_rows), zeros(n_rows),
+        StoredContacts.allocate(), zeros(n_rows), zeros(n_rows),
         zeros(n, dtype=np.int8), solver_workspace(n),
     )  # fmt: skip
 
@@ -206,4 +212,5 @@ def make_step_dynamics(nv: int) -> StepDynamics:
 
 def persistent_arrays(contacts: SphereContacts) -> tuple[NDArray[Any], ...]:
     """Returns the arrays of the contacts that later steps or properties of the plant use."""
-    return (*contacts.collisions, contacts.centers, contacts.world_impulses, contacts.keys, contacts.n_stored)
+    (count,) = contacts.stored  # the array of its field
+    return (*contacts.collisions, contacts.centers, contacts.world_impulses, contacts.keys, count.reshape(1))

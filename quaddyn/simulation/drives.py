@@ -23,9 +23,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler import IntVector, Matrix, Vector, compiled, entry
+from ..compiler import IntVector, Matrix, Record, Vector, compiled, entry
 from ..urdf.tree import Array
 from .actuators import Actuators, TorqueSpeedLimits, limit_motor_torques
+
+
+class DelayBuffer(Record):
+    """Ring buffer of commanded torques."""
+
+    torques: Matrix  # (m, nu) torques commanded in the last m steps; m = 0 without delays [N m or N]
+    row: int  # row of the present step
 
 
 class Drives(NamedTuple):
@@ -36,9 +43,8 @@ class Drives(NamedTuple):
         whole_delay_steps: (nu,) whole steps of the delay.
         fractional_delay: (nu,) remaining delay, divided by the step.
         delivered: (nu,) motor torques of the last step [N m or N].
-        delay_buffer: (m, nu) ring buffer of the torques commanded in the last m steps; m = 0 without delays.
+        delay: torques commanded in the last steps.
         arriving: (nu,) scratch: commanded torques after the delay.
-        buffer_row: (1,) row of `delay_buffer` of the present step.
         backlash_motors: (l,) motors whose gears have backlash.
         half_gap: (nu,) half of the backlash [rad or m].
         rotor: (nu,) inertia on the motor side [kg m^2 or kg].
@@ -66,9 +72,8 @@ class Drives(NamedTuple):
     whole_delay_steps: IntVector
     fractional_delay: Vector
     delivered: Vector
-    delay_buffer: Matrix
+    delay: DelayBuffer
     arriving: Vector
-    buffer_row: IntVector
     backlash_motors: IntVector
     half_gap: Vector
     rotor: Vector
@@ -112,31 +117,28 @@ def make_drives(actuators: Actuators, dt: float) -> Drives:
         joint_values.append(joint_value)
     zeros = np.zeros
     return Drives(
-        index, whole_steps.astype(np.int64), np.maximum(steps - whole_steps, 0.0), zeros(nu), zeros((buffer_rows, nu)),
-        zeros(nu), zeros(1, dtype=np.int64), with_backlash.astype(np.int64), 0.5 * actuators.backlash,
-        actuators.motor_side_inertia.copy(), actuators.viscous.copy(), actuators.coulomb.copy(), zeros(nu), zeros(nu),
-        zeros(nu), zeros(nu), zeros(nv), zeros(nu), zeros(nu, dtype=np.int64), zeros(nu), zeros(nu), zeros(nu),
-        zeros(nv), actuators.damping.copy(), actuators.friction.copy(), *joint_values,
+        index, whole_steps.astype(np.int64), np.maximum(steps - whole_steps, 0.0), zeros(nu),
+        DelayBuffer.allocate(torques=(buffer_rows, nu)), zeros(nu), with_backlash.astype(np.int64),
+        0.5 * actuators.backlash, actuators.motor_side_inertia.copy(), actuators.viscous.copy(),
+        actuators.coulomb.copy(), zeros(nu), zeros(nu), zeros(nu), zeros(nu), zeros(nv), zeros(nu),
+        zeros(nu, dtype=np.int64), zeros(nu), zeros(nu), zeros(nu), zeros(nv),
+        actuators.damping.copy(), actuators.friction.copy(), *joint_values,
     )  # fmt: skip
 
 
 def reset_drives(drives: Drives, v: Array) -> None:
     """Sets the motors to the joint velocities v (nv,), in the middle of their gaps, without delayed torques."""
-    drives.delay_buffer[:], drives.buffer_row[:], drives.offset[:], drives.delivered[:], drives.v_previous[:] = (
-        0.0,
-        0,
-        0.0,
-        0.0,
-        v,
-    )
+    drives.delay.torques[:], drives.delay.row = 0.0, 0
+    drives.offset[:], drives.delivered[:], drives.v_previous[:] = 0.0, 0.0, v
     drives.speed[:] = v[drives.actuated]
 
 
 def persistent_arrays(drives: Drives) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
     """Returns the arrays that later steps use; no arrays if there is neither delay nor backlash."""
-    if not len(drives.delay_buffer) and not len(drives.backlash_motors):
+    if not len(drives.delay.torques) and not len(drives.backlash_motors):
         return ()
-    return drives.delay_buffer, drives.buffer_row, drives.offset, drives.speed, drives.v_previous
+    torques, row = drives.delay  # the arrays of its fields
+    return torques, row.reshape(1), drives.offset, drives.speed, drives.v_previous
 
 
 @compiled()
@@ -145,7 +147,7 @@ def write_motor_torques(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, 
 
     With a delay that is not a whole number of steps, the torque is the mean over the step.
     """
-    motor_speed, n_rows, present_row = drives.motor_speed, len(drives.delay_buffer), drives.buffer_row[0]
+    motor_speed, n_rows, present_row = drives.motor_speed, len(drives.delay.torques), drives.delay.row
     for j in range(len(out)):
         motor_speed[j] = v[drives.actuated[j]]
         drives.arriving[j] = tau[j]
@@ -153,11 +155,11 @@ def write_motor_torques(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, 
         motor_speed[drives.backlash_motors[k_motor]] = drives.speed[drives.backlash_motors[k_motor]]
     if n_rows > 0:
         for j in range(len(out)):
-            drives.delay_buffer[present_row, j] = tau[j]
+            drives.delay.torques[present_row, j] = tau[j]
         for j in range(len(out)):
             row, fraction = present_row - drives.whole_delay_steps[j], drives.fractional_delay[j]
             row = row if row >= 0 else row + n_rows
-            drives.arriving[j] = (1.0 - fraction) * drives.delay_buffer[row, j] + fraction * drives.delay_buffer[
+            drives.arriving[j] = (1.0 - fraction) * drives.delay.torques[row, j] + fraction * drives.delay.torques[
                 row - 1 if row > 0 else n_rows - 1, j
             ]
     limit_motor_torques(motors, drives.arriving, motor_speed, out)
@@ -229,7 +231,8 @@ def advance_motors(drives: Drives, v_end: Vector, h: float) -> None:
 @compiled()
 def finish_motor_step(drives: Drives, motor_torque: Vector) -> None:
     """Stores the state of the motors at the end of a step with motor torques `motor_torque` (nu,)."""
-    drives.buffer_row[0] = drives.buffer_row[0] + 1 if drives.buffer_row[0] + 1 < len(drives.delay_buffer) else 0
+    delay = drives.delay
+    delay.row = delay.row + 1 if delay.row + 1 < len(delay.torques) else 0
     for j in range(len(motor_torque)):
         drives.delivered[j] = motor_torque[j]
         drives.offset[j], drives.speed[j] = drives.offset_start[j], drives.speed_start[j]

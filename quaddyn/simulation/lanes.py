@@ -175,8 +175,8 @@ def make_lane_states(m: int, robot: Robot, drives: Drives, n_groups: int) -> Lan
     return LaneStates(
         zeros((m, robot.nq)), zeros((m, robot.nv)), zeros((m, robot.nv)), zeros((m, robot.nu)), zeros((m, 6)), zeros(m),
         zeros(m, byte), zeros(m, byte), zeros(m, byte), zeros(m, integer), zeros(m, integer), zeros((m, n_groups, 3)),
-        zeros((m, n_offsets)), zeros((m, n_offsets)), zeros((m, len(drives.delay_buffer), robot.nu)), zeros(m, integer),
-        zeros(m, integer), zeros((m, c), integer), zeros((m, c, 3)),
+        zeros((m, n_offsets)), zeros((m, n_offsets)), zeros((m, len(drives.delay.torques), robot.nu)),
+        zeros(m, integer), zeros(m, integer), zeros((m, c), integer), zeros((m, c, 3)),
     )  # fmt: skip
 
 
@@ -251,10 +251,10 @@ def load_lane(i: int, data: LaneData, plant: PlantData) -> None:
     if lanes.offset.shape[1] > 0:
         drives.offset[:] = lanes.offset[i]
         drives.speed[:] = lanes.speed[i]
-    for row in range(len(drives.delay_buffer)):
-        drives.delay_buffer[row] = lanes.delay_buffer[i, row]
-    drives.buffer_row[0] = lanes.buffer_row[i]
-    contacts.n_stored[0] = lanes.n_contacts[i]
+    for row in range(len(drives.delay.torques)):
+        drives.delay.torques[row] = lanes.delay_buffer[i, row]
+    drives.delay.row = lanes.buffer_row[i]
+    contacts.stored.count = lanes.n_contacts[i]
     for p in range(lanes.n_contacts[i]):
         contacts.keys[p] = lanes.keys[i, p]
         contacts.world_impulses[p] = lanes.impulses[i, p]
@@ -334,9 +334,9 @@ def store_lane(i: int, data: LaneData, plant: PlantData) -> None:
     if lanes.offset.shape[1] > 0:
         lanes.offset[i] = drives.offset
         lanes.speed[i] = drives.speed
-    for row in range(len(drives.delay_buffer)):
-        lanes.delay_buffer[i, row] = drives.delay_buffer[row]
-    lanes.buffer_row[i] = drives.buffer_row[0]
+    for row in range(len(drives.delay.torques)):
+        lanes.delay_buffer[i, row] = drives.delay.torques[row]
+    lanes.buffer_row[i] = drives.delay.row
     for g in range(lanes.forces.shape[1]):
         lanes.forces[i, g] = 0.0
     lanes.n_contacts[i] = progress.n_contacts

@@ -286,7 +286,7 @@ class Simulation(Plant):
 
     def _clear_contacts(self) -> None:
         """Removes the contacts and the status of the last step."""
-        self._memory.progress.block[:], self._memory.total.block[:], self._contacts.n_stored[0] = 0, 0, 0
+        self._memory.progress.block[:], self._memory.total.block[:], self._contacts.stored.count = 0, 0, 0
 
     @property
     def _n_contacts(self) -> int:
@@ -515,8 +515,9 @@ class Simulation(Plant):
         ):
             array[: len(old_array)] = old_array
         for array, old_array in zip(
-            (*new_accumulated.collisions, *new_accumulated[1:]),
-            (*old_accumulated.collisions, *old_accumulated[1:]),
+            (*new_accumulated.collisions, *new_accumulated[1:-1]),
+            (*old_accumulated.collisions, *old_accumulated[1:-1]),
             strict=True,
         ):
             array[: len(old_array)] = old_array
+        new_accumulated.summary.copy_from(old_accumulated.summary)

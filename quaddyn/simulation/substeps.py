@@ -6,10 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, compiled
+from ..compiler import IntVector, Matrix, Record, compiled
 from .collisions import CollisionBuffer
 from .contact_data import SphereContacts, make_collision_buffer
 from .step_memory import ContactStatus
+
+
+class SubstepSummary(Record):
+    """Numbers of the contacts of all substeps of a step."""
+
+    count: int
+    worst_status: ContactStatus
 
 
 class SubstepContacts(NamedTuple):
@@ -20,33 +27,30 @@ class SubstepContacts(NamedTuple):
         centers: (n, 3) sphere centers there [m].
         world_impulses: (n, 3) sum of the impulses of all substeps, world axes [N s].
         keys: (n,) identifier of each contact.
-        n_stored: (1,) number of contacts.
-        worst_status: (1,) worst status of a substep.
+        summary: number of contacts, and the worst status of a substep.
     """
 
     collisions: CollisionBuffer
     centers: Matrix
     world_impulses: Matrix
     keys: IntVector
-    n_stored: IntVector
-    worst_status: IntVector
+    summary: SubstepSummary
 
 
 def make_substep_buffers(n: int) -> SubstepContacts:
     """Returns empty buffers for n contacts."""
-    i = np.int64
     return SubstepContacts(
-        make_collision_buffer(n), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n, i), np.zeros(1, i), np.zeros(1, i)
+        make_collision_buffer(n), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n, np.int64), SubstepSummary.allocate()
     )
 
 
 @compiled()
 def find_contact(key: int, accumulated: SubstepContacts) -> int:
     """Returns the index of the contact `key`, or the number of contacts if there is none."""
-    for p in range(accumulated.n_stored[0]):
+    for p in range(accumulated.summary.count):
         if accumulated.keys[p] == key:
             return p
-    count: int = accumulated.n_stored[0]
+    count: int = accumulated.summary.count
     return count
 
 
@@ -60,17 +64,17 @@ def copy_contact(a: CollisionBuffer, i: int, b: CollisionBuffer, j: int) -> None
 @compiled(inline=False)
 def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulated: SubstepContacts) -> bool:
     """Adds the k contacts of a substep; returns False, and changes nothing, if the buffers are too small."""
-    new = 0
+    new, summary = 0, accumulated.summary
     for i in range(k):
-        if find_contact(contacts.keys[i], accumulated) == accumulated.n_stored[0]:
+        if find_contact(contacts.keys[i], accumulated) == summary.count:
             new += 1
-    if accumulated.n_stored[0] + new > len(accumulated.keys):
+    if summary.count + new > len(accumulated.keys):
         return False
-    accumulated.worst_status[0] = max(accumulated.worst_status[0], status)
+    summary.worst_status = ContactStatus(max(summary.worst_status, status))
     for i in range(k):
         p: int = find_contact(contacts.keys[i], accumulated)
-        if p == accumulated.n_stored[0]:
-            accumulated.n_stored[0] += 1
+        if p == summary.count:
+            summary.count += 1
             accumulated.keys[p] = contacts.keys[i]
             for a in range(3):
                 accumulated.world_impulses[p, a] = 0.0
@@ -85,12 +89,12 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
 @compiled(inline=False)
 def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, ContactStatus]:
     """Copies the accumulated contacts to `contacts`; returns their number and the worst solver status."""
-    count = accumulated.n_stored[0]
+    count = accumulated.summary.count
     for p in range(count):
         contacts.keys[p] = accumulated.keys[p]
         contacts.world_impulses[p] = accumulated.world_impulses[p]
         copy_contact(accumulated.collisions, p, contacts.collisions, p)
         if accumulated.collisions.spheres[p] >= 0:
             contacts.centers[accumulated.collisions.spheres[p]] = accumulated.centers[p]
-    contacts.n_stored[0] = count
-    return count, accumulated.worst_status[0]
+    contacts.stored.count = count
+    return count, accumulated.summary.worst_status
