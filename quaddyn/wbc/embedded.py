@@ -14,7 +14,7 @@ from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNI
 from .contact_ramps import ContactRamps, advance_contacts, set_ramp
 from .element_registry import ELEMENT_KINDS
 from .row_writing import get_item
-from .tasks.motion_parameters import motion_parameters
+from .tasks.motion_parameters import motion_parameters, set_has_reference
 from .tick_core import clear_working_sets, tick
 from .tick_data import ContactRole, TickData, TickOutcome, TickResult, result_views
 
@@ -205,7 +205,7 @@ def set_motion_reference(
             return False
     p = motion_parameters(item.parameters, item.size)
     if len(position) > 0:
-        p.has_reference[0] = 1.0
+        set_has_reference(p, True)
     for k in range(len(position)):
         p.position[k] = position[k] / divisor
     for k in range(item.size):

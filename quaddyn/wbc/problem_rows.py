@@ -9,6 +9,7 @@ from ..compiler import Vector, compiled
 from .constraints.contact_motion import ContactMotion, write_ramped_contact_rows
 from .element_registry import ELEMENT_KINDS
 from .row_writing import Item, add_force_equality, add_joint_equality, get_item
+from .tasks.motion_parameters import has_reference, motion_parameters
 from .tick_data import ControllerModel, TickContext
 
 
@@ -17,7 +18,7 @@ def capture_missing_references(t: TickContext) -> None:
     """Sets the current position as the reference of motion tasks without one, except of feet with a closed contact."""
     for i in range(len(t.model.elements.code)):
         item = get_item(t.model, t.inputs, i)
-        if len(item.parameters) > 0 and item.parameters[0] == 0.0:  # `MotionParameters.has_reference`
+        if len(item.parameters) > 0 and not has_reference(motion_parameters(item.parameters, item.size)):
             for kind in ELEMENT_KINDS:
                 if t.model.elements.code[i] == kind.code:
                     kind.capture_reference(item, t)

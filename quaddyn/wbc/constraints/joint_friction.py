@@ -26,7 +26,7 @@ STICTION_SPEED = 0.1
 class JointFrictionParameters(NamedTuple):
     """Parameters of `JointFriction`: views of its parameter array, in this order."""
 
-    has_expected_velocity: Vector  # (1,) whether a previous tick has computed an expected velocity
+    has_expected_velocity: bool  # whether a previous tick has computed an expected velocity
     compensation_fraction: float
     time_constant: float  # [s]
     damping: Vector  # (nv,)
@@ -142,16 +142,22 @@ def _stiction_speeds(robot: Robot, length: float) -> Array:
 def joint_friction_parameters(z: Vector, nv: int) -> JointFrictionParameters:
     """Returns views of the parameters at the beginning of z."""
     return JointFrictionParameters(
-        z[:1], z[1], z[2], z[3 : 3 + nv], z[3 + nv : 3 + 2 * nv], z[3 + 2 * nv : 3 + 3 * nv],
+        z[0] != 0.0, z[1], z[2], z[3 : 3 + nv], z[3 + nv : 3 + 2 * nv], z[3 + 2 * nv : 3 + 3 * nv],
         z[3 + 3 * nv : 3 + 4 * nv], z[3 + 4 * nv : 3 + 5 * nv],
     )  # fmt: skip
+
+
+@compiled()
+def set_has_expected_velocity(z: Vector, value: bool) -> None:
+    """Sets whether there is an expected velocity, in the parameters at the beginning of z."""
+    z[0] = 1.0 if value else 0.0
 
 
 @compiled()
 def desired_joint_velocity(p: JointFrictionParameters, i: int, v: float, dt: float) -> float:
     """Returns the desired velocity w of velocity i; see `JointFriction`."""
     w = v
-    if p.has_expected_velocity[0] != 0.0:
+    if p.has_expected_velocity:
         w += p.time_constant / (p.time_constant + dt) * (p.expected_velocity[i] - v)
     return float(min(max(w, -p.velocity[i]), p.velocity[i]))
 
@@ -178,13 +184,13 @@ def predict_velocity(item: Item, t: TickContext, acceleration: Vector) -> None:
             p.expected_velocity[i] = desired_joint_velocity(p, i, t.v[i], dt) + dt * acceleration[i]
         else:
             p.expected_velocity[i] = t.v[i]
-    p.has_expected_velocity[0] = 1.0
+    set_has_expected_velocity(item.parameters, True)
 
 
 @compiled()
 def clear_expected_velocity(item: Item, inputs: TickInputData, home: Vector) -> None:
     """Clears the desired velocity of the last tick."""
-    item.parameters[0] = 0.0
+    set_has_expected_velocity(item.parameters, False)
 
 
 JointFriction.kind = ElementKind(

@@ -15,7 +15,12 @@ from ..element import Layout, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality, finish_equality
 from ..tick_data import TickContext
-from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
+from .motion_parameters import (
+    clear_motion_reference,
+    desired_acceleration,
+    motion_parameters,
+    set_has_reference,
+)
 from .single_frame_task import XYZ
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
@@ -85,7 +90,7 @@ class ComTask(Task):
 def capture_com_reference(item: Item, t: TickContext) -> None:
     """Sets the current center of mass as the reference of the task."""
     p = motion_parameters(item.parameters, 3)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     p.position[:3] = t.terms.com[:3]
 
 

@@ -12,7 +12,9 @@ from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
 from .motion_parameters import (
     clear_motion_reference,
+    has_reference,
     motion_parameters,
+    set_has_reference,
     write_motion_rows,
     write_position_state,
     write_rotation_state,
@@ -103,7 +105,7 @@ class FrameTask(SingleFrameTask):
 def capture_frame_reference(item: Item, t: TickContext) -> None:
     """Sets the current pose as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 6), frame_kinematics(t.terms, t.model, item.first)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     for i in range(3):
         p.position[i] = frame.origin[i]
         for j in range(3):
@@ -120,7 +122,7 @@ def write_frame_rows(item: Item, t: TickContext) -> None:
     )
     write_position_state(p, frame.origin, frame.velocity, frame.drift, task_state)
     write_rotation_state(
-        p.position[3:], p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 3
+        p.position[3:], has_reference(p), frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 3
     )
     write_motion_rows(t, item, p, frame.jacobian, frame.chain, task_state)
 

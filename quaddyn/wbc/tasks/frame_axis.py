@@ -19,7 +19,12 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_motion_equality
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
+from .motion_parameters import (
+    clear_motion_reference,
+    desired_acceleration,
+    motion_parameters,
+    set_has_reference,
+)
 from .single_frame_task import ROTATION_AXES, SingleFrameTask
 from .task_gains import Gain
 
@@ -174,7 +179,7 @@ def direction_divisor(position: Vector) -> float:
 def capture_frame_axis_reference(item: Item, t: TickContext) -> None:
     """Sets the current direction as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     for i in range(3):
         p.position[i] = frame.rotation[i, item.second]
 

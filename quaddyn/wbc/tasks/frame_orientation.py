@@ -10,7 +10,14 @@ from ...urdf.tree import Array
 from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import clear_motion_reference, motion_parameters, write_motion_rows, write_rotation_state
+from .motion_parameters import (
+    clear_motion_reference,
+    has_reference,
+    motion_parameters,
+    set_has_reference,
+    write_motion_rows,
+    write_rotation_state,
+)
 from .single_frame_task import (
     ROTATION_AXES,
     SingleFrameTask,
@@ -86,7 +93,7 @@ class FrameOrientationTask(SingleFrameTask):
 def capture_frame_orientation_reference(item: Item, t: TickContext) -> None:
     """Sets the current orientation as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     for i in range(3):
         for j in range(3):
             p.position[3 * i + j] = frame.rotation[i, j]
@@ -101,7 +108,7 @@ def write_frame_orientation_rows(item: Item, t: TickContext) -> None:
         t.work.task_state,
     )
     write_rotation_state(
-        p.position, p.has_reference[0], frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 0
+        p.position, has_reference(p), frame.rotation, frame.velocity[3:], frame.drift[3:], task_state, 0
     )
     write_motion_rows(t, item, p, frame.jacobian[3:], frame.chain, task_state)
 

@@ -10,7 +10,13 @@ from ...urdf.tree import Array
 from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import TickContext, frame_kinematics
-from .motion_parameters import clear_motion_reference, motion_parameters, write_motion_rows, write_position_state
+from .motion_parameters import (
+    clear_motion_reference,
+    motion_parameters,
+    set_has_reference,
+    write_motion_rows,
+    write_position_state,
+)
 from .single_frame_task import XYZ, SingleFrameTask
 
 
@@ -60,7 +66,7 @@ class FramePositionTask(SingleFrameTask):
 def capture_frame_position_reference(item: Item, t: TickContext) -> None:
     """Sets the current origin as the reference of the task."""
     p, frame = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     p.position[:3] = frame.origin[:3]
 
 

@@ -13,7 +13,7 @@ from ..tick_data import TickContext, TickInputData
 class MotionParameters(NamedTuple):
     """Parameters of a motion task of m rows: views of its parameter array, in this order."""
 
-    has_reference: Vector  # (1,) whether there is a reference position
+    has_reference: Vector  # (1,) whether there is a reference position: 1 or 0; see the functions below
     weight: Vector  # (m,)
     stiffness: Vector  # (m,) [1/s^2]
     damping: Vector  # (m,) [1/s]
@@ -32,11 +32,23 @@ def motion_parameters(z: Vector, m: int) -> MotionParameters:
     )  # fmt: skip
 
 
+@compiled()
+def has_reference(p: MotionParameters) -> bool:
+    """Returns whether a task has a reference position."""
+    return p.has_reference[0] != 0.0
+
+
+@compiled()
+def set_has_reference(p: MotionParameters, value: bool) -> None:
+    """Sets whether a task has a reference position."""
+    p.has_reference[0] = 1.0 if value else 0.0
+
+
 @compiled(inline=False)
 def clear_motion_reference(item: Item, inputs: TickInputData, home: Vector) -> None:
     """Clears the reference of a motion task, which then takes the current position at the next tick."""
     p = motion_parameters(item.parameters, item.size)
-    p.has_reference[0] = 0.0
+    set_has_reference(p, False)
     for i in range(item.size):
         p.velocity[i] = 0.0
         p.acceleration[i] = 0.0
@@ -46,7 +58,7 @@ def clear_motion_reference(item: Item, inputs: TickInputData, home: Vector) -> N
 def desired_acceleration(p: MotionParameters, i: int, error: float, velocity: float) -> float:
     """Returns ``a* = acceleration + damping (velocity - J v) + stiffness error`` of row i."""
     target = p.acceleration[i] + p.damping[i] * (p.velocity[i] - velocity)
-    if p.has_reference[0] != 0.0:
+    if has_reference(p):
         target += p.stiffness[i] * error
     return float(target)
 
@@ -144,7 +156,7 @@ def write_position_state(
 @compiled()
 def write_rotation_state(
     target: Vector,
-    has_reference: float,
+    has_target: bool,
     rotation: Matrix,
     velocity: Vector,
     drift: Vector,
@@ -155,7 +167,7 @@ def write_rotation_state(
 
     Args:
         target: (9,) reference rotation matrix, row by row.
-        has_reference: 0.0 if there is no reference; the error is then zero.
+        has_target: whether there is a reference; without one the error is zero.
         rotation: (3, 3) current rotation matrix of the frame.
         velocity: (3,) angular velocity of the frame, world axes [rad/s].
         drift: (3,) angular acceleration of the frame at zero joint accelerations, world axes [rad/s^2].
@@ -167,5 +179,5 @@ def write_rotation_state(
         task_state[0, first + i] = 0.0
         task_state[1, first + i] = velocity[i]
         task_state[2, first + i] = drift[i]
-    if has_reference != 0.0:
+    if has_target:
         rotation_error(target, rotation, task_state[0, first : first + 3])

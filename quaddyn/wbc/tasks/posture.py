@@ -15,7 +15,12 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item, add_joint_equality
 from ..tick_data import TickContext, TickInputData
-from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters
+from .motion_parameters import (
+    clear_motion_reference,
+    desired_acceleration,
+    motion_parameters,
+    set_has_reference,
+)
 from .task import Task, make_motion_layout, natural_stiffness
 from .task_gains import Gain
 
@@ -117,7 +122,7 @@ def write_posture_rows(item: Item, t: TickContext) -> None:
 def capture_posture_reference(item: Item, t: TickContext) -> None:
     """Sets the current configuration as the reference of the task."""
     p = motion_parameters(item.parameters, item.size)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     p.position[: len(t.q)] = t.q
 
 
@@ -126,7 +131,7 @@ def set_home_reference(item: Item, inputs: TickInputData, home: Vector) -> None:
     """Sets the home configuration as the reference of the task."""
     clear_motion_reference(item, inputs, home)
     p = motion_parameters(item.parameters, item.size)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     p.position[: len(home)] = home
 
 

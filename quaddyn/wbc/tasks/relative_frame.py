@@ -16,7 +16,14 @@ from ..element import Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..row_writing import Item
 from ..tick_data import FrameKinematics, TickContext, frame_kinematics
-from .motion_parameters import clear_motion_reference, motion_parameters, rotation_error, write_motion_rows
+from .motion_parameters import (
+    clear_motion_reference,
+    has_reference,
+    motion_parameters,
+    rotation_error,
+    set_has_reference,
+    write_motion_rows,
+)
 from .single_frame_task import (
     PLACEMENT_NOTE,
     POSE_UNITS,
@@ -153,7 +160,7 @@ def capture_relative_frame_reference(item: Item, t: TickContext) -> None:
     """Sets the current relative pose as the reference of the task."""
     p, relative_R = motion_parameters(item.parameters, 6), t.work.matrix3
     frame, other = frame_kinematics(t.terms, t.model, item.first), frame_kinematics(t.terms, t.model, item.second)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     a, b = frame.origin, other.origin
     rotate_to_frame(other.rotation, a[0] - b[0], a[1] - b[1], a[2] - b[2], p.position)
     relative_rotation(frame, other, relative_R)
@@ -228,7 +235,7 @@ def write_relative_frame_rows(item: Item, t: TickContext) -> None:
         task_state[0, i] = p.position[i] - x[i]
         task_state[0, 3 + i] = 0.0
     relative_rotation(frame, other, relative_R)
-    if p.has_reference[0] != 0.0:
+    if has_reference(p):
         rotation_error(p.position[3:], relative_R, task_state[0, 3:])
     write_motion_rows(t, item, p, J, work.all_velocities, task_state)
 
