@@ -148,8 +148,27 @@ def save_with_digest(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     return path
 
 
+def test_files_of_format_11_are_read(saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+    meta = json.loads(saved_arrays["meta"].tobytes()) | {"format": 11}
+    arrays = with_names_of_format_11(saved_arrays)
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    again = replay(save_with_digest(tmp_path / "tick.npz", arrays))
+    assert again.identical and again.record.command.status.kkt == saved_arrays["answer.certificate"][1]
+    assert again.record.inputs.inputs.previous.exists == bool(saved_arrays["previous.exists"])
+
+
+def with_names_of_format_11(saved_arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a tick as in files of format 11."""
+    arrays = dict(saved_arrays)
+    arrays["inputs.has_previous_tick"] = arrays.pop("previous.exists").reshape(1)
+    arrays["inputs.previous_torque"] = arrays.pop("previous.torque")
+    arrays["answer.violation"], arrays["answer.kkt"] = arrays.pop("answer.certificate").reshape(2, 1)
+    return arrays
+
+
 @pytest.mark.parametrize("version", [9, 10])
 def test_files_of_formats_9_and_10_are_read(version: int, saved_arrays: dict[str, np.ndarray], tmp_path: Path) -> None:
+    saved_arrays = with_names_of_format_11(saved_arrays)
     meta = json.loads(saved_arrays["meta"].tobytes())
     groups = [{**group, "owner": group["element"]} for group in meta["groups"]]
     meta |= {"format": version, "outside": meta["nonviable"], "groups": groups}
@@ -230,7 +249,7 @@ def test_modified_tick_file_is_rejected(saved_arrays: dict[str, np.ndarray], tmp
         ("contacts.cap", 0, np.nan),
         ("contacts.normal", (0, 0), np.inf),
         ("inputs.parameters", 30, np.nan),
-        ("inputs.has_previous_tick", 0, 2),
+        ("previous.exists", (), 2),
         ("memory.eliminated", 0, 2),
         ("memory.limit_starts", (0, 4), 45),
         ("memory.limit_starts", (0, 4), 2**40),
@@ -275,7 +294,7 @@ def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(
     assert again.identical and not again.record.is_same_version
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "another version of the package" in " ".join(shown.stdout.split())
-    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format: expected format 9 to 11, got 4"):
+    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format: expected format 9 to 12, got 4"):
         replay(written(format=4))
 
 

@@ -216,7 +216,7 @@ def _make_forces(command: TickCommand) -> Mapping[str, Array]:
 
 def _make_status(command: TickCommand) -> Status:
     """Returns the status of the tick."""
-    return Status(OUTCOMES[command.outcome], float(command.result.violation[0]), float(command.result.kkt[0]))
+    return Status(OUTCOMES[command.outcome], *command.result.certificate.tolist())
 
 
 def _make_details(command: TickCommand) -> TickDetails:

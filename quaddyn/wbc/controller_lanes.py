@@ -35,7 +35,7 @@ from .embedded import (
     validate_state,
 )
 from .row_writing import get_item
-from .tick_data import FormulationMemory, TickOutcome
+from .tick_data import FormulationMemory, TickOutcome, read_certificate
 
 #: Result of `set_lane_references` if all references are valid.
 NO_LANE = -1
@@ -177,8 +177,8 @@ def load_lane(i: int, lanes: ControllerLanes, friction: LaneFriction, e: Embedde
     memory.skips_elimination = lanes.skips_elimination[i] != 0
     e.data.work.summary.is_infeasible = lanes.is_infeasible[i] != 0
     e.progress.has_request = lanes.has_request[i] != 0
-    inputs.has_previous_tick[0] = lanes.has_previous_tick[i]
-    inputs.previous_torque[:] = lanes.tau[i]
+    inputs.previous.exists = lanes.has_previous_tick[i] != 0
+    inputs.previous.torque[:] = lanes.tau[i]
     last = embedded_result(e, e.last)
     last.torque[:] = lanes.tau[i]
     last.acceleration[:] = lanes.accelerations[i]
@@ -224,7 +224,7 @@ def store_lane(i: int, lanes: ControllerLanes, e: EmbeddedController) -> None:
     lanes.skips_elimination[i] = int(memory.skips_elimination)
     lanes.is_infeasible[i] = int(e.data.work.summary.is_infeasible)
     lanes.has_request[i] = int(e.progress.has_request)
-    lanes.has_previous_tick[i] = inputs.has_previous_tick[0]
+    lanes.has_previous_tick[i] = int(inputs.previous.exists)
     last = embedded_result(e, e.last)
     lanes.tau[i] = last.torque
     lanes.accelerations[i] = last.acceleration
@@ -266,9 +266,9 @@ def compute_lanes(
                 e.requested[c] = requested[row, c]
             outcome = controller_tick(e, q[i], v[i], lanes.tau[i])
             store_lane(i, lanes, e)
-        last, has_solution = embedded_result(e, e.last), outcome < TickOutcome.FALLBACK
-        lanes.violation[i] = last.violation[0] if has_solution else math.inf
-        lanes.kkt[i] = last.kkt[0] if has_solution else math.inf
+        certificate, has_solution = read_certificate(embedded_result(e, e.last)), outcome < TickOutcome.FALLBACK
+        lanes.violation[i] = certificate.violation if has_solution else math.inf
+        lanes.kkt[i] = certificate.kkt if has_solution else math.inf
         lanes.outcome[i] = outcome
 
 

@@ -16,7 +16,15 @@ from .element_registry import ELEMENT_KINDS
 from .row_writing import get_item
 from .tasks.motion_parameters import motion_parameters, set_has_reference
 from .tick_core import clear_working_sets, tick
-from .tick_data import ContactRole, TickData, TickOutcome, TickResult, result_views
+from .tick_data import (
+    ContactRole,
+    TickData,
+    TickOutcome,
+    TickResult,
+    read_certificate,
+    result_views,
+    write_certificate,
+)
 
 #: Largest friction coefficient, as for `WholeBodyController.friction`.
 MAX_FRICTION = 10.0
@@ -143,9 +151,9 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
                 e.last[:] = e.values
             else:
                 outcome = TickOutcome.FALLBACK
-                last.violation[0] = math.inf
-            e.data.inputs.has_previous_tick[0] = 1
-            e.data.inputs.previous_torque[: len(torque)] = last.torque[: len(torque)]
+                write_certificate(last, math.inf, read_certificate(last).kkt)
+            e.data.inputs.previous.exists = True
+            e.data.inputs.previous.torque[: len(torque)] = last.torque[: len(torque)]
     torque[:] = last.torque
     return outcome
 
@@ -172,7 +180,7 @@ def reset(e: EmbeddedController) -> None:
     e.last[:] = 0.0
     e.progress.has_request = False
     e.progress.ticks = 0
-    e.data.inputs.has_previous_tick[0] = 0
+    e.data.inputs.previous.exists = False
     clear_working_sets(e.data.memory)
 
 

@@ -41,6 +41,7 @@ from .tick_data import (
     TickResult,
     WorkingSetMemory,
     result_views,
+    write_certificate,
 )
 
 #: Largest violation of level 0 [m/s^2] with which contacts stay eliminated, and with which level 0 is satisfied.
@@ -127,8 +128,7 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
         for c in range(result.force.shape[0]):
             for i in range(6):
                 result.force[c, i] = 0.0
-    result.violation[0] = math.inf
-    result.kkt[0] = math.inf
+    write_certificate(result, math.inf, math.inf)
     result.ranks[:] = 0.0
     clear_working_sets(data.memory)
 
@@ -208,8 +208,7 @@ def solve_formulation(q: Vector, v: Vector, data: TickData, result: TickResult, 
         expand_directions(work.null_space_map, work.unknowns, n, d, u)
     violation = recover_result(data, result, n)
     violation = max(violation, row_violation(data, d))
-    result.violation[0] = violation
-    result.kkt[0] = work.summary.max_kkt
+    write_certificate(result, violation, work.summary.max_kkt)
     result.ranks[: model.levels] = work.ranks[: model.levels]
     if not contacts_as_rows:
         result.ranks[0] += count_unknowns(data) - d

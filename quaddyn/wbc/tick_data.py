@@ -161,12 +161,18 @@ class ContactPointData(NamedTuple):
     target: Matrix  # (contacts, 6) acceleration that keeps the point at rest, or the force of the spring
 
 
+class PreviousTick(Record):
+    """What a tick reads of the one before."""
+
+    exists: bool  # whether there was a tick before
+    torque: Vector  # (nu,) its torques [N m]
+
+
 class TickInputData(NamedTuple):
     """Inputs that may change between ticks, besides state and contacts."""
 
     parameters: Vector  # parameters of all elements, one after the other
-    has_previous_tick: IntVector  # (1,) whether there was a tick before
-    previous_torque: Vector  # (nu,) of that tick [N m]
+    previous: PreviousTick
     force_references: Tensor  # (force tasks, contacts, 8): is in the task, has a reference, the reference (6)
     custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, element, index; coefficients
 
@@ -303,6 +309,13 @@ class TickData(NamedTuple):
     memory: WorkingSetMemory
 
 
+class TickCertificate(NamedTuple):
+    """Accuracy of the solution of a tick."""
+
+    violation: float  # largest violation of level 0 [m/s^2]
+    kkt: float  # residual of the optimality conditions
+
+
 class TickResult(NamedTuple):
     """Result of a tick: views of one vector."""
 
@@ -310,8 +323,7 @@ class TickResult(NamedTuple):
     acceleration: Vector  # (nv,)
     force: Matrix  # (contacts, 6) [N, N m]
     ranks: Vector  # (levels,)
-    violation: Vector  # (1,) largest violation of level 0 [m/s^2]
-    kkt: Vector  # (1,) residual of the optimality conditions
+    certificate: Vector  # (2,) entries of `TickCertificate`
     friction: Vector  # (nu,) part of the torque that compensates joint friction [N m]
     parameters: Vector  # parameters of the elements at the tick
 
@@ -323,9 +335,21 @@ def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -
     b = a + 6 * contacts
     c = b + levels
     return TickResult(
-        values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 1],
-        values[c + 1 : c + 2], values[c + 2 : c + 2 + nu], values[c + 2 + nu :],
+        values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 2],
+        values[c + 2 : c + 2 + nu], values[c + 2 + nu :],
     )  # fmt: skip
+
+
+@compiled()
+def read_certificate(result: TickResult) -> TickCertificate:
+    """Returns the accuracy of the solution of a tick."""
+    return TickCertificate(result.certificate[0], result.certificate[1])
+
+
+@compiled()
+def write_certificate(result: TickResult, violation: float, kkt: float) -> None:
+    """Writes the entries of `TickCertificate`."""
+    result.certificate[0], result.certificate[1] = violation, kkt
 
 
 @compiled()

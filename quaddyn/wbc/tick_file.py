@@ -34,7 +34,7 @@ from .tick_replay import flatten_fields, make_tick_start, read_array, rerun_tick
 from .tick_solver import Resolve
 from .tick_validation import TickStart, reject, validate_tick
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 
 #: Largest size of the arrays of a file [bytes].
 MAX_FILE_BYTES = 1 << 26
@@ -68,7 +68,7 @@ OLD_NAMES = {
     "memory.current_full": "memory.as_rows",
 }
 
-RESULT_FIELDS = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
+RESULT_FIELDS = ("torque", "acceleration", "force", "ranks", "certificate", "friction")
 ROW_FIELDS = ("A", "lower", "upper", "offset", "weights")
 
 
@@ -217,7 +217,7 @@ def _read(file: IO[bytes]) -> TickRecord:
     """Reads a saved tick from an open file; errors do not name the file."""
     arrays = read_arrays(file, MAX_FILE_BYTES)
     saved_digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
-    if meta["format"] not in (9, 10, FORMAT_VERSION):
+    if meta["format"] not in range(9, FORMAT_VERSION + 1):
         raise ArgumentError(
             f"format: expected format 9 to {FORMAT_VERSION}, got {meta['format']}; use the version of quaddyn that "
             "saved the file"
@@ -227,13 +227,19 @@ def _read(file: IO[bytes]) -> TickRecord:
             "digest: does not match the contents, because the file was changed or damaged after it was saved; "
             "save the tick again"
         )
-    if meta["format"] < FORMAT_VERSION:
+    if meta["format"] < 11:
         arrays = {OLD_NAMES.get(name, name): array for name, array in arrays.items()}
         # The second entry was 2 after a tick without a solution; the first was redundant.
         arrays["memory.skips_elimination"] = arrays.pop("memory.is_valid")[1] == 2
         arrays["memory.needs_min_norm"] = arrays["memory.needs_min_norm"][0] == 1
         columns = arrays.pop("model.items").T  # one row per element
         arrays |= {f"elements.{name}": x for name, x in zip(ElementTable._fields, columns, strict=True)}
+    if meta["format"] < 12:
+        arrays |= {
+            "previous.exists": arrays.pop("inputs.has_previous_tick").reshape(()),
+            "previous.torque": arrays.pop("inputs.previous_torque"),
+            "answer.certificate": np.concatenate([arrays.pop("answer.violation"), arrays.pop("answer.kkt")]),
+        }
     if meta["format"] == 9:
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
     return _make_record(meta, arrays)
@@ -244,7 +250,7 @@ def _make_record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecor
     start = make_tick_start(arrays)
     buffer_sizes = validate_tick(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
-    shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,), (nu,))
+    shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (2,), (nu,))
     result = [
         read_array(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
         for name, shape in zip(RESULT_FIELDS, shapes, strict=True)
@@ -333,14 +339,14 @@ def _make_command(
         remarks: further sentences for explanations, such as about joint friction.
         nonviable: names of joints and pairs outside their viable set.
     """
-    torque, acceleration, force, ranks, violation, kkt, friction = result[:7]
+    torque, acceleration, force, ranks, certificate, friction = result[:6]
     model, contacts = start.model, start.contacts
     forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.activation[i] > 0.0}
     x = np.concatenate((acceleration[model.actuated], *(f / model.mass for f in forces.values())))
 
     if not np.isfinite(ranks).all():
         reject("answer.ranks", "finite numbers", ranks)
-    status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
+    status = Status(OUTCOMES[outcome], *certificate.tolist())
     resolve = Resolve(model.rank_tolerance, model.damping)
     texts = tuple(map(str, remarks)), tuple(map(str, nonviable))
     details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *texts)

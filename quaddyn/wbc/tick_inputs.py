@@ -127,9 +127,9 @@ def write_activations(contacts: ContactStateData, activation: Array, cap: Array)
 
 def write_previous_torque(inputs: TickInputData, previous_torque: Array | None) -> None:
     """Writes the torques of the tick before."""
-    inputs.has_previous_tick[0] = previous_torque is not None
+    inputs.previous.exists = previous_torque is not None
     if previous_torque is not None:
-        inputs.previous_torque[:] = previous_torque
+        inputs.previous.torque[:] = previous_torque
 
 
 def write_force_references(

@@ -71,7 +71,7 @@ def read_array(arrays: Mapping[str, Array], name: str, kind: Kind, shape: tuple[
     if x.dtype != dtype or x.ndim != rank or (shape is not None and x.shape != shape):
         reject(name, f"{dtype} of {f'rank {rank}' if shape is None else f'shape {shape}'}", f"{x.dtype} of {x.shape}")
     if rank == 0:
-        return x.item()
+        return np.array(x) if isinstance(kind, ArrayKind) else x.item()  # a number of a mutable record is an array
     padded = np.zeros(x.size + LANE_WIDTH, dtype=dtype)
     padded[: x.size] = x.ravel()
     return padded[: x.size].reshape(x.shape)

@@ -134,7 +134,7 @@ def _validate_shapes(t: TickStart) -> None:
         "terms.momentum_matrix": (momentum_size, nv), "terms.momentum_drift": (momentum_size,),
         **{f"contacts.{name}": (nc, 3) for name in ("normal", "offset", "surface_normal")},
         "contacts.cone": (nc, c.cone.shape[1], 6),
-        "inputs.has_previous_tick": (1,), "inputs.previous_torque": (nu,),
+        "previous.torque": (nu,),
         "inputs.force_references": (len(inputs.force_references), nc, 8),
         "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_ROW_HEADER_SIZE + nv + 6 * nc + nu),
         "memory.limit_starts": (2, m.levels + 2),
@@ -167,8 +167,8 @@ def _validate_ranges(t: TickStart) -> None:
         "contacts.damping": (0.0, LARGEST_FLOAT), "contacts.moment_arm": POSITIVE,
         "contacts.normal": FINITE,
         "contacts.offset": FINITE, "contacts.surface_normal": FINITE, "contacts.cone": FINITE,
-        "inputs.parameters": NOT_NAN, "inputs.has_previous_tick": (0, 1),
-        "inputs.previous_torque": NOT_NAN, "inputs.force_references": FINITE,
+        "inputs.parameters": NOT_NAN, "previous.exists": (0, 1),
+        "previous.torque": NOT_NAN, "inputs.force_references": FINITE,
         "memory.eliminated": (-1, 1), "memory.as_rows": (-1, 1),
     }  # fmt: skip
     for field, (low, high) in ranges.items():
@@ -330,5 +330,6 @@ def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -
 def _get_field(t: TickStart, field: str) -> Any:
     """Returns the value of a field such as "model.mass"."""
     record, _, name = field.partition(".")
-    owner = t.model if record == "elements" else t
-    return getattr(getattr(owner, record), name) if name else getattr(owner, record)
+    owner: Any = {"elements": t.model, "previous": t.inputs}.get(record, t)
+    value = getattr(owner, record)
+    return value[value._fields.index(name)] if name else value  # of a mutable record, the array of the field

@@ -19,6 +19,7 @@ from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tick_data import (
     ContactPointData,
     ContactStateData,
+    PreviousTick,
     RigidBodyTerms,
     RowBuffer,
     TickData,
@@ -76,8 +77,7 @@ def make_inputs(
     width = CUSTOM_ROW_HEADER_SIZE + nv + 6 * contacts + nu
     return TickInputData(
         parameters,
-        _int_zeros(1),
-        np.zeros(nu),
+        PreviousTick.allocate(torque=nu),
         np.zeros((len(tables.force_tasks), contacts, 8)),
         np.zeros((custom, width)),
     )

@@ -65,9 +65,9 @@ class TorqueRate(Constraint):
 def write_torque_rate_rows(item: Item, t: TickContext) -> None:
     """Writes ``|tau_i - previous_i| <= rate_i dt``, from the second tick on."""
     weight, rate = 1.0 / (t.model.mass * t.model.length), item.parameters
-    if t.inputs.has_previous_tick[0] != 0:
+    if t.inputs.previous.exists:
         for i in range(len(t.model.actuated)):
-            step, previous = rate[i] * t.model.period, t.inputs.previous_torque[i]
+            step, previous = rate[i] * t.model.period, t.inputs.previous.torque[i]
             add_torque_bounds(t, i, previous - step, previous + step, weight, item.element_index, i)
 
 
