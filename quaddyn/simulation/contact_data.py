@@ -141,7 +141,7 @@ class StepDynamics(NamedTuple):
 class StoredContacts(Record):
     """Contacts of the last step whose impulses are stored."""
 
-    count: int
+    n_contacts: int
 
 
 class SphereContacts(NamedTuple):

@@ -207,7 +207,7 @@ def set_contact_targets(i: int, k: int, law: ContactLaw, contacts: SphereContact
         normal = contacts.G[(r + 2) * (3 * k + 1)]
         contacts.G[r * (3 * k + 1)], contacts.G[(r + 1) * (3 * k + 1)] = normal, normal
     key = collisions.surfaces[i] * len(contacts.centers) + sphere
-    for p in range(contacts.stored.count):
+    for p in range(contacts.stored.n_contacts):
         if contacts.keys[p] == key:
             x, y, z = contacts.world_impulses[p, 0], contacts.world_impulses[p, 1], contacts.world_impulses[p, 2]
             for a in range(r, r + 3):
@@ -382,7 +382,7 @@ def complete_step(
     after[: len(v)] = 0.0
     if k > 0:
         apply_impulses(k, motion, contacts, model, after)
-    contacts.stored.count = k
+    contacts.stored.n_contacts = k
     largest = 0.0
     for j in range(len(v)):
         after[j] += motion.free_velocity[j]

@@ -131,7 +131,7 @@ def advance_step(plant: PlantData) -> int:
             progress.phase, progress.was_in_flight = StepPhase.SUBSTEPS, True
             progress.n_pending, progress.n_tried, progress.n_taken = 1, 0, 0
             memory.pending_lengths[0] = dt
-            plant.accumulated.summary.count, plant.accumulated.summary.worst_status = 0, ContactStatus.FREE
+            plant.accumulated.summary.n_contacts, plant.accumulated.summary.worst_status = 0, ContactStatus.FREE
             clear_totals(total)
         else:
             total.copy_from(memory.substep)
@@ -193,7 +193,7 @@ def clear_last_step(memory: StepMemory, contacts: SphereContacts) -> None:
     progress.n_contacts, progress.status, progress.was_in_flight = 0, ContactStatus.FREE, False
     progress.terms_are_current = False
     memory.total.residual = 0.0
-    contacts.stored.count = 0
+    contacts.stored.n_contacts = 0
 
 
 @entry("the contact simulation", release=True)

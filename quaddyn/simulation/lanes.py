@@ -254,7 +254,7 @@ def load_lane(i: int, data: LaneData, plant: PlantData) -> None:
     for row in range(len(drives.delay.torques)):
         drives.delay.torques[row] = lanes.delay_buffer[i, row]
     drives.delay.row = lanes.buffer_row[i]
-    contacts.stored.count = lanes.n_contacts[i]
+    contacts.stored.n_contacts = lanes.n_contacts[i]
     for p in range(lanes.n_contacts[i]):
         contacts.keys[p] = lanes.keys[i, p]
         contacts.world_impulses[p] = lanes.impulses[i, p]

@@ -286,7 +286,7 @@ class Simulation(Plant):
 
     def _clear_contacts(self) -> None:
         """Removes the contacts and the status of the last step."""
-        self._memory.progress.block[:], self._memory.total.block[:], self._contacts.stored.count = 0, 0, 0
+        self._memory.progress.block[:], self._memory.total.block[:], self._contacts.stored.n_contacts = 0, 0, 0
 
     @property
     def _n_contacts(self) -> int:

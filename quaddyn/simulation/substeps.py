@@ -15,7 +15,7 @@ from .step_memory import ContactStatus
 class SubstepSummary(Record):
     """Numbers of the contacts of all substeps of a step."""
 
-    count: int
+    n_contacts: int
     worst_status: ContactStatus
 
 
@@ -47,10 +47,10 @@ def make_substep_buffers(n: int) -> SubstepContacts:
 @compiled()
 def find_contact(key: int, accumulated: SubstepContacts) -> int:
     """Returns the index of the contact `key`, or the number of contacts if there is none."""
-    for p in range(accumulated.summary.count):
+    for p in range(accumulated.summary.n_contacts):
         if accumulated.keys[p] == key:
             return p
-    count: int = accumulated.summary.count
+    count: int = accumulated.summary.n_contacts
     return count
 
 
@@ -66,15 +66,15 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
     """Adds the k contacts of a substep; returns False, and changes nothing, if the buffers are too small."""
     new, summary = 0, accumulated.summary
     for i in range(k):
-        if find_contact(contacts.keys[i], accumulated) == summary.count:
+        if find_contact(contacts.keys[i], accumulated) == summary.n_contacts:
             new += 1
-    if summary.count + new > len(accumulated.keys):
+    if summary.n_contacts + new > len(accumulated.keys):
         return False
     summary.worst_status = ContactStatus(max(summary.worst_status, status))
     for i in range(k):
         p: int = find_contact(contacts.keys[i], accumulated)
-        if p == summary.count:
-            summary.count += 1
+        if p == summary.n_contacts:
+            summary.n_contacts += 1
             accumulated.keys[p] = contacts.keys[i]
             for a in range(3):
                 accumulated.world_impulses[p, a] = 0.0
@@ -89,12 +89,12 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
 @compiled(inline=False)
 def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, ContactStatus]:
     """Copies the accumulated contacts to `contacts`; returns their number and the worst solver status."""
-    count = accumulated.summary.count
+    count = accumulated.summary.n_contacts
     for p in range(count):
         contacts.keys[p] = accumulated.keys[p]
         contacts.world_impulses[p] = accumulated.world_impulses[p]
         copy_contact(accumulated.collisions, p, contacts.collisions, p)
         if accumulated.collisions.spheres[p] >= 0:
             contacts.centers[accumulated.collisions.spheres[p]] = accumulated.centers[p]
-    contacts.stored.count = count
+    contacts.stored.n_contacts = count
     return count, accumulated.summary.worst_status
