@@ -21,9 +21,11 @@ from .tick_data import (
     TickData,
     TickOutcome,
     TickResult,
+    force_reference,
     read_certificate,
     result_views,
     write_certificate,
+    write_force_reference,
 )
 
 #: Largest friction coefficient, as for `WholeBodyController.friction`.
@@ -247,12 +249,10 @@ def set_force_reference(e: EmbeddedController, i: int, c: int, force: Vector) ->
     """
     if c < 0 or c >= len(e.data.contacts.size) or not is_finite_vector(force):
         return False
-    reference = e.data.inputs.force_references[e.data.model.elements.first[i], c]
-    if reference[0] == 0.0 and len(force) > 0:
+    task = e.data.model.elements.first[i]
+    if not force_reference(e.data.inputs, task, c).is_in_task and len(force) > 0:
         return False
-    reference[1] = 1.0 if len(force) > 0 else 0.0
-    for k in range(6):
-        reference[2 + k] = force[k] if k < len(force) else 0.0
+    write_force_reference(e.data.inputs, task, c, force)
     return True
 
 

@@ -17,6 +17,24 @@ from .tick_data import ControllerModel, RowBuffer, TickContext, TickInputData
 CUSTOM_ROW_HEADER_SIZE = 6
 
 
+class CustomRow(NamedTuple):
+    """Row that was computed in Python: an entry of `TickInputData.custom_rows`."""
+
+    lower: float
+    upper: float
+    weight: float
+    element: int  # index of the element
+    row: int  # index of the row within the element
+    coefficients: Vector  # of accelerations (nv), forces (6 per contact) and torques (nu)
+
+
+@compiled()
+def custom_row(inputs: TickInputData, i: int) -> CustomRow:
+    """Returns the entries of a custom row; they are finite numbers, except the bounds."""
+    z = inputs.custom_rows[i]
+    return CustomRow(z[1], z[2], z[3], int(z[4]), int(z[5]), z[CUSTOM_ROW_HEADER_SIZE:])
+
+
 class Item(NamedTuple):
     """One element of a controller, as a compiled tick reads it."""
 
@@ -227,13 +245,12 @@ def project_custom_row(t: TickContext, z: Vector, row: Vector) -> float:
 def write_custom_element_rows(item: Item, t: TickContext) -> None:
     """Writes the rows of one element that were computed in Python."""
     for i in range(t.inputs.custom_rows.shape[0]):
-        z = t.inputs.custom_rows[i]
-        if int(z[4]) != item.element_index:
+        given, rows, n = custom_row(t.inputs, i), t.rows, t.maps.n
+        if given.element != item.element_index:
             continue
-        rows, row, n = t.rows, int(z[5]), t.maps.n
-        if z[1] == z[2]:
-            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.A[rows.n_equalities])
-            finish_equality(rows, n, z[1], length, z[3], item.element_index, row)
+        if given.lower == given.upper:
+            length = project_custom_row(t, given.coefficients, rows.A[rows.n_equalities])
+            finish_equality(rows, n, given.lower, length, given.weight, given.element, given.row)
         else:
-            length = project_custom_row(t, z[CUSTOM_ROW_HEADER_SIZE:], rows.C[rows.n_limits])
-            finish_limit(rows, n, z[1], z[2], length, z[3], item.element_index, row)
+            length = project_custom_row(t, given.coefficients, rows.C[rows.n_limits])
+            finish_limit(rows, n, given.lower, given.upper, length, given.weight, given.element, given.row)

@@ -177,6 +177,14 @@ class TickInputData(NamedTuple):
     custom_rows: Matrix  # (rows, 6 + nv + 6 contacts + nu): level, lower, upper, weight, element, index; coefficients
 
 
+class ForceReference(NamedTuple):
+    """Reference of a contact in a force task: views of its entries."""
+
+    is_in_task: bool  # whether the contact belongs to the task
+    has_reference: bool
+    force: Vector  # (6,) [N, N m]
+
+
 class AffineMaps(NamedTuple):
     """Accelerations, torques and forces as affine functions of the unknowns."""
 
@@ -350,6 +358,22 @@ def read_certificate(result: TickResult) -> TickCertificate:
 def write_certificate(result: TickResult, violation: float, kkt: float) -> None:
     """Writes the entries of `TickCertificate`."""
     result.certificate[0], result.certificate[1] = violation, kkt
+
+
+@compiled()
+def force_reference(inputs: TickInputData, task: int, c: int) -> ForceReference:
+    """Returns the reference of contact c in a force task."""
+    z = inputs.force_references[task, c]
+    return ForceReference(z[0] != 0.0, z[1] != 0.0, z[2:8])
+
+
+@compiled()
+def write_force_reference(inputs: TickInputData, task: int, c: int, force: Vector) -> None:
+    """Writes the reference of contact c in a force task; without a reference, `force` is empty."""
+    z = inputs.force_references[task, c]
+    z[1] = 1.0 if len(force) > 0 else 0.0
+    for k in range(6):
+        z[2 + k] = force[k] if k < len(force) else 0.0
 
 
 @compiled()

@@ -15,7 +15,7 @@ class JointBoundParameters(NamedTuple):
 
     horizon: float  # [s]
     recovery: float  # [s]
-    viability: float  # whether viability is applied
+    applies_viability: bool
     lower: Vector  # (nu,)
     upper: Vector  # (nu,)
     velocity: Vector  # (nu,)
@@ -27,7 +27,7 @@ class JointBoundParameters(NamedTuple):
 def joint_bound_parameters(z: Vector, nu: int) -> JointBoundParameters:
     """Returns views of the parameters at the beginning of z."""
     return JointBoundParameters(
-        z[0], z[1], z[2], z[3 : 3 + nu], z[3 + nu : 3 + 2 * nu], z[3 + 2 * nu : 3 + 3 * nu],
+        z[0], z[1], z[2] > 0.0, z[3 : 3 + nu], z[3 + nu : 3 + 2 * nu], z[3 + 2 * nu : 3 + 3 * nu],
         z[3 + 3 * nu : 3 + 4 * nu], z[3 + 4 * nu : 3 + 5 * nu],
     )  # fmt: skip
 
@@ -73,7 +73,7 @@ def max_acceleration_toward(p: JointBoundParameters, i: int, distance: float, v:
         return_velocity = max(distance / max(p.recovery, h), -max_speed)
         high = min(high, (return_velocity - v) / h)
     elif math.isfinite(distance):
-        if p.viability > 0.0:
+        if p.applies_viability:
             high = min(high, max_stoppable_acceleration(distance, v, viable_deceleration(p, i), h))
         else:
             high = min(high, max_bounded_acceleration(distance, v, h))

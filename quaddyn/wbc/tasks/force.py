@@ -20,7 +20,7 @@ from ..element import Element, Layout, ReferenceResolver, RowCounts
 from ..element_kind import ElementKind
 from ..parameter_block import ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
-from ..tick_data import ContactRole, TickContext, TickInputData
+from ..tick_data import ContactRole, TickContext, TickInputData, force_reference, write_force_reference
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
@@ -224,16 +224,21 @@ def write_force_rows(item: Item, t: TickContext) -> None:
     """Writes ``f = f*`` for each contact; on compliant ground ``a_n = -w^2 (f*_n - f_n) / k - 2 w v_n``."""
     weight, bandwidth, contacts, points = item.parameters[0], item.parameters[1], t.contacts, t.points
     for c in range(len(contacts.size)):
-        entry = t.inputs.force_references[item.first, c]
-        if points.first_force[c] < 0 or entry[0] == 0.0:
+        reference = force_reference(t.inputs, item.first, c)
+        if points.first_force[c] < 0 or not reference.is_in_task:
             continue
-        reference = entry[2:]
         if contacts.role[c] != ContactRole.COMPLIANT:
             for i in range(contacts.size[c]):
                 add_force_equality(
-                    t, c, i, reference[i], weight if i < 3 else weight / contacts.moment_arm[c], item.element_index, i
+                    t,
+                    c,
+                    i,
+                    reference.force[i],
+                    weight if i < 3 else weight / contacts.moment_arm[c],
+                    item.element_index,
+                    i,
                 )
-        elif entry[1] != 0.0:
+        elif reference.has_reference:
             write_compliant_force_row(item, t, c, bandwidth)
 
 
@@ -242,11 +247,11 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
     """Writes the row that moves a compliant contact along its normal until the spring force reaches its reference."""
     chain_table, points, row = t.model.chains[t.contacts.frame[c]], t.points, t.work.vectors[4]
     chain = chain_table[1 : 1 + chain_table[0]]
-    force_error, drift, speed = 0.0, 0.0, 0.0
+    reference, force_error, drift, speed = force_reference(t.inputs, item.first, c).force, 0.0, 0.0, 0.0
     row[: len(chain)] = 0.0
     for i in range(3):
         n = t.contacts.normal[c, i]
-        force_error += n * (t.inputs.force_references[item.first, c, 2 + i] - points.target[c, i])
+        force_error += n * (reference[i] - points.target[c, i])
         drift += n * points.drift[c, i]
         for k in range(len(chain)):
             row[k] += n * points.jacobian[c, i, k]
@@ -261,11 +266,8 @@ def write_compliant_force_row(item: Item, t: TickContext, c: int, bandwidth: flo
 def clear_force_references(item: Item, inputs: TickInputData, home: Vector) -> None:
     """Sets all reference forces of the task to zero."""
     for c in range(inputs.force_references.shape[1]):
-        reference = inputs.force_references[item.first, c]
-        if reference[0] == 0.0:  # not among the contacts of the task
-            continue
-        for k in range(1, 8):
-            reference[k] = 0.0
+        if force_reference(inputs, item.first, c).is_in_task:
+            write_force_reference(inputs, item.first, c, home[:0])
 
 
 ForceTask.kind = ElementKind(20, write_force_rows, clear_reference=clear_force_references)

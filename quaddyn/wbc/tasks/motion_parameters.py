@@ -35,7 +35,8 @@ def motion_parameters(z: Vector, m: int) -> MotionParameters:
 @compiled()
 def has_reference(p: MotionParameters) -> bool:
     """Returns whether a task has a reference position."""
-    return p.has_reference[0] != 0.0
+    found: bool = p.has_reference[0] != 0.0
+    return found
 
 
 @compiled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -91,30 +92,29 @@ def check_rotation_reference(name: str, value: object) -> Array:
     R = check_array(f"{name}.reference", value)
     if R.shape == (9,):
         R = R.reshape(3, 3)
-    if R.shape != (3, 3) or not _is_rotation_matrix(R):
+    numbers: Any = R.ravel().tolist()
+    if R.shape != (3, 3) or not is_rotation(numbers):
         raise ArgumentError(f"{name}.reference: expected a rotation matrix (3, 3), got {np.array2string(R)}")
     return R.ravel()
 
 
-def _is_rotation_matrix(R: Array) -> bool:
-    """Returns whether R (3, 3) is a rotation matrix."""
-    return is_rotation(*R.ravel().tolist())
-
-
 @compiled()
-def is_rotation(a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float, i: float) -> bool:
+def is_rotation(R: Vector) -> bool:
     """Returns whether the rows of a matrix are orthonormal to 1e-6 and right-handed.
 
-    Its arguments are scalars, which is the fastest way to call compiled code.
+    Args:
+        R: (9,) matrix, row by row; in Python, a list is faster than an array.
     """
+    a, b, c = R[0], R[1], R[2]
+    d, e, f = R[3], R[4], R[5]
+    g, h, i = R[6], R[7], R[8]
     norm_error = max(
         abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0), abs(g * g + h * h + i * i - 1.0)
     )
     orthogonality_error = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
     determinant = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-    return (
-        norm_error < 1e-6 and orthogonality_error < 1e-6 and determinant > 0.0
-    )  # False for NaN, which makes the determinant NaN
+    is_orthonormal: bool = norm_error < 1e-6 and orthogonality_error < 1e-6
+    return is_orthonormal and determinant > 0.0  # False for NaN, which makes the determinant NaN
 
 
 #: Sentence about the reference position of a placement, for controllers in C.
@@ -124,8 +124,7 @@ PLACEMENT_NOTE = "The position is the origin, then the rotation matrix row by ro
 @compiled(inline=False)
 def rotation_divisor(position: Vector) -> float:
     """Returns 1 if a reference (9,) is a rotation matrix, row by row, else 0."""
-    R = position
-    return 1.0 if is_rotation(R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]) else 0.0
+    return 1.0 if is_rotation(position) else 0.0
 
 
 @compiled()
