@@ -12,7 +12,7 @@ import numpy as np
 from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry, vec3
 from ..urdf.tree import Array
 from ..wbc.tasks.foot import FootTask
-from ..wbc.tasks.motion_parameters import motion_parameters
+from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
 from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
 from .foothold_map import FootholdMap
 from .gait import (
@@ -68,7 +68,7 @@ def set_foot_reference(s: SwingStates, feet: Matrix, foot: int, parameters: Vect
         parameters: parameters of the task, `FootTask.block`; position, velocity and acceleration are written.
     """
     p = motion_parameters(parameters, 3)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     if s.is_swinging[foot] != 0:
         p.position[:] = s.position[foot]
         p.velocity[:] = s.velocity[foot]

@@ -12,7 +12,7 @@ from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from ..wbc.tasks import ComTask, ForceTask, FrameOrientationTask
-from ..wbc.tasks.motion_parameters import motion_parameters
+from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
 from .com_preview import ComReference
 from .friction_model import PYRAMID_FACE_RATIO, FrictionModel, FrictionState
 from .gait import clamp
@@ -388,7 +388,7 @@ def set_base_weight(trunk: TrunkState, base: Vector, fraction: float) -> None:
 def write_motion_reference(task: Vector, velocity: Vec3, acceleration: Vec3) -> Vector:
     """Writes the velocity and acceleration of a motion task with three rows, and returns its reference position."""
     p = motion_parameters(task, 3)
-    p.has_reference[0] = 1.0
+    set_has_reference(p, True)
     p.velocity[0:3] = velocity
     p.acceleration[0:3] = acceleration
     return p.position
