@@ -22,6 +22,7 @@ import quaddyn as qd
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.locomotion import FEET, GAITS, LocomotionController, LocomotionMode
 from quaddyn.locomotion.velocity_limits import allocate_gait_limits
+from quaddyn.robot.inertial_update import with_inertials
 from quaddyn.runtime import embedded_walker, export_walker
 from quaddyn.runtime.embedded_walker_data import make_embedded_walker
 from quaddyn.wbc.constraints import TorqueLimits
@@ -60,9 +61,12 @@ def recordings() -> Callable[[str], list[RecordedTick]]:
 
 def record_ticks(robot: qd.Robot) -> list[RecordedTick]:
     """Records a robot that lands, walks in two gaits, is pushed, lies down, stands up, walks with foot sensors, falls
-    and tries to stand up again; times are in sqrt(l/g), forces in weights."""
-    plant, dynamics, controller = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
+    and tries to stand up again; times are in sqrt(l/g), forces in weights.  Its rotors have inertias that the model
+    lacks."""
+    dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.morphology, robot.bodies[0].name
+    rotor = np.array([0.0, 0.0, 0.002 * p.mass * p.length**2])
+    plant = qd.Simulation(with_inertials(robot, {}, dict.fromkeys(robot.actuated, rotor), said="test"), dt=DT)
     unit, weight, ticks = round(p.time_scale / DT), p.mass * p.gravity, list[RecordedTick]()
     start = np.array(robot.q_home)
     start[2] += 0.1 * p.length
@@ -91,6 +95,7 @@ def record_ticks(robot: qd.Robot) -> list[RecordedTick]:
             )
         )  # fmt: skip
         plant.step(command.tau)
+    assert max(controller.estimated_rotor_inertia.values()) > 0.5 * rotor[2]
     return ticks
 
 

@@ -5,7 +5,10 @@ joint j of its leg is due to errors of the model.  A missing rotor inertia I and
 
     r_j = -I F(dv_j/dt) - d F(v_j),
 
-where F is the first-order filter of the residual.  Both are fitted by weighted least squares with forgetting.
+where F is the first-order filter of the residual.  Both are fitted by weighted least squares with forgetting.  Other
+errors, such as those of masses and of filtered velocities, are similar in every swing and bias the fit.  It is
+therefore used only as far as it explains the residual: by a factor that rises from 0 to 1 with its coefficient of
+determination.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Record, Vector, compiled
+from ..compiler import IntVector, Matrix, Record, Vector, compiled, entry
 from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from .momentum_observer import ResidualFilter
@@ -27,6 +30,10 @@ SIGNIFICANCE_LEVEL = 2.0
 MIN_SAMPLES = 4.0
 #: Rotor inertia that is neglected, as a fraction of the inertia that the model has at the joint.
 NEGLIGIBLE_FRACTION = 0.1
+#: Coefficients of determination up to which a fit is not used, and from which on it is fully used.
+MIN_DETERMINATION, FULL_DETERMINATION = 0.85, 0.95
+#: Minimum of one minus the squared correlation of acceleration and velocity, below which they cannot be distinguished.
+MIN_INDEPENDENCE = 1e-3
 
 
 class RotorInertiaParameters(NamedTuple):
@@ -36,8 +43,8 @@ class RotorInertiaParameters(NamedTuple):
     negligible_inertia: Vector  # (nv,) rotor inertia that is neglected [kg m^2]
     max_inertia: float  # largest rotor inertia that is used [kg m^2]
     decay: float  # factor of previous ticks in the sums of the fit
-    correlated_ticks: float  # number of successive ticks whose errors are about the same
-    follow_fraction: float  # fraction of the difference by which the used values approach the estimate at a tick
+    correlated_ticks: float  # number of ticks over which the residual is correlated
+    smoothing_factor: float  # fraction of the difference by which the used values approach the estimate at a tick
 
 
 class RotorInertiaEstimate(Record):
@@ -53,7 +60,7 @@ class RotorInertiaEstimate(Record):
     weights: Vector  # (nv,)
     inertia: Vector  # (nv,) rotor inertia in addition to the model [kg m^2]
     damping: Vector  # (nv,) viscous friction in addition to the model [N m s/rad]
-    is_active: bool  # whether any rotor inertia or friction coefficient is used
+    is_active: bool  # whether any rotor inertia has been used since the last reset
 
 
 @compiled()
@@ -90,11 +97,19 @@ def add_sample(p: RotorInertiaParameters, e: RotorInertiaEstimate, i: int, resid
 
 
 @compiled()
+def used_fraction(error: float, square: float) -> float:
+    """Returns the fraction of a fit that is used, from the sums of its squared errors and of the squared residuals."""
+    determination = 1.0 - error / square
+    return min(max((determination - MIN_DETERMINATION) / (FULL_DETERMINATION - MIN_DETERMINATION), 0.0), 1.0)
+
+
+@compiled()
 def follow_fit(p: RotorInertiaParameters, e: RotorInertiaEstimate, i: int) -> None:
     """Moves rotor inertia and friction of joint velocity i toward the lower confidence bounds of the fit."""
     inertia, damping = 0.0, 0.0
     determinant = e.products[i, 0] * e.products[i, 2] - e.products[i, 1] * e.products[i, 1]
-    if e.weights[i] > MIN_SAMPLES * p.correlated_ticks and determinant > 0.0:
+    is_determined = determinant > MIN_INDEPENDENCE * e.products[i, 0] * e.products[i, 2]
+    if e.weights[i] > MIN_SAMPLES * p.correlated_ticks and is_determined:
         fitted_inertia = (e.products[i, 2] * e.moments[i, 0] - e.products[i, 1] * e.moments[i, 1]) / determinant
         fitted_damping = (e.products[i, 0] * e.moments[i, 1] - e.products[i, 1] * e.moments[i, 0]) / determinant
         error = e.squares[i] - fitted_inertia * e.moments[i, 0] - fitted_damping * e.moments[i, 1]
@@ -103,9 +118,10 @@ def follow_fit(p: RotorInertiaParameters, e: RotorInertiaEstimate, i: int) -> No
         if bound > p.negligible_inertia[i]:
             # Continuous: zero at the negligible inertia, and nearly the bound far above it.
             inertia = min(bound - p.negligible_inertia[i] * p.negligible_inertia[i] / bound, p.max_inertia)
+            inertia *= used_fraction(error, e.squares[i])
             damping = max(fitted_damping - SIGNIFICANCE_LEVEL * math.sqrt(variance * e.products[i, 0]), 0.0)
-    e.inertia[i] += p.follow_fraction * (inertia - e.inertia[i])
-    e.damping[i] += p.follow_fraction * (damping - e.damping[i])
+    e.inertia[i] += p.smoothing_factor * (inertia - e.inertia[i])
+    e.damping[i] += p.smoothing_factor * (damping - e.damping[i])
 
 
 @compiled(inline=False)
@@ -134,7 +150,7 @@ def correct_residual(e: RotorInertiaEstimate, residual: Vector, corrected: Vecto
         corrected[i] = residual[i] + e.inertia[i] * e.acceleration[i] + e.damping[i] * e.velocity[i]
 
 
-@compiled()
+@entry("the rotor inertias")
 def add_rotor_torques(e: RotorInertiaEstimate, actuated: IntVector, acceleration: Vector, tau: Vector) -> None:
     """Adds the torques that accelerate the estimated rotor inertias to the torques tau of the motors.
 
@@ -171,13 +187,14 @@ def make_rotor_inertia_parameters(
         feet: names of the feet.
         max_inertia: largest rotor inertia that is used [kg m^2].
         memory: time constant with which samples of swings are forgotten [s].
-        correlation_time: time over which errors of the residual are about the same [s].
+        correlation_time: time over which the residual is correlated [s].
         dt: time between updates [s].
     """
     model, foot_index = robot.model, np.full(robot.nv, -1, dtype=np.int64)
     if robot.coupling is None:
-        for i, foot in enumerate(feet):
-            for j in model.supports[model.frames[robot.frame_id(foot)].parentJoint]:
+        chains = [set(model.supports[model.frames[robot.frame_id(foot)].parentJoint]) for foot in feet]
+        for i, chain in enumerate(chains):
+            for j in chain.difference(*chains[:i], *chains[i + 1 :]):  # without joints that carry several feet
                 if model.idx_vs[j] in robot.actuated_index:
                     foot_index[model.idx_vs[j]] = i
     M = Dynamics(robot, validate=False).update(robot.q_home, np.zeros(robot.nv)).M
@@ -187,7 +204,7 @@ def make_rotor_inertia_parameters(
         max_inertia=max_inertia,
         decay=math.exp(-dt / memory),
         correlated_ticks=correlation_time / dt,
-        follow_fraction=min(1.0, dt / correlation_time),
+        smoothing_factor=min(1.0, dt / correlation_time),
     )
 
 

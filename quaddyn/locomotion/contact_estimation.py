@@ -58,7 +58,7 @@ MAX_ERROR = 0.4
 #: Ratio to the largest singular value below which a singular value of the force fit counts as zero.
 RANK_TOLERANCE = 1e-3
 #: Largest estimated rotor inertia [m l^2], time constant with which samples of swings are forgotten, and time over
-#: which their errors are about the same [sqrt(l/g)].
+#: which they are correlated [sqrt(l/g)].
 MAX_ROTOR_INERTIA, ROTOR_INERTIA_MEMORY, ROTOR_CORRELATION_TIME = 0.02, 4.0, 0.1
 
 
@@ -76,7 +76,7 @@ class ContactModel(NamedTuple):
     max_error: float  # largest error of the estimated forces that is considered [N]
     detects_contacts: bool  # whether the gait follows the contacts in place of the schedule
     needs_forces: bool  # whether forces are estimated also with foot sensors
-    estimates_rotors: bool  # whether rotor inertias that the model lacks are estimated
+    estimates_rotors: bool  # whether rotor inertias that the model lacks are estimated where the forces are
 
 
 class ContactInputs(Record):
@@ -189,7 +189,7 @@ def fit_forces(m: ContactModel, e: ContactEstimate, M: Matrix, v: Vector, tau: V
 @compiled()
 def estimates_forces(m: ContactModel, x: ContactInputs) -> bool:
     """Returns whether the contact forces are estimated at this tick."""
-    return m.needs_forces or m.estimates_rotors or (m.detects_contacts and not x.has_sensors)
+    return m.needs_forces or (m.detects_contacts and not x.has_sensors)
 
 
 @compiled()
@@ -281,7 +281,10 @@ def write_foot_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs, c
 
 @entry("contacts of the feet")
 def reset_contact_estimate(e: ContactEstimate) -> None:
-    """Resets all estimates.  Raised thresholds stay raised until the next swing, since the model is the same."""
+    """Resets all estimates but the rotor inertias.
+
+    Raised thresholds stay raised until the next swing, since the model is the same.
+    """
     reset_residual(e.observer)
     reset_triggers(e.trigger)
     e.time, e.error = 0.0, 0.0
@@ -309,7 +312,7 @@ def make_contact_model(
         dt: control period [s].
         detects_contacts: whether the gait follows the contacts in place of the schedule.
         needs_forces: whether forces are estimated also with foot sensors.
-        estimates_rotors: whether rotor inertias that the model lacks are estimated.
+        estimates_rotors: whether rotor inertias that the model lacks are estimated where the forces are.
     """
     time_scale, weight = morphology.time_scale, morphology.mass * morphology.gravity / len(FEET)
     contact_set = ContactSet.from_feet(robot, FEET)

@@ -9,7 +9,7 @@ import numpy as np
 from ..contact import ContactSet
 from ..dynamics import Dynamics, State
 from ..dynamics.joint_placements import make_world_jacobian
-from ..estimation.rotor_inertia import reset_rotor_inertia
+from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimation import (
@@ -47,7 +47,8 @@ class LocomotionEstimators:
         payload: whether to estimate and compensate mass beyond the robot's model.
         contacts: whether to detect the feet in contact.
         friction: whether to detect slips and to bound the friction coefficient.
-        rotors: whether to estimate and compensate rotor inertias that the model lacks.
+        rotors: whether to estimate and compensate rotor inertias that the model lacks, while contact forces are
+            estimated for contacts or friction.
 
     Attributes:
         contact_model: robot and parameters of the contact estimate.
@@ -89,7 +90,7 @@ class LocomotionEstimators:
     ) -> None:
         robot, dt = wbc.robot, wbc.dt
         self._wbc, self._friction_model = wbc, friction_model
-        self._is_enabled = contacts or friction or rotors
+        self._is_enabled = contacts or friction
         self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
         self.contact_model = make_contact_model(
@@ -195,8 +196,9 @@ class LocomotionEstimators:
     # -- rotor inertias --------------------------------------------------------------------------------------------
     def add_rotor_torques(self, command: Command) -> Array:
         """Returns the torques (nu,) of a command for the robot with its estimated rotor inertias [N m]."""
-        rotors, actuated = self.contacts.rotors, self._wbc.robot.actuated_index
+        rotors = self.contacts.rotors
         if not rotors.is_active:
             return command.tau
-        torques: Array = command.tau + rotors.inertia[actuated] * command.acceleration[actuated]
+        torques = command.tau.copy()
+        add_rotor_torques(rotors, self.contacts.observer.actuated, command.acceleration, torques)
         return torques

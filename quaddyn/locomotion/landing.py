@@ -57,7 +57,7 @@ SETTLED_TIME = 0.15
 #: Speed at which a foot without contact is lowered, and speed of the trunk if the leg is at its full length [sqrt(g
 #: l)]; usable fraction of that length.
 SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
-#: Distance by which the ground has pushed a foot up from its reference, from which on less force counts as contact [l].
+#: Upward displacement of a foot from its reference beyond which the force at which a contact ends is a contact [l].
 PRESSED_FOOT_DISPLACEMENT = 0.05
 #: Time without contact from which the search of a foot delays the rise of the trunk [sqrt(l/g)].
 CONTACT_LOSS_TOLERANCE = 0.05
@@ -171,16 +171,15 @@ def extend_legs(landing: LandingState, w: WalkData) -> None:
 
 # -- touchdowns ------------------------------------------------------------------------------------------------------
 @compiled()
-def add_pressed_feet(landing: LandingState, w: WalkData) -> None:
-    """Adds feet that the ground has pushed up from their references, with the force at which a contact ends.
+def is_pressed(landing: LandingState, w: WalkData, foot: int) -> bool:
+    """Returns whether the ground has pushed a foot up from its reference, with the force at which a contact ends.
 
-    A light leg does not press harder on the ground before it carries load.
+    A light leg does not press harder on the ground before it carries load.  A foot in contact has its measured position
+    as reference, and remains in contact.
     """
-    e = w.contacts
-    for foot in range(4):
-        displacement: float = w.motion.feet[foot, 2] - landing.positions[foot, 2]
-        if displacement > PRESSED_FOOT_DISPLACEMENT * w.body.length and e.forces[foot, 2] > e.trigger.liftoff_threshold:
-            landing.in_contact[foot] = 1
+    displacement: float = w.motion.feet[foot, 2] - landing.positions[foot, 2]
+    was_pushed_up = landing.in_contact[foot] != 0 or displacement > PRESSED_FOOT_DISPLACEMENT * w.body.length
+    return was_pushed_up and w.contacts.forces[foot, 2] > w.contacts.trigger.liftoff_threshold
 
 
 @entry("landing")
@@ -227,9 +226,9 @@ def detect_touchdowns(
     else:
         for foot in range(4):
             update_trigger(e.trigger, foot, e.time, e.forces[foot, 2])
-    landing.in_contact[:] = e.trigger.in_contact
-    if not is_falling:
-        add_pressed_feet(landing, w)
+    for foot in range(4):
+        has_contact = e.trigger.in_contact[foot] != 0 or (not is_falling and is_pressed(landing, w, foot))
+        landing.in_contact[foot] = int(has_contact)
     return count_contacts(landing.in_contact)
 
 
