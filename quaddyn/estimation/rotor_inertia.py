@@ -26,8 +26,9 @@ from .momentum_observer import ResidualFilter
 
 #: Number of standard deviations by which the used rotor inertia is below its estimate.
 SIGNIFICANCE_LEVEL = 2.0
-#: Minimum number of independent samples of a fit, which has two unknowns.
-MIN_SAMPLES = 4.0
+#: Minimum number of independent samples of a fit.  It is the number of unknowns, since robots on soft ground may fall
+#: unless rotor inertias are compensated in the first swing.
+MIN_SAMPLES = 2.0
 #: Rotor inertia that is neglected, as a fraction of the inertia that the model has at the joint.
 NEGLIGIBLE_FRACTION = 0.1
 #: Coefficients of determination up to which a fit is not used, and from which on it is fully used.
@@ -113,7 +114,7 @@ def follow_fit(p: RotorInertiaParameters, e: RotorInertiaEstimate, i: int) -> No
         fitted_inertia = (e.products[i, 2] * e.moments[i, 0] - e.products[i, 1] * e.moments[i, 1]) / determinant
         fitted_damping = (e.products[i, 0] * e.moments[i, 1] - e.products[i, 1] * e.moments[i, 0]) / determinant
         error = e.squares[i] - fitted_inertia * e.moments[i, 0] - fitted_damping * e.moments[i, 1]
-        variance = p.correlated_ticks * max(error, 0.0) / ((e.weights[i] - 2.0 * p.correlated_ticks) * determinant)
+        variance = p.correlated_ticks * max(error, 0.0) / (e.weights[i] * determinant)
         bound = fitted_inertia - SIGNIFICANCE_LEVEL * math.sqrt(variance * e.products[i, 2])
         if bound > p.negligible_inertia[i]:
             # Continuous: zero at the negligible inertia, and nearly the bound far above it.
