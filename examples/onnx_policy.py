@@ -90,9 +90,11 @@ def main(picture: str | None = None, policy: str | Path | None = None, robot: st
     side = PlantInterface(plant)
     loop = ControlLoop(side, controller, operator=operator, clock=side)
 
-    def push(seconds: float, seed: int) -> tuple[np.ndarray, str]:
+    def push(policy: object, seconds: float, seed: int) -> tuple[np.ndarray, str]:
         """Returns horizontal displacements (n,) [m] under a random push for 0.1 s every 0.5 s, and the fault."""
-        rng, start, log = np.random.default_rng(seed), plant.q[:2].copy(), []
+        controller.policy = None  # the whole-body controller leads each policy to the same pose
+        loop.run(1.0)
+        controller.policy, rng, start, log = policy, np.random.default_rng(seed), plant.q[:2].copy(), []
         for k in range(round(seconds / 0.02)):
             if k % 25 == 0:
                 force = PUSH * model.mass * G * rng.uniform(-1.0, 1.0, 3) * [1.0, 1.0, 0.3]
@@ -106,7 +108,7 @@ def main(picture: str | None = None, policy: str | Path | None = None, robot: st
     operator.walk()
     loop.run(4.0)  # the robot stands up
     if policy is None:
-        push(6.0, seed=0)
+        push(None, 6.0, seed=0)
         observations, actions = map(np.array, zip(*controller.samples, strict=True))
         inputs = observations * (np.arange(observations.shape[1]) < 12 + 2 * model.nu)  # not the last action
         mean, scale = inputs.mean(axis=0), inputs.std(axis=0) + 1e-6
@@ -115,12 +117,10 @@ def main(picture: str | None = None, policy: str | Path | None = None, robot: st
         with tempfile.TemporaryDirectory() as folder:
             save_affine(Path(folder) / "policy.onnx", weights, actions.mean(axis=0) - mean @ weights)
             controller.load(Path(folder) / "policy.onnx")
-    displacement, fault = push(3.0, seed=1)
+    displacement, fault = push(controller.policy, 3.0, seed=1)
     clamps = loop.safety.clamp_counts
-    controller.policy = lambda observation: np.zeros(model.nu)
-    constant, _ = push(3.0, seed=1)
-    controller.policy = lambda observation: np.full(model.nu, np.nan)
-    _, nan_fault = push(0.1, seed=1)
+    constant, _ = push(lambda observation: np.zeros(model.nu), 3.0, seed=1)
+    _, nan_fault = push(lambda observation: np.full(model.nu, np.nan), 0.1, seed=1)
     if picture:
         from matplotlib.figure import Figure
 

@@ -40,7 +40,7 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "explain_infeasible": lambda outcome: outcome == {"task": "solved", "constraint": "infeasible"},
     "mppi": lambda found: found["MPPI"] < 30.0 < 90.0 < found["PD"] and found["speed"] > 0.5,
     "onnx_policy": lambda found: (
-        found["policy"] < 0.05 < 0.08 < found["constant targets"]
+        2.0 * found["policy"] < found["constant targets"] > 0.05
         and not found["fault"]
         and found["fault of NaN"].startswith("command not a number")
     ),
