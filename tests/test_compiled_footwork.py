@@ -20,7 +20,7 @@ from quaddyn.locomotion.ground_plane import GroundState, allocate_ground_state
 from quaddyn.locomotion.morphology import FEET, BodyParameters, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
-from quaddyn.locomotion.record_snapshot import LazyMapping, RecordSnapshot
+from quaddyn.locomotion.record_snapshot import RecordSnapshot
 from quaddyn.locomotion.stumble_reflex import FootContacts
 from quaddyn.locomotion.swing import SwingTiming, list_swings
 
@@ -195,14 +195,6 @@ def test_snapshot_of_a_record_in_a_record() -> None:
         restored = snapshot.restore(memory)
         for name in record._fields:
             np.testing.assert_array_equal(repr(getattr(restored, name)), repr(getattr(before, name)))
-    calls: list[int] = []
-
-    def make(x: int) -> dict[str, int]:
-        calls.append(x)
-        return {"a": x}
-
-    lazy = LazyMapping(make, 3)
-    assert not calls and lazy["a"] == 3 and list(lazy) == ["a"] and len(lazy) == 1 and calls == [3]
 
 
 def test_swings_and_footholds_of_a_command_do_not_change() -> None:

@@ -67,6 +67,7 @@ class LocomotionEstimators:
         "_has_sensors",
         "_is_enabled",
         "_payload",
+        "_rotors",
         "_wbc",
         "contact_inputs",
         "contact_model",
@@ -97,6 +98,7 @@ class LocomotionEstimators:
             robot, morphology, dt, detects_contacts=contacts, needs_forces=friction, estimates_rotors=rotors
         )
         self.contacts, self.contact_inputs = make_contact_estimate(robot, morphology, dt), allocate_contact_inputs()
+        self._rotors = self.contacts.rotors
         self.friction_parameters = make_friction_parameters(robot, morphology, dt, is_enabled=friction)
         self.slips = make_friction_estimate(self.friction_parameters)
         self.friction_inputs = FrictionInputs.allocate(is_carrying=len(FEET))
@@ -196,9 +198,8 @@ class LocomotionEstimators:
     # -- rotor inertias --------------------------------------------------------------------------------------------
     def add_rotor_torques(self, command: Command) -> Array:
         """Returns the torques (nu,) of a command for the robot with its estimated rotor inertias [N m]."""
-        rotors = self.contacts.rotors
-        if not rotors.is_active:
+        if not self._rotors.is_active:
             return command.tau
         torques = command.tau.copy()
-        add_rotor_torques(rotors, self.contacts.observer.actuated, command.acceleration, torques)
+        add_rotor_torques(self._rotors, self.contacts.observer.actuated, command.acceleration, torques)
         return torques

@@ -27,7 +27,7 @@ from .leg_margins import LegMargins, StanceInterval
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .motion import CentroidalState, Motion
 from .path_reference import PathReference, PathState, compute_foothold
-from .record_snapshot import LazyMapping, RecordSnapshot
+from .record_snapshot import RecordSnapshot
 from .stumble_reflex import (
     STUMBLE_SHAPES,
     FootContacts,
@@ -916,13 +916,9 @@ class FootworkSnapshot:
         source: source of the copies of the record.
         windows: terrain windows of the selections.
         margins: reach and shank margins of the robot's legs.
-
-    Attributes:
-        swings: `SwingTrajectory` of each swing foot, by name of the foot.
-        footholds: next foothold of each swing foot, by name of the foot.
     """
 
-    __slots__ = ("_margins", "_memory", "_source", "_state", "_windows", "footholds", "swings")
+    __slots__ = ("_margins", "_memory", "_source", "_windows")
 
     def __init__(
         self,
@@ -931,21 +927,15 @@ class FootworkSnapshot:
         margins: LegMargins,
     ) -> None:
         self._source, self._memory, self._windows, self._margins = source, source.take(), windows, margins
-        self._state: FootworkState | None = None
-        self.swings: Mapping[str, SwingTrajectory] = LazyMapping(self._make_swings)
-        self.footholds: Mapping[str, Foothold] = LazyMapping(self._make_footholds)
 
-    def _read(self) -> FootworkState:
-        """Returns the state at the tick."""
-        if self._state is None:
-            self._state = self._source.restore(self._memory)
-        return self._state
+    def make_swings(self) -> dict[str, SwingTrajectory]:
+        """Returns the `SwingTrajectory` of each swing foot, by name of the foot."""
+        state = self._source.restore(self._memory)
+        return {FEET[i]: swing for i, swing in list_swings(state.swings).items()}
 
-    def _make_swings(self) -> dict[str, SwingTrajectory]:
-        return {FEET[i]: swing for i, swing in list_swings(self._read().swings).items()}
-
-    def _make_footholds(self) -> dict[str, Foothold]:
-        selections = make_selections(self._read(), self._windows)
+    def make_footholds(self) -> dict[str, Foothold]:
+        """Returns the next foothold of each swing foot, by name of the foot."""
+        selections = make_selections(self._source.restore(self._memory), self._windows)
         return {FEET[i]: Foothold(selection, self._margins) for i, selection in selections.items()}
 
 

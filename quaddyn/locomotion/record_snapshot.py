@@ -1,8 +1,7 @@
-"""`RecordSnapshot`: a copy of a record that costs little until it is read; `LazyMapping`: made at the first access."""
+"""`RecordSnapshot`: a copy of a record that costs little until it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -10,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..compiler import Record
 
-K = TypeVar("K")
-V = TypeVar("V")
 R = TypeVar("R", bound=Record)
 
 
@@ -72,37 +69,3 @@ def address(x: NDArray[np.generic]) -> int:
     """Returns the address of the first entry of an array."""
     found: int = x.__array_interface__["data"][0]
     return found
-
-
-class LazyMapping(Mapping[K, V]):
-    """Mapping whose items are made at the first access.
-
-    Args:
-        make: function that returns the items.
-        arguments: its arguments.
-    """
-
-    __slots__ = ("_arguments", "_items", "_make")
-
-    def __init__(self, make: Callable[..., Mapping[K, V]], *arguments: object) -> None:
-        self._make, self._arguments = make, arguments
-        self._items: Mapping[K, V] | None = None
-
-    @property
-    def items_by_key(self) -> Mapping[K, V]:
-        """The items."""
-        if self._items is None:
-            self._items, self._arguments = self._make(*self._arguments), ()
-        return self._items
-
-    def __getitem__(self, key: K) -> V:
-        return self.items_by_key[key]
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.items_by_key)
-
-    def __len__(self) -> int:
-        return len(self.items_by_key)
-
-    def __repr__(self) -> str:
-        return repr(dict(self.items_by_key))

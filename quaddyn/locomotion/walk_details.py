@@ -53,9 +53,9 @@ class WalkDetails:
                 depends = report.reason in (LimitReason.LEGS_ON_SLOPE, LimitReason.TERRAIN_STEP)
                 return self._reason if depends else REASON_TEXTS[report.reason]
             case "swings":
-                return self._footwork.swings
+                return self._footwork.make_swings()
             case "footholds":
-                return self._footwork.footholds
+                return self._footwork.make_footholds()
             case "detected_contacts":
                 if self._measured is not None:
                     return self._measured
