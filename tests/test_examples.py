@@ -46,6 +46,8 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     ),
     "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
 }
+#: Examples that are long, or need packages of the nightly tests.
+NIGHTLY = "mppi", "onnx_policy"
 
 
 def module(name: str) -> ModuleType:
@@ -68,7 +70,7 @@ def test_every_example_is_listed_short_and_has_a_picture() -> None:
         assert (EXAMPLES / "pictures" / f"{file.stem}.png").read_bytes().startswith(b"\x89PNG"), file.name
 
 
-@pytest.mark.parametrize("name", sorted(SHOWN))
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in NIGHTLY)) for x in sorted(SHOWN)])
 def test_example_gives_the_stated_result(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     picture = tmp_path / "picture.png"
@@ -95,6 +97,7 @@ def test_onnx_policy_has_the_observations_of_the_velocity_task() -> None:
     assert example.observe(task.robot, q, v, command, action) == pytest.approx(task.observe()[0], abs=1e-5)
 
 
+@pytest.mark.slow  # onnxruntime is a package of the nightly tests
 def test_onnx_policy_reads_files_and_checks_their_sizes(tmp_path: Path) -> None:
     example, robot, rng = module("onnx_policy"), qd.load("solo12"), np.random.default_rng(0)
     controller, (weights, bias, x) = example.PolicyController(robot), (rng.normal(size=n) for n in ((48, 12), 12, 48))
