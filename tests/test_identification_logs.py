@@ -22,6 +22,7 @@ from quaddyn.runtime import Recording, load_recording
 from quaddyn.simulation import Log, Measurement
 from quaddyn.simulation.log_files import read_columns
 from quaddyn.simulation.mcap_file import write_messages
+from quaddyn.simulation.recorded_run import BASE_COLUMNS
 
 DAMPING = 0.3
 DT = 2e-3
@@ -272,6 +273,22 @@ def rename(old: str, new: str) -> Callable[[dict[str, np.ndarray]], None]:
         (rename("time [s]", "time [min]"), r"column 'time \[min\]': expected a unit among s, ms, us, ns, got 'min'"),
         (lambda c: c.update({"tau FL_hip_joint": c["time [s]"]}), "are both 'tau FL_hip_joint'"),
         (lambda c: c.update({n: x[:15] for n, x in c.items()}), "expected at least 20 rows"),
+        (
+            change("position FL_hip_joint [rad]", lambda x: x[:50]),
+            r"column 'position FL_hip_joint \[rad\]' has 50 rows, but column 'time \[s\]' has 2000",
+        ),
+        (
+            change("time [s]", lambda x: x[:50]),
+            r"column 'position FL_hip_joint \[rad\]' has 2000 rows, but column 'time \[s\]' has 50",
+        ),
+        (
+            change("tau RR_calf_joint [N m]", lambda x: np.tile(x[:, None], 2)),
+            r"column 'tau RR_calf_joint \[N m\]': expected one number for each row, got an array of shape \(2000, 2\)",
+        ),
+        (
+            change("tau RR_calf_joint [N m]", lambda x: [10**400] * len(x)),
+            r"column 'tau RR_calf_joint \[N m\]': an integer is beyond the range of floats",
+        ),
     ],
 )
 def test_invalid_logs_are_rejected_with_file_and_column(
@@ -281,6 +298,21 @@ def test_invalid_logs_are_rejected_with_file_and_column(
     damage(columns)
     with pytest.raises(qd.ArgumentError, match=f"^run.csv: .*{message}"):
         samples_from_columns(held, columns, source="run.csv")
+
+
+@pytest.mark.parametrize(
+    "values", [["1"] * 2000, ["a"] * 2000, [1j] * 2000, [None, {}] * 1000, np.zeros(2000, dtype="M8[s]")]
+)
+def test_columns_that_are_not_numbers_are_rejected_by_name(values: Any, log: Log, held: qd.Robot) -> None:
+    columns = log.columns() | {"position FL_hip_joint [rad]": values}
+    with pytest.raises(qd.ArgumentTypeError, match=r"^run: column 'position FL_hip_joint \[rad\]': expected numbers"):
+        samples_from_columns(held, columns, source="run")
+
+
+@pytest.mark.parametrize("name", ["start", "end", "cutoff"])
+def test_intervals_that_are_not_numbers_are_rejected_by_name(name: str, log: Log, held: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentTypeError, match=f"^{name}: expected a number, got str '1'"):
+        samples_from_columns(held, log.columns(), **{name: "1"})
 
 
 def test_commands_name_the_file_of_an_invalid_log(log: Log, tmp_path: Path) -> None:
@@ -331,10 +363,12 @@ def test_invalid_names_and_options_are_rejected(log: Log, held: qd.Robot, tmp_pa
         samples_from_columns(qd.load("two_link_leg", root="fixed", actuated=("hip",)), log.columns())
     (tmp_path / "bad.json").write_text("[1]", encoding="utf-8")
     (tmp_path / "worse.json").write_text("{", encoding="utf-8")
+    (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
     for option, message in (
         ("absent.json", "--column: expected FROM=TO or a JSON file, got 'absent.json'"),
         (str(tmp_path / "bad.json"), "expected an object"),
         (str(tmp_path / "worse.json"), "is not JSON"),
+        (str(tmp_path / "deep.json"), f"--column: {tmp_path / 'deep.json'}: the file is not JSON"),
         ("=x", "expected FROM=TO"),
     ):
         done = CliRunner().invoke(app, ["identify", str(path), "--robot", "go2", "--column", option])
@@ -369,20 +403,57 @@ def test_invalid_messages_are_rejected_with_file_and_topic(log: Log, held: qd.Ro
         read_columns(path)
 
 
-@pytest.mark.parametrize(
-    "content", [{}, [], 3, {"name": ["j"]}, {"header": {"stamp": {"sec": "now"}}}, {"header": {"stamp": None}}]
-)
-def test_json_messages_without_fields_are_rejected_by_name(content: Any, tmp_path: Path) -> None:
-    writer, path = pytest.importorskip("mcap.writer"), tmp_path / "x.mcap"
+def write_json(path: Path, messages: dict[str, tuple[str, Any]], **options: Any) -> None:
+    """Writes one message of any content for each topic."""
+    writer = pytest.importorskip("mcap.writer")
     with path.open("wb") as file:
         mcap = writer.Writer(file)
         mcap.start()
-        schema = mcap.register_schema(name="sensor_msgs/msg/JointState", encoding="jsonschema", data=b"{}")
-        channel = mcap.register_channel(topic="/joint_states", message_encoding="json", schema_id=schema)
-        mcap.add_message(channel_id=channel, log_time=0, publish_time=0, data=json.dumps(content).encode())
+        for topic, (kind, content) in messages.items():
+            schema = mcap.register_schema(name=kind, encoding="jsonschema", data=b"{}")
+            channel = mcap.register_channel(topic=topic, message_encoding="json", schema_id=schema)
+            data = json.dumps(content, **options).encode()
+            mcap.add_message(channel_id=channel, log_time=0, publish_time=0, data=data)
         mcap.finish()
+
+
+STAMP = {"stamp": {"sec": 1, "nanosec": 0}, "frame_id": ""}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        [],
+        3,
+        {"name": ["j"]},
+        {"header": {"stamp": {"sec": "now"}}},
+        {"header": {"stamp": None}},
+        {"header": {"stamp": {"sec": 10**400, "nanosec": 0}}},
+        {"header": STAMP, "name": ["j"], "position": [0.0], "velocity": [], "effort": [10**400]},
+    ],
+)
+def test_json_messages_without_fields_are_rejected_by_name(content: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcap"
+    write_json(path, {"/joint_states": ("sensor_msgs/msg/JointState", content)})
     with pytest.raises(qd.ArgumentError, match=f"^{path}: a message lacks a field"):
         read_columns(path)
+
+
+@pytest.mark.parametrize("sort_keys", [False, True])
+def test_order_of_the_keys_of_json_messages_does_not_matter(sort_keys: bool, tmp_path: Path) -> None:
+    joints = {"header": STAMP, "name": ["j"], "position": [0.5], "velocity": [], "effort": []}
+    pose = {"position": {"x": 1, "y": 2.0, "z": 3.0}, "orientation": {"x": 0.0, "y": 0.6, "z": 0.0, "w": 0.8}}
+    twist = {"linear": {"x": 4.0, "y": 5.0, "z": 6.0}, "angular": {"x": 7.0, "y": 8.0, "z": 9.0}}
+    odometry = {"header": STAMP, "pose": {"pose": pose}, "twist": {"twist": twist}}
+    messages = {
+        "/joint_states": ("sensor_msgs/msg/JointState", joints),
+        "/odom": ("nav_msgs/msg/Odometry", odometry),
+    }
+    write_json(tmp_path / "x.mcap", messages, sort_keys=sort_keys)
+    columns = read_columns(tmp_path / "x.mcap")
+    base = [float(columns[name][0]) for name in BASE_COLUMNS["free"]]
+    assert base == [1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
 
 
 def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def read_column_names(options: Sequence[str]) -> dict[str, str]:
             continue
         try:
             found = json.loads(read_regular_file(option, MAX_NAMES_SIZE))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArgumentError(f"--column: {option}: the file is not JSON: {error}") from None
         except OSError as error:
             raise ArgumentError(f"--column: expected FROM=TO or a JSON file, got {option!r} ({error})") from None

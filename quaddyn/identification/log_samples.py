@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
-from ..robot.arguments import check_number
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import check_array, check_number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
@@ -76,7 +76,12 @@ class _LogColumns:
                 )
             if key in self.values:
                 raise ArgumentError(f"{source}: columns {self.given[key]!r} and {name!r} are both {key!r}")
-            values = np.asarray(column, dtype=np.float64)
+            values = _check_column(f"{source}: column {name!r}", column)
+            if self.values and len(values) != (count := len(next(iter(self.values.values())))):
+                first = next(iter(self.given.values()))
+                raise ArgumentError(
+                    f"{source}: column {name!r} has {len(values)} rows, but column {first!r} has {count}"
+                )
             self.values[key], self.given[key] = (values * factor if factor != 1.0 else values), name
         if unused := names.keys() - used:
             raise ArgumentError(f"names: {source} has no column, joint or foot {min(unused)!r}")
@@ -99,6 +104,16 @@ class _LogColumns:
                 + " (names=, --column)"
             )
         return keys
+
+
+def _check_column(label: str, column: object) -> Array:
+    """Returns the values (n,) of a column, which need not be finite."""
+    if (kind := np.asarray(column).dtype).kind not in "fiuO":
+        raise ArgumentTypeError(f"{label}: expected numbers, got {kind}")
+    values = check_array(label, column)
+    if values.ndim != 1:
+        raise ArgumentError(f"{label}: expected one number for each row, got an array of shape {values.shape}")
+    return values
 
 
 def recorded_root(
@@ -151,9 +166,11 @@ def samples_from_columns(
         source: name of the log, for messages.
 
     Raises:
-        ArgumentError: a missing column, a value that is not finite, times that decrease or are in another unit, or too
-            few rows; the message names the log and the column.
+        ArgumentError: a missing column, columns of different lengths, a value that is not finite, times that decrease
+            or are in another unit, or too few rows; the message names the log and the column.
+        ArgumentTypeError: a column that is not numbers; start, end or cutoff is not a number.
     """
+    start, end = check_number("start", start), check_number("end", end)
     log = _LogColumns(columns, names or {}, source)
     joints = robot.actuated
     if not joints or robot.nv != len(joints) + ROOT_SIZES[robot.root][1]:

@@ -75,10 +75,13 @@ def check_array(argument: str, value: object) -> NDArray[np.float64]:
     """Returns the value of an argument as a float64 array; the caller checks shape and values.
 
     Raises:
+        ArgumentError: an entry is an integer beyond the range of floats.
         ArgumentTypeError: an entry is not a number.
     """
     try:
         return np.asarray(value, dtype=np.float64)
+    except OverflowError:
+        raise ArgumentError(f"{argument}: an integer is beyond the range of floats, 1.8e308") from None
     except (TypeError, ValueError):
         kind = type(value).__name__
         raise ArgumentTypeError(f"{argument}: expected numbers, got {kind} {str(value)[:40]!r}") from None

@@ -16,7 +16,7 @@ import numpy as np
 from ..compiler import ByteVector, Vector, compiled, entry
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector
+from ..robot.arguments import check_number, check_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..safe_files import read_regular_file
@@ -237,8 +237,9 @@ class Actuators(
             raise ArgumentError(f"{path}: expected a file of Actuators.save with format {FILE_FORMAT}")
         if set(joints) != set(robot.actuated):
             different = min(set(joints) ^ set(robot.actuated))
+            where = "file" if different in joints else "robot"
             raise ArgumentError(
-                f"{path}: expected the actuated joints of {robot.name!r}, but only one of both has {different!r}"
+                f"{path}: expected the actuated joints of {robot.name!r}, but {different!r} is only in the {where}"
             )
         defaults = cls(robot).constructor_arguments
         values = {name: list(column) for name, column in defaults.items()}
@@ -250,7 +251,7 @@ class Actuators(
                         f"{path}: joint {name!r}: expected numbers of at least 0 for {', '.join(values)}, got "
                         f"{key} = {value!r}"
                     )
-                values[key][i] = float(number)
+                values[key][i] = check_number(f"{path}: joint {name!r}: {key}", number)
         try:
             return cls(robot, **{name: np.array(column) for name, column in values.items()})
         except ArgumentError as error:

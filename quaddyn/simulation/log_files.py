@@ -7,6 +7,7 @@ from the effort), Odometry the base, and WrenchStamped the contact force of the 
 from __future__ import annotations
 
 import csv
+import functools
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -24,12 +25,13 @@ from .log import Log
 from .mcap_file import read_messages
 from .recorded_run import BASE_COLUMNS
 from .robot_messages import JOINTS, ODOMETRY, WRENCH
-from .ros_messages import MESSAGES
+from .ros_messages import MESSAGES, numeric_leaves
 
 #: Types of the messages that are read.
 KINDS = (JOINTS, ODOMETRY, WRENCH)
 #: Endings of the names of files that `read_columns` reads, besides folders of rosbag2.
 ENDINGS = (".csv", ".npz", ".parquet", ".mcap", ".db3", ".bag")
+_POSE, _TWIST = "geometry_msgs/msg/Pose", "geometry_msgs/msg/Twist"
 #: Topics that are preferred if there are several of one type.
 USUAL_TOPICS = {JOINTS: "/joint_states", ODOMETRY: "/odom"}
 
@@ -57,7 +59,14 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
             return _columns_of_messages(source, messages)
         except ArgumentError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:  # JSON may have any content
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:  # JSON has any content
             raise ArgumentError(
                 f"{source}: a message lacks a field, or has one of another type ({type(error).__name__}: {error})"
             ) from None
@@ -201,7 +210,7 @@ def _columns_of_messages(path: Path, messages: Iterable[tuple[str, str, float, A
     others: dict[str, tuple[Array, Array]] = {}
     if (odometry := _choose(path, received, ODOMETRY)) is not None:
         poses = [(s, m["pose"]["pose"], m["twist"]["twist"]) for s, m in odometry[1]]
-        table = np.array([[*map(float, _numbers(pose)), *_numbers(twist)] for _, pose, twist in poses])
+        table = np.array([[*_numbers(_POSE, pose), *_numbers(_TWIST, twist)] for _, pose, twist in poses])
         signs = np.cumprod(np.where(np.r_[1.0, np.einsum("ij,ij->i", table[1:, 3:7], table[:-1, 3:7])] < 0, -1.0, 1.0))
         table[:, 3:7] *= signs[:, None]  # for the interpolation; both signs are one orientation
         stamps = np.array([s for s, *_ in poses])
@@ -234,6 +243,6 @@ def _choose(path: Path, received: Any, kind: str) -> tuple[str, list[tuple[float
     return topic, received[kind, topic]
 
 
-def _numbers(content: Any) -> list[float]:
-    """Returns the numbers of a message in the order of its fields."""
-    return [x for value in content.values() for x in (_numbers(value) if isinstance(value, dict) else [value])]
+def _numbers(kind: str, content: Any) -> list[float]:
+    """Returns the numbers of a message of a type in `MESSAGES` in the order of the fields of the type."""
+    return [float(functools.reduce(lambda at, name: at[name], path, content)) for path in numeric_leaves(kind) or ()]

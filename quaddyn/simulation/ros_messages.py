@@ -179,11 +179,11 @@ def encode_cdr(kind: str, content: Mapping[str, Any]) -> bytes:
 
 
 @functools.cache
-def _numeric_leaves(kind: str) -> tuple[tuple[str, ...], ...] | None:
+def numeric_leaves(kind: str) -> tuple[tuple[str, ...], ...] | None:
     """Returns the paths to the numbers of a type that consists of float64 alone; None for other types."""
     paths: list[tuple[str, ...]] = []
     for field, name in MESSAGES[kind]:
-        inner = ((),) if field == "float64" else _numeric_leaves(field) if field in MESSAGES else None
+        inner = ((),) if field == "float64" else numeric_leaves(field) if field in MESSAGES else None
         if inner is None:
             return None
         paths += ((name, *path) for path in inner)
@@ -192,7 +192,7 @@ def _numeric_leaves(kind: str) -> tuple[tuple[str, ...], ...] | None:
 
 def _write_message(body: bytearray, kind: str, content: Mapping[str, Any]) -> None:
     """Appends the fields of a message."""
-    if (paths := _numeric_leaves(kind)) is not None:  # a block of numbers, written at once
+    if (paths := numeric_leaves(kind)) is not None:  # a block of numbers, written at once
         _write_numbers(body, "d", [functools.reduce(lambda at, name: at[name], path, content) for path in paths], kind)
         return
     for field, name in MESSAGES[kind]:
