@@ -18,7 +18,7 @@ import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.identification import Samples, load_samples, samples_from_columns
 from quaddyn.identification.log_samples import recorded_root
-from quaddyn.runtime import Recording, load_recording
+from quaddyn.runtime import MotorCommand, Recording, load_recording
 from quaddyn.simulation import Log, Measurement
 from quaddyn.simulation.log_files import read_columns
 from quaddyn.simulation.mcap_file import write_messages
@@ -54,15 +54,30 @@ def held(log: Log) -> qd.Robot:
     return qd.load("go2", root="fixed")
 
 
-def record(log: Log, path: Path) -> Path:
-    """A recording of the same run by the control loop of a robot with torque sensors, which reads each value twice."""
+def record(
+    log: Log, path: Path, *, base: Callable[[float], np.ndarray] | None = None, sensors: bool = True, late: float = 0.0
+) -> Path:
+    """A recording of the same run by the control loop of a robot, which reads each value twice.
+
+    `base` is the estimated position and quaternion at a time, `late` the first time of the sensors.
+    """
     robot = qd.load("go2")
     recording = Recording(path, robot, dt=DT, seconds=len(log.time) * DT * 2)
     torque = 0.5 * (log.tau + np.roll(log.tau, 1, axis=0))
     for i in range(2 * len(log.time)):
         k = i // 2
-        m = Measurement(log.time[k], log.positions[k], log.velocities[k], np.zeros(3), np.zeros(3), torque[k])
-        recording.record(replace(tick(i), measurement=m, deadline=0.5 * DT * i, start_time=0.5 * DT * i))
+        readings = log.positions[k], log.velocities[k], np.zeros(3), np.zeros(3), torque[k] if sensors else None
+        q = None if base is None else np.concatenate([base(log.time[k]), log.positions[k]])
+        recording.record(
+            replace(
+                tick(i),
+                measurement=Measurement(late + log.time[k], *readings),
+                deadline=0.5 * DT * i,
+                start_time=0.5 * DT * i,
+                command=MotorCommand.from_torques(log.tau[k]),
+                estimated_state=None if q is None else (q, np.zeros(18)),
+            )
+        )
     recording.close()
     return path
 
@@ -104,7 +119,7 @@ def test_the_damping_of_a_robot_is_identified_from_its_log(name: str, log: Log, 
     words = ["identify", str(path), "--robot", "go2", "--out", str(target)]
     done = CliRunner().invoke(app, words, env={"COLUMNS": "150"})
     assert done.exit_code == 0, done.output
-    assert "root=fixed is used, because the log does not contain the base and contact forces" in done.output
+    assert "root=fixed is used, because the log does not contain the base" in done.output
     found = json.loads(target.read_text(encoding="utf-8"))
     assert found["samples"] > 1500 and found["inconsistent"] == []
     assert max(found["held_out"]["error"]) < 0.02 * max(found["held_out"]["signal"])
@@ -140,7 +155,7 @@ def test_contact_forces_and_base_of_a_free_robot_are_used(tmp_path: Path) -> Non
     log = sim.run(control, 1.0)
     for path in (log.save(tmp_path / "run.npz"), log.to_mcap(tmp_path / "run.mcap")):
         columns = read_columns(path)
-        assert recorded_root(columns) == "free"
+        assert recorded_root(columns) == ("free", "the log contains the base and contact forces")
         samples = samples_from_columns(robot, columns)
         assert set(samples.forces) == set(robot.feet) and samples.force_application == "ground"
         samples.check(robot)
@@ -350,7 +365,7 @@ def test_free_robot_needs_contact_forces_of_its_feet_alone(held: qd.Robot) -> No
     columns = {name: x for name, x in log.columns().items() if not name.startswith("force")}
     with pytest.raises(qd.ArgumentError, match="column 'force FL x'"):
         samples_from_columns(robot, columns)
-    assert recorded_root(columns) == "fixed"
+    assert recorded_root(columns) == ("fixed", "the log does not contain contact forces")
 
 
 def test_invalid_names_and_options_are_rejected(log: Log, held: qd.Robot, tmp_path: Path) -> None:
@@ -498,3 +513,75 @@ def test_recording_columns_are_samples_without_a_file(log: Log, held: qd.Robot, 
     samples = samples_from_columns(held, recording.columns(), cutoff=np.inf)
     assert isinstance(samples, Samples) and len(samples) == len(log.time) - 4
     np.testing.assert_array_equal(samples.q, log.q[2:-2])
+
+
+def rolling(t: float) -> np.ndarray:
+    half = 0.5 * 0.3 * np.sin(t)
+    return np.array([0.0, 0.0, 0.4, np.sin(half), 0.0, 0.0, np.cos(half)])
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        (lambda t: np.array([0.1 * t, 0.0, 0.4, 0.0, 0.0, 0.0, 1.0]), r"'base x \[m\]': the base moves by 0.4 m,"),
+        (rolling, r"'base qw \[1\]': the base moves by 0.3 rad,"),
+    ],
+)
+def test_walking_recordings_are_not_identified_with_a_fixed_root(
+    base: Callable[[float], np.ndarray], message: str, log: Log, held: qd.Robot, tmp_path: Path
+) -> None:
+    path = record(log, tmp_path / "run.qdlog", base=base)
+    done = CliRunner().invoke(app, ["identify", str(path), "--robot", "go2"], env={"COLUMNS": "150"})
+    assert "root=fixed is used, because the log does not contain contact forces" in done.output
+    assert isinstance(done.exception, qd.ArgumentError)
+    with pytest.raises(qd.ArgumentError, match=f"^{path}: column {message} but the root is fixed; .* foot sensors"):
+        raise done.exception
+    mcap = load_recording(path).to_mcap(tmp_path / "run.mcap")
+    with pytest.raises(qd.ArgumentError, match="the base moves by"):
+        load_samples(mcap, held)
+    moving = str(done.exception).split("'")[1]
+    assert len(load_samples(mcap, held, names={moving: "unused"})) > 1500
+
+
+def test_base_that_rests_is_a_fixed_root(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    """Both signs of a quaternion are one orientation."""
+
+    def resting(t: float) -> np.ndarray:
+        sign = 1.0 if t < 2.0 else -1.0
+        return np.array([0.0, 0.002 * np.sin(t), 0.4, 0.0, 0.0, 0.6 * sign, 0.8 * sign])
+
+    recording = load_recording(record(log, tmp_path / "run.qdlog", base=resting))
+    assert len(samples_from_columns(held, recording.columns())) > 1500
+    assert recorded_root(recording.columns()) == ("fixed", "the log does not contain contact forces")
+
+
+def test_fixed_root_of_a_simulated_free_robot_is_rejected(held: qd.Robot) -> None:
+    sim = qd.Simulation(qd.load("go2"), dt=1e-3)
+    columns = sim.run(lambda plant: np.zeros(12), 0.3).columns()
+    with pytest.raises(qd.ArgumentError, match=r"the base moves by .*; load the robot with a moving root"):
+        samples_from_columns(held, columns)
+
+
+def test_interval_is_in_the_time_of_plots_and_of_other_formats(log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    recording = load_recording(record(log, tmp_path / "run.qdlog", late=100.0))
+    samples = samples_from_columns(held, recording.columns(), start=1.0, end=2.0, cutoff=np.inf)
+    np.testing.assert_allclose(samples.q, log.q[502:999], atol=1e-12)
+    mcap = load_samples(recording.to_mcap(tmp_path / "run.mcap"), held, start=1.0, end=2.0, cutoff=np.inf)
+    assert abs(np.ptp(mcap.q[:, 0]) - np.ptp(samples.q[:, 0])) < 0.01
+
+
+@pytest.mark.parametrize("encoding", ["ros2", "json"])
+def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    """Commanded torques act from their message to the next one, also those of recordings without torque sensors."""
+    expected = load_samples(log.save(tmp_path / "run.npz"), held)
+    samples = load_samples(log.to_mcap(tmp_path / "run.mcap", encoding=encoding), held)
+    np.testing.assert_allclose(samples.tau, expected.tau, rtol=1e-9, atol=1e-9)
+    recording = load_recording(record(log, tmp_path / "run.qdlog", sensors=False))
+    columns = read_columns(recording.to_mcap(tmp_path / "run.mcap", encoding=encoding))
+    for name, values in recording.columns().items():
+        if name.startswith("tau "):
+            np.testing.assert_array_equal(columns.pop(name.partition(" [")[0]), values)
+    assert not any(name.startswith(("tau ", "torque ")) for name in columns)
+    recording = load_recording(record(log, tmp_path / "run.qdlog"))
+    columns = read_columns(recording.to_mcap(tmp_path / "run.mcap", encoding=encoding))
+    assert "torque FL_hip_joint" in columns and "tau FL_hip_joint" not in columns

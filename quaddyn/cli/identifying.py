@@ -268,8 +268,7 @@ def _load_matching_robot(
     if root is not None:
         return robot
     if columns is not None:
-        other = recorded_root(columns, names, source=str(data))
-        why = f"the log {'contains' if other != 'fixed' else 'does not contain'} the base and contact forces"
+        other, why = recorded_root(columns, names, source=str(data))
     else:
         size = configuration_size(data, names)
         if size is None or size == robot.nq:

@@ -49,6 +49,8 @@ MIN_SAMPLES = 20
 MAX_VELOCITY_RATIO = 3.0
 #: Joints slower than this are not compared with the derivatives of their positions [rad/s or m/s].
 MIN_SPEED = 0.05
+#: Largest range of a position [m] or an angle [rad] of the base of a fixed root: above the noise of motion capture.
+MAX_FIXED_BASE_RANGE = 0.01
 #: Default cutoff frequency, divided by the sampling rate.
 CUTOFF_FRACTION = 0.1
 
@@ -118,8 +120,10 @@ def _check_column(label: str, column: object) -> Array:
 
 def recorded_root(
     columns: Mapping[str, Array], names: Mapping[str, str] | None = None, *, source: str = "columns"
-) -> str:
-    """Returns the root of the samples in a log: "free" or "planar" if it has the base and contact forces, or "fixed".
+) -> tuple[str, str]:
+    """Returns the root of the samples in a log, and a sentence that says why.
+
+    The root is "free" or "planar" if the log has the base and contact forces, otherwise "fixed".
 
     Args:
         columns: columns of the log.
@@ -127,11 +131,13 @@ def recorded_root(
         source: name of the log, for messages.
     """
     log = _LogColumns(columns, names or {}, source)
-    if any(key.startswith("force ") for key in log.values):
-        for root in ("free", "planar"):
-            if log.has(*_base_keys(root)):
-                return root
-    return "fixed"
+    roots = (root for root in ("free", "planar") if log.has(*_base_keys(root)))
+    base = next((root for root in roots if np.isfinite(log.values["base x"]).any()), None)  # a recording may have NaN
+    has_forces = any(key.startswith("force ") for key in log.values)
+    if base is not None and has_forces:
+        return base, "the log contains the base and contact forces"
+    missing = [name for name, has in (("the base", base is not None), ("contact forces", has_forces)) if not has]
+    return "fixed", f"the log does not contain {' or '.join(missing)}"
 
 
 def _base_keys(root: str) -> list[str]:
@@ -161,13 +167,15 @@ def samples_from_columns(
         names: names of the robot by names in the log: of a joint, a foot, or a whole column, such as
             ``{"q_0": "position FL_hip_joint"}``; None: they are equal.
         cutoff: frequency of the low-pass [Hz]; inf: none; None: a tenth of the sampling rate.
-        start: time of the first row that is used [s], in the time of the log; -inf: that of the log.
+        start: time of the first row that is used [s], in the column "time" if there is one, as in plots; -inf: that of
+            the log.
         end: time of the last row that is used [s]; inf: that of the log.
         source: name of the log, for messages.
 
     Raises:
         ArgumentError: a missing column, columns of different lengths, a value that is not finite, times that decrease
-            or are in another unit, or too few rows; the message names the log and the column.
+            or are in another unit, too few rows, or a base that moves although the root is fixed; the message names the
+            log and the column.
         ArgumentTypeError: a column that is not numbers; start, end or cutoff is not a number.
     """
     start, end = check_number("start", start), check_number("end", end)
@@ -194,6 +202,8 @@ def samples_from_columns(
     rows = _select_rows(log, time_key, keys, start, end)
     if base:
         _check_other_contacts(log, feet, rows)
+    elif robot.root == "fixed":
+        _check_fixed_base(log, rows)
     time, table = log.values[time_key][rows], np.column_stack([log.values[key][rows] for key in keys])
     step = float(np.median(np.diff(time)))
     if not MIN_STEP <= step <= MAX_STEP:
@@ -232,13 +242,57 @@ def _check_other_contacts(log: _LogColumns, feet: list[str], rows: NDArray[np.in
             )
 
 
+def _check_fixed_base(log: _LogColumns, rows: NDArray[np.intp]) -> None:
+    """Raises if the log has a base that moves, since the equations of a fixed root do not contain this motion."""
+    positions = ("base x", "base y", "base z", "base pitch")
+    changes = {key: _finite_range(log.values[key][rows]) for key in positions if log.has(key)}
+    quaternion = [f"base q{axis}" for axis in "xyzw"]
+    if log.has(*quaternion):
+        q = np.column_stack([log.values[key][rows] for key in quaternion])
+        q = q[np.isfinite(q).all(axis=1)]
+        lengths = np.maximum(np.linalg.norm(q, axis=1), np.finfo(float).tiny)
+        cosines = np.abs((q / lengths[:, None]) @ (q / lengths[:, None])[:1].T)  # both signs are one orientation
+        changes["base qw"] = 2.0 * float(np.arccos(np.minimum(cosines, 1.0)).max(initial=0.0))
+    key = max(changes, key=lambda each: changes[each], default="")
+    if changes.get(key, 0.0) <= MAX_FIXED_BASE_RANGE:
+        return
+    if any(name.startswith("force ") for name in log.values):
+        advice = "load the robot with a moving root (root='free' or 'planar', --root)"
+    else:
+        advice = (
+            "a moving root needs contact forces as vectors (columns 'force FOOT x', 'y', 'z'), which the foot sensors "
+            "of a recording do not measure; use a log of a simulation or of force plates, or a recording of the robot "
+            "on a stand"
+        )
+    unit = "m" if key in positions[:3] else "rad"
+    raise ArgumentError(
+        f"{log.source}: column {log.given[key]!r}: the base moves by {changes[key]:.3g} {unit}, but the "
+        f"root is fixed; {advice}; if only the estimate of the base moves, rename its columns (--column 'base "
+        "x [m]=unused')"
+    )
+
+
+def _finite_range(values: Array) -> float:
+    """Returns the range of the finite values; a recording has NaN where the controller estimates no base."""
+    finite = values[np.isfinite(values)]
+    return float(np.ptp(finite)) if len(finite) else 0.0
+
+
 def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float, end: float) -> NDArray[np.intp]:
-    """Returns the indices of the rows in the interval, without repeated readings; their values are finite."""
-    time, name = log.values[time_key], log.given[time_key]
-    if not np.isfinite(time).all():
-        row = int(np.flatnonzero(~np.isfinite(time))[0])
-        raise ArgumentError(f"{log.source}: column {name!r} is {time[row]} in row {row}; expected finite times")
-    rows: NDArray[np.intp] = np.flatnonzero((time >= start) & (time <= end))
+    """Returns the indices of the rows in the interval, without repeated readings; their values are finite.
+
+    The interval is that of "time", if there is one, as in plots and in files of other formats; the steps are those of
+    `time_key`.
+    """
+    interval_key = "time" if log.has("time") else time_key
+    for key in {interval_key, time_key}:
+        if (bad := np.flatnonzero(~np.isfinite(log.values[key]))).size:
+            raise ArgumentError(
+                f"{log.source}: column {log.given[key]!r} is {log.values[key][bad[0]]} in row {bad[0]}; "
+                "expected finite times"
+            )
+    time, name, clock = log.values[time_key], log.given[time_key], log.values[interval_key]
+    rows: NDArray[np.intp] = np.flatnonzero((clock >= start) & (clock <= end))
     steps = np.diff(time[rows])
     if (steps < 0.0).any():
         row, before = rows[int(np.flatnonzero(steps < 0.0)[0]) + 1], rows[int(np.flatnonzero(steps < 0.0)[0])]
@@ -256,7 +310,7 @@ def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float,
         if (bad := rows[~np.isfinite(log.values[key][rows])]).size:
             raise ArgumentError(
                 f"{log.source}: column {log.given[key]!r} is {log.values[key][bad[0]]} in row {bad[0]} (at "
-                f"{time[bad[0]]:g} s); select rows by start= and end= (--start, --end)"
+                f"{clock[bad[0]]:g} s); select rows by start= and end= (--start, --end)"
             )
     return rows
 

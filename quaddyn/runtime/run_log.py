@@ -23,7 +23,7 @@ from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular_file
 from ..simulation.log import Log, make_joint_fields, plot_panels
-from ..simulation.mcap_file import Message
+from ..simulation.mcap_file import COMMANDED_EFFORT, Message
 from ..simulation.recorded_run import RecordedRun, base_columns, joint_columns
 from ..simulation.robot_messages import RobotMessages
 from ..simulation.sensors import Measurement
@@ -172,7 +172,8 @@ class RunLog(RecordedRun):
         r = self._columns
         command = MotorCommand(*(np.array(r[f"command_{name}"]) for name in COMMAND_FIELDS))
         turning = JointPositions.actuated(self.robot()).turning
-        return command.compute_torque(r["position"], r["velocity"], turning)
+        with np.errstate(invalid="ignore", over="ignore"):  # failed sensors may have any value
+            return command.compute_torque(r["position"], r["velocity"], turning)
 
     def fit_actuators(self) -> ActuatorFit:
         """Fits delay and torque-speed line of the motors to the measured torques, see `fit_actuators`.
@@ -377,15 +378,18 @@ class RunLog(RecordedRun):
         robot = {name: value for name, value in self.metadata["robot"].items() if name != "urdf"}
         return {"about.json": json.dumps({**self.metadata, "robot": robot}).encode()}
 
+    def _channel_metadata(self) -> dict[str, dict[str, str]]:
+        return {} if np.isfinite(self.records["torque"]).any() else {"/joint_states": COMMANDED_EFFORT}
+
     def _tick_messages(self, robot: RobotMessages | None) -> Iterator[tuple[float, list[Message]]]:
         """Yields the time since the earliest record and the messages of `quaddyn.runtime.run_mcap`."""
         assert robot is not None
         r, root_link = self.records, robot.robot.tree.root.name
         is_measured = {name: bool(np.isfinite(r[name]).any()) for name in ("torque", "foot_forces", "temperature")}
-        start = r["begun"].min(initial=np.inf)
+        start, commanded_torques = r["begun"].min(initial=np.inf), self.commanded_torques.tolist()
         for i, record in enumerate(r):
             seconds = float(record["begun"] - start)
-            messages = make_tick_messages(self.metadata, record, is_measured, root_link)
+            messages = make_tick_messages(self.metadata, record, is_measured, commanded_torques[i], root_link)
             yield seconds, messages + robot.place(seconds, partial(self._configuration, i, robot.robot))
 
 

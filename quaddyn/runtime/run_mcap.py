@@ -3,7 +3,7 @@
 ===============  =========================  ============================================================
 topic            type                       content
 ===============  =========================  ============================================================
-/joint_states    sensor_msgs/msg/JointState  position, velocity, effort (measured torque) of actuated joints
+/joint_states    sensor_msgs/msg/JointState  position, velocity, effort (torque, see below) of actuated joints
 /joint_commands  quaddyn/msg/MotorCommand   command that was written to the motors
 /wanted          quaddyn/msg/MotorCommand   command of the controller, before the safety layer
 /imu             sensor_msgs/msg/Imu        angular velocity and specific force, IMU axes
@@ -12,12 +12,13 @@ topic            type                       content
 /tick            quaddyn/msg/Tick           stage, fault, status of the controller, requested velocity, latency
 ===============  =========================  ============================================================
 
+The effort is the measured torque, or, without torque sensors, that of the command; the metadata of the channel say so.
 Values that are not finite are NaN in CDR; in JSON, their list is empty.  /tick lists their fields in `invalid`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,11 @@ MOTORS, FEET, HEAT, TICK = (f"quaddyn/msg/{name}" for name in ("MotorCommand", "
 
 
 def make_tick_messages(
-    metadata: Mapping[str, Any], record: Any, is_measured: Mapping[str, bool], root_link: str
+    metadata: Mapping[str, Any],
+    record: Any,
+    is_measured: Mapping[str, bool],
+    commanded_torques: Sequence[float],
+    root_link: str,
 ) -> list[Message]:
     """Returns topic, schema, frame and content of each message of a tick.
 
@@ -38,6 +43,7 @@ def make_tick_messages(
         metadata: metadata of the recording.
         record: record of the tick.
         is_measured: whether the recording has measured torques, foot forces and temperatures, by name of the field.
+        commanded_torques: (nu,) torques of the command at the reading, PD terms included [N m or N].
         root_link: name of the root link.
     """
     invalid: list[str] = []
@@ -49,7 +55,7 @@ def make_tick_messages(
 
     joints = metadata["joints"]
     joint_states = {"name": joints, "position": values("position"), "velocity": values("velocity")}
-    joint_states["effort"] = values("torque") if is_measured["torque"] else []
+    joint_states["effort"] = values("torque") if is_measured["torque"] else list(commanded_torques)
     out: list[Message] = [
         ("/joint_states", JOINTS, "", joint_states),
         make_imu_message(values("gyro"), values("accelerometer")),

@@ -22,7 +22,7 @@ from ..robot.saving import from_record
 from ..urdf.tree import Array, frozen
 from .archive import load, save
 from .extras import import_extra
-from .mcap_file import Message
+from .mcap_file import COMMANDED_EFFORT, Message
 from .recorded_run import RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint
 from .robot_messages import JOINTS, WORLD, WRENCH, RobotMessages, make_base_messages, make_vector
@@ -151,6 +151,9 @@ class Log(RecordedRun):
 
     def _recorded_robot(self) -> Robot | None:
         return None if self.robot_record is None else self.robot()
+
+    def _channel_metadata(self) -> dict[str, dict[str, str]]:
+        return {"/joint_states": COMMANDED_EFFORT}
 
     def _tick_messages(self, robot: RobotMessages | None) -> Iterator[tuple[float, list[Message]]]:
         """Yields time and messages: those of the robot, /contact/NAME with forces in world axes, and /status."""

@@ -1,7 +1,8 @@
 """Logs of any origin as columns of numbers: CSV, Parquet, MCAP, bags of ROS, and logs of simulations.
 
-The columns have the names of `Log.columns`.  Of messages, JointState gives positions, velocities and torques ("torque",
-from the effort), Odometry the base, and WrenchStamped the contact force of the foot that ends the name of its topic.
+The columns have the names of `Log.columns`.  From messages: JointState gives positions, velocities and torques ("tau"
+if the metadata of an MCAP channel say that the effort is a command, otherwise "torque"), Odometry the base, and
+WrenchStamped the contact force of the foot that ends the name of its topic.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import csv
 import functools
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,7 +23,7 @@ from ..safe_files import open_regular_file
 from ..urdf.tree import Array
 from .extras import import_extra
 from .log import Log
-from .mcap_file import read_messages
+from .mcap_file import COMMANDED_EFFORT, read_messages
 from .recorded_run import BASE_COLUMNS
 from .robot_messages import JOINTS, ODOMETRY, WRENCH
 from .ros_messages import MESSAGES, numeric_leaves
@@ -158,8 +159,8 @@ def _read_parquet(path: Path) -> dict[str, Array]:
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
-def _read_bag(path: Path) -> Iterator[tuple[str, str, float, Any]]:
-    """Yields topic, type, time [s] and fields of the messages of a bag, as `read_messages`."""
+def _read_bag(path: Path) -> Iterator[tuple[str, str, float, Any, Mapping[str, str]]]:
+    """Yields topic, type, time [s] and fields of the messages of a bag, as `read_messages`, without metadata."""
     highlevel, typesys = import_extra("rosbags.highlevel", "rosbags"), import_extra("rosbags.typesys", "rosbags")
     path.stat()  # the error of a missing file
     try:
@@ -168,7 +169,7 @@ def _read_bag(path: Path) -> Iterator[tuple[str, str, float, Any]]:
             connections = [each for each in reader.connections if each.msgtype in KINDS]
             for connection, stamp, data in reader.messages(connections) if connections else ():
                 message = reader.deserialize(data, connection.msgtype)
-                yield connection.topic, connection.msgtype, 1e-9 * stamp, _fields(connection.msgtype, message)
+                yield connection.topic, connection.msgtype, 1e-9 * stamp, _fields(connection.msgtype, message), {}
     except ArgumentError:
         raise
     except Exception as error:  # the package has several error classes, and passes on those of its parsers
@@ -183,10 +184,13 @@ def _fields(kind: str, message: Any) -> dict[str, Any]:
     }
 
 
-def _columns_of_messages(path: Path, messages: Iterable[tuple[str, str, float, Any]]) -> dict[str, Array]:
+def _columns_of_messages(
+    path: Path, messages: Iterable[tuple[str, str, float, Any, Mapping[str, str]]]
+) -> dict[str, Array]:
     """Returns the columns of joints, base and contact forces at the times of the joint states."""
     received: dict[tuple[str, str], list[tuple[float, Any]]] = defaultdict(list)
-    for topic, kind, logged, content in messages:
+    channels: dict[str, Mapping[str, str]] = {}
+    for topic, kind, logged, content, channels[topic] in messages:
         stamp = content["header"]["stamp"]
         seconds = stamp["sec"] + 1e-9 * stamp["nanosec"]
         received[kind, topic].append((seconds or logged, content))
@@ -197,7 +201,8 @@ def _columns_of_messages(path: Path, messages: Iterable[tuple[str, str, float, A
     times = np.array([seconds for seconds, _ in entries])
     names = list(entries[0][1]["name"])
     columns: dict[str, Array] = {}
-    for quantity, field in (("position", "position"), ("velocity", "velocity"), ("torque", "effort")):
+    effort = "tau" if COMMANDED_EFFORT.items() <= channels[topic].items() else "torque"
+    for quantity, field in (("position", "position"), ("velocity", "velocity"), (effort, "effort")):
         rows = [content[field] for _, content in entries]
         for i, ((_, content), row) in enumerate(zip(entries, rows, strict=True)):
             if list(content["name"]) != names or len(row) not in (0, len(names)) or len(row) != len(rows[0]):

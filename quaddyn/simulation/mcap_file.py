@@ -20,6 +20,9 @@ Message = tuple[str, str, str, dict[str, Any]]
 Encoding = Literal["ros2", "json"]
 #: Message encoding, schema encoding and profile of a file by `Encoding`.
 ENCODINGS = {"ros2": ("cdr", "ros2msg", "ros2"), "json": ("json", "jsonschema", "")}
+#: Metadata of a channel with joint states whose effort is a command, which acts until the next message; otherwise it is
+#: measured at the time of its message.
+COMMANDED_EFFORT = {"effort": "command until the next message"}
 #: Quality of service of topics whose last message is sent to late subscribers: keep last 1, reliable, transient local.
 LATCHED_QOS = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n  deadline: {sec: 9223372036, nsec: 854775807}\n"
@@ -41,6 +44,7 @@ def write_messages(
     encoding: Encoding = "ros2",
     attachments: Mapping[str, bytes] | None = None,
     latched: Collection[str] = (),
+    metadata: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
     """Writes the messages of ticks as an MCAP file.
 
@@ -50,6 +54,7 @@ def write_messages(
         encoding: "ros2" or "json".
         attachments: attached files by name.
         latched: topics whose last message late subscribers receive.
+        metadata: texts by name of the channel of a topic, by topic; None: none.
 
     Returns:
         The path of the file.
@@ -82,11 +87,12 @@ def write_messages(
                     name = topic if encoding == "json" else re.sub(r"[^A-Za-z0-9_/]", "_", topic)
                     name += "_" * (len(channels) if name in names else 0)
                     names.add(name)
+                    quality = {"offered_qos_profiles": LATCHED_QOS} if topic in latched else {}
                     channels[topic] = writer.register_channel(
                         topic=name,
                         message_encoding=message_encoding,
                         schema_id=schemas[kind],
-                        metadata={"offered_qos_profiles": LATCHED_QOS} if topic in latched else {},
+                        metadata={**quality, **(metadata or {}).get(topic, {})},
                     )
                 if has_header(kind):
                     content = {"header": {"stamp": stamp, "frame_id": frame}, **content}
@@ -98,8 +104,10 @@ def write_messages(
     return Path(path)
 
 
-def read_messages(path: str | os.PathLike[str], kinds: Collection[str]) -> Iterator[tuple[str, str, float, Any]]:
-    """Yields topic, type, log time [s] and fields of the messages of some types, in the order of time.
+def read_messages(
+    path: str | os.PathLike[str], kinds: Collection[str]
+) -> Iterator[tuple[str, str, float, Any, Mapping[str, str]]]:
+    """Yields topic, type, log time [s], fields and metadata of the channel of each message, in the order of time.
 
     Args:
         path: MCAP file with messages in CDR or JSON.
@@ -122,7 +130,7 @@ def read_messages(path: str | os.PathLike[str], kinds: Collection[str]) -> Itera
                     continue
                 topic, data = channel.topic, message.data
                 content = decode_cdr(kind, data) if channel.message_encoding == "cdr" else json.loads(data)
-                yield topic, kind, 1e-9 * message.log_time, content
+                yield topic, kind, 1e-9 * message.log_time, content, channel.metadata
         except (damage, compression, *DAMAGED_ARCHIVE_ERRORS) as error:
             place = f"{path}: after topic {topic!r}" if topic else f"{path}"
             raise ArgumentError(f"{place}: the MCAP file is damaged: {str(error) or type(error).__name__}") from None

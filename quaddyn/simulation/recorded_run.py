@@ -94,6 +94,10 @@ class RecordedRun(ABC):
         """Returns the files that are attached to an MCAP file."""
         return {}
 
+    def _channel_metadata(self) -> dict[str, dict[str, str]]:
+        """Returns the metadata of the channels of an MCAP file, by topic."""
+        return {}
+
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Writes `columns` and `text_columns` as a table with a header line.
 
@@ -171,4 +175,5 @@ class RecordedRun(ABC):
                 description = described.describe(seconds) if described is not None and i == 0 else []
                 yield seconds, [*description, *messages]
 
-        return write_messages(path, with_description(), encoding=encoding, attachments=attachments, latched=LATCHED)
+        options = {"attachments": attachments, "latched": LATCHED, "metadata": self._channel_metadata()}
+        return write_messages(path, with_description(), encoding=encoding, **options)
