@@ -274,7 +274,7 @@ def rename(old: str, new: str) -> Callable[[dict[str, np.ndarray]], None]:
         (lambda c: c.pop("velocity FL_hip_joint [rad/s]"), "column 'velocity FL_hip_joint'"),
         (
             change("position FR_hip_joint [rad]", put(17, np.nan)),
-            r"column 'position FR_hip_joint \[rad\]' is nan in row 17 \(at 0.034 s\)",
+            r"column 'position FR_hip_joint \[rad\]' is empty or nan in row 17 \(at 0.034 s\)",
         ),
         (change("time [s]", put(30, 0.01)), r"column 'time \[s\]' decreases from 0.058 s to 0.01 s in row 30"),
         (change("time [s]", put(3, np.inf)), r"column 'time \[s\]' is inf in row 3"),
@@ -491,6 +491,31 @@ def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: 
     for name in ("absent.mcap", "absent.csv", "absent.parquet"):
         with pytest.raises(OSError, match="absent"):
             load_samples(tmp_path / name, held)
+
+
+def test_empty_entries_of_a_table_are_named(held: qd.Robot, log: Log, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    with log.to_csv(path).open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+
+    def write(name: str, empty: Callable[[int], bool]) -> None:
+        i = header.index(name)
+        table = [[*row[:i], "" if empty(k) else row[i], *row[i + 1 :]] for k, row in enumerate(rows)]
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *table])
+
+    for name, empty, row in (
+        ("position FL_hip_joint [rad]", lambda k: k == 0, 0),
+        ("tau RR_calf_joint [N m]", lambda k: True, 0),
+        ("tau RR_calf_joint [N m]", lambda k: k == 7, 7),
+        ("time [s]", lambda k: k < 3, 0),
+    ):
+        write(name, empty)
+        with pytest.raises(qd.ArgumentError) as caught:
+            load_samples(path, held)
+        assert str(caught.value).startswith(f"{path}: column {name!r} is empty or nan in row {row}"), caught.value
+    write("force FL x [N]", lambda k: k == 0)  # is not needed
+    np.testing.assert_array_equal(load_samples(path, held).tau, samples_from_columns(held, log.columns()).tau)
 
 
 def test_damaged_bags_are_rejected_by_name(held: qd.Robot, tmp_path: Path) -> None:

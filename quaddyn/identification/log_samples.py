@@ -287,10 +287,7 @@ def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float,
     interval_key = "time" if log.has("time") else time_key
     for key in {interval_key, time_key}:
         if (bad := np.flatnonzero(~np.isfinite(log.values[key]))).size:
-            raise ArgumentError(
-                f"{log.source}: column {log.given[key]!r} is {log.values[key][bad[0]]} in row {bad[0]}; "
-                "expected finite times"
-            )
+            raise ArgumentError(f"{_describe_entry(log, key, int(bad[0]))}; expected finite times")
     time, name, clock = log.values[time_key], log.given[time_key], log.values[interval_key]
     rows: NDArray[np.intp] = np.flatnonzero((clock >= start) & (clock <= end))
     steps = np.diff(time[rows])
@@ -309,10 +306,16 @@ def _select_rows(log: _LogColumns, time_key: str, keys: list[str], start: float,
     for key in keys:
         if (bad := rows[~np.isfinite(log.values[key][rows])]).size:
             raise ArgumentError(
-                f"{log.source}: column {log.given[key]!r} is {log.values[key][bad[0]]} in row {bad[0]} (at "
-                f"{clock[bad[0]]:g} s); select rows by start= and end= (--start, --end)"
+                f"{_describe_entry(log, key, int(bad[0]))} (at {clock[bad[0]]:g} s); select rows by start= and end= "
+                "(--start, --end)"
             )
     return rows
+
+
+def _describe_entry(log: _LogColumns, key: str, row: int) -> str:
+    """Returns the column, value and row of an entry that is not finite; empty entries of tables are NaN."""
+    value = log.values[key][row]
+    return f"{log.source}: column {log.given[key]!r} is {'empty or nan' if np.isnan(value) else value} in row {row}"
 
 
 def _make_uniform(time: Array, table: Array, step: float, held: NDArray[np.bool_]) -> Array:

@@ -11,7 +11,7 @@ import csv
 import functools
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -97,24 +97,47 @@ def read_csv_header(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _read_csv(path: Path) -> dict[str, Array]:
-    """Reads the numeric columns of a CSV file: those whose first entry is a number."""
+    """Reads the columns of a CSV file whose first entry that is not empty is a number; empty entries become NaN."""
     header = read_csv_header(path)
     if repeated := [name for i, name in enumerate(header) if name in header[:i]]:
         raise ArgumentError(f"{path}: column {repeated[0]!r} occurs twice")
     numeric: list[int] = []
     try:
-        with _open_text(path) as file:
-            first = next(csv.reader(line for i, line in enumerate(file) if i == 1), [])
-        numeric = [i for i, word in enumerate(first) if i < len(header) and _is_number(word)]
+        numeric, empty = _classify_columns(path, len(header))
         if not numeric:
-            raise ArgumentError(f"{path}: the second line contains no numbers")
-        with _open_text(path) as file:
-            table = np.loadtxt(file, delimiter=",", skiprows=1, usecols=numeric, ndmin=2, quotechar='"', comments=None)
+            raise ArgumentError(f"{path}: the table contains no numbers")
+        try:
+            table = _read_table(path, numeric, None)
+        except ValueError:  # slower, and reads empty entries
+            table = _read_table(path, numeric, lambda word: float(word) if word.strip() else np.nan)
     except ArgumentError:
         raise
     except (csv.Error, ValueError) as error:
         raise ArgumentError(_find_wrong_entry(path, header, numeric) or f"{path}: not a table: {error}") from None
-    return {header[i]: np.ascontiguousarray(table[:, k]) for k, i in enumerate(numeric)}
+    columns = {header[i]: np.ascontiguousarray(table[:, k]) for k, i in enumerate(numeric)}
+    return columns | {header[i]: np.full(len(table), np.nan) for i in empty}
+
+
+def _classify_columns(path: Path, count: int) -> tuple[list[int], list[int]]:
+    """Returns the indices of the columns of numbers, and of those without any entry."""
+    numeric, empty = [], set(range(count))
+    with _open_text(path) as file:
+        rows = csv.reader(file)
+        next(rows, None)
+        for row in rows:
+            begun = [i for i in empty if i < len(row) and row[i].strip()]
+            numeric += [i for i in begun if _is_number(row[i])]
+            empty -= set(begun)
+            if not empty:
+                break
+    return sorted(numeric), sorted(empty)
+
+
+def _read_table(path: Path, numeric: list[int], converter: Callable[[str], float] | None) -> Array:
+    """Returns the values (n, k) of some columns of a CSV file."""
+    options: dict[str, Any] = {"delimiter": ",", "skiprows": 1, "ndmin": 2, "quotechar": '"', "comments": None}
+    with _open_text(path) as file:
+        return np.loadtxt(file, usecols=numeric, converters=converter, **options)
 
 
 def _open_text(path: Path) -> TextIO:
@@ -128,7 +151,7 @@ def _find_wrong_entry(path: Path, header: list[str], numeric: list[int]) -> str:
         for number, row in enumerate(csv.reader(file), start=1):
             for i in numeric if number > 1 and row else ():
                 word = row[i] if i < len(row) else ""
-                if not _is_number(word):
+                if not _is_number(word) and (word.strip() or i >= len(row)):
                     return f"{path}:{number}: column {header[i]!r}: {word[:40]!r} is not a number"
     return ""
 
