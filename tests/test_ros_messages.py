@@ -20,7 +20,7 @@ from quaddyn.runtime import load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
 from quaddyn.simulation.mcap_file import read_messages, write_messages
-from quaddyn.simulation.robot_messages import draw_simply
+from quaddyn.simulation.robot_messages import make_simple_shapes_urdf
 from quaddyn.simulation.ros_messages import MESSAGES, NUMBERS, decode_cdr, encode_cdr, encode_json, make_schema
 from quaddyn.urdf import parse
 
@@ -202,11 +202,11 @@ def test_file_contains_a_foxglove_layout_and_shapes_without_mesh_files(log: Log,
     for topic in ("/robot_description", "/tf_static"):
         assert "durability: 1" in channels[topic].metadata["offered_qos_profiles"]
     robot = qd.load("go2")
-    shapes = ElementTree.fromstring(draw_simply(robot))
+    shapes = ElementTree.fromstring(make_simple_shapes_urdf(robot))
     assert not list(shapes.iter("mesh"))
     drawn_links = {link.get("name") for link in shapes.findall("link") if link.find("visual") is not None}
     assert {"base", *(f"{leg}_{part}" for leg in robot.feet for part in ("hip", "thigh", "calf"))} <= drawn_links
-    tree = parse(draw_simply(robot))
+    tree = parse(make_simple_shapes_urdf(robot))
     assert [link.name for link in tree.links] == [link.name for link in robot.tree.links]
     for drawn_joint, joint in zip(tree.joints, robot.tree.joints, strict=True):
         assert (drawn_joint.name, drawn_joint.type, drawn_joint.child) == (joint.name, joint.type, joint.child)

@@ -135,6 +135,9 @@ def test_mcap_files_have_the_same_content(run: Path, tmp_path: Path) -> None:
         attached = {each.name: each.data for each in opened.iter_attachments()}
         kinds = {each.name: each.media_type for each in opened.iter_attachments()}
     topics = {topic for topic, _ in messages}
+    with short.to_mcap(tmp_path / "log.mcap").open("rb") as file:
+        names = {channel.topic for channel in reader.make_reader(file).get_summary().channels.values()}
+    assert names == topics - {"/wanted"} | {"/controller_commands"}
     base = {"/base", "/base_velocity", "/odom", "/tf", "/tf_static", "/robot_description", "/robot_shapes"}
     assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/tick", *base}
     assert (

@@ -126,7 +126,7 @@ def fit_accumulated(
                 noise = accumulator.residuals(_solve_least_squares(R, start, tolerance)[0])
                 R = accumulator.weighted_factor(np.maximum(noise, least))
                 iterations += 1
-    beta, covariance, shown, condition = _solve_least_squares(R, start, tolerance)
+    beta, covariance, n_identifiable, condition = _solve_least_squares(R, start, tolerance)
     hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
     delta = base.nearest_parameters(beta, before)
     if method == "consistent":
@@ -145,13 +145,14 @@ def fit_accumulated(
         delta, beta = found.phi, base.project(found.phi)
         half = data_scale * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
         covariance = half.T @ half
-        alone = ~(base.K[:, ~unexcited] != 0.0).any(axis=1)  # base parameters of unexcited ones only
+        only_unexcited = ~(base.K[:, ~unexcited] != 0.0).any(axis=1)  # base parameters of unexcited ones only
         groups = base.groups()
-        shown -= sum(name not in hidden for name, unknown in zip(groups, alone, strict=True) if unknown)
-        hidden = [name for name, unknown in zip(groups, alone, strict=True) if unknown or name in hidden]
+        unknown = {name for name, is_unknown in zip(groups, only_unexcited, strict=True) if is_unknown}
+        n_identifiable -= len(unknown - set(hidden))
+        hidden = [name for name in groups if name in unknown or name in hidden]
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
-        freedom = max(accumulator.samples * accumulator.robot.nv - shown, 1)
+        freedom = max(accumulator.samples * accumulator.robot.nv - n_identifiable, 1)
         covariance = covariance * float(np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2)) / freedom
     return Identification(
         base,
@@ -161,7 +162,7 @@ def fit_accumulated(
         delta,
         accumulator.residuals(beta),
         accumulator.samples,
-        shown,
+        n_identifiable,
         condition,
         converged,
         iterations,
@@ -224,14 +225,14 @@ def _solve_least_squares(R: Array, start: Array, tolerance: float) -> tuple[Arra
     scale = np.where(hidden, 1.0, lengths)
     U, sigma, Vt = np.linalg.svd(A / scale, full_matrices=False)
     significant = sigma > tolerance * sigma.max(initial=0.0)
-    shown = int(significant.sum())
+    n_identifiable = int(significant.sum())
     V = Vt[significant].T / scale[:, None]
     beta = start + V @ ((U[:, significant].T @ (z - A @ start)) / sigma[significant])
     half = V / sigma[significant]
     covariance = half @ half.T
-    if shown < A.shape[1]:
+    if n_identifiable < A.shape[1]:
         loose = np.linalg.norm(Vt[significant], axis=0) < 1.0 - 1e-9  # parameters with a component in the null space
         covariance[loose, loose] = np.inf
     values = np.linalg.svd(A, compute_uv=False)
-    condition = float(values[0] / values[-1]) if shown == A.shape[1] and values[-1] > 0.0 else np.inf
-    return beta, covariance, shown, condition
+    condition = float(values[0] / values[-1]) if n_identifiable == A.shape[1] and values[-1] > 0.0 else np.inf
+    return beta, covariance, n_identifiable, condition

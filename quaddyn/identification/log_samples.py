@@ -99,11 +99,13 @@ class _LogColumns:
             there = [self.given[key] for key in self.values if key.split(" ")[0] == quantity]
             found = f"it has {', '.join(map(repr, there[:6]))}{' ...' if len(there) > 6 else ''}" if there else (
                 f"it has no column {quantity!r}")  # fmt: skip
-            strange = quantity == "position" and len(missing) == robot.nu > 0
+            is_other_robot = quantity == "position" and len(missing) == robot.nu > 0
+            advice = (
+                "the log is of another robot, or its names must be mapped" if is_other_robot else "names can be mapped"
+            )
             raise ArgumentError(
                 f"{self.source}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all); {found}; "
-                + ("the log is of another robot, or its names must be mapped" if strange else "names can be mapped")
-                + " (names=, --column)"
+                f"{advice} (names=, --column)"
             )
         return keys
 
@@ -215,12 +217,13 @@ def samples_from_columns(
         raise ArgumentError(f"cutoff: expected a positive frequency [Hz], got {cutoff}")
     frequency = CUTOFF_FRACTION / step if cutoff is None else cutoff
     pieces = np.split(np.arange(len(time)), np.flatnonzero(np.diff(time) > MAX_GAP * step) + 1)
-    held = np.array([key.split(" ")[0] in ("tau", "force") for key in keys])
-    parts = [
-        _make_samples(robot, keys, _make_uniform(time[piece], table[piece], step, held), step, frequency, log, feet)
+    acts_until_next_row = np.array([key.split(" ")[0] in ("tau", "force") for key in keys])
+    tables = [
+        _make_uniform(time[piece], table[piece], step, acts_until_next_row)
         for piece in pieces
         if len(piece) >= MIN_SAMPLES
     ]
+    parts = [_make_samples(robot, keys, uniform, step, frequency, log, feet) for uniform in tables]
     if not parts:
         raise ArgumentError(
             f"{source}: column {log.given[time_key]!r}: expected at least {MIN_SAMPLES} rows without a gap, got "
@@ -318,10 +321,10 @@ def _describe_entry(log: _LogColumns, key: str, row: int) -> str:
     return f"{log.source}: column {log.given[key]!r} is {'empty or nan' if np.isnan(value) else value} in row {row}"
 
 
-def _make_uniform(time: Array, table: Array, step: float, held: NDArray[np.bool_]) -> Array:
+def _make_uniform(time: Array, table: Array, step: float, acts_until_next_row: NDArray[np.bool_]) -> Array:
     """Returns values at equal steps; those that act from their row to the next one become means around their time."""
     table = table.copy()
-    table[1:, held] = 0.5 * (table[1:, held] + table[:-1, held])
+    table[1:, acts_until_next_row] = 0.5 * (table[1:, acts_until_next_row] + table[:-1, acts_until_next_row])
     uniform = time[0] + step * np.arange(1 + int((time[-1] - time[0]) / step + 1e-6))
     if len(uniform) == len(time) and np.abs(uniform - time).max() < 0.01 * step:
         return table

@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
-from ..simulation.log_files import ENDINGS, read_columns, read_csv_header
+from ..simulation.log_files import SUFFIXES, read_columns, read_csv_header
 from ..urdf.tree import Array
 from .log_samples import samples_from_columns
 from .samples import ForceApplication, Samples
@@ -182,9 +182,9 @@ def is_log(path: str | os.PathLike[str], names: Mapping[str, str] | None = None)
     source = Path(path)
     ending = source.suffix.lower()
     if source.is_dir() or ending not in (".csv", ".npz"):
-        if not source.is_dir() and ending not in ENDINGS:
+        if not source.is_dir() and ending not in SUFFIXES:
             raise ArgumentError(
-                f"path: expected a name ending in {', '.join(ENDINGS)}, got {source.name!r}; of a recording of a "
+                f"path: expected a name ending in {', '.join(SUFFIXES)}, got {source.name!r}; of a recording of a "
                 "control loop, pass load_recording(path).columns() to samples_from_columns"
             )
         return True

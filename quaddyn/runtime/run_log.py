@@ -390,7 +390,7 @@ class RunLog(RecordedRun):
         for i, record in enumerate(r):
             seconds = float(record["begun"] - start)
             messages = make_tick_messages(self.metadata, record, is_measured, commanded_torques[i], root_link)
-            yield seconds, messages + robot.place(seconds, partial(self._configuration, i, robot.robot))
+            yield seconds, messages + robot.make_transforms(seconds, partial(self._configuration, i, robot.robot))
 
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:

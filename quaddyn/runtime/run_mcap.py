@@ -1,16 +1,16 @@
 """Messages of a recording for an MCAP file, one of each kind per tick, besides those of every robot.
 
-===============  =========================  ============================================================
-topic            type                       content
-===============  =========================  ============================================================
-/joint_states    sensor_msgs/msg/JointState  position, velocity, effort (torque, see below) of actuated joints
-/joint_commands  quaddyn/msg/MotorCommand   command that was written to the motors
-/wanted          quaddyn/msg/MotorCommand   command of the controller, before the safety layer
-/imu             sensor_msgs/msg/Imu        angular velocity and specific force, IMU axes
-/feet            quaddyn/msg/FootForces     if the robot has foot sensors
-/temperatures    quaddyn/msg/Temperatures   if the motors measure them
-/tick            quaddyn/msg/Tick           stage, fault, status of the controller, requested velocity, latency
-===============  =========================  ============================================================
+====================  ==========================  =========================================================
+topic                 type                        content
+====================  ==========================  =========================================================
+/joint_states         sensor_msgs/msg/JointState  position, velocity, effort (torque, see below) of joints
+/joint_commands       quaddyn/msg/MotorCommand    command that was written to the motors
+/controller_commands  quaddyn/msg/MotorCommand    command before the safety layer; in JSON, /wanted
+/imu                  sensor_msgs/msg/Imu         angular velocity and specific force, IMU axes
+/feet                 quaddyn/msg/FootForces      if the robot has foot sensors
+/temperatures         quaddyn/msg/Temperatures    if the motors measure them
+/tick                 quaddyn/msg/Tick            stage, fault, status, requested velocity, latency
+====================  ==========================  =========================================================
 
 The effort is the measured torque, or, without torque sensors, that of the command; the metadata of the channel say so.
 Values that are not finite are NaN in CDR; in JSON, their list is empty.  /tick lists their fields in `invalid`.
@@ -60,7 +60,7 @@ def make_tick_messages(
         ("/joint_states", JOINTS, "", joint_states),
         make_imu_message(values("gyro"), values("accelerometer")),
     ]
-    for topic, prefix in (("/joint_commands", "command"), ("/wanted", "wanted")):
+    for topic, prefix in (("/joint_commands", "command"), ("/controller_commands", "wanted")):
         command = {"effort" if name == "tau" else name: values(f"{prefix}_{name}") for name in COMMAND_FIELDS}
         out.append((topic, MOTORS, "", {"name": joints, **command}))
     if is_measured["foot_forces"]:

@@ -170,7 +170,7 @@ class Log(RecordedRun):
                 child = "base" if robot is None else robot.robot.tree.root.name
                 messages += make_base_messages(self.q[i], self.v[i], child)
             if robot is not None:
-                messages += robot.place(seconds, partial(self.q.__getitem__, i))
+                messages += robot.make_transforms(seconds, partial(self.q.__getitem__, i))
             for sphere, force in zip(self.spheres, self.forces[i].tolist(), strict=True):
                 wrench = {"force": make_vector(force), "torque": make_vector([0.0, 0.0, 0.0])}
                 messages.append((f"/contact/{sphere}", WRENCH, WORLD, {"wrench": wrench}))

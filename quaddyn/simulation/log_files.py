@@ -29,12 +29,12 @@ from .robot_messages import JOINTS, ODOMETRY, WRENCH
 from .ros_messages import MESSAGES, numeric_leaves
 
 #: Types of the messages that are read.
-KINDS = (JOINTS, ODOMETRY, WRENCH)
-#: Endings of the names of files that `read_columns` reads, besides folders of rosbag2.
-ENDINGS = (".csv", ".npz", ".parquet", ".mcap", ".db3", ".bag")
+MESSAGE_TYPES = (JOINTS, ODOMETRY, WRENCH)
+#: Suffixes of files that `read_columns` reads, besides folders of rosbag2.
+SUFFIXES = (".csv", ".npz", ".parquet", ".mcap", ".db3", ".bag")
 _POSE, _TWIST = "geometry_msgs/msg/Pose", "geometry_msgs/msg/Twist"
 #: Topics that are preferred if there are several of one type.
-USUAL_TOPICS = {JOINTS: "/joint_states", ODOMETRY: "/odom"}
+DEFAULT_TOPICS = {JOINTS: "/joint_states", ODOMETRY: "/odom"}
 
 
 def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
@@ -55,7 +55,9 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
     source = Path(path)
     ending = source.suffix.lower()
     if source.is_dir() or ending in (".mcap", ".db3", ".bag"):
-        messages = read_messages(source, KINDS) if ending == ".mcap" and not source.is_dir() else _read_bag(source)
+        messages = (
+            read_messages(source, MESSAGE_TYPES) if ending == ".mcap" and not source.is_dir() else _read_bag(source)
+        )
         try:
             return _columns_of_messages(source, messages)
         except ArgumentError:
@@ -77,7 +79,7 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
         return _read_csv(source)
     if ending == ".parquet":
         return _read_parquet(source)
-    raise ArgumentError(f"path: expected a folder of rosbag2 or a name ending in {', '.join(ENDINGS)}, got {path!s}")
+    raise ArgumentError(f"path: expected a folder of rosbag2 or a name ending in {', '.join(SUFFIXES)}, got {path!s}")
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def _read_bag(path: Path) -> Iterator[tuple[str, str, float, Any, Mapping[str, s
     try:
         types = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)  # of bags without definitions
         with highlevel.AnyReader([path], default_typestore=types) as reader:
-            connections = [each for each in reader.connections if each.msgtype in KINDS]
+            connections = [each for each in reader.connections if each.msgtype in MESSAGE_TYPES]
             for connection, stamp, data in reader.messages(connections) if connections else ():
                 message = reader.deserialize(data, connection.msgtype)
                 yield connection.topic, connection.msgtype, 1e-9 * stamp, _fields(connection.msgtype, message), {}
@@ -263,11 +265,11 @@ def _columns_of_messages(
 def _choose(path: Path, received: Any, kind: str) -> tuple[str, list[tuple[float, Any]]] | None:
     """Returns the topic of a type and its messages; None without one."""
     topics = [topic for each, topic in received if each == kind]
-    if len(topics) > 1 and USUAL_TOPICS[kind] not in topics:
+    if len(topics) > 1 and DEFAULT_TOPICS[kind] not in topics:
         raise ArgumentError(f"{path}: expected one topic of type {kind}, got {', '.join(map(repr, sorted(topics)))}")
     if not topics:
         return None
-    topic = USUAL_TOPICS[kind] if USUAL_TOPICS[kind] in topics else topics[0]
+    topic = DEFAULT_TOPICS[kind] if DEFAULT_TOPICS[kind] in topics else topics[0]
     return topic, received[kind, topic]
 
 

@@ -23,6 +23,8 @@ ENCODINGS = {"ros2": ("cdr", "ros2msg", "ros2"), "json": ("json", "jsonschema", 
 #: Metadata of a channel with joint states whose effort is a command, which acts until the next message; otherwise it is
 #: measured at the time of its message.
 COMMANDED_EFFORT = {"effort": "command until the next message"}
+#: Names in JSON files of topics that have another name in "ros2", since programs read JSON files of older versions.
+JSON_TOPICS = {"/controller_commands": "/wanted"}
 #: Quality of service of topics whose last message is sent to late subscribers: keep last 1, reliable, transient local.
 LATCHED_QOS = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n  deadline: {sec: 9223372036, nsec: 854775807}\n"
@@ -84,7 +86,9 @@ def write_messages(
                     schema = make_schema(kind, schema_encoding)
                     schemas[kind] = writer.register_schema(name=kind, encoding=schema_encoding, data=schema)
                 if topic not in channels:
-                    name = topic if encoding == "json" else re.sub(r"[^A-Za-z0-9_/]", "_", topic)
+                    name = (
+                        JSON_TOPICS.get(topic, topic) if encoding == "json" else re.sub(r"[^A-Za-z0-9_/]", "_", topic)
+                    )
                     name += "_" * (len(channels) if name in names else 0)
                     names.add(name)
                     quality = {"offered_qos_profiles": LATCHED_QOS} if topic in latched else {}

@@ -116,11 +116,11 @@ class RobotMessages:
         robot = self.robot
         return [
             ("/robot_description", STRING, "", {"data": urdf_text(robot)}),
-            ("/robot_shapes", STRING, "", {"data": draw_simply(robot)}),
+            ("/robot_shapes", STRING, "", {"data": make_simple_shapes_urdf(robot)}),
             ("/tf_static", TRANSFORMS, "", {"transforms": self._transforms(seconds, robot.q_home, self._fixed)}),
         ]
 
-    def place(self, seconds: float, configuration: Callable[[], Array]) -> list[Message]:
+    def make_transforms(self, seconds: float, configuration: Callable[[], Array]) -> list[Message]:
         """Returns the message of /tf, unless the last one is too recent.
 
         Args:
@@ -157,7 +157,7 @@ class RobotMessages:
         return out
 
 
-def draw_simply(robot: Robot) -> str:
+def make_simple_shapes_urdf(robot: Robot) -> str:
     """Returns a URDF with the links and joints of a robot and simple shapes only, which viewers draw without files.
 
     A link is drawn by its boxes, cylinders and spheres; without any, by bars to the joints of its children, and by a
