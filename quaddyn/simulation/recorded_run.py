@@ -175,5 +175,11 @@ class RecordedRun(ABC):
                 description = described.describe(seconds) if described is not None and i == 0 else []
                 yield seconds, [*description, *messages]
 
-        options = {"attachments": attachments, "latched": LATCHED, "metadata": self._channel_metadata()}
-        return write_messages(path, with_description(), encoding=encoding, **options)
+        return write_messages(
+            path,
+            with_description(),
+            encoding=encoding,
+            attachments=attachments,
+            latched=LATCHED,
+            metadata=self._channel_metadata(),
+        )
