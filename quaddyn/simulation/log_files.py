@@ -214,11 +214,12 @@ def _columns_of_messages(
 ) -> dict[str, Array]:
     """Returns the columns of joints, base and contact forces at the times of the joint states."""
     received: dict[tuple[str, str], list[tuple[float, Any]]] = defaultdict(list)
-    channels: dict[str, Mapping[str, str]] = {}
-    for topic, kind, logged, content, channels[topic] in messages:
+    channels: dict[str, Mapping[str, str]] = {}  # metadata by topic
+    for topic, kind, logged, content, metadata in messages:
         stamp = content["header"]["stamp"]
         seconds = stamp["sec"] + 1e-9 * stamp["nanosec"]
         received[kind, topic].append((seconds or logged, content))
+        channels[topic] = metadata
     joints = _choose(path, received, JOINTS)
     if joints is None:
         raise ArgumentError(f"{path}: the file contains no messages of type {JOINTS}")
