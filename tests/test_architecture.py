@@ -18,6 +18,7 @@ PACKAGE = ROOT / "quaddyn"
 SUBPACKAGES = (
     "version",
     "errors",
+    "extras",
     "safe_files",
     "archives",
     "strict_attributes",

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, QuaddynError
+from ..errors import ArgumentError
+from ..extras import import_extra
 from ..urdf.tree import Array
 from .report import joint_kinds
 from .time_series import DemoTimeSeries
@@ -61,11 +62,7 @@ def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
 
 def _figure_class() -> Any:
     """Returns matplotlib's figure class, or raises an error if matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise QuaddynError("matplotlib is not installed; install it with: pip install 'quaddyn[plot]'") from None
-    return Figure
+    return import_extra("matplotlib.figure", "plot").Figure
 
 
 def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: str) -> None:

@@ -61,7 +61,7 @@ class PredictionWorkspace(NamedTuple):
 
 
 class WorkingSetOptimum(Record):
-    """Numbers of the optimum for a fixed working set."""
+    """Rank of the optimum for a fixed working set."""
 
     active_rank: int  # number of directions that the active limits determine, the first ones of the reflectors
 

@@ -39,11 +39,11 @@ UNITS = {
     "force": _FORCES,
     "base": _POSITIONS | _VELOCITIES,
 }
-#: Steps between samples that are accepted [s]: others are times in another unit.
+#: Shortest and longest accepted median time step [s]: beyond them the times are in another unit.
 MIN_STEP, MAX_STEP = 1e-5, 0.2
-#: A longer step, divided by the median one, separates two pieces of motion.
+#: Ratio of a time step to the median one above which it is a gap.
 MAX_GAP = 3.0
-#: Number of samples of a piece of motion that are needed at least.
+#: Minimum number of samples of an interval without gaps.
 MIN_SAMPLES = 20
 #: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong.
 MAX_VELOCITY_RATIO = 3.0
@@ -334,7 +334,7 @@ def _make_uniform(time: Array, table: Array, step: float, acts_until_next_row: N
 def _make_samples(
     robot: Robot, keys: list[str], table: Array, step: float, frequency: float, log: _LogColumns, feet: list[str]
 ) -> Samples:
-    """Returns the samples of a piece of motion at equal steps."""
+    """Returns the samples of an interval without gaps at equal steps."""
     column = {key: table[:, i] for i, key in enumerate(keys)}
     n, unbounded = len(table), not frequency < 0.5 / step
 

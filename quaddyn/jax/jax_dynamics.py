@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentTypeError, QuaddynError
+from ..errors import ArgumentTypeError
+from ..extras import import_extra
 from ..kernels.differentiable import DifferentiableDynamics
 from ..kernels.gradients import DifferentiableOperation
 from ..robot.robot import Robot
@@ -20,11 +21,7 @@ def _import_jax() -> Any:
     Raises:
         QuaddynError: JAX is not installed.
     """
-    try:
-        import jax
-    except ImportError:
-        raise QuaddynError("JAX is not installed; install it with: pip install 'quaddyn[jax]'") from None
-    return jax
+    return import_extra("jax", "jax", name="JAX")
 
 
 class JaxDynamics(DifferentiableDynamics[Any]):

@@ -117,7 +117,7 @@ class LocomotionEstimators:
         if self._payload is not None:
             self._payload.reset()
         reset_contact_estimate.python(self.contacts)
-        reset_rotor_inertia(self.contacts.rotors)
+        reset_rotor_inertia(self._rotors)
         reset_friction_estimate.python(self.friction_parameters, self.slips)
         self._friction_model.set_slip_bound(math.inf)
 

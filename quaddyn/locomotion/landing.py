@@ -57,7 +57,7 @@ SETTLED_TIME = 0.15
 #: Speed at which a foot without contact is lowered, and speed of the trunk if the leg is at its full length [sqrt(g
 #: l)]; usable fraction of that length.
 SEARCH_SPEED, LOWERING_SPEED, USABLE_REACH_FRACTION = 0.3, 0.15, 0.97
-#: Upward displacement of a foot from its reference beyond which the force at which a contact ends is a contact [l].
+#: Upward displacement of a foot from its reference beyond which more than the force of a lift-off is a contact [l].
 PRESSED_FOOT_DISPLACEMENT = 0.05
 #: Time without contact from which the search of a foot delays the rise of the trunk [sqrt(l/g)].
 CONTACT_LOSS_TOLERANCE = 0.05
@@ -172,7 +172,7 @@ def extend_legs(landing: LandingState, w: WalkData) -> None:
 # -- touchdowns ------------------------------------------------------------------------------------------------------
 @compiled()
 def is_pressed(landing: LandingState, w: WalkData, foot: int) -> bool:
-    """Returns whether the ground has pushed a foot up from its reference, with the force at which a contact ends.
+    """Returns whether the ground has pushed a foot up from its reference, with more than the force of a lift-off.
 
     A light leg does not press harder on the ground before it carries load.  A foot in contact has its measured position
     as reference, and remains in contact.

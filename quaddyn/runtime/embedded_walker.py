@@ -133,7 +133,7 @@ def apply_friction(e: EmbeddedWalker) -> None:
 
 @compiled()
 def limit_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
-    """Completes and clamps the torques of the tick to the limits of the motors, or replaces them by joint damping."""
+    """Adds the torques of the estimated rotor inertias and clamps the sums, or replaces them by joint damping."""
     if is_damping:
         compute_damping_torques(e.motors, v, e.state.tau)
     else:

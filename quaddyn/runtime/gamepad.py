@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
+from ..extras import import_extra
 from ..robot.arguments import check_number
 from .operator import Operator
 
@@ -102,10 +103,7 @@ class GamepadOperator(Operator, fixed=("max_velocity", "buttons", "axes")):
 def _first_pad() -> tuple[Pad, Any]:
     """Returns the first connected gamepad, and the function that updates its state."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # opens no window
-    try:
-        import pygame
-    except ImportError:
-        raise QuaddynError("pygame is not installed; install it with: pip install 'quaddyn[gamepad]'") from None
+    pygame = import_extra("pygame", "gamepad")
     pygame.display.init()
     pygame.joystick.init()
     if not pygame.joystick.get_count():

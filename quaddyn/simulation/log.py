@@ -16,12 +16,12 @@ import numpy as np
 
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, QuaddynError
+from ..extras import import_extra
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..urdf.tree import Array, frozen
 from .archive import load, save
-from .extras import import_extra
 from .mcap_file import COMMANDED_EFFORT, Message
 from .recorded_run import RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint

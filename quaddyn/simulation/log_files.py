@@ -19,9 +19,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from ..errors import ArgumentError
+from ..extras import import_extra
 from ..safe_files import open_regular_file
 from ..urdf.tree import Array
-from .extras import import_extra
 from .log import Log
 from .mcap_file import COMMANDED_EFFORT, read_messages
 from .recorded_run import BASE_COLUMNS

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import ArgumentError
+from ..extras import import_extra
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
-from .extras import import_extra
 from .ros_messages import MESSAGES, decode_cdr, encode_cdr, encode_json, has_header, make_schema
 
 #: Topic, type, frame, and content of a message; the header is added where the type has one.

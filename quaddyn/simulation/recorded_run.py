@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import import_extra
 from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
 from ..robot.saving import urdf_text
 from ..urdf.tree import Array
-from .extras import import_extra
 from .mcap_file import Encoding, Message, write_messages
 from .robot_messages import LATCHED, RobotMessages, make_foxglove_layout
 

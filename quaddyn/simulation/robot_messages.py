@@ -96,7 +96,7 @@ def make_imu_message(gyro: Sequence[float], accelerometer: Sequence[float]) -> M
 
 
 class RobotMessages:
-    """Maker of the messages that place and describe the links of a robot.
+    """Converter of configurations of a robot to messages that place and describe its links.
 
     Args:
         robot: the robot.

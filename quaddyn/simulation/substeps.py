@@ -13,10 +13,10 @@ from .step_memory import ContactStatus
 
 
 class SubstepSummary(Record):
-    """Numbers of the contacts of all substeps of a step."""
+    """Number and worst status of the contacts of all substeps of a step."""
 
-    n_contacts: int
-    worst_status: ContactStatus
+    n_contacts: int  # number of stored contacts
+    worst_status: ContactStatus  # worst result of their solves
 
 
 class SubstepContacts(NamedTuple):

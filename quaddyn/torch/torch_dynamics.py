@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..errors import ArgumentError, ArgumentTypeError
+from ..extras import import_extra
 from ..kernels.differentiable import DifferentiableDynamics
 from ..kernels.gradients import DifferentiableOperation
 from ..robot.robot import Robot
@@ -19,11 +20,7 @@ def _import_torch() -> Any:
     Raises:
         QuaddynError: PyTorch is not installed.
     """
-    try:
-        import torch
-    except ImportError:
-        raise QuaddynError("PyTorch is not installed; install it with: pip install 'quaddyn[torch]'") from None
-    return torch
+    return import_extra("torch", "torch", name="PyTorch")
 
 
 class TorchDynamics(DifferentiableDynamics[Any]):

@@ -162,9 +162,9 @@ class ContactPointData(NamedTuple):
 
 
 class PreviousTick(Record):
-    """What a tick reads of the one before."""
+    """Data of the previous tick."""
 
-    exists: bool  # whether there was a tick before
+    exists: bool  # whether there was a previous tick
     torque: Vector  # (nu,) its torques [N m]
 
 

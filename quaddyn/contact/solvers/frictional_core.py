@@ -29,7 +29,7 @@ NEWTON_TARGET_RATIO = 1e-2
 
 
 class SolverEffort(Record):
-    """Effort of a solve."""
+    """Number of iterations of a solve."""
 
     steps: int  # Newton steps and sweeps
 
