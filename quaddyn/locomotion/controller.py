@@ -27,12 +27,12 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
-from .motion import CentroidalState, MotionReader
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
-from .tick_period import measure_tick_period, reset_tick_period
-from .walking import NEEDS_EVALUATION, OBSERVED_SUPPORT, TickCode
+from .tick_period import reset_tick_period
+from .walker import TickStage
+from .walking import TickCode
 
 
 @renamed_attributes(
@@ -125,18 +125,16 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             contact_detection=contact_detection, rotor_inertia=rotor_inertia, wbc=wbc,
         )  # fmt: skip
         self.robot, self.dt, self.morphology, self.wbc = robot, quad.dt, quad.morphology, quad.wbc
-        self._walking, self._fall = GroundPhaseController(quad), FallRecovery(quad, righting_plan)
-        self._flight = FlightPhaseController(quad, self._walking)
-        self._motion_reader, self._has_ticked = MotionReader(quad.wbc, quad.morphology), False
+        self._walking = GroundPhaseController(quad)
+        self._fall = FallRecovery(quad, self._walking.leg_folding, righting_plan)
+        self._flight, self._has_ticked = FlightPhaseController(quad, self._walking), False
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
     def reset(self) -> None:
         """Resets all estimates and the mode; the next tick is treated as the first one."""
-        self._quadruped.reset()
         self._flight.end_jump()
-        self._fall.reset()
-        self._walking.mode_state.is_lying_requested = False
+        self._walking.reset()
         reset_tick_period(self._quadruped.displacements)
         self._timing = ""
 
@@ -213,19 +211,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         A fallen robot first folds its legs and rolls onto its belly if there is a `righting_plan`.  If that fails,
         `limit_reason` of the following commands gives the reason, and the mode is "fallen" again.
         """
-        self._walking.mode_state.is_lying_requested = False
-        self._walking.accept_commands()
-        if not self._fall.begin_righting() and self.mode in (
-            LocomotionMode.LYING,
-            LocomotionMode.LOWERING,
-            LocomotionMode.FALLEN,
-        ):
+        must_restart = self._walking.request_standing()
+        if not self._fall.begin_righting() and must_restart:
             self._quadruped.request_restart()
 
     def lie_down(self) -> None:
         """Starts to stop and to sink to a crouch at half the height, which the legs then hold."""
-        if self.ground is None or self.mode not in (LocomotionMode.FALLEN, LocomotionMode.LYING):
-            self._walking.mode_state.is_lying_requested = True
+        self._walking.request_lying()
 
     def plan_jump(
         self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0
@@ -308,14 +300,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             )
         requested = as_velocity_command(velocity)
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
-        reader = self._motion_reader
-        code = self._walking.begin_blind_tick(reader, state, requested, contacts)
-        if code is None:
-            reader.read(state, self._quadruped.estimators.com_shift(state))
-            measure_tick_period(self._quadruped.displacements, reader.motion.state)
-        if (code is None or code < 0 or code & TickCode.HAS_OTHER_PERIOD) and not self._timing:
+        code = self._walking.begin_tick(state, requested, contacts)
+        self._has_ticked = True
+        if (code < 0 or code & TickCode.HAS_OTHER_PERIOD) and not self._timing:
             self._check_period(self._quadruped.displacements.other_period)
-        command = self._tick(state, reader.motion, requested, contacts, code)
+        command = self._finish_tick(code, state, requested, contacts)
         return replace(command, timing=self._timing) if self._timing else command
 
     def _check_period(self, period: float) -> None:
@@ -327,42 +316,27 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             )
             warnings.warn(self._timing, RuntimeWarning, stacklevel=3)
 
-    def _tick(
-        self,
-        state: State,
-        motion: CentroidalState,
-        requested: Array,
-        measured_contacts: tuple[str, ...] | None,
-        code: int | None,
+    def _finish_tick(
+        self, code: int, state: State, requested: Array, measured_contacts: tuple[str, ...] | None
     ) -> LocomotionCommand:
-        """Computes a tick; `code` is the result of `GroundPhaseController.begin_blind_tick`."""
-        quad, walking, flight, fall = self._quadruped, self._walking, self._flight, self._fall
-        if code is not None and code >= 0:
-            return walking.finish_tick(code, state, requested, measured_contacts, flight.jump_plan)
-        if not quad.has_started:
-            self._has_ticked = True
-            walking.begin(motion)
-            flight.classify_start(motion, measured_contacts)
-        evaluation = None
-        if code is None:
-            observed = walking.observe(motion, measured_contacts)
-        elif -code >= NEEDS_EVALUATION:
-            observed, evaluation = 0, -code - NEEDS_EVALUATION
-        else:
-            observed = -code
-        if observed >= OBSERVED_SUPPORT:
-            observed = flight.change_ground(motion, observed)
-        if quad.mode is LocomotionMode.RIGHTING:
-            return fall.advance_righting(state, motion, requested)
-        reason = fall.reason(observed)
-        if reason:
-            flight.end()
-            return fall.fold_legs(state, requested, reason)
-        if quad.mode is LocomotionMode.JUMPING:
-            return flight.compute_jump(state, motion, requested)
-        if quad.mode in (LocomotionMode.AIRBORNE, LocomotionMode.LANDING):
-            return flight.compute_landing(state, motion, requested, measured_contacts)
-        return walking.compute(state, motion, requested, measured_contacts, flight.jump_plan, evaluation)
+        """Computes the rest of a tick; `code` is the result of `walker.begin_tick`."""
+        walking, flight, fall, reason = self._walking, self._flight, self._fall, None
+        if code < 0:
+            match min(-code, TickStage.WALKING):
+                case TickStage.FOLDING:
+                    flight.end_jump()
+                    return fall.fold_legs(state, requested)
+                case TickStage.RIGHTING:
+                    return fall.advance_righting(state, walking.motion, requested)
+                case TickStage.JUMPING:
+                    return flight.compute_jump(state, requested)
+                case TickStage.LANDING_ON_MAP:
+                    code = walking.finish_landing_on_map()
+                case _:
+                    code, reason = walking.continue_tick(-code - TickStage.WALKING, state, flight.jump_plan)
+        if code & TickCode.IS_LANDING:
+            return flight.compute_landing(code, state, requested)
+        return walking.finish_tick(code, state, requested, measured_contacts, flight.jump_plan, reason)
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; create another one")

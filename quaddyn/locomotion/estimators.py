@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..contact import ContactSet
 from ..dynamics import Dynamics, State
 from ..dynamics.joint_placements import make_world_jacobian
-from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimation import (
@@ -17,14 +14,12 @@ from .contact_estimation import (
     estimate_contacts,
     make_contact_estimate,
     make_contact_model,
-    place_joints_in_world,
     reset_contact_estimate,
 )
 from .friction_estimation import (
     FrictionInputs,
     make_friction_estimate,
     make_friction_parameters,
-    reset_friction_estimate,
     update_friction,
 )
 from .friction_model import FrictionModel, adapt_friction
@@ -57,7 +52,7 @@ class LocomotionEstimators:
         friction_parameters: robot and parameters of the friction estimate.
         slips: estimate of the friction bound.
         friction_inputs: inputs of that estimate at the last tick.
-        jacobian: placements and Jacobian of the joints; None for robots with coupled joints.
+        jacobian: placements and Jacobian of the joints; not used for robots with coupled joints.
     """
 
     __slots__ = (
@@ -65,9 +60,7 @@ class LocomotionEstimators:
         "_feet",
         "_friction_model",
         "_has_sensors",
-        "_is_enabled",
         "_payload",
-        "_rotors",
         "_wbc",
         "contact_inputs",
         "contact_model",
@@ -91,20 +84,18 @@ class LocomotionEstimators:
     ) -> None:
         robot, dt = wbc.robot, wbc.dt
         self._wbc, self._friction_model = wbc, friction_model
-        self._is_enabled = contacts or friction
         self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
         self.contact_model = make_contact_model(
             robot, morphology, dt, detects_contacts=contacts, needs_forces=friction, estimates_rotors=rotors
         )
         self.contacts, self.contact_inputs = make_contact_estimate(robot, morphology, dt), allocate_contact_inputs()
-        self._rotors = self.contacts.rotors
         self.friction_parameters = make_friction_parameters(robot, morphology, dt, is_enabled=friction)
         self.slips = make_friction_estimate(self.friction_parameters)
         self.friction_inputs = FrictionInputs.allocate(is_carrying=len(FEET))
         # For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
         self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
-        self.jacobian = make_world_jacobian(robot) if robot.coupling is None else None
+        self.jacobian = make_world_jacobian(robot)
         self._feet = ContactSet.from_feet(robot, FEET)
 
     def warmup(self) -> None:
@@ -113,13 +104,9 @@ class LocomotionEstimators:
             function.compile()
 
     def reset(self) -> None:
-        """Resets all estimates."""
+        """Resets the estimate of the payload; `walker.reset_walker` resets the others."""
         if self._payload is not None:
             self._payload.reset()
-        reset_contact_estimate.python(self.contacts)
-        reset_rotor_inertia(self._rotors)
-        reset_friction_estimate.python(self.friction_parameters, self.slips)
-        self._friction_model.set_slip_bound(math.inf)
 
     def pause(self) -> None:
         """Interrupts the estimates in a jump; the results stay available."""
@@ -135,31 +122,19 @@ class LocomotionEstimators:
         if measured is not None:
             x.is_touching[:] = [foot in measured for foot in FEET]
 
-    def read_dynamics(self, state: State, *, is_landing: bool = False) -> DynamicsArrays:
-        """Returns what `quaddyn.locomotion.walking.detect` and `quaddyn.locomotion.landing.detect_touchdowns` need.
-
-        For robots with coupled joints Pinocchio computes momenta, Jacobians and foot velocities.
+    def read_coupled_dynamics(self, state: State) -> None:
+        """Computes momenta, Jacobians and foot velocities of a robot with coupled joints, by Pinocchio.
 
         Args:
             state: present state of the robot.
-            is_landing: whether touchdowns are detected, which requires contact forces in any case.
         """
+        assert self._dynamics is not None
         q, v = state.writable_coordinates()
-        solver = self._wbc.solver
-        solver.update_terms(q, v)
-        columns, placements = NO_COLUMNS, NO_PLACEMENTS
-        if not (self._is_enabled or is_landing):
-            return columns, placements, solver.data.terms.M, v
-        if self.jacobian is not None:
-            place_joints_in_world(self.jacobian, q)
-            columns, placements = self.jacobian.columns, self.jacobian.placements
-        elif self._dynamics is not None:
-            current, motion = self.contacts.observer.current, self.slips.slip.motion
-            current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
-            self.contact_model.work.J[:] = self._feet.jacobian(state)
-            for row, foot in zip(motion, FEET, strict=True):
-                row[:] = state.velocity(foot)
-        return columns, placements, solver.data.terms.M, v
+        current, motion = self.contacts.observer.current, self.slips.slip.motion
+        current[0], current[1] = state.M @ v, self._dynamics.coriolis(q, v).T @ v - state.gravity
+        self.contact_model.work.J[:] = self._feet.jacobian(state)
+        for row, foot in zip(motion, FEET, strict=True):
+            row[:] = state.velocity(foot)
 
     # -- payload ---------------------------------------------------------------------------------------------------
     def pause_payload(self) -> None:
@@ -181,25 +156,14 @@ class LocomotionEstimators:
         """Returns the center of mass with payload minus that of the robot, world x and y [m]."""
         return (0.0, 0.0) if self._payload is None else self._payload.com_shift(state)
 
-    def add_torques(self, state: State, tau: Array, command: Command) -> Array:
-        """Returns the torques (nu,) for the robot with its estimated payload and rotor inertias [N m].
+    def payload_torques(self, state: State, tau: Array, command: Command) -> Array:
+        """Updates the estimate of the payload, and returns the torques (nu,) that it requires [N m].
 
         Args:
             state: present state of the robot.
             tau: (nu,) torques since the last tick [N m].
             command: command of the whole-body controller for the robot without payload.
         """
-        torques = self.add_rotor_torques(command)
-        if self._payload is None:
-            return torques
+        assert self._payload is not None
         self._payload.update(state, tau)
-        return torques + self._payload.torques(state, command.forces)
-
-    # -- rotor inertias --------------------------------------------------------------------------------------------
-    def add_rotor_torques(self, command: Command) -> Array:
-        """Returns the torques (nu,) of a command for the robot with its estimated rotor inertias [N m]."""
-        if not self._rotors.is_active:
-            return command.tau
-        torques = command.tau.copy()
-        add_rotor_torques(self._rotors, self.contacts.observer.actuated, command.acceleration, torques)
-        return torques
+        return self._payload.torques(state, command.forces)

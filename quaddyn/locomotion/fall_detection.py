@@ -79,6 +79,7 @@ class FallDetectorState(Record):
     hip_x: float  # half length of the rectangle of the hips [m]
     hip_y: float  # half width [m]
     duration: float  # time for which a fall has been predicted [s]
+    sign: FallSign  # reason of a fall that was detected at the last tick, or of the present one after a fall
 
 
 @compiled()
@@ -227,4 +228,4 @@ def make_fall_detector(morphology: Morphology, dt: float) -> FallDetectorState:
     hip_height = p.height + float(p.hips[:, 2].mean())
     hip_x, hip_y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
     radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
-    return FallDetectorState.from_values(dt=dt, radius=radius, hip_x=hip_x, hip_y=hip_y, duration=0.0)
+    return FallDetectorState.from_values(dt=dt, radius=radius, hip_x=hip_x, hip_y=hip_y, duration=0.0, sign=FallSign.NONE)

@@ -9,7 +9,7 @@ from ..errors import ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..urdf.tree import Array
 from .command import FALLEN, LocomotionCommand
-from .fall_detection import SIGN_TEXTS, FallSign
+from .fall_detection import SIGN_TEXTS
 from .leg_folding import LegFolding
 from .modes import LocomotionMode
 from .motion import CentroidalState
@@ -25,64 +25,41 @@ class FallRecovery:
 
     Args:
         quadruped: shared state of the robot.
-        righting_plan: righting motions; None: a robot on its back stays there.
-
-    Attributes:
         leg_folding: controller that folds the legs.
+        righting_plan: righting motions; None: a robot on its back stays there.
 
     Raises:
         ArgumentError: the plan is for other joints.
         ArgumentTypeError: `righting_plan` is not a `RightingPlan`.
     """
 
-    __slots__ = ("_joints", "_quadruped", "_reason", "_righting", "leg_folding")
+    __slots__ = ("_failure", "_joints", "_leg_folding", "_quadruped", "_righting")
 
-    def __init__(self, quadruped: Quadruped, righting_plan: RightingPlan | None) -> None:
+    def __init__(self, quadruped: Quadruped, leg_folding: LegFolding, righting_plan: RightingPlan | None) -> None:
         quad, robot, p = quadruped, quadruped.robot, quadruped.morphology
         if righting_plan is not None and not isinstance(righting_plan, RightingPlan):
             raise ArgumentTypeError(
                 f"righting_plan: expected a RightingPlan or None, got {type(righting_plan).__name__}"
             )
-        self._quadruped = quad
-        self.leg_folding, self._joints = (
-            LegFolding(robot, p, quad.torque_limiter, quad.dt),
-            JointPositions.actuated(robot),
-        )
+        self._quadruped, self._leg_folding = quad, leg_folding
+        self._joints, self._failure = JointPositions.actuated(robot), ""
         self._righting = (
             None if righting_plan is None else RightingController(robot, p, righting_plan, quad.torque_limiter, quad.dt)
         )
-        self.reset()
 
-    def reset(self) -> None:
-        """Resets the detection."""
-        self._reason = FALLEN
-        self._quadruped.fall_detector.duration = 0.0
+    @property
+    def reason(self) -> str:
+        """Sign by which the fall was detected, or why the robot could not be righted."""
+        return self._failure or SIGN_TEXTS[self._quadruped.fall_detector.sign] or FALLEN
 
-    def reason(self, sign: int) -> str:
-        """Returns the sign by which a fall has been detected as text, "" while there is none.
-
-        Args:
-            sign: `FallSign` of the tick.
-        """
-        if self._quadruped.mode is LocomotionMode.FALLEN:
-            return self._reason
-        return SIGN_TEXTS[FallSign(sign)] if sign else ""
-
-    def fold_legs(self, state: State, requested: Array, reason: str) -> LocomotionCommand:
+    def fold_legs(self, state: State, requested: Array) -> LocomotionCommand:
         """Computes the command of one tick of a fall, or of lying after it.
 
         Args:
             state: present state of the robot.
             requested: (3,) requested velocity, which has no effect [m/s, rad/s].
-            reason: sign by which the fall was detected.
         """
-        quad = self._quadruped
-        if quad.mode is not LocomotionMode.FALLEN:
-            quad.mode = LocomotionMode.FALLEN
-            quad.trunk.restore_base_weight()
-            self.leg_folding.begin()
-            self._reason = reason
-        return self._make_command(self.leg_folding.torques(state), requested, self._reason)
+        return self._make_command(self._leg_folding.torques(state), requested)
 
     def begin_righting(self) -> bool:
         """Starts to roll onto the belly; returns False if the robot has not fallen or there is no plan."""
@@ -90,7 +67,7 @@ class FallRecovery:
         if quad.mode is not LocomotionMode.FALLEN or recovery is None:
             return False
         recovery.begin()
-        quad.mode = LocomotionMode.RIGHTING
+        quad.mode, self._failure = LocomotionMode.RIGHTING, ""
         return True
 
     def advance_righting(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
@@ -107,22 +84,21 @@ class FallRecovery:
         assert recovery is not None
         quad.estimators.pause()
         tau = recovery.torques(self._joints.of(state.q), state.v[quad.robot.actuated_index], motion.axes)
-        command = self._make_command(tau, requested, self._reason)
+        command = self._make_command(tau, requested)
         if recovery.failure:
-            quad.mode, self._reason = LocomotionMode.FALLEN, recovery.failure
+            quad.mode, self._failure = LocomotionMode.FALLEN, recovery.failure
         elif recovery.is_done:
             quad.request_restart()
         return command
 
-    def _make_command(self, tau: Array, requested: Array, reason: str) -> LocomotionCommand:
+    def _make_command(self, tau: Array, requested: Array) -> LocomotionCommand:
         """Returns the command of a robot that is not on its feet.
 
         Args:
             tau: (nu,) torques of the actuated joints [N m].
             requested: (3,) requested velocity [m/s, rad/s].
-            reason: reason for which the robot does not follow it.
         """
         quad = self._quadruped
         cop, zero_velocity = quad.path_reference.position.copy(), np.zeros(3)
         quad.tau = tau
-        return LocomotionCommand(tau, quad.mode, (), None, cop, requested, zero_velocity, zero_velocity, reason, {})
+        return LocomotionCommand(tau, quad.mode, (), None, cop, requested, zero_velocity, zero_velocity, self.reason, {})

@@ -12,34 +12,18 @@ from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .arguments import validate_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
-from .contact_monitor import MIN_STANCE_FEET
-from .ground_phase import GroundPhaseController
+from .ground_phase import GroundPhaseController, carrying_feet
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
 from .jump_planner import LocalTerrain
-from .landing import (
-    balance_landing,
-    begin_landing,
-    begin_stop,
-    detect_touchdowns,
-    extend_legs,
-    make_landing_state,
-    prepare_landing,
-    restore_com_weight,
-    stop_fall,
-    write_landing_references,
-)
+from .landing import begin_landing, prepare_landing, write_landing_references
 from .modes import LocomotionMode
 from .morphology import FEET
-from .motion import CentroidalState
 from .quadruped import Quadruped
-from .walk_start import is_in_the_air
-from .walking import OBSERVED_LOST_GROUND, OBSERVED_SUPPORT, WalkData
+from .walking import TickCode
 
 #: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].
 MAX_JUMP_SLOPE, CROUCH_TIME = 0.1, 3.0
-#: Maximum distance of a foot from the mapped terrain at which it counts as in contact at the first tick [l].
-MAX_GROUND_DISTANCE = 0.02
 
 
 class FlightPhaseController:
@@ -52,16 +36,12 @@ class FlightPhaseController:
     Args:
         quadruped: shared state of the robot.
         walking: controller of the robot on the ground, whose records are used.
-
-    Attributes:
-        landing: state of legs and trunk from the loss of the ground on.
     """
 
-    __slots__ = ("_jump", "_quadruped", "_walking", "landing")
+    __slots__ = ("_jump", "_quadruped", "_walking")
 
     def __init__(self, quadruped: Quadruped, walking: GroundPhaseController) -> None:
         self._quadruped, self._walking = quadruped, walking
-        self.landing = make_landing_state(walking.max_leg_length)
         self._jump: JumpExecution | None = None
 
     @property
@@ -106,169 +86,81 @@ class FlightPhaseController:
         if self._jump is not None:
             self._jump.restore_limits()
             self._jump = None
-
-    def end(self) -> None:
-        """Ends jump and landing, after a fall."""
-        self.end_jump()
-        self._restore_com_weight()
-
-    def _restore_com_weight(self) -> None:
-        """Restores the weight of the task "com" of a robot on the ground."""
-        restore_com_weight(self.landing, self._quadruped.wbc.tasks["com"].block)
-
-    # -- loss of ground contact ----------------------------------------------------------------------------------
-    def classify_start(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> None:
-        """Decides at the first tick whether the robot is on the ground, in the air, or still "starting".
-
-        Feet that are far from a common plane have no ground under them.  Foot sensors without any contact may not have
-        been read yet.
-
-        Args:
-            motion: present state of center of mass and trunk.
-            measured_contacts: names of the feet in contact; None without foot sensors.
-        """
-        quad, foothold_map = self._quadruped, self._quadruped.foothold_map
-        self._restore_com_weight()
-        if is_in_the_air(self._walking.bind(motion).data):
-            self._begin_landing(motion)
-        elif quad.mode is LocomotionMode.STANDING and not (
-            measured_contacts is not None and len(measured_contacts) >= MIN_STANCE_FEET
-        ):
-            feet = motion.feet
-            bottoms = feet[:, 2] - quad.morphology.radii
-            gaps = (
-                np.full(4, np.inf)
-                if foothold_map is None
-                else np.abs(bottoms - foothold_map.heights(feet[:, 0], feet[:, 1]))
-            )
-            if not (gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all():
-                quad.mode = LocomotionMode.STARTING
-
-    def change_ground(self, motion: CentroidalState, observed: int) -> int:
-        """Changes the mode where the ground is lost, or is found to carry the robot; returns the `FallSign`.
-
-        Args:
-            motion: present state of center of mass and trunk.
-            observed: result of `walking.observe`.
-        """
-        quad = self._quadruped
-        if observed >= OBSERVED_LOST_GROUND:
-            self.end_jump()
-            self._begin_landing(motion)
-            return observed - OBSERVED_LOST_GROUND
-        quad.mode = LocomotionMode.STANDING
-        return observed - OBSERVED_SUPPORT
-
-    def _begin_landing(self, motion: CentroidalState, distance: float = 0.0) -> None:
-        """Switches to the mode "airborne" and prepares the landing.
-
-        Args:
-            motion: present state of center of mass and trunk.
-            distance: minimum vertical distance over which the legs stop the fall [m].
-        """
-        self._quadruped.mode = LocomotionMode.AIRBORNE
-        begin_landing(self.landing, self._walking.bind(motion).data, float(distance))
-
-    def _set_foot_references(self, data: WalkData) -> None:
-        """Sets the references of the feet in flight and landing."""
-        landing, tasks = self.landing, self._quadruped.wbc.tasks
-        if data.parameters.writes_tasks:
-            write_landing_references(landing, data)
-            return
-        for foot, position, velocity in zip(FEET, landing.positions.copy(), landing.velocities.copy(), strict=True):
-            tasks[foot].reference(position, velocity, landing.acceleration)
+            self._walking.landing.is_jump = False
 
     # -- one tick ------------------------------------------------------------------------------------------------
-    def compute_jump(self, state: State, motion: CentroidalState, requested: Array) -> LocomotionCommand:
+    def compute_jump(self, state: State, requested: Array) -> LocomotionCommand:
         """Computes the command of one tick of the push-off, or of the flight until touchdowns are expected.
 
         Args:
             state: present state of the robot.
-            motion: present state of center of mass and trunk.
             requested: (3,) requested velocity, which has no effect meanwhile [m/s, rad/s].
         """
-        quad, jump, carrying = self._quadruped, self._jump, tuple(FEET)
+        quad, jump, walking, carrying = self._quadruped, self._jump, self._walking, tuple(FEET)
         assert jump is not None
         quad.estimators.pause()
         if jump.is_pushing:
             jump.push(state, quad.dt)
         else:
             carrying = ()
-            self._fly(state, motion, jump)
-            if jump.expects_touchdown(motion.velocity[2]):
-                # like the push-off in reverse
-                self._begin_landing(motion, jump.plan.touchdown_com_height - jump.plan.crouch_com_height)
+            self._fly(state, jump)
+            if jump.expects_touchdown(walking.motion.velocity[2]):
+                quad.mode = LocomotionMode.AIRBORNE
+                walking.landing.is_jump, walking.landing.jump_yaw = True, jump.yaw
+                # The fall is stopped like the push-off in reverse.
+                distance = jump.plan.touchdown_com_height - jump.plan.crouch_com_height
+                begin_landing(walking.landing, walking.records.walker.walk, float(distance))
         command = quad.wbc.compute(state, carrying)
-        quad.tau = quad.torque_limiter.clamp(quad.estimators.add_rotor_torques(command), state)
+        quad.tau = walking.limit_torques(state, command, command.tau.copy())
         zero_velocity, cop = np.zeros(3), quad.path_reference.position.copy()
         return LocomotionCommand(
             quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity,
             jump.plan.limit_reason or JUMPS, {}, friction=quad.friction_model.friction, jump_plan=jump.plan,
         )  # fmt: skip
 
-    def compute_landing(
-        self, state: State, motion: CentroidalState, requested: Array, measured_contacts: tuple[str, ...] | None
-    ) -> LocomotionCommand:
+    def compute_landing(self, code: int, state: State, requested: Array) -> LocomotionCommand:
         """Computes the command of one tick in the air, or between touchdown and stance.
 
         Args:
+            code: code of the tick, see `TickCode`.
             state: present state of the robot.
-            motion: present state of center of mass and trunk.
             requested: (3,) requested velocity, which has no effect meanwhile [m/s, rad/s].
-            measured_contacts: names of the feet in contact; None without foot sensors.
         """
-        quad, landing, data = self._quadruped, self.landing, self._walking.bind(motion).data
+        quad, walking, carrying = self._quadruped, self._walking, carrying_feet(code)
         quad.estimators.pause_payload()
-        arrays = quad.estimators.read_dynamics(state, is_landing=True)
-        detect_touchdowns(landing, data, *arrays, quad.tau, measured_contacts is not None)
-        carrying = tuple(foot for foot, in_contact in zip(FEET, landing.in_contact.tolist(), strict=True) if in_contact)
-        cop = self._stop_fall(motion) if carrying else self._extend_legs(state, motion)
+        if self._jump is not None and not walking.landing.is_jump:
+            self.end_jump()
+        cop = quad.path_reference.position
+        if carrying:
+            cop = quad.com_reference.cop
+            if code & TickCode.HAS_NEW_CONTACTS:
+                quad.friction_model.apply()
+            quad.trunk.write_references()
+        if self._jump is not None:
+            self._fly(state, self._jump)
+        else:
+            self._write_custom_references()
         command = quad.wbc.compute(state, carrying)
-        quad.tau = (
-            quad.torque_limiter.clamp(quad.estimators.add_rotor_torques(command), state)
-            if command.ok
-            else quad.torque_limiter.damping_torque(state)
-        )
+        quad.tau = walking.limit_torques(state, command, command.tau.copy())
         zero_velocity, friction = np.zeros(3), quad.friction_model.friction
         return LocomotionCommand(
-            quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity, NO_GROUND, {},
+            quad.tau, quad.mode, carrying, command, cop.copy(), requested, zero_velocity, zero_velocity, NO_GROUND, {},
             friction=friction, jump_plan=self.jump_plan,
         )  # fmt: skip
 
-    def _fly(self, state: State, motion: CentroidalState, jump: JumpExecution) -> None:
+    def _fly(self, state: State, jump: JumpExecution) -> None:
         """Moves the feet to the footholds of a jump."""
-        landing, data = self.landing, self._walking.bind(motion).data
-        landing.positions[:], landing.velocities[:] = jump.fly(
-            state, self._quadruped.base, motion.yaw, self._quadruped.dt
-        )
+        quad, walking, landing = self._quadruped, self._walking, self._walking.landing
+        landing.positions[:], landing.velocities[:] = jump.fly(state, quad.base, walking.motion.yaw, quad.dt)
+        data = walking.records.walker.walk
         prepare_landing(landing, data)
-        self._set_foot_references(data)
+        write_landing_references(landing, data)
+        self._write_custom_references()
 
-    def _extend_legs(self, state: State, motion: CentroidalState) -> Array:
-        """Moves the feet to their landing positions; returns the position (2,) of the path reference, world [m]."""
-        quad, data = self._quadruped, self._walking.bind(motion).data
-        quad.mode = LocomotionMode.AIRBORNE
-        if self._jump is not None:
-            self._fly(state, motion, self._jump)
-        else:
-            extend_legs(self.landing, data)
-            self._set_foot_references(data)
-        return quad.path_reference.position.copy()
-
-    def _stop_fall(self, motion: CentroidalState) -> Array:
-        """Stops the fall with the feet in contact; returns the desired center of pressure (2,), world [m]."""
-        quad, jump, landing, data = self._quadruped, self._jump, self.landing, self._walking.bind(motion).data
-        if quad.mode is LocomotionMode.AIRBORNE:
-            begin_stop(data, motion.yaw if jump is None else jump.yaw)
-            self.end_jump()
-        quad.mode = LocomotionMode.LANDING
-        is_stopped = stop_fall(landing, data)
-        self._set_foot_references(data)
-        data.contact_inputs.normals[:] = quad.ground_normals(quad.ground)
-        quad.friction_model.read_friction()
-        balance_landing(landing, data, is_stopped)
-        quad.friction_model.apply()
-        quad.trunk.write_references()
-        if is_stopped:
-            quad.mode = LocomotionMode.RISING
-        return quad.com_reference.cop.copy()
+    def _write_custom_references(self) -> None:
+        """Sets the references of the feet in flight and landing for tasks of other classes."""
+        landing, tasks = self._walking.landing, self._quadruped.wbc.tasks
+        if self._walking.records.walker.walk.parameters.writes_tasks:
+            return
+        for foot, position, velocity in zip(FEET, landing.positions.copy(), landing.velocities.copy(), strict=True):
+            tasks[foot].reference(position, velocity, landing.acceleration)

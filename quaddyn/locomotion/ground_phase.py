@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..dynamics import State
 from ..urdf.tree import Array
+from ..wbc import Command
 from ..wbc.tasks import FootTask
 from ..wbc.tick_solver import TickSolver
-from . import walking
+from . import walker, walking
 from .com_preview import update_com_reference
 from .command import LocomotionCommand
-from .contact_monitor import check_ground
-from .estimators import DynamicsArrays
 from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
 from .gait import GAITS, advance_phase
 from .ground_plane import advance_on_map, plane_height
 from .jump_plan import JumpPlan
+from .landing import make_landing_state
+from .leg_folding import LegFolding
 from .leg_margins import LegMargins
 from .leg_reach import compute_required_lowering, measure_leg_lengths
-from .modes import LocomotionMode, allocate_mode_state
+from .modes import LocomotionMode
 from .morphology import FEET
-from .motion import CentroidalState, MotionReader
-from .progress_monitor import allocate_progress, reset_progress
+from .motion import CentroidalState, allocate_motion, find_motion_terms
+from .progress_monitor import allocate_progress
 from .quadruped import Quadruped
 from .record_snapshot import RecordSnapshot
 from .slope_limiter import SlopeEvaluation
 from .steering import allocate_steering_state
 from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
-from .torque_limiter import clamp_torques
 from .trunk_controller import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_limits import LimitReason, clamp_command
 from .vertical_force import compute_force_profile
 from .walk_details import WalkDetails
-from .walk_start import begin_walk
+from .walker import Walker
 from .walking import (
     ROUGH_SLOPE_TIME,
-    TickBuffers,
     TickCode,
     WalkCommand,
     WalkData,
@@ -54,15 +55,13 @@ CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
 #: stairs the next step needs it low as well [sqrt(l/g)].
 MAP_HEIGHT_TIME, TRUNK_RISE_TIME = 0.25, 2.0
+#: Maximum distance of a foot from the mapped terrain at which it counts as in contact at the first tick [l].
+MAX_GROUND_DISTANCE = 0.02
 
 
-#: Modes whose ticks this controller computes.
-GROUND_MODES = frozenset(
-    (
-        LocomotionMode.STARTING, LocomotionMode.LYING, LocomotionMode.RISING, LocomotionMode.STANDING,
-        LocomotionMode.MOVING, LocomotionMode.RECOVERING, LocomotionMode.LOWERING, LocomotionMode.CROUCHING,
-    )
-)  # fmt: skip
+def carrying_feet(code: int) -> tuple[str, ...]:
+    """Returns the names of the feet that are to carry load from the code of a tick, see `TickCode`."""
+    return CARRYING_FEET[code // TickCode.CARRYING % len(CARRYING_FEET)]
 
 
 class GroundPhaseController:
@@ -78,25 +77,32 @@ class GroundPhaseController:
 
     Attributes:
         footwork: contact states and swing feet.
+        landing: state of legs and trunk from the loss of the ground on.
+        leg_folding: controller that folds the legs after a fall.
+        motion: present state of center of mass and trunk.
         max_leg_length: (4,) maximum distance of a foot from its leg's first joint [m].
-        mode_state: conditions of the changes of the mode on the ground.
     """
 
     __slots__ = (
         "_balance",
         "_calls",
+        "_initial_footwork",
+        "_last_mode",
         "_margins",
         "_progress",
         "_quadruped",
+        "_records",
         "_steering",
         "_step_lookahead",
         "footwork",
-        "initial_footwork",
+        "landing",
+        "leg_folding",
         "max_leg_length",
-        "mode_state",
+        "motion",
     )
 
-    _calls: WalkCalls | None
+    _calls: WalkerCalls | None
+    _records: WalkerRecords | None
 
     def __init__(self, quadruped: Quadruped) -> None:
         quad, p = quadruped, quadruped.morphology
@@ -105,16 +111,18 @@ class GroundPhaseController:
         self._margins = LegMargins(quad.robot, p, self.max_leg_length)
         self._step_lookahead = StepLookahead(quad.robot, p, quad.capability.velocity_limits)
         self._steering, self._progress = allocate_steering_state(quad.dt), allocate_progress(quad.dt, p.time_scale)
-        self.mode_state = allocate_mode_state()
-        self.footwork = Footwork(p, self.max_leg_length)
-        self.initial_footwork = self.footwork.state.copy()
-        self._balance, self._calls = allocate_balance(), None
+        self.footwork, self.motion = Footwork(p, self.max_leg_length), CentroidalState(allocate_motion())
+        self.landing = make_landing_state(self.max_leg_length)
+        self.leg_folding = LegFolding(quad.robot, p, quad.torque_limiter, quad.dt)
+        self._balance, self._calls, self._records = allocate_balance(), None, None
+        self._initial_footwork, self._last_mode = self.footwork.state.copy(), LocomotionMode.STANDING
 
     @staticmethod
     def warmup() -> None:
         """Compiles all compiled functions of the controller."""
         for function in (
-            walking.walk,
+            walker.begin_tick,
+            walking.detect,
             advance_phase,
             compute_force_profile,
             plane_height,
@@ -122,117 +130,117 @@ class GroundPhaseController:
             write_task_references,
             update_com_reference,
             set_normals,
-            clamp_torques,
             set_foot_references,
             fit_planes,
             find_edges,
-            begin_walk,
-            check_ground,
             clamp_command,
         ):
             function.compile()
 
-    def begin(self, motion: CentroidalState) -> None:
-        """Initializes all components at the first tick, or at the first one after a fall."""
+    # -- commands --------------------------------------------------------------------------------------------------
+    def reset(self) -> None:
+        """Resets all estimates and the mode; the next tick is treated as the first one."""
         quad = self._quadruped
-        self._step_lookahead.reset()
-        quad.capability.velocity_limits.gait_limits(quad.gait)
-        lowering_fraction = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-        mode = begin_walk(self.bind(motion).data, self.initial_footwork, float(lowering_fraction))
-        self.footwork.restart()
-        quad.mode, quad.has_started = LocomotionMode.from_code(mode), True
-        quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
+        quad.request_restart()
+        quad.set_terrain_knowledge(quad.terrain)
+        quad.friction_model.read_friction()
+        if walker.reset_walker.python(self.records.walker):
+            quad.friction_model.apply()
+        quad.estimators.reset()
+        quad.capability.reset()
+        quad.tau = np.zeros(quad.robot.nu)
 
-    def accept_commands(self) -> None:
-        """Makes every command be followed again, also one with which the robot was stuck."""
-        reset_progress.python(self._progress)
-
-    def observe(self, motion: CentroidalState, measured_contacts: tuple[str, ...] | None) -> int:
-        """Filters the velocity that determines footholds, and detects lost ground and falls; call it at every tick.
-
-        Args:
-            motion: present state of center of mass and trunk.
-            measured_contacts: names of the feet in contact; None without foot sensors.
+    def request_standing(self) -> bool:
+        """Makes every command be followed again, also one with which the robot was stuck, and cancels `request_lying`.
 
         Returns:
-            The result of `walking.observe`.
+            Whether the robot must restart, because it lies or has fallen.
         """
-        quad, is_measured = self._quadruped, measured_contacts is not None
-        if measured_contacts is not None:
-            quad.contact_monitor.set_measured_contacts(measured_contacts)
-        code: int = self.bind(motion).observe(int(quad.mode.code), is_measured)
-        return code
+        must_restart: bool = walker.request_standing.python(self.records.walker.walk)
+        return must_restart
+
+    def request_lying(self) -> None:
+        """Makes the robot stop stepping and lower its trunk."""
+        walker.request_lying.python(self.records.walker.walk)
 
     # -- one tick --------------------------------------------------------------------------------------------------
-    def begin_blind_tick(
-        self, reader: MotionReader, state: State, requested: Array, measured_contacts: tuple[str, ...] | None
-    ) -> int | None:
-        """Computes a tick up to the references of the whole-body controller, in blind locomotion on the ground.
+    def begin_tick(self, state: State, requested: Array, measured_contacts: tuple[str, ...] | None) -> int:
+        """Computes a tick in any mode up to the references of the whole-body controller, or to a `TickStage`.
 
         Args:
-            reader: motion reader; its `motion` is updated.
             state: present state of the robot.
             requested: (3,) requested velocity [m/s, rad/s], heading frame.
             measured_contacts: names of the feet in contact; None without foot sensors.
 
         Returns:
-            The result of `walking.walk_blind`; None if it was not called, and `compute` must compute the whole tick.
+            The result of `walker.begin_tick`.
         """
         quad, estimators = self._quadruped, self._quadruped.estimators
-        if not quad.has_started or quad.foothold_map is not None or quad.mode not in GROUND_MODES:
-            return None
-        if estimators.jacobian is None or estimators.estimates_payload:
-            return None
         q, v = state.writable_coordinates()
-        calls = self.bind(reader.motion)
-        if calls.walk_blind is None:
-            reader.bind()
-            walk_state = TickBuffers(reader.terms, reader.foot_frames, estimators.jacobian, quad.displacements)
-            calls.walk_blind = walking.walk_blind.bind(calls.data, walk_state)
+        calls = self.bind()
         estimators.set_measured_contacts(measured_contacts)
         if measured_contacts is not None:
             quad.contact_monitor.set_measured_contacts(measured_contacts)
-        self.footwork.set_map_known(False)
-        if calls.reads_map:
-            calls.data.parameters.reads_map = calls.reads_map = False
+        if estimators.estimates_payload:
+            self.motion.state.payload_shift = np.array([*estimators.com_shift(state), 0.0])
+        if calls.has_coupled_joints:
+            estimators.read_coupled_dynamics(state)
         quad.capability.velocity_limits.gait_limits(quad.gait)
-        reader.update_terms(q, v)
-        code: int = calls.walk_blind(q, v, quad.tau, requested, int(quad.mode.code), quad.wbc.friction)
+        calls.set_map_known(quad.foothold_map is not None)
+        if quad.foothold_map is None:
+            self.footwork.set_map_known(False)
+        is_first_tick = not quad.has_started
+        if is_first_tick:
+            self._step_lookahead.reset()
+            lowering = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
+            calls.data.parameters.lowering_fraction = float(lowering)
+            quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
+            self._last_mode = LocomotionMode.STANDING
+        calls.update_terms(q, v)
+        code: int = calls.begin_tick(q, v, quad.tau, requested, quad.wbc.friction)
+        if is_first_tick:
+            self.footwork.restart()
+            if quad.mode is LocomotionMode.STARTING and self._stands_on_map():
+                quad.mode = LocomotionMode.STANDING
         return code
 
-    def compute(
-        self,
-        state: State,
-        motion: CentroidalState,
-        requested: Array,
-        measured_contacts: tuple[str, ...] | None,
-        jump_plan: JumpPlan | None,
-        evaluation: int | None = None,
-    ) -> LocomotionCommand:
-        """Computes the command of one tick on the ground, stage by stage.
+    def _stands_on_map(self) -> bool:
+        """Returns whether all feet are on the terrain of the map; False without one."""
+        quad, feet = self._quadruped, self.motion.feet
+        if quad.foothold_map is None:
+            return False
+        gaps = np.abs(feet[:, 2] - quad.morphology.radii - quad.foothold_map.heights(feet[:, 0], feet[:, 1]))
+        return bool((gaps <= MAX_GROUND_DISTANCE * quad.morphology.length).all())
+
+    def finish_landing_on_map(self) -> int:
+        """Computes the rest of a tick after `TickStage.LANDING_ON_MAP`; returns its code."""
+        quad, calls = self._quadruped, self.bind()
+        calls.data.contact_inputs.normals[:] = quad.ground_normals(quad.ground)
+        code: int = calls.finish_landing()
+        return code
+
+    def continue_tick(self, evaluation: int, state: State, jump_plan: JumpPlan | None) -> tuple[int, str]:
+        """Computes the rest of a tick after `TickStage.WALKING`, stage by stage on a terrain map.
 
         Args:
+            evaluation: `SlopeEvaluation` that is required.
             state: present state of the robot.
-            motion: present state of center of mass and trunk.
-            requested: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
-            measured_contacts: names of the feet in contact; None without foot sensors.
             jump_plan: plan of a jump for which it crouches: the robot is then assumed to stand on a plane, since it is
                 often right before an edge that the map smooths.
-            evaluation: `SlopeEvaluation` if `begin_blind_tick` has already limited the command.
+
+        Returns:
+            Code of the tick, see `TickCode`, and the text of the reason for a limit of the velocity on slopes or steps.
         """
-        quad, estimators, foothold_map = self._quadruped, self._quadruped.estimators, self._quadruped.foothold_map
-        calls = self.bind(motion)
-        reason = self._limit_command(calls, requested, evaluation)
-        estimators.set_measured_contacts(measured_contacts)
-        arrays = estimators.read_dynamics(state)
-        self.footwork.set_map_known(foothold_map is not None)
-        calls.reads_map = foothold_map is not None and jump_plan is None
-        calls.data.parameters.reads_map = calls.reads_map
+        quad, calls, v = self._quadruped, self.bind(), state.writable_coordinates()[1]
+        limiter, foothold_map = quad.capability.slope_limiter, quad.foothold_map
+        if evaluation != SlopeEvaluation.NONE:
+            velocity, timing = calls.data.command.velocity, calls.data.gait_limits.timing
+            limiter.advance_evaluation(evaluation, quad.gait, timing, velocity, quad.torque_limiter.limits)
         if foothold_map is None:
-            code = calls.walk(*arrays, quad.tau)
-        else:
-            code, reason = self._walk_on_map(calls, foothold_map, motion, arrays, reason, jump_plan is not None)
-        return self.finish_tick(code, state, requested, measured_contacts, jump_plan, reason)
+            return calls.continue_tick(v, quad.tau), limiter.leg_reason
+        self.footwork.set_map_known(True)
+        calls.set_map_read(jump_plan is None)
+        return self._walk_on_map(calls, foothold_map, v, limiter.leg_reason, jump_plan is not None)
 
     def finish_tick(
         self,
@@ -254,34 +262,34 @@ class GroundPhaseController:
             reason: text for `LimitReason.LEGS_ON_SLOPE` or `LimitReason.TERRAIN_STEP`; None for that of the slope
                 limiter.
         """
-        quad, estimators, mode, calls = self._quadruped, self._quadruped.estimators, self._quadruped.mode, self._calls
-        friction_model = quad.friction_model
-        assert calls is not None
+        quad, estimators, calls = self._quadruped, self._quadruped.estimators, self.bind()
         if reason is None:
             reason = quad.capability.slope_limiter.leg_reason
         if code & TickCode.HAS_NEW_CONTACTS:
-            friction_model.apply()
-        quad.mode = LocomotionMode.from_code(code % TickCode.CARRYING)
-        if quad.mode is LocomotionMode.MOVING and code & TickCode.HAS_COMMAND:
+            quad.friction_model.apply()
+        mode = LocomotionMode.from_code(code % TickCode.CARRYING)
+        if mode is LocomotionMode.MOVING and code & TickCode.HAS_COMMAND:
             quad.gait_scheduler.gait = quad.gait
-        elif quad.mode is LocomotionMode.RECOVERING and mode is not LocomotionMode.RECOVERING:
+        elif mode is LocomotionMode.RECOVERING and self._last_mode is not LocomotionMode.RECOVERING:
             quad.gait_scheduler.gait = GAITS["trot"]
+        self._last_mode = mode
 
         # Torques.
-        carrying = CARRYING_FEET[code // TickCode.CARRYING % len(CARRYING_FEET)]
+        carrying = carrying_feet(code)
         if calls.writes_tasks:
             calls.force_task.set_point_forces(FEET, calls.data.tasks.forces)
         else:
             self.footwork.update_references(quad.wbc.tasks, calls.data.motion.feet)
             quad.trunk.write_references()
         command = quad.wbc.compute(state, carrying)
-        tau = estimators.add_torques(state, quad.tau, command)
-        damps_only = not command.ok and friction_model.is_slippery
-        quad.tau = quad.torque_limiter.damping_torque(state) if damps_only else quad.torque_limiter.clamp(tau, state)
+        tau = command.tau.copy()
+        if estimators.estimates_payload:
+            tau += estimators.payload_torques(state, quad.tau, command)
+        quad.tau = self.limit_torques(state, command, tau)
         return LocomotionCommand.from_tick(
             WalkDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
             tau=quad.tau,
-            mode=quad.mode,
+            mode=mode,
             contacts=carrying,
             wbc_command=command,
             requested_velocity=requested,
@@ -289,16 +297,51 @@ class GroundPhaseController:
             jump_plan=jump_plan,
         )
 
-    def bind(self, motion: CentroidalState) -> WalkCalls:
-        """Returns the compiled stages, bound to the records of the controller."""
-        quad = self._quadruped
-        calls, solver = self._calls, quad.wbc.solver
-        if calls is None or calls.motion is not motion or calls.solver is not solver:
-            self._calls = calls = WalkCalls(motion, solver, self.make_data(motion), quad.wbc.tasks["forces"])
+    def limit_torques(self, state: State, command: Command, tau: Array) -> Array:
+        """Returns the torques for the motors, see `walker.finish_tick`; `tau` is overwritten.
+
+        Args:
+            state: present state of the robot.
+            command: command of the whole-body controller.
+            tau: (nu,) its torques, plus those of a payload [N m].
+        """
+        self.bind().finish_tick(state.writable_coordinates()[1], command.acceleration, command.ok, tau)
+        return tau
+
+    # -- records -----------------------------------------------------------------------------------------------------
+    @property
+    def records(self) -> WalkerRecords:
+        """The records of the controller, which change with the elements of the whole-body controller."""
+        quad, records = self._quadruped, self._records
+        if records is None or records.solver is not quad.wbc.solver:
+            terms, foot_frames, update_terms = find_motion_terms(quad.wbc)
+            records = WalkerRecords(
+                Walker(
+                    walk=self._make_data(),
+                    landing=self.landing,
+                    folding=self.leg_folding.state,
+                    initial_footwork=self._initial_footwork,
+                    motors=quad.torque_limiter.motors,
+                    terms=terms,
+                    foot_frames=foot_frames,
+                    jacobian=quad.estimators.jacobian,
+                    displacements=quad.displacements,
+                ),
+                quad.wbc.solver,
+                update_terms,
+            )
+            self._records, self._calls = records, None
+        return records
+
+    def bind(self) -> WalkerCalls:
+        """Returns the compiled functions, bound to the records of the controller."""
+        records, calls = self.records, self._calls
+        if calls is None:
+            self._calls = calls = WalkerCalls(records, self._quadruped.wbc.tasks["forces"])
         return calls
 
-    def make_data(self, motion: CentroidalState) -> WalkData:
-        """Returns the records of the controller."""
+    def _make_data(self) -> WalkData:
+        """Returns the records of a tick on the ground."""
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
         estimators, tasks = quad.estimators, quad.wbc.tasks
         feet = [tasks[foot] for foot in FEET]
@@ -307,14 +350,17 @@ class GroundPhaseController:
             lead_phase=quad.gait_scheduler.lead_phase,
             writes_tasks=quad.trunk.has_standard_tasks and all(type(task) is FootTask for task in feet),
             has_coupled_joints=quad.robot.coupling is not None,
+            has_map=False,
             reads_map=False,
+            lowering_fraction=float(quad.capability.slope_lowering),
+            folds_legs=True,
         )
         return WalkData(
             parameters=parameters,
             body=limits.body,
             legs=limits.legs,
             gait_limits=limits.gait_limits(quad.gait),
-            motion=motion.state,
+            motion=self.motion.state,
             command=WalkCommand.allocate(velocity=3),
             slope=quad.capability.slope_limiter.state,
             progress=self._progress,
@@ -338,7 +384,7 @@ class GroundPhaseController:
             preview=quad.preview,
             reference=quad.com_reference,
             trunk=quad.trunk.state,
-            mode=self.mode_state,
+            mode=quad.mode_state,
             tasks=WalkTasks(
                 com=tasks["com"].block,
                 base=tasks["base"].block,
@@ -351,30 +397,11 @@ class GroundPhaseController:
             report=allocate_tick_report(),
         )
 
-    def _limit_command(self, calls: WalkCalls, requested: Array, evaluation: int | None) -> str:
-        """Clamps the command to the limits of gait and legs, and returns the text of the reason on slopes.
-
-        Args:
-            calls: compiled stages.
-            requested: (3,) requested velocity [m/s, rad/s], heading frame.
-            evaluation: `SlopeEvaluation` if the command is clamped already.
-        """
-        quad, data = self._quadruped, calls.data
-        limits, limiter = quad.capability.velocity_limits, quad.capability.slope_limiter
-        limits.gait_limits(quad.gait)
-        if evaluation is None:
-            evaluation = calls.limit_command(requested, int(quad.mode.code), quad.wbc.friction)
-        if evaluation != SlopeEvaluation.NONE:
-            velocity, timing = data.command.velocity, data.gait_limits.timing
-            limiter.advance_evaluation(evaluation, quad.gait, timing, velocity, quad.torque_limiter.limits)
-        return limiter.leg_reason
-
     def _walk_on_map(
         self,
-        calls: WalkCalls,
+        calls: WalkerCalls,
         foothold_map: FootholdMap,
-        motion: CentroidalState,
-        arrays: DynamicsArrays,
+        v: Array,
         reason: str,
         ignores_map: bool,
     ) -> tuple[int, str]:
@@ -383,15 +410,14 @@ class GroundPhaseController:
         Args:
             calls: compiled stages.
             foothold_map: foothold map.
-            motion: present state of center of mass and trunk.
-            arrays: Jacobians, placements, inertia and velocity of the robot.
+            v: (nv,) velocity.
             reason: text of the reason on slopes.
             ignores_map: whether the normals are those of the plane of the feet.
 
         Returns:
             Code of the tick, see `TickCode`, and the text of the reason for a limit of the velocity.
         """
-        quad, data, footwork, (x, y, _) = self._quadruped, calls.data, self.footwork, motion.com
+        quad, data, footwork, motion, (x, y, _) = self._quadruped, calls.data, self.footwork, self.motion, self.motion.com
         ground, p, dt = quad.ground, quad.morphology, quad.dt
         calls.limit_command_on_ground()
         foothold_map.advance(x, y, dt)
@@ -404,7 +430,8 @@ class GroundPhaseController:
         if not ignores_map:
             data.contact_inputs.normals[:] = quad.ground_normals(ground)
         footwork.read_ground(quad.gait_scheduler, ground, data.motion.feet, data.contact_inputs.normals, foothold_map)
-        calls.detect(*arrays, quad.tau)
+        jacobian, terms = calls.walker.jacobian, calls.walker.terms
+        calls.detect(jacobian.columns, jacobian.placements, terms.M, v, quad.tau)
         required_lowering = compute_required_lowering(
             data.body, self.max_leg_length, data.gait, data.path, data.ground, data.footwork.swings, x, y
         )
@@ -417,50 +444,79 @@ class GroundPhaseController:
         return calls.decide(), reason
 
 
-class WalkCalls:
-    """Compiled stages of a tick, bound to records.
+class WalkerRecords(NamedTuple):
+    """Records of a controller.
+
+    Attributes:
+        walker: the records.
+        solver: solver of the whole-body controller, views of whose parameters are among the records.
+        update_terms: function that computes the rigid-body terms of the records at (q, v).
+    """
+
+    walker: Walker
+    solver: TickSolver
+    update_terms: Callable[[Array, Array], Any]
+
+
+class WalkerCalls:
+    """Compiled functions of a controller, bound to its records.
 
     Args:
-        motion: state of center of mass and trunk whose record is in `data`.
-        solver: solver of the whole-body controller, views of whose parameters are in `data`.
-        data: the records.
+        records: the records.
         force_task: task "forces".
 
     Attributes:
-        motion, solver, data, force_task: as given.
-        walk_blind: all stages in one call, bound at the first tick of blind locomotion; None before.
-        reads_map: whether the normals of the ground are those of the terrain map, as in `WalkParameters`.
+        walker, update_terms: as in `records`.
+        data: records of a tick on the ground.
+        force_task: as given.
         report: source of copies of the report of a tick.
-        writes_tasks: whether the stages write the references of all tasks but the record of the forces.
+        writes_tasks: whether the functions write the references of all tasks but the record of the forces.
+        has_coupled_joints: as in `WalkParameters`.
     """
 
     __slots__ = (
+        "_has_map",
+        "_reads_map",
+        "begin_tick",
+        "continue_tick",
         "data",
         "decide",
         "detect",
+        "finish_landing",
+        "finish_tick",
         "force_task",
-        "limit_command",
+        "has_coupled_joints",
         "limit_command_on_ground",
-        "motion",
-        "observe",
         "plan_com_motion",
-        "reads_map",
         "report",
-        "solver",
         "steer",
-        "walk",
-        "walk_blind",
+        "update_terms",
+        "walker",
         "writes_tasks",
     )
 
-    def __init__(self, motion: CentroidalState, solver: TickSolver, data: WalkData, force_task: Any) -> None:
-        self.motion, self.solver, self.data, self.force_task = motion, solver, data, force_task
-        self.walk_blind: Callable[..., int] | None = None
-        self.reads_map = data.parameters.reads_map
+    def __init__(self, records: WalkerRecords, force_task: Any) -> None:
+        self.walker, _, self.update_terms = records
+        self.force_task = force_task
+        self.data = data = self.walker.walk
         self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
-        self.observe = walking.observe.bind(data)
-        self.limit_command = walking.limit_command.bind(data)
+        self.has_coupled_joints = data.parameters.has_coupled_joints
+        self._has_map = self._reads_map = False
+        self.begin_tick, self.finish_tick = walker.begin_tick.bind(self.walker), walker.finish_tick.bind(self.walker)
+        self.continue_tick = walker.continue_tick.bind(self.walker)
+        self.finish_landing = walker.finish_landing.bind(self.walker)
         self.limit_command_on_ground = walking.limit_command_on_ground.bind(data)
         self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)
         self.plan_com_motion, self.decide = walking.plan_com_motion.bind(data), walking.decide.bind(data)
-        self.walk = walking.walk.bind(data)
+
+    def set_map_known(self, is_known: bool) -> None:
+        """Sets whether there is a terrain map; without one, it is not read."""
+        if is_known is not self._has_map:
+            self.data.parameters.has_map = self._has_map = is_known
+            if not is_known:
+                self.set_map_read(False)
+
+    def set_map_read(self, is_read: bool) -> None:
+        """Sets whether the normals of the ground are those of the terrain map."""
+        if is_read is not self._reads_map:
+            self.data.parameters.reads_map = self._reads_map = is_read

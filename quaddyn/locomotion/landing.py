@@ -78,6 +78,9 @@ class LandingState(Record):
     positions: Matrix  # (4, 3) references of the feet, world [m]
     velocities: Matrix  # (4, 3) [m/s]
     acceleration: Vec3  # of all feet [m/s^2]
+    is_active: bool  # whether the present tick is one of the landing
+    is_jump: bool  # whether a jump sets the references of the feet until touchdown
+    jump_yaw: float  # yaw angle of the trunk at the end of the jump [rad]
 
 
 @compiled()
@@ -191,7 +194,6 @@ def detect_touchdowns(
     M: Matrix,
     v: Vector,
     tau: Vector,
-    is_measured: bool,
 ) -> int:
     """Detects the feet in contact, with foot sensors or from the estimated contact forces; returns their number.
 
@@ -205,10 +207,9 @@ def detect_touchdowns(
         M: (nv, nv) inertia; only its lower triangle is read.
         v: (nv,) velocity.
         tau: (nu,) torques since the last tick [N m].
-        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
     """
     e, m = w.contacts, w.contact_model
-    if is_measured:
+    if w.contact_inputs.has_sensors:
         # The estimate starts again from these contacts if the sensors are lost.
         is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2])
         reset_residual(e.observer)
@@ -284,8 +285,8 @@ def mark_new_contacts(landing: LandingState) -> int:
 
 
 @entry("landing")
-def stop_fall(landing: LandingState, w: WalkData) -> bool:
-    """Sets ground and feet for one tick with at least one foot in contact; returns whether the robot may rise."""
+def stop_fall(landing: LandingState, w: WalkData) -> None:
+    """Sets ground and feet for one tick with at least one foot in contact."""
     body, dt, feet, ground, trunk = w.body, w.parameters.dt, w.motion.feet, w.ground, w.trunk
     total, contacts = 0.0, count_contacts(landing.in_contact)
     for foot in range(4):
@@ -320,6 +321,11 @@ def stop_fall(landing: LandingState, w: WalkData) -> bool:
     else:
         landing.settled_time = max(landing.settled_time - dt, 0.0)
     advance_slope(ground, min(1.0, dt / (SLOPE_TIME * body.time_scale)))
+
+
+@compiled()
+def is_fall_stopped(landing: LandingState, body: BodyParameters) -> bool:
+    """Returns whether enough feet have been in contact for long enough that the robot may rise."""
     return landing.settled_time >= SETTLED_TIME * body.time_scale
 
 

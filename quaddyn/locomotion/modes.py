@@ -102,6 +102,7 @@ class ModeState(Record):
     """Present mode, and the conditions of its changes."""
 
     mode: ModeCode
+    has_started: bool  # whether there was a tick since the last start or restart
     lead_phase: float  # time from the start until the first foot may lift off [cycles]
     is_lying_requested: bool  # whether the robot is to lie down
     is_settled: bool  # whether the robot has stood long enough for a recovery step
@@ -112,15 +113,13 @@ class ModeState(Record):
 @entry("mode decisions")
 def set_mode_conditions(
     state: ModeState,
-    mode: ModeCode,
     lead_phase: float,
     error_x: float,
     error_y: float,
     is_trunk_moving: bool,
     is_settled: bool,
 ) -> None:
-    """Sets the present mode and the conditions of the tick for `next_mode`, but `is_lying_requested`."""
-    state.mode = mode
+    """Sets the conditions of the tick for `next_mode`, but `is_lying_requested`."""
     state.lead_phase = lead_phase
     state.dcm_error[0], state.dcm_error[1] = error_x, error_y
     state.is_trunk_moving, state.is_settled = is_trunk_moving, is_settled

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, entry, quat, rotation_of, vec3
-from ..dynamics import State
 from ..dynamics.state_terms import make_tick_terms
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from ..wbc.tick_data import RigidBodyTerms, frame_origin
-from ..wbc.tick_solver import TickSolver
 from ..wbc.tick_workspace import make_terms
-from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
+from .morphology import FEET, BodyParameters
 from .state_fields import StateField
 
 Vector3 = tuple[float, float, float]
@@ -32,6 +30,7 @@ class Motion(Record):
     yaw: float  # of the forward direction [rad]
     feet: Matrix  # (4, 3) centers of the foot spheres [m]
     angular_velocity: Vec3  # of the base [rad/s]
+    payload_shift: Vec3  # center of mass with the estimated payload minus that of the robot [m]; set before `read_motion`
 
 
 @compiled()
@@ -57,8 +56,6 @@ def read_motion(
     terms: RigidBodyTerms,
     foot_frames: IntVector,
     body: BodyParameters,
-    com_shift_x: float,
-    com_shift_y: float,
     motion: Motion,
 ) -> None:
     """Reads the motion of a robot with a free root from the terms of the whole-body controller.
@@ -69,14 +66,12 @@ def read_motion(
         terms: rigid-body terms at (q, v).
         foot_frames: (4,) indices of the feet in `terms.frames`.
         body: parameters of the robot.
-        com_shift_x: center of mass with payload minus that of the robot, world x [m].
-        com_shift_y: the same, world y [m].
         motion: takes the result.
     """
     R_base = rotation_of(quat(q[3], q[4], q[5], q[6]))
     set_attitude(motion, R_base, body.heading)
     motion.angular_velocity = R_base @ vec3(v[3], v[4], v[5])
-    motion.com = vec3(terms.com) + vec3(com_shift_x, com_shift_y, 0.0)
+    motion.com = vec3(terms.com) + motion.payload_shift
     motion.velocity = vec3(terms.com_velocity)
     for foot in range(4):
         motion.feet[foot] = frame_origin(terms, foot_frames[foot])
@@ -111,7 +106,7 @@ class CentroidalState:
     def __init__(self, motion: Motion) -> None:
         # Views of the arrays are faster to read than the attributes of the record.
         self.state = motion
-        self._com, self._velocity, _, axes, _, self._feet, _ = motion
+        self._com, self._velocity, _, axes, _, self._feet, *_ = motion
         self._axes = axes.reshape(3, 3)
 
     @property
@@ -139,70 +134,23 @@ class CentroidalState:
         return feet
 
 
-class MotionReader:
-    """Reader of the motion from the rigid-body terms that the whole-body controller computes at every tick anyway.
+def find_motion_terms(wbc: WholeBodyController) -> tuple[RigidBodyTerms, IntVector, Callable[[Array, Array], Any]]:
+    """Returns the rigid-body terms from which a motion is read, and how they are computed.
+
+    They are the terms of the controller, which computes them at every tick, or terms of their own if a foot is not in
+    those.
 
     Args:
         wbc: whole-body controller of a quadruped.
-        morphology: lengths and units of the robot.
 
-    Attributes:
-        motion: the motion that was read last.
-        terms: rigid-body terms from which it is read, available after `bind`.
-        foot_frames: (4,) indices of the feet in their frames, likewise.
-        update_terms: function that computes the terms at (q, v), likewise.
+    Returns:
+        The terms; (4,) index of each foot in their frames; and the function that computes them at (q, v).
     """
-
-    terms: RigidBodyTerms
-    foot_frames: IntVector
-    update_terms: Callable[[Array, Array], Any]
-    _read: Callable[..., None]
-
-    __slots__ = (
-        "_parameters",
-        "_read",
-        "_solver",
-        "_wbc",
-        "displacements",
-        "foot_frames",
-        "motion",
-        "terms",
-        "update_terms",
-    )
-
-    def __init__(self, wbc: WholeBodyController, morphology: Morphology) -> None:
-        self._wbc, self._parameters = wbc, make_body_parameters(morphology)
-        self.motion = CentroidalState(allocate_motion())
-        self._solver: TickSolver | None = None
-
-    def read(self, state: State, com_shift: tuple[float, float] = (0.0, 0.0)) -> CentroidalState:
-        """Returns the motion at a state; the next call overwrites it.
-
-        Args:
-            state: present state of the robot.
-            com_shift: center of mass with payload minus that of the robot, world x and y [m].
-
-        Raises:
-            StaleStateError: the Dynamics of `state` was updated again.
-        """
-        q, v = state.writable_coordinates()
-        self.bind()
-        self.update_terms(q, v)
-        self._read(q, v, self.foot_frames, float(com_shift[0]), float(com_shift[1]))
-        return self.motion
-
-    def bind(self) -> None:
-        """Binds the compiled function to the terms of the present solver, or to own ones if a foot is not in them."""
-        solver = self._wbc.solver
-        if solver is self._solver:
-            return
-        robot, frames = self._wbc.robot, solver.tables.frames
-        ids, feet = [robot.frame_id(name) for name in frames], [robot.frame_id(foot) for foot in FEET]
-        if set(feet) <= set(ids):
-            self.terms, self.update_terms = solver.data.terms, solver.update_terms
-        else:
-            own = make_tick_terms(robot, FEET)
-            self.terms = terms = make_terms(own, FEET)
-            ids, self.update_terms = feet, lambda q, v: own.compute(q, v, terms.values)
-        self.foot_frames = np.array([ids.index(foot) for foot in feet])
-        self._read, self._solver = read_motion.bind(self.terms, self._parameters, self.motion.state), solver
+    robot, solver = wbc.robot, wbc.solver
+    frames = [robot.frame_id(name) for name in solver.tables.frames]
+    feet = [robot.frame_id(foot) for foot in FEET]
+    if set(feet) <= set(frames):
+        return solver.data.terms, np.array([frames.index(foot) for foot in feet]), solver.update_terms
+    own = make_tick_terms(robot, FEET)
+    terms = make_terms(own, FEET)
+    return terms, np.arange(len(FEET)), lambda q, v: own.compute(q, v, terms.values)

@@ -20,7 +20,7 @@ from .friction_model import FrictionModel
 from .gait import Gait, GaitScheduler, find_gait
 from .ground_plane import GroundPlane, write_ground_normals
 from .locomotion_limits import LocomotionLimits
-from .modes import LocomotionMode
+from .modes import LocomotionMode, allocate_mode_state
 from .morphology import FEET, Morphology
 from .path_reference import PathReference
 from .tick_period import make_tick_displacements
@@ -72,8 +72,7 @@ class Quadruped:
         gait: gait to move with.
         terrain: terrain heights; None for blind locomotion.
         foothold_map: foothold costs; None in blind locomotion.
-        mode: present mode.
-        has_started: whether there was a tick since the start, or since `request_restart`.
+        mode_state: record of the present mode, and conditions of its changes.
         ground: plane of the feet.
         path_reference: path reference.
         gait_scheduler: phases of the gait.
@@ -99,8 +98,7 @@ class Quadruped:
         "gait",
         "gait_scheduler",
         "ground",
-        "has_started",
-        "mode",
+        "mode_state",
         "morphology",
         "path_reference",
         "preview",
@@ -114,7 +112,6 @@ class Quadruped:
 
     foothold_map: FootholdMap | None
     terrain: Heights | None
-    mode: LocomotionMode
     tau: Array
 
     def __init__(
@@ -156,11 +153,8 @@ class Quadruped:
         self.capability = LocomotionLimits(
             robot, p, self.torque_limiter, bounds, JUMP_ACCELERATION_RATIO if is_default_wbc else 1.0
         )
-        self.has_started, self.ground, self.path_reference = (
-            False,
-            GroundPlane(np.zeros((4, 3))),
-            PathReference(np.zeros(2), 0.0),
-        )
+        self.mode_state = allocate_mode_state()
+        self.ground, self.path_reference = GroundPlane(np.zeros((4, 3))), PathReference(np.zeros(2), 0.0)
         self.gait_scheduler = GaitScheduler(self.gait if self.gait.has_swing_phase else "trot", p.time_scale)
         self.base, self.displacements = robot.bodies[0].name, make_tick_displacements(self.dt)
         self.set_terrain_knowledge(terrain)
@@ -177,20 +171,24 @@ class Quadruped:
         )
         self.capability.require_feasible(self.gait, self.friction_model.nominal)
 
-    def reset(self) -> None:
-        """Resets all estimates and sets the mode "standing"."""
-        self.request_restart()
-        self.set_terrain_knowledge(self.terrain)
-        self.trunk.restore_base_weight()
-        self.mode = LocomotionMode.STANDING
-        self.estimators.reset()
-        self.capability.reset()
-        self.tau = np.zeros(self.robot.nu)
+    @property
+    def mode(self) -> LocomotionMode:
+        """Present mode."""
+        return LocomotionMode.from_code(self.mode_state.mode)
+
+    @mode.setter
+    def mode(self, mode: LocomotionMode) -> None:
+        self.mode_state.mode = mode.code
+
+    @property
+    def has_started(self) -> bool:
+        """Whether there was a tick since the start, or since `request_restart`."""
+        return self.mode_state.has_started
 
     def request_restart(self) -> None:
         """Resets the whole-body controller, and makes the next tick be treated as the first one."""
         self.wbc.reset()
-        self.has_started = False
+        self.mode_state.has_started = False
 
     def set_terrain_knowledge(self, terrain: Heights | None) -> None:
         """Sets the terrain heights; None for blind locomotion."""

@@ -9,8 +9,6 @@ import enum
 from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
-from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
-from ..wbc.tick_data import RigidBodyTerms
 from .com_preview import ComReference, PreviewParameters, update_com_reference
 from .contact_estimation import (
     ContactEstimate,
@@ -21,8 +19,8 @@ from .contact_estimation import (
     has_model_mismatch,
     write_foot_contacts,
 )
-from .contact_monitor import GroundContactState, GroundEvent, check_ground, is_settled
-from .fall_detection import FallDetectorState, update_fall_detection
+from .contact_monitor import GroundContactState, is_settled
+from .fall_detection import FallDetectorState
 from .footwork import (
     BalanceState,
     FootworkState,
@@ -46,9 +44,9 @@ from .friction_estimation import (
 from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait import GaitState, advance_phase, is_transitioning
 from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
-from .modes import ModeCode, ModeState, is_upright, next_mode, set_mode_conditions
+from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
 from .morphology import BodyParameters
-from .motion import Motion, read_motion
+from .motion import Motion
 from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_limiter import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
@@ -61,7 +59,6 @@ from .steering import (
 )
 from .step_timing import adapt_step_timing
 from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
-from .tick_period import TickDisplacements, measure_tick_period
 from .trunk_controller import (
     TrunkState,
     is_trunk_moving,
@@ -88,7 +85,10 @@ class WalkParameters(Record):
     lead_phase: float  # time from the start until the first foot may lift off [cycles]
     writes_tasks: bool  # whether the tasks in `WalkTasks` have the expected parameters
     has_coupled_joints: bool  # whether Python computes momenta, Jacobians and foot velocities
-    reads_map: bool  # whether Python gives the normals of the ground, from a terrain map
+    has_map: bool  # whether Python computes stages of a tick from a terrain map
+    reads_map: bool  # whether these give the normals of the ground
+    lowering_fraction: float  # lowering of the trunk on slopes, divided by leg length and sine of the slope's angle
+    folds_legs: bool  # whether a detected fall ends locomotion: the legs are folded
 
 
 class WalkCommand(Record):
@@ -136,13 +136,7 @@ class TickCode(enum.IntEnum):
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
     HAS_OTHER_PERIOD = 1024  # whether the measured tick period differs from the control period
-
-
-#: Negative results of `walk_blind`: ``-observed`` after `observe`, and ``-(NEEDS_EVALUATION + e)`` after
-#: `limit_command`, with the `SlopeEvaluation` e that Python must compute.
-NEEDS_EVALUATION = 100
-#: Results of `observe` besides a `FallSign`: the ground is found to carry the robot, or it is lost.
-OBSERVED_SUPPORT, OBSERVED_LOST_GROUND = 8, 16
+    IS_LANDING = 2048  # whether the robot is in the air, or between touchdown and stance
 
 
 class WalkData(NamedTuple):
@@ -203,52 +197,19 @@ def stands_on_ground(mode: ModeCode, phase: float) -> bool:
 
 
 @entry("walking")
-def observe(w: WalkData, mode: ModeCode, is_measured: bool) -> int:
-    """Begins a tick in any mode: filters the velocity, and detects lost ground and falls.
-
-    Args:
-        w: records of the controller.
-        mode: present mode.
-        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
-
-    Returns:
-        The `FallSign`, plus `OBSERVED_SUPPORT` where the ground is found to carry a robot whose mode is "starting", or
-        `OBSERVED_LOST_GROUND` where it is lost.  A robot that has fallen or is being righted has no sign.
-    """
-    filter_velocity(w)
-    code, upright, trunk = 0, is_upright(mode), w.trunk
-    if stands_on_ground(mode, w.gait.phase):
-        event = check_ground(w.ground_contact, w.body, w.motion, w.measured_contacts, is_measured)
-        if event == GroundEvent.LOST:
-            code, upright = OBSERVED_LOST_GROUND, False
-        elif event == GroundEvent.SUPPORTED and mode == ModeCode.STARTING:
-            code = OBSERVED_SUPPORT
-    if mode == ModeCode.FALLEN or mode == ModeCode.RIGHTING:
-        return code
-    sign = update_fall_detection(
-        w.fall, w.body, w.motion, w.ground, w.path, upright, trunk.desired_height, trunk.desired_rate
-    )
-    return code + int(sign)
-
-
-@entry("walking")
-def limit_command(w: WalkData, requested: Vector, mode: ModeCode, friction: float) -> SlopeEvaluation:
+def limit_command(w: WalkData, requested: Vector) -> SlopeEvaluation:
     """Begins a tick, and clamps the requested velocity to the limits of gait and legs on level ground.
 
     Args:
         w: records of the controller.
         requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
-        mode: present mode.
-        friction: present friction coefficient of the contact constraints.
 
     Returns:
         The evaluation of slopes that is required before the next stage.
     """
     velocity = w.command.velocity
     velocity[:] = requested
-    w.command.friction = friction
-    w.friction.friction = friction
-    w.mode.mode = mode
+    w.command.friction = w.friction.friction
     w.command.reason = clamp_command(w.body, w.legs, w.gait_limits, velocity)
     return SlopeEvaluation(update_slope(w.slope, w.gait_limits.timing, velocity, w.motion.yaw, w.friction))
 
@@ -428,7 +389,6 @@ def decide(w: WalkData) -> int:
     is_lowering = state.mode == ModeCode.LOWERING
     set_mode_conditions(
         state,
-        state.mode,
         w.parameters.lead_phase,
         error[0],
         error[1],
@@ -458,48 +418,6 @@ def walk(w: WalkData, columns: Matrix, joint_placements: Tensor, M: Matrix, v: V
     plan_com_motion(w)
     advance_swings(w.footwork, w.body, w.gait, w.path, w.ground, w.motion, w.balance, w.parameters.dt)
     return int(decide(w))
-
-
-class TickBuffers(NamedTuple):
-    """Rigid-body terms that `walk_blind` reads, and its buffers of kinematics and of the motion between ticks."""
-
-    terms: RigidBodyTerms
-    foot_frames: IntVector  # (4,) indices of the feet in `terms.frames`
-    jacobian: WorldJacobian
-    displacements: TickDisplacements
-
-
-@entry("walking")
-def walk_blind(
-    w: WalkData, x: TickBuffers, q: Vector, v: Vector, tau: Vector, requested: Vector, mode: ModeCode, friction: float
-) -> int:
-    """Computes a tick of blind locomotion from (q, v) to the references of the whole-body controller.
-
-    Args:
-        w: records of the controller, with the measured contacts of foot sensors, if there are any.
-        x: rigid-body terms at (q, v), and buffers.
-        q: (nq,) configuration.
-        v: (nv,) velocity.
-        tau: (nu,) torques since the last tick [N m].
-        requested: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
-        mode: present mode.
-        friction: present friction coefficient of the contact constraints.
-
-    Returns:
-        The code of the tick, see `TickCode`; a negative number if it ended early, see `NEEDS_EVALUATION`: the completed
-        stages must not be repeated.
-    """
-    read_motion(q, v, x.terms, x.foot_frames, w.body, 0.0, 0.0, w.motion)
-    has_other_period = measure_tick_period(x.displacements, w.motion) != 0.0
-    observed = int(observe(w, mode, w.contact_inputs.has_sensors))
-    if observed != 0:
-        return -observed
-    compute_world_jacobian(x.jacobian, q)
-    evaluation = limit_command(w, requested, mode, friction)
-    if evaluation != SlopeEvaluation.NONE:
-        return -(NEEDS_EVALUATION + int(evaluation))
-    code = int(walk(w, x.jacobian.columns, x.jacobian.placements, x.terms.M, v, tau))
-    return code + TickCode.HAS_OTHER_PERIOD if has_other_period else code
 
 
 def allocate_tick_report() -> TickReport:
