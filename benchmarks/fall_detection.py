@@ -31,6 +31,7 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_terrain import make_trial_terrain
 from quaddyn.errors import QuaddynError
 from quaddyn.locomotion import LocomotionController, Morphology
+from quaddyn.locomotion.fall_detection import SIGN_TEXTS
 from quaddyn.simulation import MujocoPlant, Plant, Simulation, Terrain
 
 DT = 2e-3  # period of controller and simulator [s]
@@ -163,13 +164,8 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
     plant = make_plant(trial.plant, robot, friction=trial.friction, terrain=surfaces)
     terrain_map = Terrain.from_surfaces(surfaces) if trial.told and surfaces is not None else None
     controller = LocomotionController(robot, dt=DT, gait=trial.gait, terrain=terrain_map)
-    fall_recovery, outcome, reason = controller._fall, Outcome(), [""]
-
-    def report_fall(sign: int) -> str:
-        reason[0] = fall_recovery.reason(sign)
-        return reason[0] if reaction else ""
-
-    object.__setattr__(controller, "_fall", _PatchedRecovery(fall_recovery, report_fall))
+    controller._walking.bind().data.parameters.folds_legs = reaction
+    detector, outcome = controller._quadruped.fall_detector, Outcome()
     dynamics, trunk = qd.Dynamics(robot), {link.name for link, _ in robot.bodies[0].links}
     velocity = tuple(
         v * u
@@ -193,8 +189,8 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
         tilt_cosine = float((state.placement(robot.bodies[0].name).rotation @ morphology.heading)[2, 2])
         clearance = float(state.com[2]) - controller._quadruped.ground.height(*state.com[:2].tolist())
         height = clearance / controller._quadruped.trunk.state.desired_height
-        if reason[0] and outcome.reported == math.inf:
-            outcome.reported, outcome.sign = t, reason[0]
+        if detector.sign and outcome.reported == math.inf:
+            outcome.reported, outcome.sign = t, SIGN_TEXTS[detector.sign]
             outcome.measured = {"height": height, "tilt": math.acos(min(1.0, tilt_cosine))}
         if watch is not None:
             watch(t, plant, controller)
@@ -217,16 +213,6 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
             break
     outcome.stands = outcome.stands and outcome.down == math.inf
     return outcome
-
-
-class _PatchedRecovery:
-    """The controller's `FallRecovery` with a replaced method `reason`."""
-
-    def __init__(self, fall_recovery: Any, report_fall: Callable[[int], str]) -> None:
-        self._fall, self.reason = fall_recovery, report_fall
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._fall, name)
 
 
 def classify(without_reaction: Outcome) -> str:

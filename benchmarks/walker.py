@@ -84,13 +84,12 @@ class WalkingRobot:
     def split(self) -> None:
         """Measures also the parts of a tick from now on, which takes time itself."""
         controller = self.controller
-        calls, reader, wbc = controller._walking._calls, controller._motion_reader, controller.wbc
-        assert calls is not None and calls.walk_blind is not None
+        calls, wbc = controller._walking.bind(), controller.wbc
         self.watches = {
-            "terms": Stopwatch(reader.update_terms), "walk": Stopwatch(calls.walk_blind),
+            "terms": Stopwatch(calls.update_terms), "walk": Stopwatch(calls.begin_tick),
             "whole-body": Stopwatch(wbc.compute),
         }  # fmt: skip
-        reader.update_terms, calls.walk_blind = self.watches["terms"], self.watches["walk"]
+        calls.update_terms, calls.begin_tick = self.watches["terms"], self.watches["walk"]
         controller._quadruped.wbc = _Wrapped(wbc, self.watches["whole-body"])  # type: ignore[assignment]
 
     def run(self, ticks: int) -> None:

@@ -205,7 +205,7 @@ def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
         feet = np.column_stack((stance @ [[c, s], [-s, c]], np.zeros(4)))
         feet[0] += rng.choice([0.0, 0.2]) * body.length * rng.normal(size=3)
         error = rng.choice([0.01, 0.3]) * body.length * rng.normal(size=2)
-        conditions = int(mode), 0.5, *error.tolist(), bool(rng.integers(0, 2)), bool(rng.integers(0, 2))
+        state.mode, conditions = mode, (0.5, *error.tolist(), bool(rng.integers(0, 2)), bool(rng.integers(0, 2)))
         assert_compiled_equals_python(modes.set_mode_conditions, state, *conditions)
         modes.set_mode_conditions(state, *conditions)
         state.is_lying_requested = bool(rng.integers(0, 3) == 0)

@@ -11,7 +11,7 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.locomotion import FEET, LocomotionController, Morphology
 from quaddyn.locomotion.morphology import make_body_parameters
-from quaddyn.locomotion.motion import Motion, MotionReader, allocate_motion, read_motion, set_attitude
+from quaddyn.locomotion.motion import Motion, allocate_motion, find_motion_terms, read_motion, set_attitude
 from quaddyn.wbc import WholeBodyController
 
 DT = 2e-3
@@ -26,18 +26,30 @@ def read_by_pinocchio(state: qd.State, p: Morphology, shift: tuple[float, ...] =
     motion, base, (x, y, z) = allocate_motion(), state.robot.bodies[0].name, state.com.tolist()
     set_attitude(motion, state.placement(base).rotation, p.heading)
     motion.com, motion.velocity = (x + shift[0], y + shift[1], z), state.com_velocity  # type: ignore[assignment]
+    motion.payload_shift = (*shift, 0.0)  # type: ignore[assignment]
     motion.angular_velocity, motion.feet[:] = state.velocity(base)[3:], state.origins(FEET)
     return motion
 
 
-def assert_reads_as_pinocchio(reader: MotionReader, robot: qd.Robot, seed: int) -> None:
+def read(wbc: WholeBodyController, state: qd.State, shift: tuple[float, float] = (0.0, 0.0)) -> Motion:
+    """Reads the motion of a state from the terms of a controller."""
+    terms, foot_frames, update_terms = find_motion_terms(wbc)
+    q, v = state.writable_coordinates()
+    update_terms(q, v)
+    motion = allocate_motion()
+    motion.payload_shift = (*shift, 0.0)  # type: ignore[assignment]
+    read_motion(q, v, terms, foot_frames, make_body_parameters(Morphology.from_robot(wbc.robot)), motion)
+    return motion
+
+
+def assert_reads_as_pinocchio(wbc: WholeBodyController, seed: int) -> None:
     """Asserts that the motion of random states is that of Pinocchio."""
+    robot = wbc.robot
     rng, dynamics, p = np.random.default_rng([1, seed]), qd.Dynamics(robot), Morphology.from_robot(robot)
     for _ in range(20):
-        state, shift = dynamics.update(*random_state(robot, rng)), tuple(rng.normal(size=2))
-        expected = read_by_pinocchio(state, p, shift)
-        motion = reader.read(state, shift)
-        for mine, theirs in zip(motion.state, expected, strict=True):
+        x, y = rng.normal(size=2).tolist()
+        state = dynamics.update(*random_state(robot, rng))
+        for mine, theirs in zip(read(wbc, state, (x, y)), read_by_pinocchio(state, p, (x, y)), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=0.0, atol=1e-14)
 
 
@@ -45,15 +57,11 @@ def assert_reads_as_pinocchio(reader: MotionReader, robot: qd.Robot, seed: int) 
 def test_motion_equals_pinocchio(name: str) -> None:
     robot = qd.load(name)
     wbc = WholeBodyController(robot, dt=DT)
-    reader, p = (
-        MotionReader(wbc, Morphology.from_robot(robot)),
-        Morphology.from_robot(robot),
-    )
-    assert_reads_as_pinocchio(reader, robot, 0)
-    dynamics = qd.Dynamics(robot)
+    assert_reads_as_pinocchio(wbc, 0)
+    dynamics, p = qd.Dynamics(robot), Morphology.from_robot(robot)
     for contacts in ((), FEET[:1], FEET):  # also while the controller computes ticks, and without any contact
         state = dynamics.update(*random_state(robot, np.random.default_rng(2)))
-        motion, expected = reader.read(state), read_by_pinocchio(state, p)
+        motion, expected = read(wbc, state), read_by_pinocchio(state, p)
         values = wbc.compute(state, contacts).tau
         np.testing.assert_allclose(motion.feet, expected.feet, rtol=0.0, atol=1e-14)
         fresh = WholeBodyController(robot, dt=DT)
@@ -64,11 +72,10 @@ def test_motion_equals_pinocchio(name: str) -> None:
 def test_motion_is_read_after_elements_and_contacts_changed() -> None:
     robot = qd.load("go2")
     wbc = WholeBodyController(robot, dt=DT)
-    reader = MotionReader(wbc, Morphology.from_robot(robot))
-    assert_reads_as_pinocchio(reader, robot, 1)
+    assert_reads_as_pinocchio(wbc, 1)
     wbc.add_contact(Contact.from_foot(robot, "FL"))
     wbc.remove("posture")
-    assert_reads_as_pinocchio(reader, robot, 2)
+    assert_reads_as_pinocchio(wbc, 2)
 
 
 def test_motion_is_read_of_a_controller_without_foot_frames() -> None:
@@ -78,7 +85,7 @@ def test_motion_is_read_of_a_controller_without_foot_frames() -> None:
         wbc.remove(foot)
     wbc.remove_contact("RR")
     assert "RR" not in wbc.solver.tables.frames
-    assert_reads_as_pinocchio(MotionReader(wbc, Morphology.from_robot(robot)), robot, 3)
+    assert_reads_as_pinocchio(wbc, 3)
 
 
 def test_terms_of_a_state_are_computed_once() -> None:
@@ -87,10 +94,9 @@ def test_terms_of_a_state_are_computed_once() -> None:
     calls = []
     compute = wbc.solver._fill_terms
     wbc.solver._fill_terms = lambda q, v, out: calls.append(1) or compute(q, v, out)
-    reader = MotionReader(wbc, Morphology.from_robot(robot))
     for _ in range(3):
         state = dynamics.update(robot.q_home, np.zeros(robot.nv))
-        reader.read(state)
+        read(wbc, state)
         wbc.compute(state)
     assert len(calls) == 3
 
@@ -111,7 +117,6 @@ def test_compiled_motion_equals_python(seed: int) -> None:
     q, v = random_state(robot, rng)
     wbc.solver.update_terms(q, v)
     frames = np.array([wbc.solver.tables.frames.index(foot) for foot in FEET])
-    shift = rng.normal(size=2)
-    assert_compiled_equals_python(
-        read_motion, q, v, wbc.solver.data.terms, frames, make_body_parameters(p), *shift.tolist(), allocate_motion()
-    )
+    motion = allocate_motion()
+    motion.payload_shift = rng.normal(size=3)  # type: ignore[assignment]
+    assert_compiled_equals_python(read_motion, q, v, wbc.solver.data.terms, frames, make_body_parameters(p), motion)

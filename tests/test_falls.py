@@ -162,7 +162,7 @@ def simulate_fall(robot: qd.Robot, push: float, direction: float, *, fold_legs: 
     plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.morphology, {link.name for link, _ in robot.bodies[0].links}
     if not fold_legs:
-        controller._fall.leg_folding.state.has_pose = False  # damping without folding
+        controller._walking.leg_folding.state.has_pose = False  # damping without folding
     force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
     seen = down = math.inf
     power = 0.0

@@ -117,7 +117,7 @@ class NativeWalker:
         if tick.call in GAITS:
             limits = allocate_gait_limits()
             self._controller._quadruped.capability.velocity_limits.write_gait(limits, GAITS[tick.call])
-            self._entries["set_gait"](self.walker, limits)
+            self._entries["select_gait"](self.walker, limits)
         elif tick.call:
             self._entries[tick.call](self.walker)
         contacts = np.array([] if tick.measured is None else [foot in tick.measured for foot in FEET], dtype=np.int64)
@@ -194,7 +194,7 @@ def test_embedded_walker_has_the_torques_and_modes_of_the_controller(
     walker = NativeWalker(controller, entries, controller.wbc.solver.terms.compute)
     for k, tick in enumerate(recordings(name)):
         _, tau = walker.tick(tick)
-        assert LocomotionMode.from_code(walker.walker.state.mode) is tick.mode, k
+        assert LocomotionMode.from_code(walker.walker.walker.walk.mode.mode) is tick.mode, k
         np.testing.assert_allclose(tau, tick.tau, atol=1e-9, err_msg=str(k))
 
 
@@ -253,8 +253,8 @@ def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path
     controller.wbc.add(TorqueLimits(robot, scale=0.5, name="soft limits"), 1)
     source = export_walker(controller, tmp_path, name="wbc").files["wbc.c"]
     walker = make_embedded_walker(controller)
-    assert walker.walk.friction.friction == 0.8
-    assert walker.motors.limits.tolist() == controller.wbc.tasks["torque"].limits.tolist()
+    assert walker.walker.walk.friction.friction == 0.8
+    assert walker.walker.motors.limits.tolist() == controller.wbc.tasks["torque"].limits.tolist()
     period = source.partition("gait_trot_timing_period[1] = {")[2].split(",")[0]
     assert float(period) == 2.6 * controller.morphology.time_scale
     cc.compiled(tmp_path, tmp_path / "wbc.so", "-O0")  # a prefix that is also the name of a part
@@ -267,7 +267,7 @@ def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path
         command = controller.compute(state, measured_contacts=measured)
     controller.reset()
     assert command.mode is LocomotionMode.LANDING
-    exported = motion_parameters(make_embedded_walker(controller).walk.tasks.com, 3).weight
+    exported = motion_parameters(make_embedded_walker(controller).walker.walk.tasks.com, 3).weight
     assert exported.min() > 0.1  # a landing reduces the weight
 
 

@@ -228,4 +228,6 @@ def make_fall_detector(morphology: Morphology, dt: float) -> FallDetectorState:
     hip_height = p.height + float(p.hips[:, 2].mean())
     hip_x, hip_y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
     radius = math.sqrt(max(p.length**2 - hip_height**2, 0.0))
-    return FallDetectorState.from_values(dt=dt, radius=radius, hip_x=hip_x, hip_y=hip_y, duration=0.0, sign=FallSign.NONE)
+    state = FallDetectorState.allocate()
+    state.dt, state.radius, state.hip_x, state.hip_y = dt, radius, hip_x, hip_y
+    return state

@@ -99,6 +99,6 @@ class FallRecovery:
             requested: (3,) requested velocity [m/s, rad/s].
         """
         quad = self._quadruped
-        cop, zero_velocity = quad.path_reference.position.copy(), np.zeros(3)
+        cop, zero, reason = quad.path_reference.position.copy(), np.zeros(3), self.reason
         quad.tau = tau
-        return LocomotionCommand(tau, quad.mode, (), None, cop, requested, zero_velocity, zero_velocity, self.reason, {})
+        return LocomotionCommand(tau, quad.mode, (), None, cop, requested, zero, zero, reason, {})

@@ -417,7 +417,8 @@ class GroundPhaseController:
         Returns:
             Code of the tick, see `TickCode`, and the text of the reason for a limit of the velocity.
         """
-        quad, data, footwork, motion, (x, y, _) = self._quadruped, calls.data, self.footwork, self.motion, self.motion.com
+        quad, data, footwork, motion = self._quadruped, calls.data, self.footwork, self.motion
+        x, y, _ = motion.com
         ground, p, dt = quad.ground, quad.morphology, quad.dt
         calls.limit_command_on_ground()
         foothold_map.advance(x, y, dt)

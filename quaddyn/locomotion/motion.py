@@ -30,7 +30,7 @@ class Motion(Record):
     yaw: float  # of the forward direction [rad]
     feet: Matrix  # (4, 3) centers of the foot spheres [m]
     angular_velocity: Vec3  # of the base [rad/s]
-    payload_shift: Vec3  # center of mass with the estimated payload minus that of the robot [m]; set before `read_motion`
+    payload_shift: Vec3  # center of mass with payload minus that of the robot [m]; an input of `read_motion`
 
 
 @compiled()

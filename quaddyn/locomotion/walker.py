@@ -1,10 +1,11 @@
 """Compiled locomotion controller without whole-body control: modes, gait, landing and falls from one tick to the next.
 
-    read the motion -> start -> change the mode -> walk | land | fold the legs -> whole-body control -> limit the torques
+    read the motion -> change the mode -> walk, land or fold the legs -> whole-body control -> limit the torques
 
-`begin_tick` ends where whole-body control begins, and `finish_tick` follows it.  `LocomotionController` calls whole-body
-control in Python, `quaddyn.runtime.embedded_walker` in C99.  What only Python computes, such as footholds on a terrain
-map, the push-off of a jump and the evaluation of the legs on slopes, it inserts where `begin_tick` returns a `TickStage`.
+`begin_tick` ends where whole-body control begins, and `finish_tick` follows it.  `LocomotionController` calls them from
+Python; programs in C99 call `quaddyn.runtime.embedded_walker`.  What only Python computes, such as footholds on a
+terrain map, the push-off of a jump and the evaluation of the legs on slopes, follows where `begin_tick` returns a
+`TickStage`.
 """
 
 import enum
@@ -257,7 +258,8 @@ def reset_walker(e: Walker) -> bool:
     reset_rotor_inertia(w.contacts.rotors)
     reset_friction_estimate(w.friction_parameters, w.slips)
     reset_slope(w.slope)
-    return set_assumed_bound(w.friction, math.inf) and adapt_friction(w.friction)
+    has_changed: bool = set_assumed_bound(w.friction, math.inf) and adapt_friction(w.friction)
+    return has_changed
 
 
 @entry("locomotion")

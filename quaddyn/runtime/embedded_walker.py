@@ -1,8 +1,7 @@
-"""`EmbeddedWalker`: a locomotion controller as compiled code on records, for programs without Python.
+"""`EmbeddedWalker`: a locomotion controller with its whole-body controller, for programs without Python.
 
-A *walker* is the locomotion controller with its whole-body controller.  This module is the compiled equivalent of the
-Python code of `quaddyn.locomotion.LocomotionController` in blind locomotion, without the evaluation of the legs on
-slopes: standing, walking, recovery steps, landing and falls.  It calls the controller of `quaddyn.wbc.embedded`.
+The controller is that of `quaddyn.locomotion.walker`, which `LocomotionController` also calls, in blind locomotion and
+without the evaluation of the legs on slopes; whole-body control is that of `quaddyn.wbc.embedded`.
 """
 
 from __future__ import annotations
@@ -12,44 +11,21 @@ from typing import NamedTuple
 
 from ..compiler import IntVector, Record, Vector, compiled, entry, vec3
 from ..dynamics.arguments import MAX_KINETIC_ENERGY
-from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
-from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
-from ..locomotion.contact_estimation import reset_contact_estimate
-from ..locomotion.fall_detection import FallSign
-from ..locomotion.footwork import FootworkState
-from ..locomotion.friction_estimation import reset_friction_estimate
-from ..locomotion.friction_model import adapt_friction, is_slippery, set_assumed_bound
-from ..locomotion.gait import set_target_gait
-from ..locomotion.ground_plane import write_ground_normals
-from ..locomotion.landing import (
-    LandingState,
-    balance_landing,
-    begin_landing,
-    begin_stop,
-    detect_touchdowns,
-    extend_legs,
-    restore_com_weight,
-    stop_fall,
-    write_landing_references,
-)
-from ..locomotion.leg_folding import FoldingState, compute_folding_torques
-from ..locomotion.modes import ModeCode
-from ..locomotion.motion import read_motion
-from ..locomotion.progress_monitor import reset_progress
-from ..locomotion.slope_limiter import reset_slope
-from ..locomotion.torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
-from ..locomotion.trunk_controller import set_base_weight, write_force_references
+from ..locomotion.leg_folding import compute_folding_torques
+from ..locomotion.trunk_controller import write_force_references
 from ..locomotion.velocity_limits import GaitLimits
-from ..locomotion.walk_start import begin_walk, choose_initial_mode, is_in_the_air
-from ..locomotion.walking import (
-    OBSERVED_LOST_GROUND,
-    OBSERVED_SUPPORT,
-    TickCode,
-    WalkData,
-    limit_command,
-    observe,
-    walk,
+from ..locomotion.walker import (
+    TickStage,
+    Walker,
+    begin_tick,
+    continue_tick,
+    finish_tick,
+    request_lying,
+    request_standing,
+    reset_walker,
+    set_gait,
 )
+from ..locomotion.walking import TickCode
 from ..wbc.embedded import (
     EmbeddedController,
     controller_tick,
@@ -62,54 +38,36 @@ from ..wbc.embedded import (
 from ..wbc.tick_data import TickOutcome
 
 
-class WalkerState(Record):
-    """Mode and outputs of a walker."""
+class WalkerOutput(Record):
+    """Output of a walker's last tick."""
 
-    mode: ModeCode
-    has_started: bool  # whether there was a tick since the last start
-    sign: FallSign  # reason of the last detected fall
-    is_landing: bool  # whether the last tick of whole-body control was one of `land`
-    lowering_fraction: float  # lowering of the trunk on slopes, divided by leg length and sine of the slope's angle
     contacts: IntVector  # (4,) whether each foot is planned to carry load
-    tau: Vector  # (nu,) torques of the last tick [N m]
+    tau: Vector  # (nu,) torques [N m]
 
 
 class EmbeddedWalker(NamedTuple):
-    """A locomotion controller as records, for compiled code without Python.
+    """A locomotion controller with its whole-body controller as records, for compiled code without Python.
 
     Attributes:
-        walk: records of the tick on the ground.
+        walker: records of the locomotion controller.
         wbc: whole-body controller; its rigid-body terms must belong to the state of the tick.
-        landing: state of the landing.
-        folding: state of the folding of the legs.
-        initial_footwork: footwork of a robot that has not moved.
-        state: mode and commands.
-        jacobian: placements and Jacobian of the robot's joints.
-        foot_frames: (4,) index of the frame of each foot in the rigid-body terms.
+        output: torques and contacts of the last tick.
         foot_contacts: (4,) index of the contact of each foot.
-        motors: the motors.
     """
 
-    walk: WalkData
+    walker: Walker
     wbc: EmbeddedController
-    landing: LandingState
-    folding: FoldingState
-    initial_footwork: FootworkState
-    state: WalkerState
-    jacobian: WorldJacobian
-    foot_frames: IntVector
+    output: WalkerOutput
     foot_contacts: IntVector
-    motors: LimitedMotors
 
 
-# -- parts of a tick -------------------------------------------------------------------------------------------------
 @compiled()
 def request_contacts(e: EmbeddedWalker, mask: int) -> None:
     """Requests contacts by a bit mask of the feet: 1, 2, 4 and 8 for FL, FR, RL and RR."""
     e.wbc.requested[:] = 0
     rest = mask
     for foot in range(4):
-        e.state.contacts[foot] = rest % 2
+        e.output.contacts[foot] = rest % 2
         e.wbc.requested[e.foot_contacts[foot]] = rest % 2
         rest = rest // 2
 
@@ -117,90 +75,32 @@ def request_contacts(e: EmbeddedWalker, mask: int) -> None:
 @compiled()
 def write_forces(e: EmbeddedWalker) -> None:
     """Writes the references of the contact forces to the task "forces", the only force task."""
-    write_force_references(e.walk.trunk.references, e.walk.tasks.forces)
+    forces = e.walker.walk.tasks.forces
+    write_force_references(e.walker.walk.trunk.references, forces)
     for foot in range(4):
-        e.wbc.data.inputs.force_references[0, e.foot_contacts[foot]] = e.walk.tasks.forces[foot]
+        e.wbc.data.inputs.force_references[0, e.foot_contacts[foot]] = forces[foot]
 
 
 @compiled()
 def apply_friction(e: EmbeddedWalker) -> None:
     """Sets friction and normals of the contacts of the feet."""
-    friction = e.walk.friction
+    friction = e.walker.walk.friction
     for foot in range(4):
         set_contact_cone(e.wbc, e.foot_contacts[foot], vec3(friction.normals[foot]), friction.friction)
         friction.has_new_normal[foot] = 0
 
 
-@compiled()
-def limit_torques(e: EmbeddedWalker, v: Vector, is_damping: bool) -> None:
-    """Adds the torques of the estimated rotor inertias and clamps the sums, or replaces them by joint damping."""
-    if is_damping:
-        compute_damping_torques(e.motors, v, e.state.tau)
-    else:
-        acceleration = embedded_result(e.wbc, e.wbc.last).acceleration
-        add_rotor_torques(e.walk.contacts.rotors, e.motors.v_index, acceleration, e.state.tau)
-        clamp_torques(e.motors, e.state.tau, v, e.state.tau)
-
-
 @compiled(inline=False)
-def start_walker(e: EmbeddedWalker, is_measured: bool) -> None:
-    """Initializes the records at the first tick after a start or restart.
-
-    Args:
-        e: the walker.
-        is_measured: whether foot sensors measure `WalkData.measured_contacts`.
-    """
-    w, state = e.walk, e.state
-    state.mode = begin_walk(w, e.initial_footwork, state.lowering_fraction)
-    state.has_started = True
-    restore_com_weight(e.landing, w.tasks.com)
-    if is_in_the_air(w):
-        state.mode = ModeCode.AIRBORNE
-        begin_landing(e.landing, w, 0.0)
-    else:
-        state.mode = choose_initial_mode(state.mode, w.measured_contacts, is_measured)
-
-
-@compiled(inline=False)
-def walk_on_ground(e: EmbeddedWalker, velocity: Vector, q: Vector, v: Vector) -> TickOutcome:
-    """Computes one tick of a robot on the ground; for the arguments see `walker_tick`."""
-    w, state = e.walk, e.state
-    # The static evaluation of the legs on slopes needs inverse kinematics in Python: the velocity is not limited by it.
-    limit_command(w, velocity, state.mode, w.friction.friction)
-    code = walk(w, e.jacobian.columns, e.jacobian.placements, e.wbc.data.terms.M, v, state.tau)
+def finish_with_whole_body_control(e: EmbeddedWalker, code: int, q: Vector, v: Vector) -> TickOutcome:
+    """Computes the torques of a tick whose references are set; `code` is a `TickCode`."""
+    mask, tau = code // TickCode.CARRYING % 16, e.output.tau
     if code // TickCode.HAS_NEW_CONTACTS % 2 == 1:
         apply_friction(e)
-    state.mode = ModeCode(code % TickCode.CARRYING)
-    request_contacts(e, code // TickCode.CARRYING % 16)
-    write_forces(e)
-    outcome = controller_tick(e.wbc, q, v, state.tau)
-    limit_torques(e, v, outcome != TickOutcome.SOLVED and is_slippery(w.friction))
-    return outcome
-
-
-@compiled(inline=False)
-def land(e: EmbeddedWalker, q: Vector, v: Vector, is_measured: bool) -> TickOutcome:
-    """Computes one tick in the air, or between touchdown and stance; for the arguments see `walker_tick`."""
-    w, state, landing, mask = e.walk, e.state, e.landing, 0
-    w.report.velocity[:] = 0.0
-    M = e.wbc.data.terms.M
-    if detect_touchdowns(landing, w, e.jacobian.columns, e.jacobian.placements, M, v, state.tau, is_measured) == 0:
-        state.mode = ModeCode.AIRBORNE
-        extend_legs(landing, w)
-    else:
-        if state.mode == ModeCode.AIRBORNE:
-            begin_stop(w, w.motion.yaw)
-        is_stopped = stop_fall(landing, w)
-        write_ground_normals(w.ground, w.contact_inputs.normals)
-        balance_landing(landing, w, is_stopped)
-        apply_friction(e)
+    if mask != 0 or code // TickCode.IS_LANDING % 2 == 0:
         write_forces(e)
-        state.mode = ModeCode.RISING if is_stopped else ModeCode.LANDING
-        mask = landing.in_contact[0] + 2 * landing.in_contact[1] + 4 * landing.in_contact[2] + 8 * landing.in_contact[3]
-    write_landing_references(landing, w)
     request_contacts(e, mask)
-    outcome = controller_tick(e.wbc, q, v, state.tau)
-    limit_torques(e, v, outcome != TickOutcome.SOLVED)
+    outcome = controller_tick(e.wbc, q, v, tau)
+    finish_tick(e.walker, v, embedded_result(e.wbc, e.wbc.last).acceleration, outcome == TickOutcome.SOLVED, tau)
     return outcome
 
 
@@ -224,48 +124,27 @@ def walker_tick(
             foot sensors.
         tau: (nu,) written: torques [N m].
     """
-    w, state, is_measured = e.walk, e.state, len(measured_contacts) == 4
+    walker, walk, out = e.walker, e.walker.walk, e.output
     outcome = validate_state(e.wbc, q, v)
     if outcome == TickOutcome.SOLVED and not kinetic_energy(e.wbc.data.terms.M, v) < MAX_KINETIC_ENERGY:
         outcome = TickOutcome.INVALID_STATE
-    if outcome != TickOutcome.SOLVED:
-        tau[:] = state.tau
-        return outcome
-    for i in range(3):
-        w.command.velocity[i] = velocity[i] if math.isfinite(velocity[0] + velocity[1] + velocity[2]) else 0.0
-    if is_measured:
-        w.measured_contacts[:] = measured_contacts
-        w.contact_inputs.is_touching[:] = measured_contacts
-    w.contact_inputs.has_sensors = is_measured
-    read_motion(q, v, e.wbc.data.terms, e.foot_frames, w.body, 0.0, 0.0, w.motion)
-    if not state.has_started:
-        start_walker(e, is_measured)
-    observed = observe(w, state.mode, is_measured)
-    if observed >= OBSERVED_LOST_GROUND:
-        observed -= OBSERVED_LOST_GROUND
-        state.mode = ModeCode.AIRBORNE
-        begin_landing(e.landing, w, 0.0)
-    elif observed >= OBSERVED_SUPPORT:
-        observed -= OBSERVED_SUPPORT
-        state.mode = ModeCode.STANDING
-    if observed > 0 and state.mode != ModeCode.FALLEN:
-        state.mode = ModeCode.FALLEN
-        state.sign = FallSign(observed)
-        restore_com_weight(e.landing, w.tasks.com)
-        set_base_weight(w.trunk, w.tasks.base, 1.0)
-        e.folding.time = 0.0
-    if state.mode == ModeCode.FALLEN:
-        w.report.velocity[:] = 0.0
-        request_contacts(e, 0)
-        compute_folding_torques(e.folding, e.motors, q, v, state.tau)
-    else:
-        compute_world_jacobian(e.jacobian, q)
-        state.is_landing = state.mode == ModeCode.AIRBORNE or state.mode == ModeCode.LANDING
-        if state.is_landing:
-            outcome = land(e, q, v, is_measured)
+    if outcome == TickOutcome.SOLVED:
+        for i in range(3):
+            walk.command.velocity[i] = velocity[i] if math.isfinite(velocity[0] + velocity[1] + velocity[2]) else 0.0
+        walk.contact_inputs.has_sensors = len(measured_contacts) == 4
+        if len(measured_contacts) == 4:
+            walk.measured_contacts[:] = measured_contacts
+            walk.contact_inputs.is_touching[:] = measured_contacts
+        code = begin_tick(walker, q, v, out.tau, walk.command.velocity, walk.friction.friction)
+        if code <= -TickStage.WALKING:
+            # The evaluation of the legs on slopes needs inverse kinematics in Python: it does not limit the velocity.
+            code = continue_tick(walker, v, out.tau)
+        if code >= 0:
+            outcome = finish_with_whole_body_control(e, code, q, v)
         else:
-            outcome = walk_on_ground(e, w.command.velocity, q, v)
-    tau[:] = state.tau
+            request_contacts(e, 0)
+            compute_folding_torques(walker.folding, walker.motors, q, v, out.tau)
+    tau[:] = out.tau
     return outcome
 
 
@@ -273,55 +152,37 @@ def walker_tick(
 def restart_walker(e: EmbeddedWalker) -> None:
     """Makes the next tick initialize motion and contacts; estimates of the friction are kept."""
     reset(e.wbc)
-    e.state.has_started = False
+    e.walker.walk.mode.has_started = False
 
 
 @entry("walker")
-def reset_walker(e: EmbeddedWalker) -> None:
+def reset_embedded_walker(e: EmbeddedWalker) -> None:
     """Resets all estimates and the mode."""
-    w = e.walk
     restart_walker(e)
-    set_base_weight(w.trunk, w.tasks.base, 1.0)
-    restore_com_weight(e.landing, w.tasks.com)
-    reset_contact_estimate(w.contacts)
-    reset_rotor_inertia(w.contacts.rotors)
-    reset_friction_estimate(w.friction_parameters, w.slips)
-    if set_assumed_bound(w.friction, math.inf) and adapt_friction(w.friction):
+    if reset_walker(e.walker):
         apply_friction(e)
-    reset_slope(w.slope)
-    w.fall.duration = 0.0
-    w.mode.is_lying_requested = False
-    e.state.mode = ModeCode.STANDING
-    e.state.sign = FallSign.NONE
-    e.state.is_landing = False
-    e.state.contacts[:] = 1
-    e.state.tau[:] = 0.0
+    e.output.contacts[:] = 1
+    e.output.tau[:] = 0.0
 
 
 @entry("walker")
 def stand_up(e: EmbeddedWalker) -> None:
     """Starts to rise to the home height; also leaves the fallen state and cancels `lie_down`."""
-    mode = e.state.mode
-    e.walk.mode.is_lying_requested = False
-    reset_progress(e.walk.progress)
-    if mode == ModeCode.LYING or mode == ModeCode.LOWERING or mode == ModeCode.FALLEN:
+    if request_standing(e.walker.walk):
         restart_walker(e)
 
 
 @entry("walker")
 def lie_down(e: EmbeddedWalker) -> None:
     """Stops stepping, lowers the trunk to half of the home height, and holds it there."""
-    if not e.state.has_started or (e.state.mode != ModeCode.FALLEN and e.state.mode != ModeCode.LYING):
-        e.walk.mode.is_lying_requested = True
+    request_lying(e.walker.walk)
 
 
 @entry("walker")
-def set_gait(e: EmbeddedWalker, gait: GaitLimits) -> None:
+def select_gait(e: EmbeddedWalker, gait: GaitLimits) -> None:
     """Sets the gait of the next steps; the transition takes some cycles."""
-    e.walk.gait_limits.copy_from(gait)
-    if gait.timing.has_swing_phase and e.state.has_started:
-        set_target_gait(e.walk.gait, gait.timing)
+    set_gait(e.walker.walk, gait)
 
 
 #: Functions that programs in C call.
-FUNCTIONS = walker_tick, reset_walker, stand_up, lie_down, set_gait
+FUNCTIONS = walker_tick, reset_embedded_walker, stand_up, lie_down, select_gait

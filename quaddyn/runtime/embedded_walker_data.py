@@ -10,10 +10,11 @@ from ..compiler import Record, interpret
 from ..dynamics.joint_placements import make_world_jacobian
 from ..errors import ArgumentError
 from ..locomotion import FEET, LocomotionController
-from ..locomotion.walking import WalkTasks
+from ..locomotion.walker import Walker
+from ..locomotion.walking import WalkData, WalkTasks
 from ..urdf.tree import Array
 from ..wbc.embedded_data import make_embedded_controller
-from .embedded_walker import EmbeddedWalker, WalkerState, reset_walker
+from .embedded_walker import EmbeddedWalker, WalkerOutput, reset_embedded_walker
 
 #: Fields of `WalkTasks` that are views of the parameters of the whole-body controller.
 TASK_BLOCKS = "com", "base", "fl", "fr", "rl", "rr"
@@ -28,46 +29,51 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
     Raises:
         ArgumentError: the controller uses a feature that only Python has.
     """
-    quad, walking = controller._quadruped, controller._walking
-    robot, wbc = quad.robot, quad.wbc
-    _require_exportable(controller)
+    quad, wbc, records = controller._quadruped, controller.wbc, controller._walking.records.walker
+    _require_exportable(controller, records.walk)
     quad.capability.velocity_limits.gait_limits(quad.gait)
     embedded = make_embedded_controller(wbc._structure, wbc.dt, wbc.ramp_time)
-    parameters, solver = embedded.data.inputs.parameters, wbc.solver
-    data = walking.make_data(controller._motion_reader.motion)
-    tasks = {name: _rebase(getattr(data.tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
-    walk = _copy(data)._replace(tasks=WalkTasks(forces=np.zeros((4, 8)), **tasks))
-    limiter = quad.torque_limiter
-    limits = np.array(limiter.limits)
+    parameters, solver, tasks = embedded.data.inputs.parameters, wbc.solver, records.walk.tasks
+    blocks = {name: _rebase(getattr(tasks, name), wbc.parameter_vector, parameters) for name in TASK_BLOCKS}
+    limiter, limits = quad.torque_limiter, np.array(records.motors.limits)
     if limiter.element in wbc.tasks.values():
         limits = _rebase(limiter.limits, wbc.parameter_vector, parameters)
-    walk.friction.friction = wbc.friction
     walker = EmbeddedWalker(
-        walk=walk,
+        walker=Walker(
+            walk=_copy(records.walk)._replace(tasks=WalkTasks(forces=np.zeros((4, 8)), **blocks)),
+            landing=records.landing.copy(),
+            folding=records.folding.copy(),
+            initial_footwork=records.initial_footwork.copy(),
+            motors=_copy(records.motors)._replace(limits=limits),
+            terms=embedded.data.terms,
+            foot_frames=records.foot_frames,
+            jacobian=make_world_jacobian(quad.robot),
+            displacements=records.displacements.copy(),
+        ),
         wbc=embedded,
-        landing=controller._flight.landing.copy(),
-        folding=controller._fall.leg_folding.state.copy(),
-        initial_footwork=walking.initial_footwork.copy(),
-        state=WalkerState.allocate(contacts=4, tau=robot.nu),
-        jacobian=make_world_jacobian(robot),
-        foot_frames=np.array([solver.tables.frames.index(foot) for foot in FEET], dtype=np.int64),
+        output=WalkerOutput.allocate(contacts=4, tau=quad.robot.nu),
         foot_contacts=np.array([solver.names.index(foot) for foot in FEET], dtype=np.int64),
-        motors=_copy(limiter.motors)._replace(limits=limits),
     )
-    walker.state.lowering_fraction = quad.capability.slope_lowering
+    walk = walker.walker.walk
+    walk.friction.friction = wbc.friction
+    walk.parameters.lowering_fraction = quad.capability.slope_lowering
     with interpret():
-        reset_walker(walker)
+        reset_embedded_walker(walker)
     return walker
 
 
-def _require_exportable(controller: LocomotionController) -> None:
+def _require_exportable(controller: LocomotionController, data: WalkData) -> None:
     """Validates that compiled code computes all of a controller's ticks.
+
+    Args:
+        controller: the controller.
+        data: its records.
 
     Raises:
         ArgumentError: it does not; names what must change.
     """
     quad = controller._quadruped
-    data, wbc = controller._walking.make_data(controller._motion_reader.motion), quad.wbc
+    wbc = quad.wbc
     wbc._structure.levels.validate_parameters()
     custom = [element.name for _, element in wbc.solver.tables.custom_elements]
     force_tasks = wbc.solver.tables.force_tasks

@@ -150,7 +150,7 @@ static Vector vector(const double *at, int64_t n)
 
 void NAME_reset(void)
 {
-    NAME_core_reset_walker(&walker);
+    NAME_core_reset_embedded_walker(&walker);
 }
 
 int NAME_tick(const double q[UPPER_NQ], const double v[UPPER_NV], const double velocity[3],
@@ -187,7 +187,7 @@ GAIT_CASES
 
 int NAME_mode(void)
 {
-    return (int)*walker.state.mode;
+    return (int)*walker.walker.walk.mode.mode;
 }
 
 const char *NAME_mode_name(int mode)
@@ -197,25 +197,25 @@ const char *NAME_mode_name(int mode)
 
 int NAME_carries(int foot)
 {
-    return foot >= 0 && foot < 4 && walker.state.contacts.at[foot] != 0;
+    return foot >= 0 && foot < 4 && walker.output.contacts.at[foot] != 0;
 }
 
 const double *NAME_clamped_velocity(void)
 {
-    return walker.walk.report.velocity.at;
+    return walker.walker.walk.report.velocity.at;
 }
 
 const char *NAME_limit_reason(void)
 {
     if (NAME_mode() == UPPER_FALLEN) {
-        return fall_signs[*walker.state.sign];
+        return fall_signs[*walker.walker.walk.fall.sign];
     }
-    return *walker.state.is_landing ? NO_GROUND_ : limit_reasons[*walker.walk.report.reason];
+    return *walker.walker.landing.is_active ? NO_GROUND_ : limit_reasons[*walker.walker.walk.report.reason];
 }
 
 double NAME_friction(void)
 {
-    return *walker.walk.friction.friction;
+    return *walker.walker.walk.friction.friction;
 }
 
 double NAME_kkt(void)
@@ -341,7 +341,7 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         "GAIT_LIMITS": "\n\n".join(gait_limits),
         "GAIT_CASES": "\n".join(
             f"    case {upper}_GAIT_{word.upper()}:\n"
-            f"        {name}_core_set_gait(&walker, &gait_{word});\n        break;"
+            f"        {name}_core_select_gait(&walker, &gait_{word});\n        break;"
             for word in gaits
         ),
         "DEFINITIONS": "\n\n".join([*data.definitions, *limits_data.definitions]),
