@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..urdf.tree import Array
-from ..wbc import Command
+from ..wbc.command import TickCommand
 from ..wbc.tasks import FootTask
 from ..wbc.tick_solver import TickSolver
 from . import walker, walking
@@ -186,20 +186,18 @@ class GroundPhaseController:
         if calls.has_coupled_joints:
             estimators.read_coupled_dynamics(state)
         quad.capability.velocity_limits.gait_limits(quad.gait)
-        calls.set_map_known(quad.foothold_map is not None)
         if quad.foothold_map is None:
+            calls.set_map_known(False, quad.capability.slope_lowering)
             self.footwork.set_map_known(False)
-        is_first_tick = not quad.has_started
-        if is_first_tick:
-            self._step_lookahead.reset()
-            lowering = quad.capability.slope_lowering if quad.foothold_map is None else KNOWN_SLOPE_LOWERING
-            calls.data.parameters.lowering_fraction = float(lowering)
-            quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
-            self._last_mode = LocomotionMode.STANDING
+        else:
+            calls.set_map_known(True, KNOWN_SLOPE_LOWERING)
         calls.update_terms(q, v)
         code: int = calls.begin_tick(q, v, quad.tau, requested, quad.wbc.friction)
-        if is_first_tick:
+        if code & TickCode.IS_FIRST if code >= 0 else quad.mode_state.is_first_tick:
+            self._step_lookahead.reset()
             self.footwork.restart()
+            quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
+            self._last_mode = LocomotionMode.STANDING
             if quad.mode is LocomotionMode.STARTING and self._stands_on_map():
                 quad.mode = LocomotionMode.STANDING
         return code
@@ -262,7 +260,8 @@ class GroundPhaseController:
             reason: text for `LimitReason.LEGS_ON_SLOPE` or `LimitReason.TERRAIN_STEP`; None for that of the slope
                 limiter.
         """
-        quad, estimators, calls = self._quadruped, self._quadruped.estimators, self.bind()
+        quad, estimators, calls = self._quadruped, self._quadruped.estimators, self._calls
+        assert calls is not None
         if reason is None:
             reason = quad.capability.slope_limiter.leg_reason
         if code & TickCode.HAS_NEW_CONTACTS:
@@ -285,10 +284,10 @@ class GroundPhaseController:
         tau = command.tau.copy()
         if estimators.estimates_payload:
             tau += estimators.payload_torques(state, quad.tau, command)
-        quad.tau = self.limit_torques(state, command, tau)
+        self.limit_torques(state, command, tau)
         return LocomotionCommand.from_tick(
             WalkDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
-            tau=quad.tau,
+            tau=tau,
             mode=mode,
             contacts=carrying,
             wbc_command=command,
@@ -297,16 +296,17 @@ class GroundPhaseController:
             jump_plan=jump_plan,
         )
 
-    def limit_torques(self, state: State, command: Command, tau: Array) -> Array:
-        """Returns the torques for the motors, see `walker.finish_tick`; `tau` is overwritten.
+    def limit_torques(self, state: State, command: TickCommand, tau: Array) -> None:
+        """Sets the torques for the motors, see `walker.finish_tick`.
 
         Args:
             state: present state of the robot.
             command: command of the whole-body controller.
-            tau: (nu,) its torques, plus those of a payload [N m].
+            tau: (nu,) its torques, plus those of a payload [N m]; overwritten.
         """
-        self.bind().finish_tick(state.writable_coordinates()[1], command.acceleration, command.ok, tau)
-        return tau
+        assert self._calls is not None
+        self._calls.finish_tick(state.writable_coordinates()[1], command.values, command.ok, tau)
+        self._quadruped.tau = tau
 
     # -- records -----------------------------------------------------------------------------------------------------
     @property
@@ -510,10 +510,16 @@ class WalkerCalls:
         self.steer, self.detect = walking.steer.bind(data), walking.detect.bind(data)
         self.plan_com_motion, self.decide = walking.plan_com_motion.bind(data), walking.decide.bind(data)
 
-    def set_map_known(self, is_known: bool) -> None:
-        """Sets whether there is a terrain map; without one, it is not read."""
+    def set_map_known(self, is_known: bool, lowering_fraction: float) -> None:
+        """Sets whether there is a terrain map; without one, it is not read.
+
+        Args:
+            is_known: whether there is a map.
+            lowering_fraction: lowering of the trunk on slopes in that case, see `WalkParameters`.
+        """
         if is_known is not self._has_map:
             self.data.parameters.has_map = self._has_map = is_known
+            self.data.parameters.lowering_fraction = float(lowering_fraction)
             if not is_known:
                 self.set_map_read(False)
 

@@ -103,6 +103,7 @@ class ModeState(Record):
 
     mode: ModeCode
     has_started: bool  # whether there was a tick since the last start or restart
+    is_first_tick: bool  # whether the present tick is the first one
     lead_phase: float  # time from the start until the first foot may lift off [cycles]
     is_lying_requested: bool  # whether the robot is to lie down
     is_settled: bool  # whether the robot has stood long enough for a recovery step

@@ -198,7 +198,8 @@ def begin_tick(e: Walker, q: Vector, v: Vector, tau: Vector, requested: Vector, 
     w = e.walk
     read_motion(q, v, e.terms, e.foot_frames, w.body, w.motion)
     has_other_period = measure_tick_period(e.displacements, w.motion) != 0.0
-    if not w.mode.has_started:
+    w.mode.is_first_tick = not w.mode.has_started
+    if w.mode.is_first_tick:
         start(e)
     update_mode(e)
     mode = w.mode.mode
@@ -220,11 +221,13 @@ def begin_tick(e: Walker, q: Vector, v: Vector, tau: Vector, requested: Vector, 
         if evaluation != SlopeEvaluation.NONE or w.parameters.has_map:
             return -(TickStage.WALKING + int(evaluation))
         code = int(continue_walk(e, v, tau))
-    return code + TickCode.HAS_OTHER_PERIOD if has_other_period and code >= 0 else code
+    if code >= 0 and w.mode.is_first_tick:
+        code += TickCode.IS_FIRST
+    return code + TickCode.HAS_OTHER_PERIOD if code >= 0 and has_other_period else code
 
 
 @entry("locomotion")
-def finish_tick(e: Walker, v: Vector, acceleration: Vector, is_solved: bool, tau: Vector) -> None:
+def finish_tick(e: Walker, v: Vector, result: Vector, is_solved: bool, tau: Vector) -> None:
     """Replaces the torques of whole-body control by those for the motors.
 
     The torques of the estimated rotor inertias are added, and the sums are clamped.  Without a solution, a robot that
@@ -233,13 +236,14 @@ def finish_tick(e: Walker, v: Vector, acceleration: Vector, is_solved: bool, tau
     Args:
         e: the records.
         v: (nv,) velocity.
-        acceleration: (nv,) acceleration of whole-body control.
+        result: result of whole-body control, see `result_views`: torques (nu,), accelerations (nv,), and more.
         is_solved: whether whole-body control has a solution.
         tau: (nu,) torques [N m], replaced.
     """
     if not is_solved and (e.landing.is_active or is_slippery(e.walk.friction)):
         compute_damping_torques(e.motors, v, tau)
     else:
+        acceleration = result[len(tau) : len(tau) + len(v)]
         add_rotor_torques(e.walk.contacts.rotors, e.motors.v_index, acceleration, tau)
         clamp_torques(e.motors, tau, v, tau)
 

@@ -136,6 +136,7 @@ class TickCode(enum.IntEnum):
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
     HAS_OTHER_PERIOD = 1024  # whether the measured tick period differs from the control period
+    IS_FIRST = 4096  # whether it is the first tick after a start or restart
     IS_LANDING = 2048  # whether the robot is in the air, or between touchdown and stance
 
 

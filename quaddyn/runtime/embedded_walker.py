@@ -29,7 +29,6 @@ from ..locomotion.walking import TickCode
 from ..wbc.embedded import (
     EmbeddedController,
     controller_tick,
-    embedded_result,
     kinetic_energy,
     reset,
     set_contact_cone,
@@ -100,7 +99,7 @@ def finish_with_whole_body_control(e: EmbeddedWalker, code: int, q: Vector, v: V
         write_forces(e)
     request_contacts(e, mask)
     outcome = controller_tick(e.wbc, q, v, tau)
-    finish_tick(e.walker, v, embedded_result(e.wbc, e.wbc.last).acceleration, outcome == TickOutcome.SOLVED, tau)
+    finish_tick(e.walker, v, e.wbc.last, outcome == TickOutcome.SOLVED, tau)
     return outcome
 
 

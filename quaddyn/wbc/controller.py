@@ -34,7 +34,7 @@ from ..robot.arguments import check_integer, check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .command import Command, TickCommand
+from .command import TickCommand
 from .contact_settings import ContactSettings, check_friction
 from .controller_batch import ControllerBatch
 from .controller_structure import ControllerStructure
@@ -318,7 +318,7 @@ class WholeBodyController(StrictAttributes):
         return dict(zip(schedule.names, schedule.ramps.activation.tolist(), strict=True))
 
     # -- one tick --------------------------------------------------------------------------------------------
-    def compute(self, state: State, contacts: Iterable[str] | None = None) -> Command:
+    def compute(self, state: State, contacts: Iterable[str] | None = None) -> TickCommand:
         """Computes the command of one tick.
 
         Args:
@@ -345,7 +345,7 @@ class WholeBodyController(StrictAttributes):
         with self._exclusive_call.acquire("compute"):
             return self._tick(state, contacts)
 
-    def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
+    def _tick(self, state: State, contacts: Iterable[str] | None) -> TickCommand:
         """Computes one tick, while no other call of this controller is in progress."""
         q, v = state.writable_coordinates()
         structure = self._structure
