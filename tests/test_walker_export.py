@@ -133,6 +133,9 @@ class CWalker:
         self.source = export_walker(controller, folder, name="w")
         self.library = ctypes.CDLL(str(cc.compiled(folder, folder / "w.so", *flags)))
         self.tau = np.zeros(controller.robot.nu)
+        self.library.w_size.restype = ctypes.c_size_t
+        self.robot = ctypes.create_string_buffer(self.library.w_size())
+        self.library.w_initialize(self.robot)
         self.library.w_limit_reason.restype = ctypes.c_char_p
         self.library.w_mode_name.restype = ctypes.c_char_p
         header = self.source.files["w.h"].splitlines()
@@ -145,13 +148,13 @@ class CWalker:
     def tick(self, tick: RecordedTick) -> tuple[int, Array]:
         """Makes the recorded call, and computes a tick."""
         if tick.call in GAITS:
-            assert self.library.w_set_gait(self.gaits.index(tick.call)) == 1
+            assert self.library.w_set_gait(self.robot, self.gaits.index(tick.call)) == 1
         elif tick.call:
-            getattr(self.library, f"w_{tick.call}")()
+            getattr(self.library, f"w_{tick.call}")(self.robot)
         feet = None if tick.measured is None else bytes(foot in tick.measured for foot in FEET)
         velocity = np.array(tick.velocity)
         outcome = self.library.w_tick(
-            *(ctypes.c_void_p(x.ctypes.data) for x in (tick.q, tick.v, velocity)), feet,
+            self.robot, *(ctypes.c_void_p(x.ctypes.data) for x in (tick.q, tick.v, velocity)), feet,
             ctypes.c_void_p(self.tau.ctypes.data),
         )  # fmt: skip
         return int(outcome), self.tau
@@ -171,9 +174,9 @@ def test_c_torques_equal_the_controller_and_are_bitwise_those_of_machine_code(
         outcome, tau = c.tick(tick)
         expected, ours = python.tick(tick)
         assert (outcome, tau.tobytes()) == (expected, ours.tobytes()), k
-        mode = c.library.w_mode()
+        mode = c.library.w_mode(c.robot)
         assert c.library.w_mode_name(mode).decode() == tick.mode.value, k
-        assert c.library.w_limit_reason().decode() == tick.reason, k
+        assert c.library.w_limit_reason(c.robot).decode() == tick.reason, k
         errors[k] = np.abs(tau - tick.tau).max() / np.abs(tick.tau).max()
     # The controller's machine code has fused multiply-adds; at isolated ticks, rounding changes the optimum.
     assert np.quantile(errors, 0.9) < 1e-9 and errors.max() < 1e-3
@@ -213,6 +216,51 @@ def test_random_and_invalid_ticks_under_sanitizers_keep_torques_within_limits(na
     ticks = os.environ.get("QUADDYN_TICKS", "100000" if NIGHT else "5000")
     done = subprocess.run([str(built), ticks], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+
+
+def test_two_robots_in_one_program_are_independent_and_a_copy_continues(
+    recordings: Callable[[str], list[RecordedTick]], tmp_path: Path
+) -> None:
+    if cc.COMPILER is None:
+        require("cc")
+    c, ticks = CWalker(LocomotionController(qd.load("go2"), dt=DT), tmp_path), recordings("go2")[:1500]
+    alone = [c.tick(tick)[1].tobytes() for tick in ticks]
+    first, second = (ctypes.create_string_buffer(len(c.robot)) for _ in range(2))
+    for robot in (first, second):
+        c.library.w_initialize(robot)
+    lag = 700
+    for k, tick in enumerate(ticks):
+        c.robot = first
+        assert c.tick(tick)[1].tobytes() == alone[k]
+        if k >= lag:
+            c.robot = second
+            assert c.tick(ticks[k - lag])[1].tobytes() == alone[k - lag]
+    c.robot = ctypes.create_string_buffer(second.raw, len(second))  # at another address
+    for k in range(len(ticks) - lag, len(ticks)):
+        assert c.tick(ticks[k])[1].tobytes() == alone[k]
+
+
+@pytest.mark.slow
+def test_different_robots_are_linked_into_one_program(tmp_path: Path) -> None:
+    sources = [export_walker(LocomotionController(qd.load(n), dt=DT), tmp_path, name=n) for n in ("go2", "solo12")]
+    (tmp_path / "main.c").write_text(
+        '#include "go2.h"\n#include "solo12.h"\nint main(void)\n{\n'
+        + "".join(
+            f"    static {n} {n}_robot;\n    static const double {n}_rest[{n.upper()}_NV];\n"
+            f"    double {n}_tau[{n.upper()}_NU];\n"
+            for n in ("go2", "solo12")
+        )
+        + "    int outcome = 0;\n"
+        + "".join(
+            f"    {n}_initialize(&{n}_robot);\n"
+            f"    outcome += {n}_tick(&{n}_robot, {n}_home, {n}_rest, {n}_rest, NULL, {n}_tau);\n"
+            for n in ("go2", "solo12")
+        )
+        + "    return outcome;\n}\n"
+    )
+    assert {file for s in sources for file in s.files} <= {path.name for path in tmp_path.iterdir()}
+    built = cc.compiled(tmp_path, tmp_path / "two", program=tmp_path / "main.c")
+    assert subprocess.run([str(built)]).returncode == 0
 
 
 def test_controllers_that_need_python_are_rejected(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ int main(int count, char **arguments)
             /* State 0 after the first tick: the robot's process follows commands. */
             running = ticks > 0;
             motion_start = reading.header.time;
-            NAME_KIND_reset();
+            reset_controller();
             NAME_estimator_start(reading.position, reading.accelerometer);
         } else if (running && reading.header.state != 0) {
             running = 0;
@@ -173,6 +173,11 @@ static void read_arguments(int count, char **arguments)
     (void)arguments;
 }
 
+static void reset_controller(void)
+{
+    NAME_wbc_reset();
+}
+
 /* All feet are in stance. */
 static void find_stance(const UPPER_Reading *reading, unsigned char standing[NF])
 {
@@ -199,6 +204,8 @@ _WALK = """\
 static double velocity[3];
 /* Force of a foot sensor above which the foot is in contact [N]. */
 static const double contact_force = CONTACT_FORCE;
+/* Memory of the walker. */
+static NAME_walker walker;
 /* Index among the feet of readings of each foot of the walker. */
 static const int foot_index[4] = {FOOT_INDEX};
 
@@ -207,6 +214,11 @@ static void read_arguments(int count, char **arguments)
     for (int i = 0; i < 3; i++) {
         velocity[i] = count > 3 + i ? strtod(arguments[3 + i], NULL) : 0.0;
     }
+}
+
+static void reset_controller(void)
+{
+    NAME_walker_initialize(&walker);
 }
 
 /* Find the feet in contact by their sensors, in the order of the walker. Returns 0 if a sensor is invalid. */
@@ -229,7 +241,7 @@ static void find_stance(const UPPER_Reading *reading, unsigned char standing[NF]
     const int measured = read_contacts(reading, contacts);
     memset(standing, 0, NF);
     for (int foot = 0; foot < 4; foot++) {
-        standing[foot_index[foot]] = measured ? contacts[foot] : NAME_walker_carries(foot) != 0;
+        standing[foot_index[foot]] = measured ? contacts[foot] : NAME_walker_carries(&walker, foot) != 0;
     }
 }
 
@@ -240,12 +252,13 @@ static int compute_torques(const UPPER_Reading *reading, double time, const doub
     unsigned char contacts[4];
     const int measured = read_contacts(reading, contacts);
     /* Stand for a second before the first step. */
-    return NAME_walker_tick(q, v, time < 1.0 ? zero : velocity, measured ? contacts : NULL, tau) == UPPER_WALKER_SOLVED;
+    const int outcome = NAME_walker_tick(&walker, q, v, time < 1.0 ? zero : velocity, measured ? contacts : NULL, tau);
+    return outcome == UPPER_WALKER_SOLVED;
 }"""
 
 _WALK_RESULT = """\
-    printf("%s%s%s\\n", NAME_walker_mode_name(NAME_walker_mode()), *NAME_walker_limit_reason() ? ": " : "",
-        NAME_walker_limit_reason());"""
+    const char *reason = NAME_walker_limit_reason(&walker);
+    printf("%s%s%s\\n", NAME_walker_mode_name(NAME_walker_mode(&walker)), *reason ? ": " : "", reason);"""
 
 _CMAKE = """\
 # State estimator, controller, safety layer and interface of a robot, and a program that controls it.

@@ -26,12 +26,15 @@ _HEADER = """\
 
    The controller is that of quaddyn.locomotion.LocomotionController on unknown terrain. PERIOD_ s per tick; SI units,
    radians; q = (position, quaternion x y z w, joints), v = (linear, angular velocity in base axes, joints); joints in
-   the order of NAME_joints, feet in the order of NAME_feet. Static memory, no allocation, not thread-safe.
+   the order of NAME_joints, feet in the order of NAME_feet. No allocation: all memory of a controller is one structure,
+   NAME, of which a program may have several; each is used by one thread at a time.
    Not included: terrain maps, jumps, righting after a fall, payload estimates, and the evaluation of the legs' torques
    on slopes, which limits the velocity in Python. */
 
 #ifndef UPPER_H
 #define UPPER_H
+
+#include "NAME_memory.h"
 
 #define UPPER_NQ NQ_
 #define UPPER_NV NV_
@@ -64,48 +67,70 @@ extern const char *const NAME_feet[4];
 /* Home configuration of the robot. */
 extern const double NAME_home[UPPER_NQ];
 
-/* Resets all estimates and the mode; the next tick is treated as the first one. Not required at program start. */
-void NAME_reset(void);
+/* Sets the memory of a controller to its initial values; required before any other function. */
+void NAME_initialize(NAME *robot);
+
+/* Returns the size of the memory of a controller [bytes], for callers in other languages. */
+size_t NAME_size(void);
+
+/* Resets all estimates and the mode; the next tick is treated as the first one. */
+void NAME_reset(NAME *robot);
 
 /* Computes one tick at the state (q, v): writes the torques, and returns one of the outcomes above.
    velocity: requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; zero if one is not finite.
    feet: 1 for each foot whose sensor measures contact, otherwise 0; NULL to estimate contacts from the torques.
    tau is always finite and within the limits of the motors. After a fall it folds the legs, and the outcome is
    UPPER_SOLVED. If the state is invalid, the torques are those of the last tick. */
-int NAME_tick(const double q[UPPER_NQ], const double v[UPPER_NV], const double velocity[3],
+int NAME_tick(NAME *robot, const double q[UPPER_NQ], const double v[UPPER_NV], const double velocity[3],
     const unsigned char feet[4], double tau[UPPER_NU]);
 
 /* Starts to rise to the home height; also leaves the fallen state and cancels NAME_lie_down. */
-void NAME_stand_up(void);
+void NAME_stand_up(NAME *robot);
 
 /* Stops stepping, lowers the trunk to half of the home height, and holds it there. */
-void NAME_lie_down(void);
+void NAME_lie_down(NAME *robot);
 
 /* Sets the gait of the next steps, one of those above; the transition takes some cycles. Returns 0 for other numbers,
    which change nothing, otherwise 1. */
-int NAME_set_gait(int gait);
+int NAME_set_gait(NAME *robot, int gait);
 
 /* Returns the mode after the last tick, one of those above, and the name of a mode. */
-int NAME_mode(void);
+int NAME_mode(const NAME *robot);
 const char *NAME_mode_name(int mode);
 
 /* Returns whether the last tick plans load on a foot, 0 to 3. */
-int NAME_carries(int foot);
+int NAME_carries(const NAME *robot, int foot);
 
 /* Returns the clamped velocity (3) of the last tick on the ground [m/s, m/s, rad/s]; and the reason of the last tick
    for clamping it or for not walking, "" for none. */
-const double *NAME_clamped_velocity(void);
-const char *NAME_limit_reason(void);
+const double *NAME_clamped_velocity(const NAME *robot);
+const char *NAME_limit_reason(const NAME *robot);
 
 /* Returns the friction coefficient that the contact constraints assume. */
-double NAME_friction(void);
+double NAME_friction(const NAME *robot);
 
 /* Returns the largest residual of the optimality conditions of whole-body control, in its last tick. */
-double NAME_kkt(void);
+double NAME_kkt(const NAME *robot);
 
 #ifdef __cplusplus
 }
 #endif
+
+#endif
+"""
+
+_MEMORY = """\
+/* Memory of NAME.h. Written by quaddyn VERSION; do not edit. */
+#ifndef UPPER_MEMORY_H
+#define UPPER_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory of a controller; copying it copies the controller. Its members are for internal use. */
+typedef struct {
+    MEMBERS
+} NAME;
 
 #endif
 """
@@ -115,24 +140,32 @@ _SOURCE = """\
 #include "NAME.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 
 #include "NAME_core.h"
 #include "NAME_terms.h"
 
-/* Alignment to cache lines. */
-#if defined(__GNUC__)
-#define ALIGNED __attribute__((aligned(64)))
-#else
-#define ALIGNED
-#endif
-
 DEFINITIONS
 
-WALKER
-
 GAIT_LIMITS
+
+/* Pointers to the memory of a controller. */
+static EmbeddedWalker view(const NAME *robot)
+{
+    NAME *m = (NAME *)robot;
+    return (EmbeddedWalker)WALKER;
+}
+
+void NAME_initialize(NAME *m)
+{
+    memset(m, 0, sizeof *m);
+    INITIALIZATIONS
+}
+
+size_t NAME_size(void)
+{
+    return sizeof(NAME);
+}
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[4] = {FEET_};
@@ -148,35 +181,40 @@ static Vector vector(const double *at, int64_t n)
     return (Vector){(double *)at, n};
 }
 
-void NAME_reset(void)
+void NAME_reset(NAME *robot)
 {
-    NAME_core_reset_embedded_walker(&walker);
+    EmbeddedWalker e = view(robot);
+    NAME_core_reset_embedded_walker(&e);
 }
 
-int NAME_tick(const double q[UPPER_NQ], const double v[UPPER_NV], const double velocity[3],
+int NAME_tick(NAME *robot, const double q[UPPER_NQ], const double v[UPPER_NV], const double velocity[3],
     const unsigned char feet[4], double tau[UPPER_NU])
 {
     int64_t contacts[4] = {0, 0, 0, 0};
+    EmbeddedWalker e = view(robot);
     for (int foot = 0; foot < 4 && feet != NULL; foot++) {
         contacts[foot] = feet[foot] != 0;
     }
-    NAME_terms(q, v, walker.wbc.data.terms.values.at);
-    return (int)NAME_core_walker_tick(&walker, vector(q, UPPER_NQ), vector(v, UPPER_NV), vector(velocity, 3),
+    NAME_terms(q, v, e.wbc.data.terms.values.at);
+    return (int)NAME_core_walker_tick(&e, vector(q, UPPER_NQ), vector(v, UPPER_NV), vector(velocity, 3),
         (IntVector){contacts, feet == NULL ? 0 : 4}, vector(tau, UPPER_NU));
 }
 
-void NAME_stand_up(void)
+void NAME_stand_up(NAME *robot)
 {
-    NAME_core_stand_up(&walker);
+    EmbeddedWalker e = view(robot);
+    NAME_core_stand_up(&e);
 }
 
-void NAME_lie_down(void)
+void NAME_lie_down(NAME *robot)
 {
-    NAME_core_lie_down(&walker);
+    EmbeddedWalker e = view(robot);
+    NAME_core_lie_down(&e);
 }
 
-int NAME_set_gait(int gait)
+int NAME_set_gait(NAME *robot, int gait)
 {
+    EmbeddedWalker e = view(robot);
     switch (gait) {
 GAIT_CASES
     default:
@@ -185,9 +223,9 @@ GAIT_CASES
     return 1;
 }
 
-int NAME_mode(void)
+int NAME_mode(const NAME *robot)
 {
-    return (int)*walker.walker.walk.mode.mode;
+    return (int)*view(robot).walker.walk.mode.mode;
 }
 
 const char *NAME_mode_name(int mode)
@@ -195,32 +233,33 @@ const char *NAME_mode_name(int mode)
     return mode >= 0 && mode < (int)(sizeof mode_names / sizeof *mode_names) ? mode_names[mode] : "";
 }
 
-int NAME_carries(int foot)
+int NAME_carries(const NAME *robot, int foot)
 {
-    return foot >= 0 && foot < 4 && walker.output.contacts.at[foot] != 0;
+    return foot >= 0 && foot < 4 && view(robot).output.contacts.at[foot] != 0;
 }
 
-const double *NAME_clamped_velocity(void)
+const double *NAME_clamped_velocity(const NAME *robot)
 {
-    return walker.walker.walk.report.velocity.at;
+    return view(robot).walker.walk.report.velocity.at;
 }
 
-const char *NAME_limit_reason(void)
+const char *NAME_limit_reason(const NAME *robot)
 {
-    if (NAME_mode() == UPPER_FALLEN) {
-        return fall_signs[*walker.walker.walk.fall.sign];
+    const Walker walker = view(robot).walker;
+    if (*walker.walk.mode.mode == UPPER_FALLEN) {
+        return fall_signs[*walker.walk.fall.sign];
     }
-    return *walker.walker.landing.is_active ? NO_GROUND_ : limit_reasons[*walker.walker.walk.report.reason];
+    return *walker.landing.is_active ? NO_GROUND_ : limit_reasons[*walker.walk.report.reason];
 }
 
-double NAME_friction(void)
+double NAME_friction(const NAME *robot)
 {
-    return *walker.walker.walk.friction.friction;
+    return *view(robot).walker.walk.friction.friction;
 }
 
-double NAME_kkt(void)
+double NAME_kkt(const NAME *robot)
 {
-    return walker.wbc.last.at[KKT_];
+    return view(robot).wbc.last.at[KKT_];
 }
 """
 
@@ -243,21 +282,23 @@ static double seconds(void)
 
 int main(int count, char **arguments)
 {
+    static NAME robot;
     static const double v[UPPER_NV], velocity[3];
     static const unsigned char feet[4] = {1, 1, 1, 1};
     double tau[UPPER_NU];
     const long ticks = count > 1 ? strtol(arguments[1], NULL, 10) : 1000;
     const double start = seconds();
     int outcome = UPPER_SOLVED;
+    NAME_initialize(&robot);
     for (long k = 0; k < ticks && outcome == UPPER_SOLVED; k++) {
-        outcome = NAME_tick(NAME_home, v, velocity, feet, tau);
+        outcome = NAME_tick(&robot, NAME_home, v, velocity, feet, tau);
     }
     const double end = seconds();
     for (int i = 0; i < UPPER_NU; i++) {
         printf("%-24s %9.4f\\n", NAME_joints[i], tau[i]);
     }
-    printf("%s; %.2f us per tick; outcome %d, residual %.1e\\n", NAME_mode_name(NAME_mode()),
-        1e6 * (end - start) / (double)(ticks > 0 ? ticks : 1), outcome, NAME_kkt());
+    printf("%s; %.2f us per tick; outcome %d, residual %.1e\\n", NAME_mode_name(NAME_mode(&robot)),
+        1e6 * (end - start) / (double)(ticks > 0 ? ticks : 1), outcome, NAME_kkt(&robot));
     return outcome == UPPER_SOLVED ? 0 : 1;
 }
 """
@@ -266,20 +307,22 @@ _README = """\
 # NAME: locomotion of ROBOT in C99
 
 Written by quaddyn VERSION. C99 and the C library's mathematics; no allocation, no files, no threads.
-Memory: CONSTANT_KB kB of constants, SET_KB kB of numbers with initial values, ZERO_KB kB that are initially zero, some
-kB of stack.
+Memory: CONSTANT_KB kB of constants and initial values; per controller MEMORY_KB kB; some kB of stack.
 
     cc -std=c99 -O2 main.c NAME.c NAME_core.c NAME_terms.c -lm -o NAME_stand && ./NAME_stand
 
 | File | Content |
 |---|---|
-| `NAME.h`, `NAME.c` | public functions; parameters and memory of the controller |
+| `NAME.h`, `NAME.c` | public functions; parameters and initial values of the controller |
+| `NAME_memory.h` | memory of a controller |
 | `NAME_core.c` | computation of a tick: gait, footholds, balance, contacts, falls, whole-body control |
 | `NAME_terms.c` | rigid-body terms of the robot at (q, v) |
 | `main.c` | example program: ticks of a standing robot |
 
+    static NAME robot;                                              /* one for each robot */
     double tau[UPPER_NU], velocity[3] = {0.3, 0.0, 0.0};
-    int outcome = NAME_tick(q, v, velocity, NULL, tau);     /* once per PERIOD_ s */
+    NAME_initialize(&robot);
+    int outcome = NAME_tick(&robot, q, v, velocity, NULL, tau);     /* once per PERIOD_ s */
 
 Except for the velocity limit on slopes, the torques are those of the Python package, up to fused products and sums.
 """
@@ -317,8 +360,8 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
     robot, solver = controller.robot, controller.wbc.solver
     name = validate_c_name(name, f"{robot.name}_walker")
     walker = make_embedded_walker(controller)
-    data, limits_data = StaticData("memory_wbc_data_model"), StaticData("gait")
-    definition = data.define_structure(walker, "walker", "EmbeddedWalker", "memory_")
+    data, limits_data = StaticData("wbc_data_model", owner="m"), StaticData("gait")
+    definition = data.define_value(walker)
     gaits = dict[str, Gait]()
     for gait in _feasible_gaits(controller):
         gaits.setdefault(identifier(gait.name), gait)  # a gait of the controller replaces the standard one of its name
@@ -340,12 +383,13 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         "GAITS_": "\n".join(f"    {upper}_GAIT_{word.upper()} = {k}," for k, word in enumerate(gaits)),
         "GAIT_LIMITS": "\n\n".join(gait_limits),
         "GAIT_CASES": "\n".join(
-            f"    case {upper}_GAIT_{word.upper()}:\n"
-            f"        {name}_core_select_gait(&walker, &gait_{word});\n        break;"
+            f"    case {upper}_GAIT_{word.upper()}:\n        {name}_core_select_gait(&e, &gait_{word});\n        break;"
             for word in gaits
         ),
         "DEFINITIONS": "\n\n".join([*data.definitions, *limits_data.definitions]),
-        "WALKER": definition,
+        "WALKER": "\n    ".join(definition.splitlines()),
+        "MEMBERS": "\n    ".join(data.members),
+        "INITIALIZATIONS": "\n    ".join(data.initializations),
         "JOINTS": c_string_list(robot.actuated),
         "FEET_": c_string_list(FEET),
         "HOME": define_constant_array(f"{name}_home", robot.q_home),
@@ -356,13 +400,13 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         "KKT_": str(robot.nu + robot.nv + 6 * len(solver.names) + levels + 1),
         "PERIOD_": repr(controller.dt),
         "ROBOT": robot.name,
-        "CONSTANT_KB": _kilobytes(data.sizes["constant"] + limits_data.sizes["constant"]),
-        "SET_KB": _kilobytes(data.sizes["set"] + limits_data.sizes["set"]),
-        "ZERO_KB": _kilobytes(data.sizes["zero"] + limits_data.sizes["zero"]),
+        "CONSTANT_KB": _kilobytes(data.sizes["constant"] + data.sizes["set"] + sum(limits_data.sizes.values())),
+        "MEMORY_KB": _kilobytes(data.sizes["set"] + data.sizes["zero"]),
     } | _sizes(robot)
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),
+        f"{name}_memory.h": fill_template(_MEMORY, name, parts),
         f"{name}_core.h": rename_core_functions(core.header, "runtime_embedded_walker", name, about),
         f"{name}_core.c": rename_core_functions(core.source, "runtime_embedded_walker", name, about),
         f"{name}_terms.h": terms.header,

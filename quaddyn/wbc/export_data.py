@@ -1,4 +1,4 @@
-"""Records of arrays as C source: static arrays with the sizes of the Python arrays, and structures of pointers."""
+"""Records of arrays as C source: memory with the sizes of the Python arrays, and structures of pointers to it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ _C_ITEM_TYPES = {"float": "double", "int": "int64_t", "byte": "int8_t"}
 
 
 class StaticData:
-    """Writer of the definitions of static memory for records.
+    """Writer of the definitions of memory for records.
 
     Args:
         constant: prefix of the names of arrays that are only read.
+        owner: name of a pointer to a structure, whose members are the arrays that are written; "" for static arrays.
 
     Attributes:
-        definitions: definitions of the arrays.
+        definitions: definitions of static arrays.
+        members: declarations of the members of the structure.
+        initializations: statements that set the members to their initial values where these are not all zero.
         sizes: bytes of constants, of data with initial values, and of zero-initialized data.
     """
 
-    def __init__(self, constant: str) -> None:
+    def __init__(self, constant: str, *, owner: str = "") -> None:
         self.definitions: list[str] = []
+        self.members: list[str] = []
+        self.initializations: list[str] = []
+        self._owner = owner
         self.sizes = {"constant": 0, "set": 0, "zero": 0}
         self._constant = constant
         self._arrays_of_base: dict[int, list[tuple[str, np.ndarray[Any, Any]]]] = {}
@@ -41,10 +47,19 @@ class StaticData:
             type_: its type in C.
             prefix: beginning of the names of its arrays, different for each structure of a program.
         """
+        return f"static {type_} {name} = {self.define_value(record, prefix)};"
+
+    def define_value(self, record: Any, prefix: str = "") -> str:
+        """Returns the initializer of a record, and adds its arrays to `definitions` or `members`.
+
+        Args:
+            record: the record.
+            prefix: as for `define_structure`.
+        """
         kind = record_kind(type(record))
         assert kind is not None
         self._collect_arrays(record, prefix)
-        return f"static {type_} {name} = {self._format_value(record, kind, prefix.rstrip('_'), 0)};"
+        return self._format_value(record, kind, prefix.rstrip("_"), 0)
 
     def _collect_arrays(self, record: Any, path: str) -> None:
         """Registers all arrays of a record by the memory that they use."""
@@ -82,22 +97,25 @@ class StaticData:
         return f"{{{pointer}, {', '.join(map(str, x.shape))}}}" if kind.rank else pointer
 
     def _define_memory(self, root: np.ndarray[Any, Any], sharing: Any, kind: ArrayKind) -> str:
-        """Defines the memory of arrays with one base, named like the largest of them."""
+        """Defines the memory of arrays with one base, named like the largest of them; returns the address in C."""
         path: str = max(sharing, key=lambda pair: pair[1].size)[0]
         name, item = path.removeprefix("data_"), _C_ITEM_TYPES[kind.item]
         begin = (min(each.ctypes.data for _, each in sharing) - root.ctypes.data) // root.itemsize
         flat = np.concatenate((root.ravel()[begin:], np.zeros(begin, dtype=root.dtype)))
         size, element = max(1, flat.size), FLOAT if kind.item == "float" else INT
         constant = path.startswith(self._constant)
-        declaration = f"static {'const ' if constant else 'ALIGNED '}{item} {name}[{size}]"
         has_values = flat.size and (constant or flat.view(np.uint8).any())
         self.sizes["constant" if constant else "set" if has_values else "zero"] += size * root.itemsize
-        self.definitions.append(
-            f"{declaration} = {{\n{_wrap_items([format_number(n, element) for n in flat])}}};"
-            if has_values
-            else f"{declaration};"
-        )
-        return name
+        values = f" = {{\n{_wrap_items([format_number(n, element) for n in flat])}}};" if has_values else ";"
+        if constant or not self._owner:
+            self.definitions.append(f"static {'const ' if constant else 'ALIGNED '}{item} {name}[{size}]{values}")
+            return name
+        self.members.append(f"{item} {name}[{size}];")
+        member = f"{self._owner}->{name}"
+        if has_values:
+            self.definitions.append(f"static const {item} initial_{name}[{size}]{values}")
+            self.initializations.append(f"memcpy({member}, initial_{name}, sizeof initial_{name});")
+        return member
 
 
 def format_number(x: Any, kind: Kind) -> str:
