@@ -15,6 +15,8 @@ N_SAMPLES = 256
 #: Horizon of the preview, in time constants ``1 / omega`` of the divergent dynamics; later samples have a weight below
 #: e^-5.
 HORIZON_TIME_CONSTANTS = 5.0
+#: Change of the load fraction of a foot after touchdown and before lift-off [1/cycle].
+LOADING_RATE = 1.0 / LOADING_TIME
 
 
 class PreviewParameters(Record):
@@ -46,9 +48,8 @@ def compute_load_fraction(x: float, begin: float, end: float) -> float:
     """Computes the load fraction of a foot in a stance from `begin` to `end` [cycles]."""
     if not x < end:
         return 0.0
-    return min(
-        max(min(x - begin, end - x) / LOADING_TIME, 1e-6), 1.0
-    )  # the loads must not all vanish at an exchange of feet
+    # The loads must not all vanish at an exchange of feet.
+    return min(max(min(x - begin, end - x) * LOADING_RATE, 1e-6), 1.0)
 
 
 @compiled()
@@ -85,10 +86,11 @@ def sample_cop(
         present_number[i], number[i] = n, n
         begin[i] = n if n > first[i] else -math.inf
         end[i] = n + duty if n <= last[i] else math.inf
+    step_cycles = step / period
     for k in range(len(future_load)):
         total = 0.0
         for i in range(4):
-            x = phase + k * step / period - g.phase_offsets[i]
+            x = phase + k * step_cycles - g.phase_offsets[i]
             if x >= number[i] + 1.0 and number[i] <= last[i]:  # x only grows
                 n = clamp(math.floor(x), first[i], last[i] + 1.0)
                 number[i] = n
@@ -101,8 +103,9 @@ def sample_cop(
             total += load[i]
         if total > 0.0:
             zx, zy, future_weight = 0.0, 0.0, 0.0
+        scale = 1.0 / max(total, 1e-12)
         for i in range(4):
-            load[i] /= max(total, 1e-12)
+            load[i] *= scale
             if number[i] > present_number[i]:
                 future_weight += load[i]
             zx += load[i] * foothold[i, 0]
@@ -182,11 +185,11 @@ def preview_com(
     x, y = compute_displacement(path, last * step)
     velocity_x, velocity_y = compute_world_velocity(path, last * step)
     x, y = path.position[0] + x + velocity_x / frequency, path.position[1] + y + velocity_y / frequency
-    future_weight, period = 1.0, compute_period(g)
+    future_weight, step_cycles, sample_rate = 1.0, step / compute_period(g), 1.0 / step
     stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
     for n_back in range(last):
         k = last - 1 - n_back
-        cycle = g.phase + (k + 0.5) * step / period
+        cycle = g.phase + (k + 0.5) * step_cycles
         position = (cycle - math.floor(cycle)) * len(stiffness)
         i = min(int(position), len(stiffness) - 1)
         j = i + 1 if i + 1 < len(stiffness) else 0
@@ -201,7 +204,7 @@ def preview_com(
         c, d = a * cosh + b * rate_sinh, a * sinh_over_rate + b * cosh
         # The pressure is interpolated linearly between samples.
         u, v, f = cop[k + 1, 0] - cop[k, 0], cop[k + 1, 1] - cop[k, 1], future_load[k + 1] - future_load[k]
-        difference, slope = a - c, (b - d) / step
+        difference, slope = a - c, (b - d) * sample_rate
         x -= difference * cop[k, 0] + (a + slope) * u
         y -= difference * cop[k, 1] + (a + slope) * v
         future_weight -= difference * future_load[k] + (a + slope) * f
