@@ -180,3 +180,25 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
         CustomTask(robot, "t", 1, stiffness=1.0)  # type: ignore[abstract]
     twin = pickle.loads(pickle.dumps(EqualFootHeights(robot, "t", 1, stiffness=7.0)))
     assert twin.stiffness.tolist() == [7.0] and np.isfinite(twin.drift(s)).all()
+
+
+def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_moves(robot: qd.Robot) -> None:
+    class WrongSign(MinComHeight):
+        def jacobian(self, s: qd.State) -> Array:
+            return -super().jacobian(s)
+
+    class WrongRows(CustomComTask):
+        def jacobian(self, s: qd.State) -> Array:
+            return s.com_jacobian[[1, 0, 2]]
+
+    dyn, (q, v) = qd.Dynamics(robot), random_moving_state(robot, 0)
+    for element, level, message in (
+        (WrongSign(robot, "low", 1, stiffness=1.0), 0, r"low.jacobian: does not match low.value: .* row 0 .*, and J v"),
+        (WrongRows(robot, "mid", 3, stiffness=1.0), 1, r"mid.jacobian: does not match mid.error: .* row 0 .*, and -J v"),
+    ):
+        wbc = qd.WholeBodyController(robot)
+        wbc.add(element, level=level)
+        wbc.compute(dyn.update(q, 0.0 * v))  # at rest nothing can be compared
+        with pytest.warns(RuntimeWarning, match=message):
+            wbc.compute(dyn.update(q, v))
+        wbc.compute(dyn.update(q, v))

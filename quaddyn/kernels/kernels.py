@@ -303,6 +303,10 @@ def describe_kernel(name: str, signature: KernelSignature) -> str:
 class NotCompiledError(UnknownNameError, AttributeError):  # type: ignore[misc]
     """The operation exists but was not compiled for this object."""
 
+    def __str__(self) -> str:
+        compiled = ", ".join(map(repr, self.known))
+        return f"{self.kind} {self.name!r} is not one of ({compiled}); pass its name to qd.compile as well"
+
 
 class Kernels:
     """Compiled operations of one robot, each an attribute: ``fast.rnea(q, v, a)``; made by `quaddyn.compile`.

@@ -296,7 +296,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError(
-                "state: belongs to another robot than the controller; load the robot once and use it for both"
+                "state: belongs to another robot than the controller; compute it with qd.Dynamics(controller.robot)"
             )
         requested = as_velocity_command(velocity)
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)

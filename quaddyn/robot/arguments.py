@@ -137,6 +137,8 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
     array = np.asarray(given, dtype=FLOAT)
     if array.shape != shape:
         advice = f"; pass {name}.ravel()" if array.size == np.prod(shape) else ""
+        if not advice and array.ndim == 2 and array.shape[1:] == shape and meaning.startswith(("nq of", "nv of")):
+            advice = "; for a batch of states use the functions of qd.compile(robot, ...)"
         raise ArgumentError(f"{name}: expected {expected}, got shape {array.shape}{advice}")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:

@@ -340,7 +340,7 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError(
-                "state: belongs to another robot than the controller; load the robot once and use it for both"
+                "state: belongs to another robot than the controller; compute it with qd.Dynamics(controller.robot)"
             )
         with self._exclusive_call.acquire("compute"):
             return self._tick(state, contacts)

@@ -16,15 +16,17 @@ to a running controller, and removed again::
     wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
     wbc.remove("together")
 
-If the drift is known in closed form, override `drift`, which saves two evaluations of the Jacobian.  For other
+At the first tick in which the robot moves, a Jacobian that contradicts the differences of the value, for example by its
+sign, causes a `RuntimeWarning`.  If the drift is known in closed form, override `drift`, which saves two evaluations of the Jacobian.  For other
 elements, such as rows on forces and torques, derive from `quaddyn.wbc.Constraint` and define a method `rows`.  With a
 single row, scalars and a flat (nv,) Jacobian are accepted.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -41,6 +43,10 @@ from .tick import Rows, Tick
 #: Largest entry of v times the step of the central difference [rad, m]: the truncation error is of the order of its
 #: square, the rounding error of the order of 1e-16 divided by it.
 DIFFERENCE_STEP = 1e-5
+
+#: Largest deviation of ``J v`` from the derivative of a value, as a fraction of the larger of both, and smallest
+#: derivative, relative to the largest entry of v [m], that is compared.
+MAX_JACOBIAN_DEVIATION, MIN_CHECKED_DERIVATIVE = 0.5, 1e-3
 
 
 class CustomTask(Task):
@@ -110,6 +116,7 @@ class CustomTask(Task):
         """Returns the rows at a tick, with one evaluation each of `error`, `jacobian` and `drift`."""
         s, n = tick.state, len(self.labels)
         J, error = _evaluate_jacobian(self, s, n), _check_row_values(self, "error", self.error(s), n)
+        self._differencer.check_jacobian(self, "error", s, -J)
         desired = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
         return self.select_rows(J, np.asarray(desired - _check_row_values(self, "drift", self.drift(s), n)))
 
@@ -199,6 +206,7 @@ class CustomConstraint(Constraint):
         """Returns the rows at a tick, with one evaluation each of `value`, `jacobian` and `drift`."""
         s, n = tick.state, len(self._rows)
         J, value = _evaluate_jacobian(self, s, n), _check_row_values(self, "value", self.value(s), n)
+        self._differencer.check_jacobian(self, "value", s, J)
         lower = (
             -self._damping * (J @ s.v) - self._stiffness * value - _check_row_values(self, "drift", self.drift(s), n)
         )
@@ -206,25 +214,56 @@ class CustomConstraint(Constraint):
 
 
 class JacobianDifferencer:
-    """Computer of drifts by central differences of Jacobians, with separate dynamics buffers."""
+    """Computer of derivatives along the motion by central differences, with separate dynamics buffers."""
 
     def __init__(self, robot: Robot) -> None:
-        self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
+        self._robot, self._dynamics, self._is_checked = robot, Dynamics(robot, validate=False), False
 
     def drift(self, element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
         """Returns ``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
-        v = np.array(s.v)
-        max_speed = float(np.abs(v).max(initial=0.0))
-        if max_speed == 0.0:
+        if not np.any(s.v):
             return np.zeros(rows)
-        model, q, step = self._robot.model, np.array(s.q), DIFFERENCE_STEP / max_speed
-        J_after = _evaluate_jacobian(
-            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, step * v), v), rows
-        ).copy()
-        J_before = _evaluate_jacobian(
-            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, -step * v), v), rows
+        return self._differentiate(lambda moved: _evaluate_jacobian(element, moved, rows), s) @ s.v
+
+    def check_jacobian(self, element: CustomTask | CustomConstraint, method: str, s: State, J: Array) -> None:
+        """Compares the derivative of an element's value along v with ``J v``, at the first state that moves.
+
+        A wrong sign or a wrong frame is reported.  Errors on rotation groups, whose derivative differs from ``J v``
+        away from zero, are within the tolerance.
+
+        Warns:
+            RuntimeWarning: a row deviates by more than `MAX_JACOBIAN_DEVIATION`.
+        """
+        max_speed = float(np.abs(s.v).max(initial=0.0))
+        if self._is_checked or max_speed == 0.0:
+            return
+        self._is_checked = True
+        derivative = self._differentiate(
+            lambda moved: _check_row_values(element, method, getattr(element, method)(moved), len(J)), s
         )
-        return np.asarray((J_after - J_before) @ v / (2.0 * step))
+        expected = J @ s.v
+        size = np.maximum(np.abs(derivative), np.abs(expected))
+        wrong = (size > MIN_CHECKED_DERIVATIVE * max_speed) & (
+            np.abs(derivative - expected) > MAX_JACOBIAN_DEVIATION * size
+        )
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            sign = "-" if method == "error" else ""
+            warnings.warn(
+                f"{element.name}.jacobian: does not match {element.name}.{method}: the derivative of row {row} along v "
+                f"is {derivative[row]:.4g}, and {sign}J v is {expected[row]:.4g}; check sign, frame and order",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _differentiate(self, function: Callable[[State], Array], s: State) -> Array:
+        """Returns the derivative of a function of the state along v, which must not be zero."""
+        v, q = np.array(s.v), np.array(s.q)
+        step = DIFFERENCE_STEP / float(np.abs(v).max())
+        integrate, model = self._robot.algorithms.integrate, self._robot.model
+        after = function(self._dynamics.update(integrate(model, q, step * v), v)).copy()
+        before = function(self._dynamics.update(integrate(model, q, -step * v), v))
+        return np.asarray((after - before) / (2.0 * step))
 
 
 def _evaluate_jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:

@@ -157,7 +157,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError(
-                "state: belongs to another robot than the controller; load the robot once and use it for both"
+                "state: belongs to another robot than the controller; compute it with qd.Dynamics(controller.robot)"
             )
         state.writable_coordinates()  # raises if the state is stale or not finite
         feet = () if self.robot.root == "fixed" else self.robot.feet
