@@ -16,10 +16,10 @@ to a running controller, and removed again::
     wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
     wbc.remove("together")
 
-At the first tick in which the robot moves, a Jacobian that contradicts the differences of the value, for example by its
-sign, causes a `RuntimeWarning`.  If the drift is known in closed form, override `drift`, which saves two evaluations of the Jacobian.  For other
-elements, such as rows on forces and torques, derive from `quaddyn.wbc.Constraint` and define a method `rows`.  With a
-single row, scalars and a flat (nv,) Jacobian are accepted.
+At the first tick in which the robot moves, a Jacobian that contradicts the differences of the value, for example by
+its sign, causes a `RuntimeWarning`.  If the drift is known in closed form, override `drift`, which saves two
+evaluations of the Jacobian.  For other elements, such as rows on forces and torques, derive from
+`quaddyn.wbc.Constraint` and define a method `rows`.  With a single row, scalars and a flat (nv,) Jacobian are accepted.
 """
 
 from __future__ import annotations
