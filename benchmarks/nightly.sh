@@ -27,6 +27,7 @@ QUADDYN_INTERPRET=1 "$python" -m pytest -n auto tests/test_hierarchy*.py tests/t
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
 "$python" benchmarks/walker.py
+"$python" benchmarks/call_costs.py
 "$python" benchmarks/ticks.py --robots slow --tail 1000000 --infeasible
 "$python" benchmarks/hierarchy.py --rivals
 "$python" benchmarks/cold_start.py

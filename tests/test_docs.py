@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from pathlib import Path
@@ -93,6 +94,15 @@ def test_migration_page_lists_every_old_name(monkeypatch: pytest.MonkeyPatch) ->
         "run: python docs/_ext/migration_table.py"
     )
     sys.modules.pop("migration_table")
+
+
+def test_tables_of_call_costs_are_those_of_the_measured_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import call_costs
+
+    page, machines = read("call-costs.md"), json.loads(call_costs.TIMES.read_text(encoding="utf-8"))
+    assert page == call_costs.page_with_tables(page, machines), "run: python benchmarks/call_costs.py --page"
+    assert all(len(machine["times"][group]) >= 3 for machine in machines.values() for group in call_costs.GROUPS)
 
 
 def test_site_check_finds_broken_and_external_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
