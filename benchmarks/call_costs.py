@@ -1,12 +1,12 @@
 """Measures the processor time of the calls that a program makes: dynamics, kernels, controllers, plants, batches.
 
-    python benchmarks/call_costs.py                # prints a table of this computer
-    python benchmarks/call_costs.py --save         # also writes its times to docs/call_costs.json and docs/call-costs.md
-    python benchmarks/call_costs.py --page         # writes the table of docs/call-costs.md from docs/call_costs.json
+    python benchmarks/call_costs.py           # prints a table of this computer
+    python benchmarks/call_costs.py --save    # also writes its column of docs/call-costs.md, and docs/call_costs.json
+    python benchmarks/call_costs.py --page    # writes the tables of docs/call-costs.md from docs/call_costs.json
 
 The times are processor times of one thread, called from Python; the smallest mean of `ROUNDS` rounds is reported,
-because other programs only make calls slower.  A walking tick is the mean over a second of a trot.  docs/call_costs.json
-has the times of each processor on which the script was run with ``--save``, and the page a column for each of them.
+because other programs only make calls slower.  A walking tick is the mean over a second of a trot.  A second computer
+whose processor has the same name needs another ``--name`` for its column.
 """
 
 from __future__ import annotations
@@ -194,15 +194,16 @@ def page_with_tables(page: str, machines: dict[str, dict[str, dict[str, dict[str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", action="store_true", help="write the times of this processor to the documentation")
+    parser.add_argument("--name", default=processor_name(), help="name of the column")
     parser.add_argument("--page", action="store_true", help="write the page without measuring")
     arguments = parser.parse_args()
     machines = json.loads(TIMES.read_text(encoding="utf-8")) if TIMES.exists() else {}
     if not arguments.page:
         versions = f"Python {platform.python_version()}, pin {pin.__version__}, NumPy {np.__version__}"
         found = {"versions": f"{versions}, MuJoCo {mujoco.__version__}", "times": measure()}
-        print(processor_name(), found["versions"], sep="\n")
-        print(tables({processor_name(): found}))
-        machines[processor_name()] = found
+        print(arguments.name, found["versions"], sep="\n")
+        print(tables({arguments.name: found}))
+        machines[arguments.name] = found
     if arguments.save:
         TIMES.write_text(json.dumps(machines, indent=1) + "\n", encoding="utf-8")
     if arguments.save or arguments.page:
