@@ -34,6 +34,9 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "squat_jump_land": lambda found: found["jump"] > 0.05 and found["flight"] > 0.1 and abs(found["end"] - 1.0) < 0.02,
     "jump_onto_a_step": lambda found: found["miss"] < 0.04 and abs(found["top"] - 1.0) < 0.05 and found["end"] > 0.95,
     "boxes": lambda found: found["mode"] == "moving" and found["distance"] > 1.5,
+    "crocoddyl_plan": lambda found: (
+        found["error"] < 0.02 < 0.12 < found["raised"] and found["base"] > 0.3 > 0.15 > found["base of torques alone"]
+    ),
     "sdk_order": lambda same: same,
     "batch_dynamics": lambda found: found["largest"] > 30.0 and found["error"] < 1e-10,
     "identification_from_csv": lambda error: error["friction"] < 0.05 and error["torque"] < 0.1,
