@@ -1,0 +1,19 @@
+"""Solution: null spaces and strict priorities (Siciliano and Slotine 1991)."""
+
+import numpy as np
+
+
+def projector(J: np.ndarray) -> np.ndarray:
+    """Returns the orthogonal projector to the null space of J."""
+    return np.eye(J.shape[1]) - np.linalg.pinv(J, rcond=1e-9) @ J
+
+
+def prioritized(J1: np.ndarray, e1: np.ndarray, J2: np.ndarray, e2: np.ndarray) -> np.ndarray:
+    """Returns the velocity of two tasks in strict priority."""
+    v1, N1 = np.linalg.pinv(J1, rcond=1e-9) @ e1, projector(J1)
+    return v1 + N1 @ np.linalg.pinv(J2 @ N1, rcond=1e-9) @ (e2 - J2 @ v1)
+
+
+def self_motion(J: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Returns the velocity closest to `wanted` that does not move the frame."""
+    return projector(J) @ wanted
