@@ -118,13 +118,31 @@ def test_onnx_policy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         module("onnx_policy").main()
 
 
-def test_notebook_reproduces_its_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+NOTEBOOKS = sorted(file.stem for file in EXAMPLES.glob("*.ipynb"))
+
+
+def code_cells(name: str) -> list[Any]:
+    cells = json.loads((EXAMPLES / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_notebooks_are_short_and_begin_with_their_installation() -> None:
+    """In Colab nothing is installed."""
+    assert len(NOTEBOOKS) >= 5
+    for name in NOTEBOOKS:
+        first, *others = code_cells(name)
+        assert first["source"] == ['%pip install -q "quaddyn[plot]"'] and not first["outputs"], name
+        assert sum(len(cell["source"]) for cell in others) <= 60, name
+        assert any("image/png" in output.get("data", {}) for cell in others for output in cell["outputs"]), name
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_reproduces_its_outputs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
-    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert sum(len(cell["source"]) for cell in code) <= 60
+    monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {"__name__": "notebook"}
-    for cell in code:
+    compared = 0
+    for cell in code_cells(name)[1:]:
         *body, last = ast.parse("".join(cell["source"])).body
         exec(compile(ast.Module(body, []), "notebook", "exec"), session)
         stored = [output["data"]["text/plain"] for output in cell["outputs"] if "data" in output]
@@ -135,3 +153,5 @@ def test_notebook_reproduces_its_outputs(monkeypatch: pytest.MonkeyPatch) -> Non
         shown = "".join(stored[0]) if stored else ""
         if shown and not re.search("<|e-", shown):  # outputs with addresses or rounding residuals are not compared
             check_output(repr(value), shown)
+            compared += 1
+    assert compared >= 2
