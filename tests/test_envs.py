@@ -136,6 +136,20 @@ def test_lanes_are_independent_and_commands_are_drawn_again(go2: qd.Robot) -> No
     assert (many.batch.time == 0.0).tolist() == mask.tolist()
 
 
+def test_seed_of_a_reset_repeats_the_episode_of_its_robots(go2: qd.Robot) -> None:
+    many, one = VelocityTask(3, go2, threads=1), VelocityTask(1, go2, threads=1)
+    first = many.reset(seed=5)
+    other = many.reset()
+    np.testing.assert_array_equal(many.reset(seed=5), first)
+    np.testing.assert_array_equal(one.reset(seed=7)[0], first[2])
+    assert not (other == first).all(axis=1).any()
+    mask = np.array([True, False, False])
+    many.reset(mask, seed=9)
+    assert not (many.observe()[0] == first[0]).all() and (many.observe()[1:] == first[1:]).all()
+    with pytest.raises(ArgumentError, match="seed: expected a whole number >= 0, got -1"):
+        many.reset(seed=-1)
+
+
 def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
     task = VelocityTask(2, go2, threads=1)
     nan = np.zeros((2, 12))

@@ -49,11 +49,3 @@ def repeat_space(space: Any, n: int) -> Any:
     from gymnasium.vector.utils import batch_space
 
     return batch_space(space, n)
-
-
-def make_generator(seed: int) -> np.random.Generator:
-    """Returns the generator that an environment of Gymnasium has after a reset with a seed."""
-    from gymnasium.utils import seeding
-
-    generator: np.random.Generator = seeding.np_random(seed)[0]
-    return generator

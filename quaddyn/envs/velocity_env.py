@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from .gymnasium_base import AUTORESET_METADATA, Env, VectorEnv, make_box, make_generator, repeat_space
+from .gymnasium_base import AUTORESET_METADATA, Env, VectorEnv, make_box, repeat_space
 from .velocity_task import MAX_OBSERVATION, VelocityTask
 
 FloatArray = NDArray[np.float32]
@@ -80,12 +80,9 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
         super().reset(seed=seed)
         if seed is None and not self._is_seeded:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        if seed is not None:
-            for i in range(self.num_envs):
-                self.task.set_generator(i, make_generator(seed + i))
-            self._is_seeded = True
+        self._is_seeded = True
         self._has_ended[:] = False
-        return self.task.reset(), {}
+        return self.task.reset(seed=seed), {}
 
     def step(
         self, actions: NDArray[Any]

@@ -203,22 +203,27 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
             raise ArgumentError(f"lane: expected 0 to {self.n - 1}, got {lane}")
         self._generators[lane] = generator
 
-    def reset(self, mask: BoolArray | None = None) -> FloatArray:
+    def reset(self, mask: BoolArray | None = None, *, seed: int | None = None) -> FloatArray:
         """Begins new episodes: a random heading, joint positions near ``q_home``, random parameters and commands.
 
         Args:
             mask: (n,) bools, which robots; None: all.
+            seed: seed of the generator of robot 0; that of robot i is ``seed + i``. Only robots in `mask` get new
+                generators. None: the random numbers continue.
 
         Returns:
             The observations of all robots (n, observation_size).
 
         Raises:
-            ArgumentError: `mask` has a wrong shape.
+            ArgumentError: `mask` has a wrong shape, or `seed` is not a whole number of 0 or more.
             ArgumentTypeError: `mask` is not an array of bools.
         """
+        first = None if seed is None else check_integer("seed", seed, least=0)
         mask = np.ones(self.n, dtype=bool) if mask is None else mask
         self.batch.reset(mask)  # validates the mask
         lanes = np.flatnonzero(mask)
+        for lane in lanes if first is not None else ():
+            self.set_generator(lane, np.random.default_rng(first + int(lane)))
         nu = self.action_size
         draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 7) for i in lanes]).reshape(-1, nu + 7)
         q = np.tile(self.robot.q_home, (self.n, 1))
