@@ -52,6 +52,7 @@ LONG_PAGES = {
     "real-robot.md": "test_preflight, test_runtime_loop",
     "logs.md": "test_runtime_log",
     "tour.md": "test_readme",
+    "how-to.md": "the tests of the pages that it links to",
     "gradients.md": "test_gradients",  # needs PyTorch and JAX
 }
 PRINTING = [page for page in PAGES if page != "tutorial.md" and any(b.language == "python" for b in blocks(read(page)))]
