@@ -176,7 +176,7 @@ def tables(machines: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
     lines: list[str] = []
     for group in GROUPS:
         calls = dict.fromkeys(call for m in machines.values() for call in m["times"].get(group, {}))
-        lines += [f"### {group}", "", f"| call | {' | '.join(machines)} |", "|---|" + "---:|" * len(machines)]
+        lines += [f"## {group}", "", f"| call | {' | '.join(machines)} |", "|---|" + "---:|" * len(machines)]
         for call in calls:
             times = [m["times"].get(group, {}).get(call) for m in machines.values()]
             lines.append(f"| {call} | {' | '.join('' if t is None else f'{t:,g} us' for t in times)} |")

@@ -323,7 +323,11 @@ def _assign_columns(
     if separator is not None:
         raise ArgumentError(f"{path}: expected columns separated by commas, but this file seems to use {separator!r}")
     if missing:
-        raise ArgumentError(f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all)")
+        shown = f"{', '.join(map(repr, header[:6]))}{' ...' if len(header) > 6 else ''}"
+        raise ArgumentError(
+            f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all); it has {shown}; "
+            "map the names of a log to 'time [s]', 'position JOINT [rad]' and so on (names=, --column)"
+        )
     forces: dict[str, list[int]] = {}
     prefixes = set()
     known = {name for names in expected.values() for name in names}

@@ -100,8 +100,8 @@ class FootholdMap:
         height_function = terrain if callable(terrain) else getattr(terrain, "height", None)
         if not callable(height_function):
             raise ArgumentTypeError(
-                "terrain: expected a function of x and y, or an object with a method height(x, y), got "
-                f"{type(terrain).__name__}"
+                "terrain: expected a function of x and y, or an object with a method height(x, y) such as "
+                f"`plant.terrain`, got {type(terrain).__name__}"
             )
         self._height_function: Callable[[Array, Array], Any] = height_function
         self._morphology = morphology

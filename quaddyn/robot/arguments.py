@@ -123,10 +123,8 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
             isinstance(given, Sequence) or hasattr(given, "__array__")
         ):
             advice = "fill the masked entries and pass" if isinstance(given, np.ma.MaskedArray) else "pass"
-            raise ArgumentTypeError(
-                f"{name}: expected {expected}, got {kind.__module__}.{kind.__qualname__}; {advice} a plain "
-                "array or list"
-            )
+            advice += " its attribute tau" if name == "tau" and hasattr(given, name) else " a plain array or list"
+            raise ArgumentTypeError(f"{name}: expected {expected}, got {kind.__module__}.{kind.__qualname__}; {advice}")
         try:
             given = np.asarray(given)
         except (TypeError, ValueError) as error:

@@ -296,6 +296,9 @@ def stairs(
 ) -> tuple[Box, ...]:
     """Returns steps that rise away from the origin, each a box that stands on z = 0.
 
+    The ground before and after them needs other surfaces, such as `Plane.floor` and a `Box` as the top: a plant with a
+    terrain has no other floor.
+
     Args:
         n_steps: number of steps.
         rise: height of each step [m].
