@@ -1,10 +1,11 @@
-"""Measures the time of `import quaddyn` and the disk space of the package with all its dependencies.
+"""Measures the import time of dynamics, the time of `quaddyn --version`, and the disk space that each dependency needs.
 
     python benchmarks/footprint.py [--rounds 10] [--check]
 
-The time is that in addition to `import pinocchio`, the minimum over fresh processes.  The disk space is that of all
-packages which `pip install quaddyn` installs, without extras.  With --check the exit code is 1 if `MAX_IMPORT_TIME` or
-`MAX_SIZE` is exceeded.
+The import time is that of `quaddyn.Dynamics` in addition to `import pinocchio`, the minimum over fresh processes.  The
+disk space of a dependency is that of all packages which it brings and the dependencies before it do not, without
+extras; "unused" are packages which neither this package, nor the dependency for what this package uses, imports.  With
+--check the exit code is 1 if one of the limits is exceeded.
 """
 
 from __future__ import annotations
@@ -13,27 +14,44 @@ import argparse
 import re
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 
-#: Maximum time that `import quaddyn` adds [s], and maximum size of all packages [MB].
-MAX_IMPORT_TIME, MAX_SIZE = 0.15, 1200.0
+#: Maximum CPU time that the import of dynamics adds to that of Pinocchio [s], and wall-clock time of the version [s].
+MAX_IMPORT_TIME, MAX_VERSION_TIME = 0.2, 0.5
+#: Dependencies without which the package cannot work, and maximum size of all others [MB].
+BASE, MAX_EXCESS = ("numpy", "pin", "example-robot-data", "meshcat", "llvmlite"), 20.0
+#: Dependencies of which only data files are used, and none of their modules.
+DATA_ONLY = ("example-robot-data", "meshcat")
 
-#: Program that prints the CPU times of both imports.
-CODE = """import time
+#: Program that prints the CPU times of both imports, and the number of modules of this package.
+CODE = """import sys
+import time
 t = time.process_time()
 import pinocchio
 a = time.process_time()
-import quaddyn
-print(a - t, time.process_time() - a)
+from quaddyn import Dynamics
+b = time.process_time()
+print(a - t, b - a, sum(name.split(".")[0] == "quaddyn" for name in sys.modules))
+"""
+#: Program that prints the time of a process that prints the version.
+VERSION = """import subprocess, sys, time
+t = time.perf_counter()
+subprocess.run([sys.executable, "-m", "quaddyn", "--version"], stdout=subprocess.DEVNULL, check=True)
+print(time.perf_counter() - t)
+"""
+#: Program that uses every part of the default installation and prints the imported modules.
+EVERYTHING = """import sys
+import quaddyn as qd
+import quaddyn.cli, quaddyn.viewer.server, quaddyn.viewer.video
+qd.compile(qd.load("two_link_leg"), ("rnea",))
+print(*sys.modules)
 """
 
 
-def measure_import_times() -> tuple[float, float]:
-    """Measures the CPU times of `import pinocchio` and of `import quaddyn` after it [s], in a fresh process."""
-    out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, encoding="utf-8", check=True).stdout
-    first, second = map(float, out.split())
-    return first, second
+def run_program(code: str) -> list[str]:
+    """Returns the words that a program prints in a fresh process."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
 def add_package_sizes(name: str, sizes: dict[str, float]) -> dict[str, float]:
@@ -53,30 +71,49 @@ def add_package_sizes(name: str, sizes: dict[str, float]) -> dict[str, float]:
     return sizes
 
 
+def direct_dependencies() -> list[str]:
+    """Returns the dependencies of this package, those of `BASE` first."""
+    lines = [line for line in distribution("quaddyn").requires or () if "extra ==" not in line]
+    names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
+    return sorted(names, key=lambda name: BASE.index(name) if name in BASE else len(BASE))
+
+
 def main() -> int:
     """Prints times and sizes; returns 1 if a limit of `--check` is exceeded."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10, help="number of processes that are measured")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a limit is exceeded")
     options = parser.parse_args()
-    times = [measure_import_times() for _ in range(options.rounds)]
-    added_time = min(b for _, b in times)
-    print(f"import pinocchio: {min(a for a, _ in times):.3f} s; import quaddyn adds {added_time:.3f} s")
-    command = [sys.executable, "-X", "importtime", "-c", "import pinocchio, quaddyn"]
-    trace = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stderr.splitlines()
-    rows = [line.split("|") for line in trace if "quaddyn" in line]
-    for self_time, total, name in sorted(rows, key=lambda row: -int(row[0].split()[-1]))[:5]:
-        print(
-            f"  {name.strip():<40} {int(self_time.split()[-1]) / 1e3:8.1f} ms self "
-            f"{int(total) / 1e3:8.1f} ms cumulative"
-        )
-    sizes = add_package_sizes("quaddyn", {})
-    root = Path(__file__).resolve().parent.parent
-    sizes["quaddyn"] = sum(f.stat().st_size for d in ("quaddyn", "robots") for f in (root / d).rglob("*.*")) / 1e6
-    print(f"{len(sizes)} packages, {sum(sizes.values()):.0f} MB installed; the largest packages:")
-    for name, size in sorted(sizes.items(), key=lambda item: -item[1])[:10]:
-        print(f"  {name:<40} {size:8.1f} MB")
-    return int(options.check and (added_time > MAX_IMPORT_TIME or sum(sizes.values()) > MAX_SIZE))
+    times = [tuple(map(float, run_program(CODE))) for _ in range(options.rounds)]
+    added_time = min(b for _, b, _ in times)
+    print(f"import pinocchio: {min(a for a, _, _ in times):.3f} s; quaddyn.Dynamics adds {added_time:.3f} s", end=" ")
+    print(f"and {times[0][2]:.0f} modules")
+    version_time = min(float(run_program(VERSION)[0]) for _ in range(options.rounds))
+    print(f"quaddyn --version: {version_time:.3f} s")
+
+    imported = {name.split(".")[0] for name in run_program(EVERYTHING)}
+    providers: dict[str, set[str]] = {}
+    for module, packages in packages_distributions().items():
+        for package in packages:
+            providers.setdefault(re.sub(r"[-_.]+", "-", package).lower(), set()).add(module)
+    sizes: dict[str, float] = {}
+    excess = 0.0
+    print(f"{'dependency':<20} {'MB':>7}  packages that it brings, in MB")
+    for name in direct_dependencies():
+        before = set(sizes)
+        new = {key: size for key, size in add_package_sizes(name, sizes).items() if key not in before}
+        excess += sum(new.values()) if name not in BASE else 0.0
+        # Packages of Pinocchio contain libraries, which are loaded without an import.
+        unused = [key for key in new if key in providers and not providers[key] & imported and name != "pin"]
+        parts = ", ".join(f"{key} {size:.1f}" for key, size in sorted(new.items(), key=lambda item: -item[1])[:6])
+        print(f"{name:<20} {sum(new.values()):7.1f}  {parts}" + (" (data only)" if name in DATA_ONLY else ""))
+        if unused := [key for key in unused if key not in DATA_ONLY]:
+            print(f"{'':<20} {sum(new[key] for key in unused):7.1f}  unused: {', '.join(sorted(unused))}")
+    total = sum(sizes.values())
+    print(f"{len(sizes)} packages, {total:.0f} MB; {excess:.1f} MB beyond {", ".join(BASE)}")
+    return int(
+        options.check and (added_time > MAX_IMPORT_TIME or version_time > MAX_VERSION_TIME or excess > MAX_EXCESS)
+    )
 
 
 if __name__ == "__main__":

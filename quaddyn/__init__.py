@@ -6,8 +6,7 @@ robot = qd.load("go2")
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import forks as _forks  # noqa: F401  # before there are threads
 from .deprecation import renamed_names
@@ -23,34 +22,43 @@ from .errors import (
     UnknownNameError,
     UnreachableError,
 )
-from .robot import CATALOGUE, Foot, Leg, Robot, load
-from .urdf.tree import Limits
+from .extras import lazy_names
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .dynamics import Dynamics, State, compile
     from .kernels import Kernels, generate_c
     from .locomotion import LocomotionController
+    from .robot import CATALOGUE, Foot, Leg, Robot, load
     from .simulation import MujocoPlant, Plant, Simulation
+    from .urdf.tree import Limits
     from .verification import VerificationReport, cross_check
     from .viewer import Viewer
     from .wbc import WholeBodyController
 
-# Imported on first use: viewers and simulators cost time that a controller need not pay.
+# Imported on first use, because subpackages, Pinocchio and NumPy take time to import; "": the subpackage itself.
 _LAZY = {
-    "VerificationReport": "verification",
+    "CATALOGUE": "robot",
     "Dynamics": "dynamics",
+    "Foot": "robot",
+    "Kernels": "kernels",
+    "Leg": "robot",
+    "Limits": "urdf.tree",
     "LocomotionController": "locomotion",
     "MujocoPlant": "simulation",
     "Plant": "simulation",
+    "Robot": "robot",
     "Simulation": "simulation",
     "State": "dynamics",
+    "VerificationReport": "verification",
     "Viewer": "viewer",
     "WholeBodyController": "wbc",
-    "Kernels": "kernels",
     "compile": "dynamics",
     "cross_check": "verification",
     "generate_c": "kernels",
+    "load": "robot",
+    "robot": "",
+    "urdf": "",
 }
 
 __all__ = [
@@ -87,22 +95,13 @@ __all__ = [
 
 
 def _picture(robot: Robot) -> str:
-    """A robot at home, for a notebook."""
+    """Returns the HTML of a robot at home, for notebooks."""
     from .viewer import Viewer
 
     return Viewer(robot, serve=False)._repr_html_()
 
 
-Robot._html_hook = _picture
-
-
-_old_name = renamed_names(__name__, {"Agreement": "VerificationReport"})
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    return _old_name(name)
+__getattr__ = lazy_names(__name__, _LAZY, renamed_names(__name__, {"Agreement": "VerificationReport"}))
 
 
 def __dir__() -> list[str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from .version import __version__
+
 
 def main() -> None:
-    """Run it; an interrupt is 130 even while its parts are being imported."""
+    """Runs the command; an interrupt is exit code 130 even while its parts are being imported."""
+    if sys.argv[1:] == ["--version"]:  # without the import of all subcommands
+        print(__version__)
+        return
     try:
         from .cli import main as run
     except KeyboardInterrupt:

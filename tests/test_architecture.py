@@ -11,6 +11,8 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+import quaddyn
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "quaddyn"
 
@@ -229,10 +231,35 @@ HEAVY = (
 )  # fmt: skip
 
 
-def test_importing_quaddyn_imports_nothing_heavy() -> None:
-    code = f"import sys, quaddyn; print(*[name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, encoding="utf-8")
-    assert done.stdout.strip() == ""
+DYNAMICS = """
+import sys
+import quaddyn as qd
+print(*sys.modules, sep=",")
+robot = qd.load("go2")
+dyn = qd.Dynamics(robot)
+dyn.rnea(robot.q_home, dyn.gravity(robot.q_home), dyn.gravity(robot.q_home))
+print(*sys.modules, sep=",")
+"""
+
+#: Largest number of modules of this package that dynamics of a robot without closed loops import.
+MAX_DYNAMICS_MODULES = 60
+
+
+def test_dynamics_import_few_modules_no_kernels_and_no_compiler() -> None:
+    run = subprocess.run([sys.executable, "-c", DYNAMICS], check=True, timeout=60, capture_output=True, text=True)
+    imported, used = (set(line.split(",")) for line in run.stdout.splitlines())
+    assert not imported & {*HEAVY, "numpy", "pinocchio"}
+    assert not used & {*HEAVY, "quaddyn.kernels", "quaddyn.compiler"}
+    ours = {name for name in used if name.split(".")[0] == "quaddyn"}
+    assert "quaddyn.dynamics" in ours and len(ours) <= MAX_DYNAMICS_MODULES, sorted(ours)
+
+
+def test_version_option_imports_no_subcommand() -> None:
+    code = "import sys, quaddyn.__main__ as m; sys.argv[1:] = ['--version']; m.main(); print(*sys.modules, sep=',')"
+    run = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    version, imported = run.stdout.splitlines()
+    assert version == quaddyn.__version__
+    assert not set(imported.split(",")) & {"quaddyn.cli", "numpy", "pinocchio", "typer"}
 
 
 def test_required_dependencies_are_the_listed_ones() -> None:

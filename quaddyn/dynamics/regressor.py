@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ..robot.bodies import CompositeBody, point_mass_inertia
 from ..robot.configuration import independent_joints
-from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -47,7 +46,7 @@ class RegressorColumns:
             robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in independent else -1
             for b in robot.bodies
         )
-        loops = robot.coupling if isinstance(robot.coupling, LoopCoupling) else None
+        loops = robot.coupling if robot.coupling is not None and robot.coupling.has_loops else None
         followers = () if loops is None else loops.followers
         self._loops = loops
         self.rotors: tuple[tuple[int, int], ...] = tuple(

@@ -8,7 +8,7 @@ derivatives or regressors, and must come after the joint that they follow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pinocchio as pin
@@ -16,7 +16,9 @@ import pinocchio as pin
 from ..errors import ModelError
 from ..urdf.tree import Array
 from .coupling import MimicCoupling
-from .loops import LoopCoupling
+
+if TYPE_CHECKING:
+    from .loops import LoopCoupling
 
 #: Pinocchio's module, or what stands for it.
 Algorithms = Any
@@ -215,7 +217,7 @@ class CoupledAlgorithms:
         pin.computeAllTerms(model, data, here.q, here.velocity(v))
 
     def _refuse_loops(self, what: str) -> None:
-        if isinstance(self._coupling, LoopCoupling):
+        if self._coupling.has_loops:
             raise ModelError(
                 f"{what}: not available for a robot with closed loops; load the robot with loops=False, which leaves "
                 "its loops open"

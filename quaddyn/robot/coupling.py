@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +86,10 @@ class MimicCoupling(FrozenArrays):
         v_scale: (nv_all,) ``v_all = v_scale * v[v_from]``.
         q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
         G: (nv_all, nv) the same relation as a matrix, ``v_all = G v``.
+        has_loops: False; True for `LoopCoupling`.
     """
 
+    has_loops: ClassVar[Literal[False]] = False
     mimics: Mapping[str, Mimic]
     q_from: Index
     q_scale: Array

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..urdf.mjcf_document import HomePose
 from ..urdf.tree import Array, Finding, Where
 from .algorithms import Algorithms
 from .bodies import CompositeBody, all_joint_indices, joint_indices
@@ -16,6 +16,9 @@ from .configuration import independent_joints, joint_value
 from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
 from .robot import Foot, Leg
 from .stance import StanceProblem, check_knee_directions, knee_offset, mid_range_configuration
+
+if TYPE_CHECKING:
+    from ..urdf.mjcf_document import HomePose
 
 #: Largest distance of a straight knee from the line from hip to foot, as a fraction of the leg length.
 STRAIGHT_TOLERANCE = 1e-6

@@ -26,10 +26,8 @@ from .home import compute_home, home_from_keyframe, make_legs, requested_knee_di
 from .leg_recognition import parse_legs_argument, recognize_legs
 from .legs import find_guessed_feet, make_foot, select_limbs
 from .limbs import find_limbs
-from .loop_closing import close_loops_of
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
-from .pinocchio_source import check_joint_order
 from .plausibility import find_unit_errors
 from .report import Finding, ValidationReport
 from .robot import Foot, Robot
@@ -161,6 +159,8 @@ def load(
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
+        from .pinocchio_source import check_joint_order
+
         check_joint_order(source, model, tree.file)
     checks = {} if bare else validation.validate_model(model, tree.file)
     coupled = coupling(bodies, root)
@@ -209,6 +209,8 @@ def load(
         source=document.data,
     )
     if ties:
+        from .loop_closing import close_loops_of  # imports the compiler
+
         robot = close_loops_of(robot, ties, q_home=q_home)
         if bare:
             found = validation.validate_model(robot.model, tree.file, robot.coupling, robot.q_home)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import pinocchio as pin
@@ -35,7 +36,10 @@ class LoopCoupling:
         q_from, v_from: (nq_all,), (nv_all,) the entry of q or v for each entry of q_all or v_all; -1 for dependent
             joints.
         q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
+        has_loops: True; False for `MimicCoupling`.
     """
+
+    has_loops: ClassVar[Literal[True]] = True
 
     def __init__(self, loops: Sequence[KinematicLoop], followers: Mapping[str, str], closures: Closures) -> None:
         self.loops, self.closures = tuple(loops), closures

@@ -9,6 +9,7 @@ frames are added.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -16,8 +17,10 @@ import pinocchio as pin
 from ..urdf.tree import Array, Inertial, Joint, Pose, Tree
 from .bodies import CompositeBody
 from .coupling import MimicCoupling
-from .loops import LoopCoupling
 from .robot import Foot
+
+if TYPE_CHECKING:
+    from .loops import LoopCoupling
 
 _AXES = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
 _REVOLUTE = {"X": pin.JointModelRX, "Y": pin.JointModelRY, "Z": pin.JointModelRZ}
@@ -132,7 +135,7 @@ def independent_joint_losses(
     damping, friction, armature = model.damping, model.upperDryFrictionLimit, model.armature
     if coupling is None:
         return damping, friction, armature
-    if isinstance(coupling, LoopCoupling):
+    if coupling.has_loops:
         return damping[coupling.v_index], friction[coupling.v_index], armature[coupling.v_index]
     return coupling.diagonal(damping), coupling.diagonal(friction, power=1), coupling.diagonal(armature)
 

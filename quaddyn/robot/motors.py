@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -11,7 +12,9 @@ from ..errors import ArgumentError, ModelError
 from ..urdf.tree import Array, Transmission, frozen
 from .arguments import check_vector
 from .coupling import Index, MimicCoupling
-from .loops import LoopCoupling
+
+if TYPE_CHECKING:
+    from .loops import LoopCoupling
 
 
 class Motors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pinocchio as pin
@@ -27,9 +27,11 @@ from .configuration import (
     set_joint_value,
 )
 from .coupling import MimicCoupling, coupling
-from .loops import LoopCoupling, loop_coupling
-from .motors import Motors
 from .report import ValidationReport
+
+if TYPE_CHECKING:
+    from .loops import LoopCoupling
+    from .motors import Motors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +315,7 @@ class Robot:
         Joints of closed loops, which may not close at zero, have their values of `q_home`.
         """
         q = np.array(self.algorithms.neutral(self.model))
-        if isinstance(self.coupling, LoopCoupling):
+        if self.coupling is not None and self.coupling.has_loops:
             q_entries = self.coupling.q_from[self.coupling.closures.q]
             q[q_entries[q_entries >= 0]] = self.q_home[q_entries[q_entries >= 0]]
         return frozen(q)
@@ -467,7 +469,7 @@ class Robot:
         Raises:
             ModelError: naming a joint that a loop moves.
         """
-        if isinstance(self.coupling, LoopCoupling):
+        if self.coupling is not None and self.coupling.has_loops:
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
                 f"{what}: joint {name!r} of {self.name!r} {why}, which is not supported; "
@@ -483,12 +485,14 @@ class Robot:
         Raises:
             ModelError: naming such a loop.
         """
-        if isinstance(self.coupling, LoopCoupling) and any(loop.kind == "gear" for loop in self.coupling.loops):
+        if self.coupling is None or not self.coupling.has_loops:
+            return
+        if any(loop.kind == "gear" for loop in self.coupling.loops):
             raise ModelError(
                 f"{what}: {self.name!r} has both closed loops and joints that mimic others, which is not supported; "
                 "load the robot with mimic=False, so that these joints move independently, or with loops=False"
             )
-        if isinstance(self.coupling, LoopCoupling) and (loop := self.coupling.spatial) is not None:
+        if (loop := self.coupling.spatial) is not None:
             raise ModelError(
                 f"{what}: loop {loop.name!r} of {self.name!r} is not planar with three dependent joints, and other "
                 "loops have no closed-form solution; load the robot with loops=False, so that every joint moves "
@@ -502,14 +506,16 @@ class Robot:
         Raises:
             ModelError: see `Motors`.
         """
+        from .motors import Motors
+
         return Motors(self.model, self.coupling, self.tree.transmissions, self.actuated, self.actuated_index)
 
     @property
     def loops(self) -> tuple[KinematicLoop, ...]:
         """The closed loops; `coupling` gives the motion of their joints."""
-        return (
-            tuple(x for x in self.coupling.loops if x.kind != "gear") if isinstance(self.coupling, LoopCoupling) else ()
-        )
+        if self.coupling is None or not self.coupling.has_loops:
+            return ()
+        return tuple(x for x in self.coupling.loops if x.kind != "gear")
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
@@ -568,8 +574,7 @@ class Robot:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
-        closes = loop_coupling(self.model, self.tree, self.q_home) if self.tree.loops else None
-        object.__setattr__(self, "coupling", closes or coupling(self.bodies, self.root))
+        object.__setattr__(self, "coupling", self._make_coupling())
         object.__setattr__(self, "algorithms", algorithms(self.coupling))
         found: dict[pin.FrameType, dict[str, int]] = {}
         for i, frame in enumerate(self.model.frames):
@@ -586,6 +591,13 @@ class Robot:
         index.flags.writeable = False
         object.__setattr__(self, "_actuated_index", index)
 
+    def _make_coupling(self) -> MimicCoupling | LoopCoupling | None:
+        if self.tree.loops:
+            from .loops import loop_coupling  # imports the compiler
+
+            return loop_coupling(self.model, self.tree, self.q_home)
+        return coupling(self.bodies, self.root)
+
     def __getstate__(self) -> dict[str, object]:
         state = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         state["legs"] = dict(self.legs)
@@ -599,12 +611,10 @@ class Robot:
     #: What closes a loop; set by the package, since stances are computed further up.
     _close_loop_hook: ClassVar[Callable[..., Robot] | None] = None
 
-    #: What a notebook shows of a robot; set by the package, since drawing is done rooms further up.
-    _html_hook: ClassVar[Callable[[Robot], str] | None] = None
+    def _repr_html_(self) -> str:
+        from .. import _picture
 
-    def _repr_html_(self) -> str | None:
-        picture = type(self)._html_hook
-        return None if picture is None else picture(self)
+        return _picture(self)
 
     def __repr__(self) -> str:
         feet = f", feet={self.feet}" if self.feet else ""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pinocchio as pin
 
@@ -13,12 +14,13 @@ from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameEr
 from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
-from ..urdf.mjcf_document import HomePose, urdf_of_mjcf
 from ..urdf.tree import Finding
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find_entry
 from .other_sources import expand_xacro, find_robot_description, is_xacro
-from .pinocchio_source import write_urdf
+
+if TYPE_CHECKING:
+    from ..urdf.mjcf_document import HomePose
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ def read_source(
     document = _read_document(source, packages)
     values = _xacro_arguments(arguments)
     if is_mjcf(document.data) and not values:
+        from ..urdf.mjcf_document import urdf_of_mjcf
+
         found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages))
         name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
         return replace(document, data=found.text, name=name, findings=found.findings, home=found.home, converted=True)
@@ -105,6 +109,8 @@ def _read_document(source: str | os.PathLike[str] | pin.Model, packages: Iterabl
         if not folder.is_dir():
             raise ArgumentError(f"packages: {str(folder)!r} is not a folder; pass existing folders")
     if isinstance(source, pin.Model):
+        from .pinocchio_source import write_urdf
+
         text, root = write_urdf(source)
         return Document(text, f"<pinocchio.Model {source.name}>", None, roots, root)
     if isinstance(source, str):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +19,9 @@ from ..urdf.values import ROUNDING_PER_MASS
 from .algorithms import Algorithms, algorithms
 from .bodies import CompositeBody, pseudo_inertia
 from .coupling import MimicCoupling
-from .loops import LoopCoupling
+
+if TYPE_CHECKING:
+    from .loops import LoopCoupling
 
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
