@@ -110,7 +110,7 @@ def main() -> int:
         if unused := [key for key in unused if key not in DATA_ONLY]:
             print(f"{'':<20} {sum(new[key] for key in unused):7.1f}  unused: {', '.join(sorted(unused))}")
     total = sum(sizes.values())
-    print(f"{len(sizes)} packages, {total:.0f} MB; {excess:.1f} MB beyond {", ".join(BASE)}")
+    print(f"{len(sizes)} packages, {total:.0f} MB; {excess:.1f} MB beyond {', '.join(BASE)}")
     return int(
         options.check and (added_time > MAX_IMPORT_TIME or version_time > MAX_VERSION_TIME or excess > MAX_EXCESS)
     )

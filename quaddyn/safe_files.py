@@ -72,6 +72,14 @@ def read_regular_file(path: str | os.PathLike[str], max_size: int) -> bytes:
         return file.read(os.fstat(file.fileno()).st_size)  # allocates the size of the file, not more
 
 
+def describe_os_error(error: OSError) -> str:
+    """Returns the text of an error of the operating system with the file concerned, without the number of the error."""
+    if error.strerror is None:
+        return str(error)
+    words = error.strerror[:1].lower() + error.strerror[1:]
+    return words if error.filename is None else f"{error.filename}: {words}"
+
+
 def belongs_to_another_user(status: os.stat_result) -> bool:
     """Returns whether a file or folder belongs to another user than this process's."""
     return hasattr(os, "geteuid") and status.st_uid != os.geteuid()

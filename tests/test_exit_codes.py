@@ -314,3 +314,51 @@ def test_campaigns_exit_with_1_if_a_case_raised(
     assert (
         exit_code("campaign", "show", store) == exit_code("campaign", "export", store, "--csv", tmp_path / "x.csv") == 0
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("view",), "NAME|FILE: required argument is missing"),
+        (("demo", "--prot", "3"), "--prot: no such option; did you mean --plot or --port or --root?"),
+        (("demo", "--robot"), "--robot: a value is required"),
+        (("demo", "--seconds", "x"), "--seconds: "),
+        (("log", "csv", "missing.npz"), "missing.npz: no such file or directory"),
+        (("demo", "--gait", "trott"), "unknown gait 'trott'; did you mean 'trot'?"),
+    ],
+)
+def test_errors_have_one_form(
+    words: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The first line has the error, and the second one, for invalid command lines, the command that prints help."""
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of_main(monkeypatch, *words) == 2
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {message}")
+    assert len(rest) <= 1 and all(line.startswith("help: ") and line.endswith(" --help") for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("view anymal_b", ["anymal_b", "anymal_b_kinova"]),
+        ("demo --gait tr", ["trot"]),
+        ("demo --root f", ["fixed", "free"]),
+        ("demo --terrain st", ["stairs="]),
+        ("codegen go2 --target rnea,cr", ["rnea,crba"]),
+        ("campaign sweep --disturbance pa", ["payload"]),
+        ("campaign robustness --robot solo1", ["solo12"]),
+    ],
+)
+def test_shells_complete_values_of_options(
+    words: str, values: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_QUADDYN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"quaddyn {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    exit_code_of_main(monkeypatch)
+    assert sorted(capsys.readouterr().out.split()) == values

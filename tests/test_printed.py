@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.campaigns import OutcomeCounts, Progress
 from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
-from quaddyn.cli.app import robot_names
 from quaddyn.cli.verdict import Verdict
 from quaddyn.demo.report import DemoCheck, DemoReport, RequestedValue, TorqueRange
 from quaddyn.kinematics.leg_survey import IkBranch, LegSurvey
@@ -518,10 +517,6 @@ def test_check_command_passes_its_options(monkeypatch: pytest.MonkeyPatch) -> No
     told.clear()
     run_command("check", "go2", "--samples", "0")
     assert told == [("go2", given)]
-
-
-def test_robot_names_are_completed_by_prefix() -> None:
-    assert robot_names("") == list(qd.CATALOGUE) and robot_names("go") == [n for n in qd.CATALOGUE if n[:2] == "go"]
 
 
 def test_c_files_are_named_and_counted(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 import quaddyn as qd
 from quaddyn.__main__ import main as start
 from quaddyn.cli import tables
-from quaddyn.cli.app import main, print_error, robot_names
+from quaddyn.cli.app import main, print_error
 from quaddyn.cli.tables import group_findings
 from quaddyn.cli.verdict import Verdict
 from quaddyn.verification import cross_check
@@ -38,7 +38,6 @@ def test_minus_h_prints_help_and_shells_complete_names(
         code, said, _ = run_command([*command, "-h"], monkeypatch, capsys)
         assert code == 0 and "Usage" in said and "--help" in said
     assert "--show-completion" in run_command(["-h"], monkeypatch, capsys)[1]
-    assert "go2" in robot_names("go") and "a1" not in robot_names("go")
 
 
 def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

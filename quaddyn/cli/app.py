@@ -12,8 +12,9 @@ import typer
 from rich.markup import escape
 
 from ..errors import QuaddynError
-from ..robot import CATALOGUE
+from ..safe_files import describe_os_error
 from ..version import __version__
+from .completion import COMPLETIONS
 from .console import err, out
 
 #: Exit codes for an invalid argument or file, and for an interrupt (128 + SIGINT, as in shells).
@@ -35,16 +36,15 @@ app = typer.Typer(
 )
 
 
-def robot_names(incomplete: str) -> list[str]:
-    """Returns the catalogue names that begin with `incomplete`, for shell completion."""
-    return [name for name in CATALOGUE if name.startswith(incomplete)]
-
-
 RobotArgument = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names)
+    str,
+    typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]),
 ]
 RootOption = Annotated[
-    str | None, typer.Option(help="root joint: free, planar or fixed; default: by the kind of robot")
+    str | None,
+    typer.Option(
+        help="root joint: free, planar or fixed; default: by the kind of robot", autocompletion=COMPLETIONS["root"]
+    ),
 ]
 PackagesOption = Annotated[
     list[Path] | None, typer.Option("--package", help="ROS package folder to find meshes in; repeatable")
@@ -64,10 +64,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except CommandLineError as error:
-        if wants_json():
-            print_error(error)
-        else:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
             error.show()
+        else:
+            print_error(error)
         code = error.exit_code
     except (QuaddynError, OSError) as error:
         print_error(error)
@@ -90,7 +90,7 @@ def wants_json() -> bool:
 
 def print_error(error: Exception) -> None:
     """Prints an error as text, or as JSON with --json."""
-    message = error.format_message() if isinstance(error, CommandLineError) else str(error)
+    message = describe_error(error)
     if wants_json():
         print(
             json.dumps(
@@ -99,6 +99,30 @@ def print_error(error: Exception) -> None:
         )
     else:
         err.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+        if isinstance(error, CommandLineError) and (context := getattr(error, "ctx", None)) is not None:
+            err.print(f"help: {context.command_path} --help", highlight=False, soft_wrap=True, markup=False)
+
+
+def describe_error(error: Exception) -> str:
+    """Returns the message of an error, which begins with the option, argument or file concerned."""
+    if isinstance(error, OSError):
+        return describe_os_error(error)
+    if not isinstance(error, CommandLineError):
+        return str(error)
+    message = error.message.removeprefix("Value error, ").rstrip(".")
+    message = message[:1].lower() + message[1:]
+    parameter = getattr(error, "param", None)
+    if parameter is not None:
+        is_option = parameter.param_type_name == "option"
+        name = max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name
+        missing = "required option" if is_option else "required argument"
+        return f"{name}: {message or f'{missing} is missing'}"
+    if (name := getattr(error, "option_name", None)) is None:
+        return message
+    if not hasattr(error, "possibilities"):
+        return f"{name}: a value is required"
+    near = sorted(error.possibilities or ())
+    return f"{name}: no such option" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 
 @app.callback(invoke_without_command=True)

@@ -14,6 +14,7 @@ import typer
 from ..campaigns import Campaign
 from ..deprecation import RENAMED
 from ..errors import ArgumentError
+from .completion import COMPLETIONS
 
 _NONE = type(None)
 
@@ -77,14 +78,14 @@ def _make_parameter(field: dataclasses.Field[Any], hint: Any) -> inspect.Paramet
             help_text = f"{help_text} [default: {default_value}]".strip()
     kind: Any = kinds[0] if len(kinds) == 1 else str
     names = [f"{flag}/--no-{flag[2:]}"] if kind is bool and not takes_several else [flag]
+    completion = COMPLETIONS.get(field.name) if str in kinds else None
     annotation: Any
     if takes_several:
-        option = typer.Option(
-            *names, help=f"{help_text}; separated by commas, or repeated".strip("; "), show_default=False
-        )
+        help_text = f"{help_text}; separated by commas, or repeated".strip("; ")
+        option = typer.Option(*names, help=help_text, show_default=False, autocompletion=completion)
         annotation = Annotated[list[str] if is_required else list[str] | None, option]
     else:
-        option = typer.Option(*names, help=help_text, show_default=False)
+        option = typer.Option(*names, help=help_text, show_default=False, autocompletion=completion)
         annotation = Annotated[kind if is_required else kind | None, option]
     default = inspect.Parameter.empty if is_required else None
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)

@@ -10,11 +10,18 @@ import typer
 from ..errors import ArgumentError, UnknownNameError
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
+from .completion import complete_from
 from .console import print_text, progress
 from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
     from ..runtime.c_files import SourceFiles
+
+
+def _target_names() -> tuple[str, ...]:
+    from ..kernels.operations import OPERATIONS
+
+    return (*OPERATIONS, *TARGET_WRITERS)
 
 
 @app.command(
@@ -35,7 +42,8 @@ def codegen(
         str,
         typer.Option(
             help="operations separated by commas, such as rnea, nle, gravity, crba, aba; or one of controller, walker, "
-            "safety, estimator, interface, program, walking_program"
+            "safety, estimator, interface, program, walking_program",
+            autocompletion=complete_from(_target_names, several=True),
         ),
     ] = "rnea",
     out: Annotated[

@@ -18,10 +18,11 @@ from rich.table import Table
 from ..errors import ArgumentError
 from ..robot import Robot, load
 from ..robot.root import ROOTS
-from ..safe_files import read_regular_file
+from ..safe_files import describe_os_error, read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import PackagesOption, RobotArgument, RootOption, app
+from .completion import COMPLETIONS
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
 
 if TYPE_CHECKING:
@@ -83,7 +84,12 @@ def excite(
 @app.command()
 def identify(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="samples (.csv, .npz), or a log of any kind, see below")],
-    source: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
+        ),
+    ],
     root: RootOption = None,
     package: PackagesOption = None,
     method: Annotated[MethodName, typer.Option(help="method of the fit")] = MethodName.consistent,
@@ -232,7 +238,9 @@ def read_column_names(options: Sequence[str]) -> dict[str, str]:
         except (ValueError, RecursionError) as error:
             raise ArgumentError(f"--column: {option}: the file is not JSON: {error}") from None
         except OSError as error:
-            raise ArgumentError(f"--column: expected FROM=TO or a JSON file, got {option!r} ({error})") from None
+            raise ArgumentError(
+                f"--column: expected FROM=TO or a JSON file, got {option!r} ({describe_os_error(error)})"
+            ) from None
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
             raise ArgumentError(f'--column: {option}: expected an object such as {{"q_0": "position FL_hip_joint"}}')
         names |= found

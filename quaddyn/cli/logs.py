@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from ..errors import ArgumentError
 from .app import PackagesOption, PortOption, app
+from .completion import COMPLETIONS
 from .console import check_writable, err, out, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
 
@@ -123,7 +124,10 @@ def view(
     robot: Annotated[
         str | None,
         typer.Option(
-            "--robot", metavar="NAME|FILE", help="robot file with the meshes; default: the model in the recording"
+            "--robot",
+            metavar="NAME|FILE",
+            help="robot file with the meshes; default: the model in the recording",
+            autocompletion=COMPLETIONS["robot"],
         ),
     ] = None,
     package: PackagesOption = None,

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..robot import CATALOGUE, load
-from .app import EXIT_INTERRUPTED_AFTER_REPORT, PackagesOption, RootOption, app, robot_names
+from .app import EXIT_INTERRUPTED_AFTER_REPORT, PackagesOption, RootOption, app
+from .completion import COMPLETIONS
 from .console import err, progress
 from .tables import print_report, print_robots, print_summary
 from .verdict import Verdict, add_cross_check, validate
@@ -42,7 +43,9 @@ def robots(as_json: Annotated[bool, typer.Option("--json", help="machine-readabl
 def check(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names),
+        typer.Argument(
+            metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
+        ),
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
@@ -54,7 +57,10 @@ def check(
     samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: validation only")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="seed of the random states")] = 0,
     against: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="robot that the reference reads instead")
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="robot that the reference reads instead", autocompletion=COMPLETIONS["robot"]
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:

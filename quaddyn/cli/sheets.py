@@ -12,18 +12,29 @@ from ..campaigns.dask_cluster import tls
 from ..robot import CATALOGUE
 from .app import app
 from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, open_executor
+from .completion import COMPLETIONS
 from .console import check_writable, err, print_text
 from .renamed_options import renamed_options
 
 
 @app.command(cls=renamed_options("datasheet", {"--against": "--compare", "--bounds": "--only"}))
 def datasheet(
-    robot: Annotated[str, typer.Argument(metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file")],
+    robot: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file", autocompletion=COMPLETIONS["robot"]
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="HTML page to write; default: NAME.html in the current folder")
     ] = None,
     compare: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot to show on the same page; repeatable")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="another robot to show on the same page; repeatable",
+            autocompletion=COMPLETIONS["robot"],
+        ),
     ] = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -38,12 +49,16 @@ def datasheet(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="measure only these limits: push, friction, slope, ...; repeatable"),
+        typer.Option(
+            metavar="NAME",
+            help="measure only these limits: push, friction, slope, ...; repeatable",
+            autocompletion=COMPLETIONS["only"],
+        ),
     ] = None,
     directions: Annotated[
         int | None, typer.Option(min=1, help="number of push directions; default: 8, or 4 with --quick")
     ] = None,
-    plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
+    plant: Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])] = "embedded",
     seed: Annotated[int, typer.Option(min=0, help="random seed of all trials")] = 0,
 ) -> None:
     """Measure the limits of a robot as an HTML page: speed, pushes, friction, slope, steps, payload, delay.

@@ -23,8 +23,8 @@ from .app import (
     RobotArgument,
     RootOption,
     app,
-    robot_names,
 )
+from .completion import COMPLETIONS
 from .console import check_writable, err, is_terminal, out, print_text, progress, progress_bar, wait_for_interrupt
 from .renamed_options import renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs
@@ -67,7 +67,7 @@ def demo(
     robot: Annotated[
         str,
         typer.Option(
-            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names
+            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
         ),
     ] = "go2",
     root: RootOption = None,
@@ -75,10 +75,11 @@ def demo(
     gait: Annotated[
         str | None,
         typer.Option(
-            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk or gallop; squat or swing: no locomotion"
+            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk or gallop; squat or swing: no locomotion",
+            autocompletion=COMPLETIONS["gait"],
         ),
     ] = None,
-    plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
+    plant: Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])] = "embedded",
     velocity: Annotated[
         str | None, typer.Option(metavar="VX,VY,WZ", help="forward, leftward [m/s] and yaw rate [rad/s]")
     ] = None,
@@ -87,6 +88,7 @@ def demo(
         typer.Option(
             metavar="KIND=NUMBERS",
             help="slope=DEGREES[,DIRECTION], stairs=RISE,TREAD or waves=HEIGHT,LENGTH [m]; default: a level floor",
+            autocompletion=COMPLETIONS["terrain"],
         ),
     ] = None,
     blind: Annotated[bool, typer.Option("--blind", help="the controller has no terrain map")] = False,
@@ -246,7 +248,10 @@ def _parse_numbers(name: str, text: str, count: int) -> list[float]:
 def leg(
     source: RobotArgument,
     name: Annotated[
-        str | None, typer.Option("--leg", metavar="NAME", help="leg, such as FL; default: all legs")
+        str | None,
+        typer.Option(
+            "--leg", metavar="NAME", help="leg, such as FL; default: all legs", autocompletion=COMPLETIONS["leg"]
+        ),
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,

@@ -21,8 +21,6 @@ def _close_frames(*arguments: Any) -> Robot:
 
 Robot._close_loop_hook = _close_frames
 
-__getattr__ = lazy_names(
-    __name__, {"with_payload": "payload"}, renamed_names(__name__, {"Report": "ValidationReport"})
-)
+__getattr__ = lazy_names(__name__, {"with_payload": "payload"}, renamed_names(__name__, {"Report": "ValidationReport"}))
 
 __all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Robot", "ValidationReport", "load", "with_payload"]

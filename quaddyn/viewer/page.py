@@ -10,6 +10,7 @@ import re
 from pathlib import Path, PosixPath
 
 from ..errors import QuaddynError
+from ..safe_files import describe_os_error
 
 #: Content security policy: the page loads nothing from outside, whatever a mesh or text contains.
 _POLICY = (
@@ -52,7 +53,8 @@ def read_meshcat_script() -> str:
         license_text = license_file.read_text(encoding="utf-8") if license_file.is_file() else ""
     except OSError as error:
         raise QuaddynError(
-            f"the file main.min.js of meshcat, which the viewer requires, cannot be read: {error}; reinstall meshcat"
+            f"the file main.min.js of meshcat, which the viewer requires, cannot be read: {describe_os_error(error)}; "
+            "reinstall meshcat"
         ) from None
     return license_text + "\n" + script
 

@@ -22,6 +22,7 @@ import tornado.web
 import tornado.websocket
 
 from ..errors import QuaddynError
+from ..safe_files import describe_os_error
 from .page import make_live_page, read_meshcat_script
 from .scene import Blob
 from .sliders import Slider
@@ -99,8 +100,9 @@ class Server:
         try:
             self._socket = socket.create_server((ADDRESS, port))
         except (OSError, OverflowError) as error:
+            reason = describe_os_error(error) if isinstance(error, OSError) else error
             raise ServerError(
-                f"port: the viewer cannot listen on {ADDRESS}:{port}: {error}; pass port=0 for any free port"
+                f"port: the viewer cannot listen on {ADDRESS}:{port}: {reason}; pass port=0 for any free port"
             ) from None
         self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])
