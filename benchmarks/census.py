@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 import quaddyn as qd
-from quaddyn.demo.report import cpu_name
 from quaddyn.locomotion import LocomotionController, LocomotionMode
+from quaddyn.operating_system import cpu_name
 
 #: Suffixes of robot files.
 ENDINGS = (".urdf", ".xacro", ".xml")

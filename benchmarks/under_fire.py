@@ -35,8 +35,8 @@ from interrupting import interrupt
 from safety_in_c import DT, LIMITS, SafetyInC, differences
 
 import quaddyn as qd
-from quaddyn.demo.report import cpu_name
 from quaddyn.exclusive_call import ExclusiveCall
+from quaddyn.operating_system import cpu_name
 from quaddyn.runtime import Safety
 from quaddyn.simulation import Simulation
 

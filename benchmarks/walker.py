@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.demo.report import cpu_name
+from quaddyn.operating_system import cpu_name
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

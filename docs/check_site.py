@@ -1,4 +1,4 @@
-"""Checks that every link and anchor of the built site exists, and that no page loads anything from another host.
+"""Checks the size of the built site, that its links and anchors exist, and that no page loads from another host.
 
 ``python docs/check_site.py build/site``
 """
@@ -9,6 +9,9 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+#: Maximum size of the site [MB].
+MAX_SIZE = 40.0
 
 #: Attributes whose targets a browser loads automatically.
 LOADED = {
@@ -43,7 +46,7 @@ class Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """Returns a text for every broken link and every request to another host."""
+    """Returns a text for every broken link, every request to another host, and a site that is too large."""
     pages = {
         path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if "_static" not in path.parts
     }
@@ -69,10 +72,18 @@ def problems(site: Path) -> list[str]:
             for mark in ("@import url(http", "url(http", "url(//", 'url("http')
         ):
             found.append(f"{style.relative_to(site)} loads from another host")
+    if (size := site_size(site)) > MAX_SIZE:
+        found.append(f"the site has {size:.1f} MB, but at most {MAX_SIZE:g} are permitted")
     return found
 
 
+def site_size(site: Path) -> float:
+    """Returns the size of all files of the site [MB]."""
+    return sum(file.stat().st_size for file in site.rglob("*") if file.is_file()) / 1e6
+
+
 if __name__ == "__main__":
-    wrong = problems(Path(sys.argv[1]).resolve())
-    print("\n".join(wrong) or "every link exists; no page loads from another host")
+    folder = Path(sys.argv[1]).resolve()
+    wrong = problems(folder)
+    print("\n".join(wrong) or f"{site_size(folder):.1f} MB; every link exists; no page loads from another host")
     sys.exit(bool(wrong))

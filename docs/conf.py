@@ -1,4 +1,4 @@
-"""Sphinx configuration of the site.  Build it with ``python -m sphinx -W -b html docs build/site``."""
+"""Sphinx configuration of the site, which `.ci/docs` builds."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from .compiler import Record
 from .errors import ArgumentError, ArgumentTypeError
+from .operating_system import usable_processors
 from .robot.arguments import check_integer
 from .urdf.tree import Array
 
@@ -29,7 +29,7 @@ def max_threads(threads: int | None) -> int:
         ArgumentError: `threads` is not a positive integer.
     """
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return usable_processors()
     return check_integer("threads", threads)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from .errors import FileAccessError
+from .operating_system import effective_user, is_writable_by_others, open_flags
 
 #: Errors on reading an open archive of arrays that is damaged, encrypted or compressed in an unknown way: archives
 #: raise several kinds of errors, and so do their members.
@@ -39,7 +40,7 @@ def open_regular_file(path: str | os.PathLike[str], max_size: int | None = None)
     Raises:
         OSError: the file cannot be opened, is not a regular file, or is larger; ``strerror`` states which.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    descriptor = os.open(path, os.O_RDONLY | open_flags("O_NONBLOCK", "O_CLOEXEC"))
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -72,22 +73,9 @@ def read_regular_file(path: str | os.PathLike[str], max_size: int) -> bytes:
         return file.read(os.fstat(file.fileno()).st_size)  # allocates the size of the file, not more
 
 
-def describe_os_error(error: OSError) -> str:
-    """Returns the text of an error of the operating system with the file concerned, without the number of the error."""
-    if error.strerror is None:
-        return str(error)
-    words = error.strerror[:1].lower() + error.strerror[1:]
-    return words if error.filename is None else f"{error.filename}: {words}"
-
-
 def belongs_to_another_user(status: os.stat_result) -> bool:
     """Returns whether a file or folder belongs to another user than this process's."""
-    return hasattr(os, "geteuid") and status.st_uid != os.geteuid()
-
-
-def is_writable_by_others(status: os.stat_result) -> bool:
-    """Returns whether the mode of a file or folder allows its group or everybody to write to it."""
-    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return effective_user() not in (None, status.st_uid)
 
 
 def open_private_file(path: str | os.PathLike[str], *, create: bool = False) -> int:
@@ -107,9 +95,9 @@ def open_private_file(path: str | os.PathLike[str], *, create: bool = False) -> 
             or one whose mode allows others to write to it.
         OSError: the file cannot be opened.
     """
-    flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
-        flags |= getattr(os, name, 0)
+    if Path(path).is_symlink():  # on systems without O_NOFOLLOW
+        raise FileAccessError(f"{path}: the path is a symbolic link; pass the path of the file itself")
+    flags = os.O_RDWR | (os.O_CREAT if create else 0) | open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
@@ -127,7 +115,7 @@ def open_private_file(path: str | os.PathLike[str], *, create: bool = False) -> 
             )
         if belongs_to_another_user(status):
             raise FileAccessError(
-                f"{path}: the file belongs to user {status.st_uid}, but this process runs as user {os.geteuid()}; "
+                f"{path}: the file belongs to user {status.st_uid}, but this process runs as user {effective_user()}; "
                 "run both processes as the same user"
             )
         if is_writable_by_others(status):

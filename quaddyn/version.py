@@ -1,3 +1,8 @@
-"""The package's version."""
+"""Version of the installed package, which the build takes from the last tag of the repository."""
 
-__version__ = "0.1.0"
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("quaddyn")
+except PackageNotFoundError:  # source that is not installed
+    __version__ = "0+unknown"

@@ -21,6 +21,7 @@ SUBPACKAGES = (
     "version",
     "errors",
     "extras",
+    "operating_system",
     "safe_files",
     "archives",
     "strict_attributes",

@@ -747,7 +747,9 @@ def test_worker_processes_use_one_thread_of_linear_algebra(monkeypatch: pytest.M
     )
     made: list[int] = []
     monkeypatch.setattr(worker_processes, "ProcessPool", made.append)
-    monkeypatch.setattr(worker_processes.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set())
+    monkeypatch.setattr(
+        worker_processes.operating_system.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set()
+    )
     worker_processes.process_pool()
     worker_processes.process_pool(2)
     assert made == [3, 2]

@@ -194,7 +194,7 @@ def surveys() -> list[LegSurvey]:
 
 
 def test_printed_tables_of_legs_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quaddyn.demo.report.cpu_name", lambda: "a processor")
+    monkeypatch.setattr("quaddyn.operating_system.cpu_name", lambda: "a processor")
     body = SimpleNamespace(joint=SimpleNamespace(name="slide", type="prismatic"))
     turning = SimpleNamespace(joint=SimpleNamespace(name="hip", type="revolute"))
     robot: Any = SimpleNamespace(name="[dog]", bodies=(SimpleNamespace(joint=None), body, turning))

@@ -19,13 +19,13 @@ from quaddyn.compiler import prebuilt
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def build_wheel(folder: Path, objects: str) -> Path:
+def build_wheel(folder: Path, objects: str, platform: str = "") -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    env = os.environ | {"QUADDYN_BUILD_OBJECTS": objects}
+    env = os.environ | {"QUADDYN_BUILD_OBJECTS": objects, "QUADDYN_WHEEL_PLATFORM": platform}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = folder.glob("*.whl")
-    assert path.name.endswith("-py3-none-any.whl")
+    assert path.name.endswith(f"-py3-none-{platform or 'any'}.whl")
     return path
 
 
@@ -61,14 +61,25 @@ def test_wheel_contains_robots_license_and_type_marker(wheel: Path) -> None:
     assert not any(name.startswith(("tests/", "benchmarks/", "quaddyn/_objects", "hatch_build")) for name in names)
 
 
-@pytest.mark.slow
-def test_wheel_with_machine_code_supports_both_processor_architectures(wheel_with_machine_code: Path) -> None:
-    archive = zipfile.ZipFile(wheel_with_machine_code)
-    kinds = []
+def processors(wheel: Path) -> list[int]:
+    """The ELF number of the processor of each object in a wheel."""
+    archive, found = zipfile.ZipFile(wheel), []
     for name in archive.namelist():
         if name.startswith("quaddyn/_objects/"):
             data = archive.read(name)
-            kinds.append(int.from_bytes(data[data.index(b"\x7fELF") + 18 :][:2], "little"))
+            found.append(int.from_bytes(data[data.index(b"\x7fELF") + 18 :][:2], "little"))
+    return found
+
+
+@pytest.mark.slow
+def test_wheel_of_a_platform_has_machine_code_for_it_alone(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path, "aarch64", "macosx_11_0_arm64")
+    assert processors(wheel) == [183] * len(prebuilt.all_units())
+
+
+@pytest.mark.slow
+def test_wheel_with_machine_code_supports_both_processor_architectures(wheel_with_machine_code: Path) -> None:
+    kinds = processors(wheel_with_machine_code)
     assert set(kinds) == {62, 183}  # x86-64, AArch64
     assert kinds.count(62) == kinds.count(183) == len(prebuilt.all_units())
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, CampaignError
+from ..operating_system import usable_processors
 from .campaign import Campaign, Failure, Record
 from .outcome_counts import OutcomeCounts
 from .plain_values import encode
@@ -298,7 +299,7 @@ def _max_in_flight(executor: Executor) -> int:
     """Returns the number of batches in progress that keeps the workers of an executor busy."""
     if isinstance(executor, _InProcessExecutor):
         return 1
-    slots = getattr(executor, "slots", None) or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    slots = getattr(executor, "slots", None) or getattr(executor, "_max_workers", None) or usable_processors()
     return max(64, 4 * int(slots))
 
 

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
 
+from .. import operating_system
 from ..errors import ArgumentError, CampaignError
 from .worker_failures import WorkerDied
 
@@ -197,11 +198,8 @@ def _one_thread_each() -> Iterator[None]:
 def interrupts_blocked() -> Iterator[None]:
     """Context in which new processes and threads ignore Ctrl-C; only the client handles it, and ends them."""
     resource_tracker.ensure_running()  # its start unblocks interrupts, which would otherwise affect the first process
-    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with operating_system.interrupts_blocked():
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def process_pool(count: int | None = None) -> ProcessPool:
@@ -210,4 +208,4 @@ def process_pool(count: int | None = None) -> ProcessPool:
     Args:
         count: number of processes; None: one per core.
     """
-    return ProcessPool(count if count is not None else len(os.sched_getaffinity(0)))
+    return ProcessPool(count if count is not None else operating_system.usable_processors())

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import QuaddynError
-from ..safe_files import describe_os_error
+from ..operating_system import describe_os_error
 from ..version import __version__
 from .completion import COMPLETIONS
 from .console import err, out

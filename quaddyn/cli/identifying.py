@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import ArgumentError
+from ..operating_system import describe_os_error
 from ..robot import Robot, load
 from ..robot.root import ROOTS
-from ..safe_files import describe_os_error, read_regular_file
+from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import PackagesOption, RobotArgument, RootOption, app

@@ -193,7 +193,7 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
 
 def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
     """Returns the surveys of legs as JSON data."""
-    from ..demo.report import cpu_name
+    from ..operating_system import cpu_name
 
     def plain(value: object) -> object:
         # JSON has no infinity; a limit that the file does not give becomes null.
@@ -210,7 +210,7 @@ def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
 
 def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
     """Prints limits, reach and branches of the legs of a robot as a table."""
-    from ..demo.report import cpu_name
+    from ..operating_system import cpu_name
 
     prismatic_joints = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
     table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))

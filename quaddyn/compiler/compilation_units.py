@@ -323,7 +323,8 @@ class CompilationUnit:
         It does not depend on llvmlite, any version of which can link the object.
         """
         options = () if target_options().contract else ("contract=off",)
-        return f"{CACHE_KIND}-{object_cache.hash_parts(self.module, fingerprint(*self.files), target, *options)}"
+        machine = PORTABLE[target]
+        return f"{CACHE_KIND}-{object_cache.hash_parts(self.module, fingerprint(*self.files), machine, *options)}"
 
     def cache_key(self, target: str) -> str:
         """Key under which machine code compiled here is cached.

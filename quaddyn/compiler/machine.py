@@ -41,11 +41,16 @@ class Machine:
     bits: int
 
 
-#: Targets of compiled functions; one object file of each runs on every processor of the last ten years.
+#: Calling convention in LLVM's names of platforms: Linux and macOS have the same.  Objects are ELF on every system,
+#: since LLVM links them itself.
+_SYSTEM = "pc-windows-msvc-elf" if sys.platform == "win32" else "unknown-linux-gnu"
+
+#: Targets of compiled functions; one object file of each runs on every processor of the last ten years, on Linux and on
+#: macOS, which reserves the register x18.
 PORTABLE = {
-    "x86-64-v3": Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "", 256),
-    "x86-64": Machine("x86_64-unknown-linux-gnu", "x86-64", "", 128),
-    "aarch64": Machine("aarch64-unknown-linux-gnu", "generic", "", 128),
+    "x86-64-v3": Machine(f"x86_64-{_SYSTEM}", "x86-64-v3", "", 256),
+    "x86-64": Machine(f"x86_64-{_SYSTEM}", "x86-64", "", 128),
+    "aarch64": Machine(f"aarch64-{_SYSTEM}", "generic", "+reserve-x18", 128),
 }
 
 

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..safe_files import belongs_to_another_user, is_writable_by_others, read_regular_file
+from ..operating_system import describe_os_error, is_writable_by_others
+from ..safe_files import belongs_to_another_user, read_regular_file
 
 _DIGEST = 32
 #: Maximum size of a file that is read [bytes].
@@ -88,7 +89,7 @@ def find_cache_folder() -> CacheFolder:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = base.stat()
     except OSError as error:
-        return CacheFolder(base, f"the folder cannot be created: {error}")
+        return CacheFolder(base, f"the folder cannot be created: {describe_os_error(error)}")
     if belongs_to_another_user(info):
         return CacheFolder(base, "the folder belongs to another user, whose code would be executed")
     if is_writable_by_others(info):

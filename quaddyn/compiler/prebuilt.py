@@ -1,12 +1,14 @@
-"""Prebuilt objects of all units for a wheel: ``python -m quaddyn.compiler.prebuilt FOLDER``."""
+"""Prebuilt objects of all units for a wheel: ``python -m quaddyn.compiler.prebuilt FOLDER [TARGET ...]``."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from ..errors import UnknownNameError
 from .compilation_units import PACKAGE, CompilationUnit, defines_entries
 
 #: Targets that a wheel has objects for; others compile at first use.
@@ -29,11 +31,18 @@ def all_units() -> list[CompilationUnit]:
     return units
 
 
-def main(folder: Path) -> None:
-    """Compiles every unit for every target into a folder and prints one line for each."""
+def main(folder: Path, targets: Sequence[str] = TARGETS) -> None:
+    """Compiles every unit for every target into a folder and prints one line for each.
+
+    Raises:
+        UnknownNameError: a target that is not in `TARGETS`.
+    """
+    for target in targets:
+        if target not in TARGETS:
+            raise UnknownNameError("target", target, TARGETS)
     folder.mkdir(parents=True, exist_ok=True)
     for unit in all_units():
-        for target in TARGETS:
+        for target in targets:
             start = time.perf_counter()
             file = unit.export_object(folder, target)
             took = time.perf_counter() - start
@@ -41,4 +50,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or TARGETS)

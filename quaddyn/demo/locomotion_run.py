@@ -10,10 +10,11 @@ import numpy as np
 from ..contact.contact_kinematics import cross_matrix
 from ..dynamics import Dynamics, State
 from ..locomotion import FEET, GAIT_LIMIT_MESSAGE, LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
+from ..operating_system import cpu_name
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .jump_request import MAX_LANDING_ERROR, MAX_RISE_ERROR, JumpMonitor, JumpRequest
-from .report import DemoCheck, DemoReport, RequestedValue, cpu_name, round_trip_error, torque_ranges
+from .report import DemoCheck, DemoReport, RequestedValue, round_trip_error, torque_ranges
 from .time_series import DemoTimeSeries
 
 #: Duration of a push [s].

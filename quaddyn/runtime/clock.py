@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import os
 import time
 from abc import ABC, abstractmethod
 
 from ..errors import ArgumentError
+from ..operating_system import c_library
 
 #: Constants of <time.h>: identifier of the monotonic clock, and flag for absolute deadlines.
 CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1
@@ -45,8 +45,7 @@ class SystemClock(Clock):
     """
 
     def __init__(self) -> None:
-        library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
-        self._nanosleep = getattr(library, "clock_nanosleep", None)
+        self._nanosleep = getattr(c_library(), "clock_nanosleep", None)
         if self._nanosleep is not None:
             self._nanosleep.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Timespec), ctypes.c_void_p)
             self._nanosleep.restype = ctypes.c_int

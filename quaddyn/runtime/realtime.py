@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from .. import operating_system
 from ..deprecation import renamed_attributes, renamed_fields
-
-#: Flags of ``mlockall`` of <sys/mman.h>.
-MCL_CURRENT, MCL_FUTURE = 1, 2
 
 
 @renamed_attributes(held="applied")
@@ -62,33 +58,30 @@ class RealTimeOptions:
     def _set_affinity(self, results: list[str], undo: contextlib.ExitStack) -> None:
         """Restricts the process to `cpus`."""
         try:
-            previous = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, self.cpus or ())
-        except (AttributeError, OSError, ValueError) as error:
-            results.append(f"processors {sorted(self.cpus or ())}: not permitted ({error})")
+            undo.callback(operating_system.set_affinity(self.cpus or ()))
+        except OSError as error:
+            reason = operating_system.describe_os_error(error)
+            results.append(f"processors {sorted(self.cpus or ())}: not permitted ({reason})")
             return
-        undo.callback(os.sched_setaffinity, 0, previous)
         results.append(f"processors {sorted(self.cpus or ())}: set")
 
     def _set_priority(self, results: list[str], undo: contextlib.ExitStack) -> None:
         """Sets the real-time priority."""
         assert self.priority is not None
         try:
-            policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.priority))
-        except (AttributeError, OSError, ValueError) as error:
-            results.append(f"SCHED_FIFO {self.priority}: not permitted ({error}); see ulimit -r, or CAP_SYS_NICE")
+            undo.callback(operating_system.set_fifo_priority(self.priority))
+        except OSError as error:
+            reason = operating_system.describe_os_error(error)
+            results.append(f"SCHED_FIFO {self.priority}: not permitted ({reason}); see ulimit -r, or CAP_SYS_NICE")
             return
-        undo.callback(os.sched_setscheduler, 0, policy, parameters)
         results.append(f"SCHED_FIFO {self.priority}: on")
 
     def _lock_memory(self, results: list[str], undo: contextlib.ExitStack) -> None:
         """Locks the memory against paging."""
-        library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
-        if library is None or not hasattr(library, "mlockall"):
-            results.append("mlockall: not on this system")
-        elif library.mlockall(MCL_CURRENT | MCL_FUTURE):
-            results.append(f"mlockall: not permitted ({os.strerror(ctypes.get_errno())}); see ulimit -l")
-        else:
-            undo.callback(library.munlockall)
-            results.append("mlockall: on")
+        try:
+            undo.callback(operating_system.lock_memory())
+        except OSError as error:
+            reason = operating_system.describe_os_error(error)
+            results.append(f"mlockall: not permitted ({reason}); see ulimit -l")
+            return
+        results.append("mlockall: on")

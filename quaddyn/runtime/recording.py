@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..operating_system import open_flags, reserve_space
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
@@ -108,9 +109,9 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         begin = -(-(HEAD.size + len(text)) // PAGE) * PAGE
         size = begin + self.capacity * kind.itemsize
         self.path.unlink(missing_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | open_flags(), 0o600)
         try:
-            os.posix_fallocate(file, 0, size)
+            reserve_space(file, size)
             self._map = mmap.mmap(file, size)
         except OSError:
             self.path.unlink(missing_ok=True)

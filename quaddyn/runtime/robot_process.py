@@ -14,6 +14,7 @@ from typing import Any
 
 from ..deprecation import renamed_parameters, renamed_values
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..operating_system import parent_process, shared_memory_folder
 from ..robot.loader import load
 from ..robot.robot import Robot
 from ..safe_files import remove_if_same
@@ -90,11 +91,10 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             )
         motors = None if actuators is None else actuators.constructor_arguments
         link_quality = LinkQuality() if link_quality is None else link_quality
-        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         link = {part: getattr(link_quality, part) for part in link_quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
         options |= {"resume_timeout": resume_timeout, "priority": priority, "motors": motors, "quality": link}
-        handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
+        handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=shared_memory_folder())
         self.path, self._file = Path(name), os.fstat(handle)
         os.close(handle)
         try:
@@ -186,8 +186,8 @@ def main(options: dict[str, Any]) -> None:
         server.tick()  # compiles before the first command
     end_signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: end_signals.append(1))
-    parent = os.getppid()
+    parent = parent_process()
     print("ready", flush=True)
     with RealTimeOptions(priority=options["priority"]).applied():
-        server.serve(keep_running=lambda: not end_signals and os.getppid() == parent)
+        server.serve(keep_running=lambda: not end_signals and parent_process() == parent)
     memory.remove()  # also if the parent was killed

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, QuaddynError
+from ..operating_system import read_at
 from ..robot.robot import Robot
 from ..safe_files import open_private_file, remove_if_same
 from ..simulation.sensors import Measurement
@@ -61,7 +62,7 @@ class SharedMemory:
         head = HEAD.pack(MAGIC, VERSION, SLOTS, nu, nf)
         file = open_private_file(self.path, create=create)
         try:
-            self._file, found = os.fstat(file), os.pread(file, HEAD.size, 0)
+            self._file, found = os.fstat(file), read_at(file, HEAD.size, 0)
             if create:
                 if found.strip(b"\0") and not found.startswith(MAGIC):
                     raise QuaddynError(

@@ -7,10 +7,10 @@ import html
 import importlib.resources
 import importlib.util
 import re
-from pathlib import Path, PosixPath
+from pathlib import Path
 
 from ..errors import QuaddynError
-from ..safe_files import describe_os_error
+from ..operating_system import SystemPath, describe_os_error
 
 #: Content security policy: the page loads nothing from outside, whatever a mesh or text contains.
 _POLICY = (
@@ -59,7 +59,7 @@ def read_meshcat_script() -> str:
     return license_text + "\n" + script
 
 
-class RecordedPage(PosixPath):
+class RecordedPage(SystemPath):
     """Path of a recorded page, which displays the page in a notebook."""
 
     def _repr_html_(self) -> str:

@@ -22,7 +22,7 @@ import tornado.web
 import tornado.websocket
 
 from ..errors import QuaddynError
-from ..safe_files import describe_os_error
+from ..operating_system import describe_os_error
 from .page import make_live_page, read_meshcat_script
 from .scene import Blob
 from .sliders import Slider

@@ -12,9 +12,7 @@ import contextlib
 import importlib
 import itertools
 import json
-import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -25,6 +23,7 @@ from typing import Any
 import tornado.websocket
 
 from ..errors import ArgumentError, QuaddynError
+from ..operating_system import effective_user, end_with_children
 
 #: Program names of supported browsers.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
@@ -121,7 +120,7 @@ def _find_ffmpeg() -> str | None:
 @contextlib.contextmanager
 def _run_browser(program: str, size: tuple[int, int]) -> Iterator[str]:
     """Runs a browser with an empty profile; yields the address of its first tab, and ends it with all its processes."""
-    unconfined = ("--no-sandbox",) if os.geteuid() == 0 else ()  # required by browsers that run as root
+    unconfined = ("--no-sandbox",) if effective_user() == 0 else ()  # required by browsers that run as root
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [
@@ -144,13 +143,7 @@ def _run_browser(program: str, size: tuple[int, int]) -> Iterator[str]:
                 time.sleep(0.05)
             yield f"ws://127.0.0.1:{lines[0]}{lines[1]}"
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10.0)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_with_children(process, 10.0)
 
 
 class _Tab:
