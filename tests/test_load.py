@@ -845,6 +845,31 @@ def test_geometry_models_include_meshes() -> None:
     assert MeshcatVisualizer(go2.model, collision, visual).visual_model is visual
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of meshcat
+def test_meshcat_visualizer_of_pinocchio_draws_a_robot() -> None:
+    go2 = qd.load("go2")
+    visualizer = MeshcatVisualizer(go2.model, go2.collision_model, go2.visual_model)
+    visualizer.initViewer(open=False)
+    try:
+        visualizer.loadViewerModel()
+        visualizer.displayCollisions(True)
+        visualizer.display(go2.q_home)
+        assert len(visualizer.viewer.static_html()) > 10e6  # with all meshes
+    finally:
+        visualizer.viewer.window.server_proc.kill()
+        visualizer.viewer.window.server_proc.wait()
+
+
+def test_from_pinocchio_is_load_with_a_model() -> None:
+    original = qd.load("solo8")
+    robot = qd.Robot.from_pinocchio(original.model, damping=0.5)
+    assert list(robot.model.names) == list(original.model.names) and robot.feet == original.feet
+    assert (robot.damping[6:] == 0.5).all() and robot.mass == pytest.approx(original.mass)
+    with pytest.raises(qd.ModelError):
+        qd.Robot.from_pinocchio(pin.Model())
+
+
 @pytest.mark.parametrize("name", ["ur5", "solo8", "double_pendulum_continuous"])
 def test_pinocchio_model_is_loaded_with_its_joints_limits_and_masses(name: str) -> None:
     original = qd.load(name, **({} if name == "solo8" else {"armature": 0.01, "damping": 0.2, "friction": 0.1}))

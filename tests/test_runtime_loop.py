@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,8 @@ from quaddyn.runtime import (
     Controller,
     ControlLoop,
     Histogram,
+    LateTick,
+    LoopStatistics,
     LoopTick,
     ManualClock,
     MotorCommand,
@@ -28,6 +31,7 @@ from quaddyn.runtime import (
     SystemClock,
     WalkingController,
 )
+from quaddyn.runtime.safety_checks import FaultCode
 from quaddyn.runtime.stages import StageMachine
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
@@ -40,6 +44,7 @@ class FakeInterface(RobotInterface):
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
         self.broken, self.failed = "", 0
+        self.on_write: Callable[[], None] = lambda: None
 
     def read(self) -> Measurement:
         if self.broken == "read":
@@ -52,6 +57,7 @@ class FakeInterface(RobotInterface):
         if self.broken == "write":
             self.failed += 1
             raise OSError("no route to robot")
+        self.on_write()
         self.written.append(command)
 
 
@@ -444,3 +450,32 @@ def test_scheduling_priority_is_set_for_this_process_and_restored(monkeypatch: p
         (pinned, (pid, policy, parameters)) = told
         assert pinned == (0, (1, 0)) and (pid, policy, parameters.sched_priority) == (0, os.SCHED_FIFO, 50)
     assert told[2:] == [(0, ("policy of", 0), ("parameters of", 0)), (0, ("processors of", 0))]
+
+
+def test_report_gives_the_reasons_of_the_end_the_stage_and_late_ticks(go2: qd.Robot) -> None:
+    scene = LoopSetup(go2, overrun="repeat")
+    report = scene.loop.run(0.01)
+    assert report.end_reason == "the duration of 0.01 s has passed" and not report.stage_reason
+    assert "took long" not in str(report)
+    scene.operator.walk()
+    scene.controller.done = False
+    scene.controller.takes = {3: 2.7 * DT}  # the next tick starts late, and misses no deadline
+    report = scene.loop.run(0.02)
+    assert "not in the requested stage 'run', because the present stage is not completed" in str(report)
+    late = report.statistics.latest_tick
+    assert late is not None and late.missed_deadlines == 2 and np.isclose(late.compute, 2.7 * DT)
+    assert "0 late ticks started late (see RealTimeOptions), 1 took long; the latest: tick 2 took long" in str(report)
+    scene.loop.safety.raise_fault(FaultCode.OPERATOR_STOP, ": for a test")
+    report = scene.loop.run(0.01)
+    assert report.stage_reason.endswith("because the fault 'stopped' damps the motors until a reset")
+    scene.fake.on_write = scene.loop.request_stop
+    assert scene.loop.run(0.01).end_reason == "request_stop was called"
+
+
+def test_late_ticks_are_counted_by_cause() -> None:
+    statistics = LoopStatistics.empty()
+    for tick in (LateTick(3, 1e-4, 2.5e-3, 1), LateTick(8, 9e-3, 1e-3, 5), LateTick(9, 8e-3, 1e-3, 4)):
+        statistics.add_late_tick(tick)
+    assert (statistics.overruns, statistics.missed_deadlines, statistics.late_starts) == (3, 10, 2)
+    assert statistics.latest_tick is not None and statistics.latest_tick.number == 8
+    assert "tick 8 started late: started 9 ms after its deadline, took 1 ms, missed deadlines: 5" in str(statistics)

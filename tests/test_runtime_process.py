@@ -462,7 +462,7 @@ def test_robot_process_runs_in_real_time_and_terminates() -> None:
             side.write(MotorCommand.zero(12))
             assert time.monotonic() < limit
         path = process.path
-        assert process.status()["commands"] > 0
+        assert process.status()["commands"] > 0 and process.status()["fault"] in ("", "link lost")
         side.close()
     assert not path.exists()
     with pytest.raises(qd.ArgumentError, match="plant"):

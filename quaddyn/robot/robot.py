@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pinocchio as pin
@@ -566,6 +566,21 @@ class Robot:
         return np.array([index_by_name[n] for n in names], dtype=np.intp)
 
     # -- construction and pickling ---------------------------------------------------------------------------
+    @classmethod
+    def from_pinocchio(cls, model: pin.Model, **options: Any) -> Robot:
+        """Makes a robot from a Pinocchio model; the same as `quaddyn.load` with the model.
+
+        Args:
+            model: model of any number of joints with the joint models that URDF has; a free-flyer or the joints of a
+                planar root, if there are any, become the root.
+            options: options of `quaddyn.load`, such as ``feet``, which a model does not name.
+
+        Raises:
+            ModelError: the model is rejected, or has joints that URDF does not have.
+        """
+        robot: Robot = sys.modules["quaddyn"].load(model, **options)  # imported later than this module
+        return robot
+
     def __post_init__(self) -> None:
         self._seal()
 

@@ -11,7 +11,7 @@ from .interface import RobotInterface
 from .interface_export import export_interface
 from .keyboard import KeyboardOperator
 from .loop import ControlLoop, LoopReport, LoopTick, OverrunPolicy, Recorder
-from .loop_statistics import Histogram, LoopStatistics
+from .loop_statistics import Histogram, LateTick, LoopStatistics
 from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
@@ -46,6 +46,7 @@ __all__ = [
     "HangingRobot",
     "Histogram",
     "KeyboardOperator",
+    "LateTick",
     "LinkQuality",
     "LogReplay",
     "LoopReport",

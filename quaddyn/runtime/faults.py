@@ -87,6 +87,8 @@ FAULT_CODES = {name: code for code, (name, _) in FAULT_TEXTS.items()}
 
 def fault_name(code: int) -> str:
     """Returns the name of a fault code, as another process reports it; "" for 0."""
+    if code == FaultCode.NO_COMMAND:
+        return "no command yet"
     return FAULT_TEXTS[code][0] if code in FAULT_TEXTS else f"fault {code}" if code else ""
 
 

@@ -18,7 +18,7 @@ from .clock import Clock, SystemClock
 from .controller import Controller
 from .faults import Fault
 from .interface import RobotInterface
-from .loop_statistics import LoopStatistics
+from .loop_statistics import LateTick, LoopStatistics
 from .motor_command import MotorCommand
 from .operator import Operator, Request
 from .realtime import RealTimeOptions
@@ -91,16 +91,22 @@ class LoopReport:
         stage: stage at the end.
         fault: fault that was latched at the end, or None.
         real_time: one line for each real-time option that was requested, with the result.
+        end_reason: why the run ended, such as "the duration of 2 s has passed".
+        stage_reason: why the robot was not in the stage that the operator requested; "" if it was.
     """
 
     statistics: LoopStatistics
     stage: Stage
     fault: Fault | None
     real_time: tuple[str, ...]
+    end_reason: str = ""
+    stage_reason: str = ""
 
     def __str__(self) -> str:
+        end = f"ended in {self.stage.value!r}" + (f", because {self.end_reason}" if self.end_reason else "")
         fault = "no fault" if self.fault is None else str(self.fault)
-        return "\n".join([str(self.statistics), f"ended in {self.stage.value!r}, {fault}", *self.real_time])
+        lines = [str(self.statistics), f"{end}; {fault}", *filter(None, (self.stage_reason,)), *self.real_time]
+        return "\n".join(lines)
 
 
 @renamed_attributes(end="request_stop")
@@ -175,7 +181,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         )
         self._zero_command = MotorCommand.zero(interface.robot.nu)
         self._pending_overruns, self._stop_requested, self._is_warm, self._next_deadline = 0.0, False, False, -np.inf
-        self._time_stamp_filter = TimeStampFilter(bounded=True)
+        self._time_stamp_filter, self._last_request = TimeStampFilter(bounded=True), Request(Stage.OFF, (0.0, 0.0, 0.0))
         self.recording_error: Exception | None = None
 
     @property
@@ -227,12 +233,32 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                     statistics.compute.add(end_time - start_time)
                     previous_start, k = start_time, k + 1
                     n_missed = int((end_time - deadline) / dt + 1e-9)
-                    self._handle_overrun(n_missed, statistics)
+                    if n_missed >= 1:
+                        statistics.add_late_tick(
+                            LateTick(k - 1, max(0.0, start_time - deadline), end_time - start_time, n_missed)
+                        )
+                    self._handle_overrun(n_missed)
                     k += max(0, n_missed - 1)
             finally:
                 self._next_deadline = start + k * dt
                 self._write(self._zero_command if self.stage is Stage.OFF else self._damping_command, statistics)
-        return LoopReport(statistics, self.stage, self.safety.fault, real_time_results)
+        end_reason = "request_stop was called" if self._stop_requested else f"the duration of {seconds:g} s has passed"
+        return LoopReport(
+            statistics, self.stage, self.safety.fault, real_time_results, end_reason, self._explain_stage()
+        )
+
+    def _explain_stage(self) -> str:
+        """Returns why the robot is not in the stage that the operator requested; "" if it is."""
+        goal = self._last_request.target_stage
+        if goal is self.stage:
+            return ""
+        if self.safety.fault is not None:
+            reason = f"the fault {self.safety.fault.name!r} damps the motors until a reset"
+        elif self.interface.stop_reason:
+            reason = f"the robot has stopped: {self.interface.stop_reason}"
+        else:
+            reason = "the present stage is not completed"
+        return f"not in the requested stage {goal.value!r}, because {reason}"
 
     def _first_deadline(self, now: float) -> float:
         """Returns the first deadline of a run: the next one of the last run, or now if that has passed."""
@@ -255,7 +281,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         if not self._time_stamp_filter.accept(measurement.time, start_time):
             statistics.read_failures += int(measurement.time != last.time)
             measurement = last
-        request = self.operator.poll(start_time)
+        request = self._last_request = self.operator.poll(start_time)
         if request.reset_fault:
             self.safety.reset()
             self._pending_overruns = 0.0
@@ -333,13 +359,11 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         )
         return MotorCommand(fraction * command.tau, command.position, velocity, fraction * command.stiffness, damping)
 
-    def _handle_overrun(self, n_missed: int, statistics: LoopStatistics) -> None:
+    def _handle_overrun(self, n_missed: int) -> None:
         """Applies the overrun policy after a tick that missed this number of deadlines."""
         if n_missed < 1:
             self._pending_overruns = max(0.0, self._pending_overruns - 1.0)
             return
-        statistics.overruns += 1
-        statistics.missed_deadlines += n_missed
         self._pending_overruns += n_missed
         if self.overrun is OverrunPolicy.STOP or (
             self.overrun is OverrunPolicy.DECAY and self._pending_overruns >= self._decay_ticks

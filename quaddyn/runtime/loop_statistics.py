@@ -50,6 +50,35 @@ class Histogram:
         return self.largest if bin_ >= N_BINS else min((bin_ + 1) * BIN_WIDTH, self.largest)
 
 
+@dataclass(frozen=True, slots=True)
+class LateTick:
+    """Tick that ended after the next deadline.
+
+    Attributes:
+        number: number of the tick, from 0.
+        latency: time from its deadline to its start [s].
+        compute: time from its start to its written command [s].
+        missed_deadlines: number of deadlines that passed meanwhile.
+    """
+
+    number: int
+    latency: float
+    compute: float
+    missed_deadlines: int
+
+    @property
+    def started_late(self) -> bool:
+        """Whether the tick is late because it started late, rather than because it took long."""
+        return self.latency >= self.compute
+
+    def __str__(self) -> str:
+        cause = "started late" if self.started_late else "took long"
+        return (
+            f"tick {self.number} {cause}: started {1e3 * self.latency:.3g} ms after its deadline, "
+            f"took {1e3 * self.compute:.3g} ms, missed deadlines: {self.missed_deadlines}"
+        )
+
+
 @renamed_fields(missed="missed_deadlines")
 @dataclass(slots=True)
 class LoopStatistics:
@@ -62,6 +91,9 @@ class LoopStatistics:
         ticks: number of ticks.
         overruns: number of ticks that ended after the next deadline.
         missed_deadlines: number of deadlines that passed during them.
+        late_starts: number of overruns of ticks that started late, because the process did not run before; the others
+            took long.
+        latest_tick: overrun that ended latest after its deadline; None without one.
         read_failures: number of readings that raised or had an invalid time stamp.
         write_failures: number of commands that could not be written.
     """
@@ -72,6 +104,8 @@ class LoopStatistics:
     ticks: int = 0
     overruns: int = 0
     missed_deadlines: int = 0
+    late_starts: int = 0
+    latest_tick: LateTick | None = None
     read_failures: int = 0
     write_failures: int = 0
 
@@ -80,9 +114,23 @@ class LoopStatistics:
         """Returns statistics of no tick."""
         return cls(Histogram(), Histogram(), Histogram())
 
+    def add_late_tick(self, tick: LateTick) -> None:
+        """Adds a tick that ended after the next deadline."""
+        self.overruns += 1
+        self.missed_deadlines += tick.missed_deadlines
+        self.late_starts += tick.started_late
+        latest = self.latest_tick
+        if latest is None or tick.latency + tick.compute > latest.latency + latest.compute:
+            self.latest_tick = tick
+
     def __str__(self) -> str:
-        """Returns a table in microseconds."""
+        """Returns a table in microseconds, and the causes of late ticks."""
         lines = [f"{self.ticks} ticks, {self.overruns} overruns, {self.missed_deadlines} deadlines missed"]
+        if self.latest_tick is not None:
+            lines.append(
+                f"{self.late_starts} late ticks started late (see RealTimeOptions), "
+                f"{self.overruns - self.late_starts} took long; the latest: {self.latest_tick}"
+            )
         lines.append(f"{'[us]':<10}{'mean':>10}{'median':>10}{'p99':>10}{'p99.99':>10}{'largest':>10}")
         for name, times in (("period", self.period), ("latency", self.latency), ("compute", self.compute)):
             numbers = (times.mean, *(times.quantile(p) for p in (0.5, 0.99, 0.9999)), times.largest)

@@ -21,6 +21,7 @@ from ..safe_files import remove_if_same
 from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from ..strict_attributes import StrictAttributes
 from ..urdf.mjcf import has_mujoco
+from .faults import fault_name
 from .packet_channel import LinkQuality
 from .realtime import RealTimeOptions
 from .server import RobotServer, StatusEntry
@@ -129,15 +130,17 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         """Returns an interface to the robot for the controller's process."""
         return SharedMemoryInterface(self.robot, self.path)
 
-    def status(self) -> dict[str, float]:
+    def status(self) -> dict[str, Any]:
         """Returns status values of the process by name.
 
         ``ticks``: periods so far; ``late``: late ones among them; ``time`` of the robot [s]; ``commands`` taken;
-        ``silent``: periods since the last one; ``silences``: silences that the watchdog has detected; ``fault``: code
-        of the fault for which motors are damped, that of a lost link also during a silence that is no fault yet.
+        ``silent``: periods since the last one; ``silences``: silences that the watchdog has detected; ``fault``: name
+        of the fault for which motors are damped, such as "link lost", which is also that of a silence that is no fault
+        yet; "" without a fault.
         """
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
-        values = {entry.name.lower(): float(memory.status[entry]) for entry in StatusEntry}
+        values: dict[str, Any] = {entry.name.lower(): int(memory.status[entry]) for entry in StatusEntry}
+        values |= {"time": float(memory.status[StatusEntry.TIME]), "fault": fault_name(values["fault"])}
         memory.close()
         return values
 
