@@ -560,7 +560,7 @@ def test_codegen_writes_the_requested_targets(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "what", ["controller", "walker", "safety", "estimator", "interface", "program", "walking_program"]
+    "what", ["controller", "walker", "safety", "estimator", "interface", "program", "walking_program", "ros2"]
 )
 @pytest.mark.parametrize("words", [(), ("--dt", "0.002")])
 def test_export_functions_receive_name_and_period(
@@ -576,12 +576,12 @@ def test_export_functions_receive_name_and_period(
         return SimpleNamespace(files=files, memory={"constant": 1499, "set": 2500, "zero": 900})
 
     monkeypatch.setattr("quaddyn.wbc.export_c", export)
-    for name in ("walker", "safety", "estimator", "interface", "program"):
+    for name in ("walker", "safety", "estimator", "interface", "program", "ros2"):
         monkeypatch.setattr(f"quaddyn.runtime.export_{name}", export)
     lines = run_command("codegen", "small_quadruped", "--target", f" {what} ", "--out", tmp_path, *words).splitlines()
     ((dt, out, name),) = made
     assert out == tmp_path and dt == (None if what == "interface" else 0.002 if words else 0.001)
-    suffix = {"controller": "_wbc", "program": "", "walking_program": ""}.get(what, f"_{what}")
+    suffix = {"controller": "_wbc", "program": "", "walking_program": "", "ros2": ""}.get(what, f"_{what}")
     assert name == f"small_quadruped{suffix}"
     assert lines[:2] == [f"{tmp_path}/one.c: 2 kB", f"{tmp_path}/one.h: 0 kB"]
     program = [f"cc -std=c99 -O2 {tmp_path}/*.c -lm -o small_quadruped_drive"]
@@ -591,7 +591,7 @@ def test_export_functions_receive_name_and_period(
         "walking_program": program,
     }
     assert lines[2:] == ends.get(what, [])
-    assert len(codegen.TARGET_WRITERS) == 7
+    assert len(codegen.TARGET_WRITERS) == 8
 
 
 def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

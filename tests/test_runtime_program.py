@@ -108,6 +108,11 @@ def run_c_program(robot, program, path):
     return np.array(scene.states), said
 
 
+def test_program_has_a_build_file_for_cmake(program, tmp_path):
+    command = ["cmake", "-S", str(program.parent), "-B", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
 def test_program_in_c_moves_the_robot_as_python_does(go2, program, tmp_path):
     ours, (states, said) = run_python_controller(go2, tmp_path / "python"), run_c_program(go2, program, tmp_path / "c")
     assert "no fault" in said and " 0 unsolved" in said

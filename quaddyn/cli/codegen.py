@@ -42,7 +42,7 @@ def codegen(
         str,
         typer.Option(
             help="operations separated by commas, such as rnea, nle, gravity, crba, aba; or one of controller, walker, "
-            "safety, estimator, interface, program, walking_program",
+            "safety, estimator, interface, program, walking_program, ros2",
             autocompletion=complete_from(_target_names, several=True),
         ),
     ] = "rnea",
@@ -73,8 +73,9 @@ def codegen(
     `quaddyn.runtime.export_walker`. "safety" is the safety layer with the limits of the robot, to be called between
     controller and motors; "estimator" is the state estimator; "interface" encodes and decodes the packets of a robot in
     another process or behind UDP. "program" has the controller and these three, with an example that controls such a
-    robot; "walking_program" has the walker in place of the controller. See `quaddyn.runtime.export_safety` and the
-    similar functions.
+    robot; "walking_program" has the walker in place of the controller. "ros2" is a ROS 2 package with a controller
+    plugin of ros2_control and a message node, with which a quadruped walks and another robot stands. See
+    `quaddyn.runtime.export_safety` and the similar functions.
     """
     from ..kernels import c_files
     from ..kernels.operations import OPERATIONS
@@ -93,7 +94,7 @@ def codegen(
     if dt is not None:
         raise ArgumentError(
             f"--dt: not accepted with --target {target}; accepted only with controller, walker, safety, estimator, "
-            "program and walking_program"
+            "program, walking_program and ros2"
         )
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in target.split(",")):
@@ -204,6 +205,17 @@ def _print_files(written: SourceFiles, out: Path) -> None:
         print_text(f"{out / file}: {len(text) / 1000.0:.0f} kB")
 
 
+def _ros2(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Writes a ROS 2 package, with which a quadruped walks and another robot stands."""
+    from ..demo import supports_locomotion
+    from ..locomotion import LocomotionController
+    from ..runtime import export_ros2
+    from ..wbc import WholeBodyController
+
+    kind = LocomotionController if supports_locomotion(robot) else WholeBodyController
+    _print_files(export_ros2(kind(robot, dt=dt), out, name=_name(robot, source)), out)
+
+
 def _name(robot: Robot, source: str, what: str = "") -> str:
     """Returns the prefix of C identifiers: the catalogue name of the robot, or its own name, and `what`."""
     from ..runtime.c_files import make_c_name
@@ -221,4 +233,5 @@ TARGET_WRITERS = {
     "interface": _interface,
     "program": _program,
     "walking_program": _walking_program,
+    "ros2": _ros2,
 }

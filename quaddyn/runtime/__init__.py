@@ -24,6 +24,7 @@ from .realtime import RealTimeOptions
 from .recording import Recording
 from .robot_process import RobotProcess
 from .ros2 import Ros2Interface
+from .ros2_export import export_ros2
 from .run_log import LogReplay, RunLog, load_log, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
@@ -86,6 +87,7 @@ __all__ = [
     "export_estimator",
     "export_interface",
     "export_program",
+    "export_ros2",
     "export_safety",
     "export_walker",
     "load_log",

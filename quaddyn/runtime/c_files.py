@@ -15,26 +15,26 @@ from ..version import __version__
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Generated C99 files.
+    """Generated source files.
 
     Attributes:
         name: prefix of file and function names.
-        files: texts by file name.
+        files: texts by file name, which may contain folders.
     """
 
     name: str
     files: dict[str, str]
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the files to a folder, which is created if it does not exist.
+        """Writes the files to a folder; it and the folders in names of files are created if they do not exist.
 
         Raises:
             OSError: a file cannot be written.
         """
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
         for file, text in self.files.items():
-            (out / file).write_text(text, encoding="ascii")
+            path = Path(folder) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="ascii")
 
 
 def make_c_name(text: str) -> str:

@@ -320,28 +320,8 @@ def program_c(
     name: str | None = None,
 ) -> SourceFiles:
     """Returns the files of `export_program` without writing them; same arguments and errors."""
-    if not isinstance(controller, WholeBodyController | LocomotionController):
-        raise ArgumentTypeError(
-            "controller: expected a WholeBodyController or a LocomotionController, got " + type(controller).__name__
-        )
+    name, files, safety = controller_files(controller, estimator=estimator, safety=safety, name=name)
     robot, walks = controller.robot, isinstance(controller, LocomotionController)
-    name = validate_c_name(name, robot.name)
-    if robot.root != "free" or not robot.feet:
-        raise ArgumentError(
-            f"controller: the program requires a free root and feet, which {robot.name!r} does not have"
-        )
-    estimator = BaseEstimator(robot, dt=controller.dt) if estimator is None else estimator
-    safety = Safety(robot, dt=controller.dt) if safety is None else safety
-    for argument, part in (("estimator", estimator), ("safety", safety)):
-        if part.robot is not robot or part.dt != controller.dt:
-            raise ArgumentError(f"{argument}: expected the robot and the period of the controller; create it with them")
-    if isinstance(controller, LocomotionController):
-        controller_files = walker_c(controller, name=f"{name}_walker").files
-    else:
-        controller_files = controller_c(controller, name=f"{name}_wbc").files
-    files = {file: text for file, text in controller_files.items() if file.endswith((".c", ".h")) and file != "main.c"}
-    files |= safety_c(safety, name=f"{name}_safety").files
-    files |= estimator_c(estimator, name=f"{name}_estimator").files
     files |= interface_c(robot, name=f"{name}_interface").files
     parts = {
         "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
@@ -362,5 +342,51 @@ def program_c(
     parts["MOTION_CODE"] = fill_template(_WALK if walks else _STAND, name, parts)
     parts["RESULT\n"] = fill_template(_WALK_RESULT, name, parts) + "\n" if walks else ""
     files["main.c"] = fill_template(_MAIN, name, parts)
-    files["CMakeLists.txt"] = fill_template(_CMAKE, name, parts)
+    files["CMakeLists.txt"] = fill_template(_CMAKE, name, parts | {"VERSION": "VERSION"})  # a word of CMake
     return SourceFiles(name, files)
+
+
+def controller_files(
+    controller: WholeBodyController | LocomotionController,
+    *,
+    estimator: BaseEstimator | None = None,
+    safety: Safety | None = None,
+    name: str | None = None,
+    lower: bool = False,
+) -> tuple[str, dict[str, str], Safety]:
+    """Returns the C files of controller, estimator and safety layer; arguments and errors of `export_program`.
+
+    Args:
+        controller: the controller.
+        estimator: its estimator, or None.
+        safety: its safety layer, or None.
+        name: prefix of files and functions, or None.
+        lower: whether the prefix is converted to lower case.
+
+    Returns:
+        The prefix, the texts by file name, and the safety layer.
+    """
+    if not isinstance(controller, WholeBodyController | LocomotionController):
+        raise ArgumentTypeError(
+            "controller: expected a WholeBodyController or a LocomotionController, got " + type(controller).__name__
+        )
+    robot = controller.robot
+    name = validate_c_name(name, robot.name)
+    name = name.lower() if lower else name
+    if robot.root != "free" or not robot.feet:
+        raise ArgumentError(
+            f"controller: the program requires a free root and feet, which {robot.name!r} does not have"
+        )
+    estimator = BaseEstimator(robot, dt=controller.dt) if estimator is None else estimator
+    safety = Safety(robot, dt=controller.dt) if safety is None else safety
+    for argument, part in (("estimator", estimator), ("safety", safety)):
+        if part.robot is not robot or part.dt != controller.dt:
+            raise ArgumentError(f"{argument}: expected the robot and the period of the controller; create it with them")
+    if isinstance(controller, LocomotionController):
+        source = walker_c(controller, name=f"{name}_walker").files
+    else:
+        source = controller_c(controller, name=f"{name}_wbc").files
+    files = {file: text for file, text in source.items() if file.endswith((".c", ".h")) and file != "main.c"}
+    files |= safety_c(safety, name=f"{name}_safety").files
+    files |= estimator_c(estimator, name=f"{name}_estimator").files
+    return name, files, safety

@@ -1,0 +1,156 @@
+// State estimator, QD_LAW and safety layer of QD_ROBOT as one class, written by quaddyn QD_VERSION.
+// SI units, radians; joints in the order of `joint_names`.  No allocation and no locks after construction.  The state is
+// that of the C functions, which is static: use one object in a process, from one thread.
+#ifndef QD_UPPER_DRIVE_HPP_
+#define QD_UPPER_DRIVE_HPP_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "QD_NAME_QD_KIND.h"
+#include "QD_NAME_estimator.h"
+#include "QD_NAME_safety.h"
+
+namespace QD_NAME
+{
+
+constexpr int n_joints = QD_UPPER_SAFETY_NU, n_feet = QD_UPPER_SAFETY_NF;
+// Period of a tick [s].
+constexpr double period = QD_UPPER_SAFETY_PERIOD;
+constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+// Largest torque of each joint [N m].
+constexpr std::array<double, n_joints> effort_limits = {QD_LIMITS};
+// Number of ticks after a gap between readings that the estimator makes up for.
+constexpr double max_periods = 20.0;
+inline const char * const * joint_names = QD_NAME_safety_joints;
+
+// Reading of all sensors.
+struct Reading
+{
+  double time = nan;  // time stamp [s]
+  std::array<double, n_joints> position = filled(nan);  // [rad]
+  std::array<double, n_joints> velocity = filled(nan);  // [rad/s]
+  std::array<double, n_joints> torque = filled(nan);  // [N m]; NaN: not measured
+  std::array<double, 3> gyro = {nan, nan, nan};  // angular velocity in IMU axes [rad/s]
+  std::array<double, 3> accelerometer = {nan, nan, nan};  // specific force in IMU axes [m/s^2]
+
+  static constexpr std::array<double, n_joints> filled(double value)
+  {
+    std::array<double, n_joints> out{};
+    for (auto & each : out) {
+      each = value;
+    }
+    return out;
+  }
+
+  bool complete() const
+  {
+    const auto finite = [](const auto & values) {
+        return std::all_of(values.begin(), values.end(), [](double x) {return std::isfinite(x);});
+      };
+    return std::isfinite(time) && finite(position) && finite(velocity) && finite(gyro) && finite(accelerometer);
+  }
+};
+
+// Requested forward and leftward speed [m/s] and yaw rate [rad/s], set and read by different threads.
+class VelocityRequest
+{
+public:
+  void set(double forward, double left, double turn, double time)
+  {
+    forward_ = forward;
+    left_ = left;
+    turn_ = turn;
+    time_ = time;
+  }
+
+  // Returns the last request, or zero if it is older than a timeout [s].
+  std::array<double, 3> get(double time, double timeout) const
+  {
+    const double age = time - time_;
+    if (!(age <= timeout)) {
+      return {0.0, 0.0, 0.0};
+    }
+    return {forward_, left_, turn_};
+  }
+
+private:
+  std::atomic<double> forward_{0.0}, left_{0.0}, turn_{0.0}, time_{-infinity};
+};
+
+class Drive
+{
+public:
+  // Forgets the state and a latched fault; the next complete reading starts the robot.
+  void reset()
+  {
+    QD_NAME_safety_reset();
+    running_ = false;
+    fault_ = 0;
+  }
+
+  // Computes the torques of one tick; they are zero before the first complete reading.
+  // now: the caller's clock [s]; velocity: requested velocity.  Returns the code of the latched fault, 0 without one.
+  int tick(
+    const Reading & reading, double now, const std::array<double, 3> & velocity,
+    std::array<double, n_joints> & effort)
+  {
+    effort.fill(0.0);
+    if (!running_ && !reading.complete()) {
+      return fault_;
+    }
+    if (!running_) {
+      running_ = true;
+      start_time_ = last_time_ = reading.time;
+      QD_NAME_QD_KIND_reset();
+      QD_NAME_estimator_start(reading.position.data(), reading.accelerometer.data());
+    }
+    QD_NAME_safety_command command{};
+    if (reading.complete()) {
+      const double elapsed = std::round((reading.time - last_time_) / period);
+      const int periods = elapsed >= 1.0 && elapsed <= max_periods ? static_cast<int>(elapsed) : 1;
+      last_time_ = reading.time;
+      std::array<unsigned char, n_feet> standing = stance_feet();
+      QD_NAME_estimator_update(
+        reading.position.data(), reading.velocity.data(), reading.gyro.data(), reading.accelerometer.data(),
+        standing.data(), periods);
+      double q[QD_UPPER_ESTIMATOR_NQ], v[QD_UPPER_ESTIMATOR_NV];
+      QD_NAME_estimator_odometry(q, v);
+      compute_torques(q, v, velocity, command.tau);
+    }
+    const QD_NAME_safety_reading sensors = {
+      reading.position.data(), reading.velocity.data(), reading.gyro.data(), reading.accelerometer.data(),
+      reading.torque.data(), nullptr, nullptr};
+    fault_ = QD_NAME_safety_tick_at(&sensors, &command, reading.time, now, 0);
+    for (int i = 0; i < n_joints; i++) {
+      // Effort interfaces have no gains: the law of the motors is computed here, with the newest reading.
+      double tau = command.tau[i];
+      if (std::isfinite(reading.position[i]) && std::isfinite(reading.velocity[i])) {
+        tau += command.stiffness[i] * (command.position[i] - reading.position[i]) +
+          command.damping[i] * (command.velocity[i] - reading.velocity[i]);
+      }
+      effort[i] = std::clamp(tau, -effort_limits[i], effort_limits[i]);
+    }
+    return fault_;
+  }
+
+  // Name of the latched fault; "" without one.
+  const char * fault_name() const
+  {
+    return fault_ == 0 ? "" : QD_NAME_safety_name(fault_);
+  }
+
+private:
+QD_MOTION
+
+  bool running_ = false;
+  int fault_ = 0;
+  double start_time_ = 0.0, last_time_ = 0.0;
+};
+
+}  // namespace QD_NAME
+
+#endif  // QD_UPPER_DRIVE_HPP_

@@ -1,0 +1,12 @@
+  // All feet are in stance.
+  std::array<unsigned char, n_feet> stance_feet() const
+  {
+    std::array<unsigned char, n_feet> standing;
+    standing.fill(1);
+    return standing;
+  }
+
+  void compute_torques(const double * q, const double * v, const std::array<double, 3> &, double * tau) const
+  {
+    QD_NAME_wbc_tick(q, v, nullptr, tau);
+  }
