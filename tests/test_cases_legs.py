@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ from quaddyn.locomotion.morphology import Morphology
 from quaddyn.robot.bodies import merge_fixed_links
 from quaddyn.robot.catalogue import example_robot_folder
 from quaddyn.robot.leg_recognition import recognize_legs
-from quaddyn.robot.limb_names import classify_names, position_from_names
+from quaddyn.robot.limb_names import classify_names, positions_from_names
 from quaddyn.robot.limbs import find_limbs
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf.reader import parse
@@ -262,8 +263,41 @@ def test_hip_and_ankle_roll_joints_are_not_knees() -> None:
         Segment(slanted, (0, 0, -0.02)), Segment(X, (0, 0, -0.05)), Segment(Z, (0, 0, -0.35)),
         Segment(Y, (0, 0, -0.35)), Segment(X, (0, 0, -0.03)), Segment(Y, (0, 0, -0.05)),
     )  # fmt: skip
-    limbs = find_limbs(merge_fixed_links(parse(str(dog(leg, hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))))
-    assert [limb.chain.joints[limb.knee].name for limb in limbs] == ["FL_3_joint", "FR_3_joint"]
+    for foot in (
+        -0.05,
+        -0.1,
+    ):  # the ankle pitch is exactly parallel to the knee, with the height of the foot as a lever
+        leg = (*leg[:-1], Segment(Y, (0.06, 0, foot)))
+        limbs = find_limbs(merge_fixed_links(parse(str(dog(leg, hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))))
+        assert [limb.chain.joints[limb.knee].name for limb in limbs] == ["FL_3_joint", "FR_3_joint"]
+
+
+@pytest.mark.parametrize(("knee", "direction"), [((-2.4, 0.3), "forward"), ((-2.4, 2.4), "backward")])
+def test_knees_that_are_overstretched_backward_bend_forward(knee: tuple[float, float], direction: str) -> None:
+    low, high = -knee[1], -knee[0]
+    robot = qd.load(str(dog((HIP, THIGH, Segment(Y, (0.0, 0.0, -0.2), (low, high))))))
+    assert {leg.knee_direction for leg in robot.legs.values()} == {direction}
+    assert np.abs(lowest_points(robot)).max() < 1e-9
+
+
+def test_legs_hang_from_a_trunk_that_six_joints_of_the_file_move() -> None:
+    urdf = dog().add_link("ground")
+    names = ["ground", *(f"virtual_{k}" for k in range(5)), "trunk"]
+    for name in names[1:-1]:
+        urdf.add_link(name)
+    for k, (parent, child) in enumerate(itertools.pairwise(names)):
+        kind = "prismatic" if k < 3 else "revolute"
+        axis = ((1, 0, 0), (0, 1, 0), (0, 0, 1))[k % 3]
+        urdf.add_joint(f"base_{k}", kind, parent, child, (0, 0, 0), axis=axis, limit=(-2.0, 2.0))
+    robot = qd.load(str(urdf), allow_massless=True)
+    assert robot.root == "fixed" and robot.feet == FEET and robot.nv == 18
+    assert "other limbs" not in verdict(robot)
+
+
+def test_limb_whose_axes_intersect_at_its_foot_is_none() -> None:
+    axes = (Segment(X, (0, 0, 0)), Segment(Y, (0, 0, 0)), Segment(Z, (0, 0, 0)))
+    robot = qd.load(str(dog(axes, hips={"a": (0, 0, 0)}, radius=None)), root="fixed")
+    assert robot.feet == ()
 
 
 def test_eight_legs_are_not_a_quadruped_and_doubled_chains_are_uncertain() -> None:
@@ -340,4 +374,6 @@ def test_names_classify_legs_arms_and_positions() -> None:
         "l_hip_pitch": (0, 1), "8": (0, 0), "LLEG_HIP_R": (0, 1), "RHipYaw": (0, -1), "j_pelvis_l": (0, 1),
         "BL_HFE": (-1, 1), "MR_hip": (0, -1),
     }  # fmt: skip
-    assert {name: position_from_names([name]) for name in places} == places
+    assert positions_from_names({name: [name] for name in places}) == places
+    # "HR" is a joint that rolls the hip here, not a right hind leg.
+    assert positions_from_names({"a": ["LL_HR", "LL_KFE"], "b": ["LR_HR", "LR_KFE"]})["a"] == (0, 0)

@@ -444,6 +444,16 @@ def test_wheel_contact_is_below_the_axle_in_the_wheel_plane(shape: str, axis: st
     assert set(find_wheels(robot).values()) == {f"{leg}_wheel_joint" for leg in robot.feet}
 
 
+def test_wheels_with_wide_limits_and_inexact_balance_are_wheels() -> None:
+    limited = re.sub('"continuous">(.*?)<limit ', r'"revolute">\g<1><limit lower="-1000" upper="1000" ', WHEELED)
+    unbalanced = re.sub('(_foot"><inertial>)<origin[^>]*>', r'\g<1><origin xyz="0.001 0 -0.001"/>', WHEELED)
+    for text in (limited, unbalanced):
+        assert text != WHEELED
+        robot = qd.load(text)
+        assert set(find_wheels(robot)) == set(robot.feet)
+        assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
+
+
 def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> None:
     rim = [(0.07 * math.cos(a), y, 0.07 * math.sin(a)) for a in np.linspace(0.0, 6.2, 40) for y in (0.01, 0.05)]
     (tmp_path / "wheel.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in rim), encoding="utf-8")

@@ -15,6 +15,7 @@ from ..urdf.tree import (
     CapsuleShape,
     CylinderShape,
     Geometry,
+    Joint,
     Link,
     MeshShape,
     Pose,
@@ -28,8 +29,11 @@ from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
 
 #: A fixed link counts as the foot when it lies at least this fraction of the body's extent away from the joint.
 MIN_FOOT_LINK_FRACTION = 0.5
-#: Square of a wheel's distance of the center of mass from its axis, as a fraction of its inertia per mass.
-WHEEL_BALANCE = 1e-4
+#: Square of a wheel's distance of the center of mass from its axis, as a fraction of its inertia per mass.  Wheels of
+#: real files reach 2e-4, since their inertia is that of a drawing or of a fit.
+WHEEL_BALANCE = 1e-3
+#: Range of a revolute joint [rad] from which on it rotates a wheel; no other joint of a leg turns three times.
+MIN_WHEEL_RANGE = 3.0 * 2.0 * np.pi
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.
 FARTHEST_VERTEX_TOLERANCE = 1e-6
@@ -95,10 +99,16 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
     )
 
 
+def turns_freely(joint: Joint) -> bool:
+    """Returns whether a joint is continuous, or revolute with limits that are several turns apart."""
+    span = joint.limits.upper - joint.limits.lower
+    return joint.type == "continuous" or (joint.type == "revolute" and MIN_WHEEL_RANGE < span < np.inf)
+
+
 def is_wheel(body: CompositeBody) -> bool:
-    """Returns whether a body rotates without limits about an axis through its center of mass, as wheels do."""
+    """Returns whether a body rotates freely about an axis through its center of mass, as wheels do."""
     joint, inertial = body.joint, body.inertial
-    if joint is None or joint.type != "continuous" or inertial.mass <= 0.0:
+    if joint is None or not turns_freely(joint) or inertial.mass <= 0.0:
         return False
     off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
     return off**2 * inertial.mass <= WHEEL_BALANCE * float(np.trace(inertial.inertia))

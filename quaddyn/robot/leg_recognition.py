@@ -18,8 +18,8 @@ import numpy as np
 from ..errors import UnknownNameError
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Finding, Where
 from .bodies import CompositeBody
-from .limb_names import classify_names, collect_names, may_be_single_leg, position_from_names
-from .limbs import LEG_PLACES, MAX_SPINE, Limb, bodies_in_trunk_frame, forward_and_left, trunk_placement
+from .limb_names import classify_names, collect_names, may_be_single_leg, positions_from_names
+from .limbs import LEG_PLACES, MAX_SPINE, Limb, bodies_in_trunk_frame, forward_and_left, trunk_index, trunk_placement
 
 #: A hypothesis below this score is none: the robot has no legs.
 MIN_SCORE = 0.2
@@ -33,6 +33,8 @@ MAX_LONE_LEG = 4
 MAX_LENGTH_RATIO = 2.5
 #: Maximum number of limbs of which combinations are tried, and the same for six legs.
 MAX_LIMBS, MAX_HEXAPOD_LIMBS = 16, 9
+#: A limb of at most this length [m] is none: all its axes intersect at its foot.
+MIN_REACH = 1e-9
 #: Lowest extension of a leg that bears, as a fraction of its length.
 MIN_EXTENSION = 0.3
 #: Factors of the score for a limb whose names do not identify it, and for one with the names of another part.
@@ -102,7 +104,7 @@ def recognize_legs(
         requested_kind: kind of robot whose best hypothesis is returned, whatever its score.  None: the best of all
             kinds.
     """
-    candidates = [_make_candidate(bodies, limb) for limb in limbs[:MAX_LIMBS]]
+    candidates = [_make_candidate(bodies, limb) for limb in limbs if limb.reach > MIN_REACH][:MAX_LIMBS]
     ranked = _rank_hypotheses(bodies, candidates)
     if requested_kind is not None:
         best, _ = _rename_by_file_names(
@@ -434,9 +436,9 @@ def _rename_by_file_names(
     if best.kind not in ("quadruped", "hexapod", "biped"):
         return best, []
     positions = {name: LEG_PLACES[name] for name in best.legs}
-    named_positions = {
-        name: position_from_names(collect_names(bodies, limb.indices)) for name, limb in best.legs.items()
-    }
+    named_positions = positions_from_names(
+        {name: collect_names(bodies, limb.indices) for name, limb in best.legs.items()}
+    )
     if best.kind == "biped":
         named_positions = {name: (0, aside) for name, (_, aside) in named_positions.items()}
     if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
@@ -501,13 +503,13 @@ def _report(
 def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]:
     """Describes limbs of three or more joints on the trunk or a spine that are not legs, such as arms."""
     children: list[list[int]] = [[] for _ in bodies]
-    depth = [0] * len(bodies)
+    depth, trunk = [0] * len(bodies), trunk_index(bodies)
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
-        depth[i] = depth[body.parent] + 1
+        depth[i] = depth[body.parent] + (i > trunk)
     legs = {i for limb in best.legs.values() for i in limb.indices}
     out = []
-    for i in range(1, len(bodies)):
+    for i in range(trunk + 1 if len(children[trunk]) > 1 else 1, len(bodies)):
         start = bodies[i].parent
         if depth[start] > MAX_SPINE or (start != 0 and len(children[start]) == 1) or i in legs:
             continue

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Finding, KinematicLoop, frozen
 from .bodies import CompositeBody
-from .foot_geometry import FootSphere, find_foot_sphere, foot_sphere_on_link
+from .foot_geometry import FootSphere, find_foot_sphere, foot_sphere_on_link, turns_freely
 from .limbs import Limb, find_limbs, is_balanced_rotor, make_limb
 from .robot import Foot, Robot
 from .root import RESERVED_NAMES
@@ -123,13 +123,13 @@ def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
 
 
 def find_wheels(robot: Robot) -> dict[str, str]:
-    """Returns, by leg, the joint that rotates its foot as a wheel: the last one, if it is continuous."""
+    """Returns, by leg, the joint that rotates its foot as a wheel: the last one, if it turns freely."""
     out = {}
     for name, leg in robot.legs.items():
         body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == leg.joints[-1])
         pose = next(p for x, p in body.links if x.name == leg.foot.frame)
         joint = body.joint
-        if joint is not None and joint.type == "continuous":
+        if joint is not None and turns_freely(joint):
             off = np.linalg.norm(np.cross(joint.axis, pose.apply(leg.foot.offset)))
             if off <= WHEEL_OFFSET * leg.foot.radius:
                 out[name] = joint.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .bodies import CompositeBody
 
@@ -58,11 +58,23 @@ def may_be_single_leg(names: Iterable[str]) -> bool:
     return not any(part in name.lower() for name in names for part in _NOT_SINGLE_LEG)
 
 
-def position_from_names(names: Iterable[str]) -> tuple[int, int]:
-    """Returns front (1) or rear (-1), and left (1) or right (-1), by the words in the names; 0 if unknown."""
+def positions_from_names(names_by_limb: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, int]]:
+    """Returns front (1) or rear (-1), and left (1) or right (-1), by the words in the names of each limb; 0 if unknown.
+
+    Words that all limbs have, such as "HR" for a hip that rolls, do not show a position.
+    """
+    words = {
+        limb: [[word.lower() for word in _TOKEN.findall(name)] for name in names]
+        for limb, names in names_by_limb.items()
+    }
+    common = set.intersection(*({word for name in names for word in name} for names in words.values()))
+    return {limb: _position([[w for w in name if w not in common] for name in names]) for limb, names in words.items()}
+
+
+def _position(names: Iterable[Sequence[str]]) -> tuple[int, int]:
+    """Returns the position by the words of each name of one limb, in lower case."""
     ahead = aside = 0
-    for name in names:
-        words = [word.lower() for word in _TOKEN.findall(name)]
+    for words in names:
         along = [_AHEAD[word] for word in words if word in _AHEAD]
         across = [_ASIDE[word] for word in words if word in _ASIDE]
         corner = next((_CORNERS[word] for word in words if word in _CORNERS), None)

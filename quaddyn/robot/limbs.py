@@ -19,9 +19,11 @@ MIN_JOINTS, MAX_JOINTS = 2, 7
 #: Legs hang from the base or from a spine of at most this many joints; fingers hang from the end of an arm.
 MAX_SPINE = 3
 #: Cosine of the angle between axes that count as parallel, and of the angle within which they bend a leg in one plane.
-PARALLEL_COSINE, NEARLY_PARALLEL_COSINE = 0.999, 0.85
+PARALLEL_COSINE, NEARLY_PARALLEL_COSINE = 0.999, 0.8
 #: The bending hip and the knee move the foot by levers of at least this fraction of the longest ones of the limb.
 MIN_LEVER_FRACTION = 0.3
+#: Levers of exactly parallel axes, as a fraction of those of nearly parallel ones, above which the former are chosen.
+MIN_PARALLEL_FRACTION = 0.6
 #: A body that reaches less than this fraction of its length beyond where it closes a loop has no foot.
 MIN_FREE_END_FRACTION = 0.3
 SIDES = {"L": "left", "R": "right"}
@@ -65,9 +67,10 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
     """
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
+    trunk = trunk_index(bodies)
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
-        depth[i] = depth[body.parent] + 1
+        depth[i] = depth[body.parent] + (i > trunk)
     for loop in loops:
         for link, placement in ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b)):
             _remove_drive_bodies(bodies, children, link, placement)
@@ -126,19 +129,22 @@ def _find_hip_and_knee(origins: Array, axes: Array, tip: Array, revolute: Sequen
     """
     n = len(revolute)
     pairs = [(i, j) for j in range(n) for i in reversed(range(j)) if revolute[i] and revolute[j]]
-    for least in (PARALLEL_COSINE, NEARLY_PARALLEL_COSINE):
-        found = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > least]
-        levers = [
-            min(
-                float(np.linalg.norm(np.cross(axes[j], origins[j] - origins[i]))),
-                float(np.linalg.norm(np.cross(axes[j], tip - origins[j]))),
-            )
-            for i, j in found
-        ]
-        size = float(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1).sum())
-        if found and max(levers) > 0.1 * size:
-            return next(pair for pair, x in zip(found, levers, strict=True) if x >= MIN_LEVER_FRACTION * max(levers))
-    parallel = [(i, j) for i, j in pairs if abs(float(axes[i] @ axes[j])) > PARALLEL_COSINE]
+    levers = {
+        (i, j): min(
+            float(np.linalg.norm(np.cross(axes[j], origins[j] - origins[i]))),
+            float(np.linalg.norm(np.cross(axes[j], tip - origins[j]))),
+        )
+        for i, j in pairs
+        if abs(float(axes[i] @ axes[j])) > NEARLY_PARALLEL_COSINE
+    }
+    parallel = [(i, j) for i, j in levers if abs(float(axes[i] @ axes[j])) > PARALLEL_COSINE]
+    size = float(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1).sum())
+    longest = max([0.1 * size, *levers.values()])
+    for found in (parallel, list(levers)):
+        # Axes of hip and knee that are not exactly parallel precede parallel ones of ankles, whose levers are short.
+        if max((levers[pair] for pair in found), default=0.0) > max(0.1 * size, MIN_PARALLEL_FRACTION * longest):
+            longest = max(levers[pair] for pair in found)
+            return next(pair for pair in found if levers[pair] >= MIN_LEVER_FRACTION * longest)
     return parallel[0] if parallel else (max(n - 2, 0), n - 1)
 
 
@@ -157,6 +163,14 @@ def is_balanced_rotor(body: CompositeBody) -> bool:
         return False
     off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
     return off**2 * inertial.mass <= 1e-4 * float(np.trace(inertial.inertia))
+
+
+def trunk_index(bodies: Sequence[CompositeBody]) -> int:
+    """Returns the body from which limbs extend: the first with mass where a single chain of joints moves the base."""
+    i = 0
+    while bodies[i].inertial.mass <= 0.0 and [b.parent for b in bodies].count(i) == 1 and i + 1 < len(bodies):
+        i += 1
+    return i
 
 
 def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:

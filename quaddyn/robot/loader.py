@@ -25,7 +25,7 @@ from .coupling import coupling, remove_mimics, resolve_mimics
 from .home import compute_home, home_from_keyframe, make_legs, requested_knee_directions, validate_home
 from .leg_recognition import parse_legs_argument, recognize_legs
 from .legs import find_guessed_feet, make_foot, select_limbs
-from .limbs import find_limbs
+from .limbs import find_limbs, trunk_index
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
 from .plausibility import find_unit_errors
@@ -88,7 +88,8 @@ def load(
         feet: by leg name, the name of the link that is the foot, or a `Foot` with radius and offset.  None: from the
             geometry.
         knee_direction: "forward" or "backward", for all knees or by leg name: the side of the line from hip to foot on
-            which the knees are in `q_home`.  None: backward where the joint limits permit it, otherwise forward.
+            which the knees are in `q_home`.  None: backward where the joint limits permit it, otherwise forward; forward
+            for knees whose range is mostly forward, as that of human legs.
         q_home: (nq,) home configuration [m, rad].  None: the computed stance.
         limits: by joint name, `Limits` or a mapping with any of lower, upper [rad or m], velocity [rad/s or m/s] and
             effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.  None:
@@ -129,7 +130,7 @@ def load(
     requested_kind, legs = parse_legs_argument(legs)
     verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind)
     standing = max(len(verdict.best.legs), len(legs or ()))
-    root = root or document.root or choose_root(tree, standing, findings)
+    root = root or document.root or choose_root(tree, standing, trunk_index(bodies) > 0, findings)
     rooted = attach_root(tree, root, findings)
     reject_root_names(rooted, root)
     resolved, provenance = apply_overrides(rooted, limits=limits, damping=damping, friction=friction, armature=armature)

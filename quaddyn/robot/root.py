@@ -26,8 +26,11 @@ def is_held_by_world(tree: Tree) -> bool:
     return len(first) == 1 and (first[0].type == "floating" or (tree.root.name == WORLD and first[0].type == "fixed"))
 
 
-def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
-    """Returns the root for a file that specifies none: "free" if it floats, stands on several legs or is one body."""
+def choose_root(tree: Tree, legs: int, has_moved_trunk: bool, findings: list[Finding]) -> str:
+    """Returns the root for a file that specifies none: "free" if it floats, stands on several legs or is one body.
+
+    With `has_moved_trunk`, joints of the file move the body from which the legs extend, in place of a root joint.
+    """
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
         root, why = "free", f"{first[0].name!r} is a floating joint"
@@ -35,6 +38,8 @@ def choose_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
         root, why = "fixed", "a moving joint attaches the robot to the world, or the world carries further joints"
     elif not any(j.nv for j in tree.joints):
         root, why = "free", "the robot has no moving joint"
+    elif legs > 1 and has_moved_trunk:
+        root, why = "fixed", "joints of the file move the trunk of the robot"
     elif legs > 1:
         root, why = "free", "the robot stands on several legs"
     else:

@@ -24,6 +24,9 @@ from .robot import Robot
 EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
 RANGE_MARGIN = 0.02
+#: A knee that bends this many times as far forward as backward bends forward by default.  It is that of a human leg,
+#: which is overstretched where it bends backward.
+FORWARD_RANGE_RATIO = 3.0
 #: No robot stands higher than this [m].
 MAX_HEIGHT = 1e3
 #: Samples along each joint when looking for a first guess, by the number of joints.
@@ -91,6 +94,23 @@ class _LegStance:
     def turned(self, plane: Array) -> NDArray[np.bool_]:
         """Returns whether the leg is turned over, front to back or outside in, relative to the middle of its range."""
         return np.asarray(plane[..., 2] * self.side < -0.1)
+
+    @functools.cached_property
+    def default_direction(self) -> str:
+        """Knee direction in which the leg stands by default: backward, unless the knee bends mostly forward.
+
+        The knee bends relative to the line from hip to ankle, since the contact point of a foot is anywhere on its sole.
+        """
+        hip, knee = self.limb.hip, self.limb.knee
+        q = np.tile(self.middle, (9, 1))
+        q[:, knee] = np.linspace(self.low[knee], self.high[knee], 9)
+        origins, _, tip = self.chain.forward(q)
+        ankle = origins[:, -1, :]
+        if np.linalg.norm(ankle - origins[:, knee, :], axis=-1).max() < 0.1 * self.limb.reach:
+            ankle = tip
+        line, part = ankle - origins[:, hip, :], origins[:, knee, :] - origins[:, hip, :]
+        offsets = _distance_from_line(line, part, self.forward, self.up)
+        return "forward" if offsets.max() > FORWARD_RANGE_RATIO * max(-offsets.min(), 0.0) else "backward"
 
     def hip_height(self) -> float:
         """Returns the height of the hip pitch joint in the base frame, with the joints at `middle` [m]."""
@@ -283,7 +303,8 @@ class StanceProblem:
     ) -> tuple[Array, float, dict[str, str]]:
         """Returns the configuration (nq,), the largest foot error [m] and the knee direction of each leg.
 
-        A leg without an entry in `knee_direction` bends backward if its limits permit it, else forward.
+        A leg without an entry in `knee_direction` bends in its default direction if its limits permit it, else in the
+        other one.
         """
         requested_directions = dict(knee_direction or {})
         q, residual, knee_directions = self._solve_feet(height, 0.0, requested_directions)
@@ -306,9 +327,10 @@ class StanceProblem:
             worst = 0.0
             for name, leg in self.legs.items():
                 target = plane + self.limbs[name].contact.radius
-                found = [leg.solve(target, shift, requested_directions.get(name, "backward"), tuple(values.values()))]
+                direction = requested_directions.get(name, leg.default_direction)
+                found = [leg.solve(target, shift, direction, tuple(values.values()))]
                 if found[0].residual > _MAX_RESIDUAL and name not in requested_directions:
-                    found.append(leg.solve(target, shift, "forward"))
+                    found.append(leg.solve(target, shift, "forward" if direction == "backward" else "backward"))
                 chosen = min(found, key=lambda s: s.residual)
                 values[name], knee_directions[name] = chosen.q, chosen.knee_direction
                 worst = max(worst, chosen.residual)
