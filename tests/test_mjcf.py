@@ -113,6 +113,33 @@ def test_a_quadruped_has_its_limits_losses_legs_and_sites() -> None:
     assert not robot.report.warnings
 
 
+BALL = (
+    '<body name="upper" pos="0 0 1"><joint name="hip" type="ball" pos="0 .1 0"/><geom type="box" size=".1 .05 .2" '
+    'pos=".1 0 -.2" mass="2"/><body name="lower" pos=".1 0 -.4"><joint name="knee" axis="0 1 0"/>'
+    '<geom type="capsule" fromto="0 0 0 .1 0 -.4" size=".03" mass="1"/></body></body>'
+)
+
+
+def test_ball_joint_becomes_three_hinges_with_the_same_dynamics() -> None:
+    pose = (0.8, 0.3, -0.4, 0.33, 0.5)
+    text = scene(BALL, f'<keyframe><key name="home" qpos="{" ".join(map(str, pose))}"/></keyframe>')
+    robot, model = qd.load(text), mujoco.MjModel.from_xml_string(text)
+    assert robot.actuated[:3] == ("hip_x", "hip_y", "hip_z") and robot.nv == 4
+    dynamics, data = qd.Dynamics(robot), mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    v = np.array([0.3, -1.2, 0.7, 2.0])
+    data.qvel[:3] = dynamics.frame_velocity(robot.q_home, v, "upper", reference="local")[3:]
+    data.qvel[3] = v[3]
+    model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+    mujoco.mj_forward(model, data)
+    s = dynamics.update(robot.q_home, v)
+    placement = s.placement("lower")
+    np.testing.assert_allclose(placement.translation, data.body("lower").xpos, atol=1e-12)
+    np.testing.assert_allclose(placement.rotation, data.body("lower").xmat.reshape(3, 3), atol=1e-12)
+    assert 0.5 * v @ s.M @ v == pytest.approx(data.energy[1], rel=1e-10)
+    assert qd.cross_check(robot, samples=2).passed
+
+
 def test_saved_robot_and_rotated_robot_equal_the_original(tmp_path: Path) -> None:
     robot = qd.load(QUADRUPED.replace("{}", ""))
     again = from_record(to_record(robot))
@@ -181,8 +208,10 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>'),
-         r'"hip">: the model has 1 ball joints \(hip\)'),
+        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>',
+               '<tendon><spatial name="t" stiffness="1"><site site="a"/><site site="b"/></spatial></tendon>')
+         .replace('<geom size="1"/>', '<geom size="1"/><site name="a"/><site name="b" pos="1 0 0"/>'),
+         '"t">: a tendon with a spring is not supported'),
         (
             scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
             '"t">: a tendon with a spring is not supported',

@@ -118,9 +118,8 @@ def test_tiny_mass_with_large_inertia_is_rejected() -> None:
 
 
 def test_ineffective_limits_are_reported() -> None:
-    reasons = [f.reason for f in qd.load("solo12").report.warnings if "too large to have an effect" in f.reason]
-    assert len(reasons) == 12
-    assert all("effort=1000" in r and "velocity=1000" in r for r in reasons)
+    (reason,) = [f.reason for f in qd.load("solo12").report.warnings if "too large to have an effect" in f.reason]
+    assert "effort=1000" in reason and "velocity=1000" in reason and "and 7 more" in reason
     assert not [f for f in qd.load("anymal_c").report.warnings if "too large to have an effect" in f.reason]
 
 

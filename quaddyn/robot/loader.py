@@ -88,8 +88,8 @@ def load(
         feet: by leg name, the name of the link that is the foot, or a `Foot` with radius and offset.  None: from the
             geometry.
         knee_direction: "forward" or "backward", for all knees or by leg name: the side of the line from hip to foot on
-            which the knees are in `q_home`.  None: backward where the joint limits permit it, otherwise forward; forward
-            for knees whose range is mostly forward, as that of human legs.
+            which the knees are in `q_home`.  None: forward for knees whose range is mostly forward, as that of human
+            legs; else backward where the joint limits permit it.
         q_home: (nq,) home configuration [m, rad].  None: the computed stance.
         limits: by joint name, `Limits` or a mapping with any of lower, upper [rad or m], velocity [rad/s or m/s] and
             effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.  None:

@@ -58,9 +58,7 @@ def close_loops_of(robot: Robot, loops: Sequence[KinematicLoop], *, q_home: Arra
         if name in verdict.followers:
             loop = verdict.followers[name]
             if joint.damping or joint.friction:
-                reason = (
-                    f"damping and friction of joint {name!r} are ignored, because the joint is moved by loop {loop!r}"
-                )
+                reason = "damping and friction of a joint that a closed loop moves are ignored"
                 findings.append(Finding("warning", joint.where, reason, "assign them to the independent joints"))
             at = float(verdict.q_all[model.joints[model.getJointId(name)].idx_q])
             joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)

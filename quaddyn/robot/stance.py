@@ -99,7 +99,7 @@ class _LegStance:
     def default_direction(self) -> str:
         """Knee direction in which the leg stands by default: backward, unless the knee bends mostly forward.
 
-        The knee bends relative to the line from hip to ankle, since the contact point of a foot is anywhere on its sole.
+        The knee bends relative to the line from hip to ankle, since a contact point may be anywhere on a sole.
         """
         hip, knee = self.limb.hip, self.limb.knee
         q = np.tile(self.middle, (9, 1))

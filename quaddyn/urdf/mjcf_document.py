@@ -90,6 +90,7 @@ class _JointData:
         mimic: index of the leading joint, multiplier and offset [rad or m]; None for an independent joint.
         armature: rotor inertia seen at the joint [kg m^2 or kg].
         damping: viscous damping [N m s/rad or N s/m].
+        hinge_names: names of the three hinges of a ball joint.
     """
 
     name: str
@@ -97,6 +98,7 @@ class _JointData:
     mimic: tuple[int, float, float] | None = None
     armature: float = 0.0
     damping: float = 0.0
+    hinge_names: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -130,6 +132,7 @@ class _UrdfWriter:
         self.mujoco, self.model, self.meshes, self.file = import_mujoco(), model, meshes, file
         self.findings: list[Finding] = []
         self.kinds = self.mujoco.mjtJoint
+        self.spatial_kinds = (self.kinds.mjJNT_FREE, self.kinds.mjJNT_BALL)
 
     # -- document -------------------------------------------------------------------------------------------
     def document(self) -> UrdfDocument:
@@ -146,6 +149,9 @@ class _UrdfWriter:
             for j in range(m.njnt)
             if int(m.jnt_bodyid[j]) in robot_bodies
         }
+        for j, data in self.joints.items():
+            if m.jnt_type[j] == self.kinds.mjJNT_BALL:
+                data.hinge_names = tuple(joint_names.make_unique(f"{data.name}_{axis}", "") for axis in "xyz")
         self.check_joints()
         self.read_couplings()
         self.read_actuators()
@@ -214,15 +220,21 @@ class _UrdfWriter:
 
     # -- joints ----------------------------------------------------------------------------------------------
     def check_joints(self) -> None:
-        """Rejects ball joints; reports springs, nonlinear damping, and joint dynamics of a floating base."""
+        """Reports ball joints, springs, nonlinear damping, and joint dynamics of a floating base."""
         m = self.model
         balls = [j for j in self.joints if m.jnt_type[j] == self.kinds.mjJNT_BALL]
         if balls:
-            raise self.make_error(
-                f'<joint name="{self.joints[balls[0]].name}">',
-                f"the model has {len(balls)} ball joints ({self.list_joints(balls)}), which are not supported",
-                "replace each by three hinges",
+            reason = (
+                f"the {len(balls)} ball joints ({self.list_joints(balls)}) become three hinges each, about x, y and z; "
+                "the second one must stay away from 90 degrees, where the mass matrix is singular"
             )
+            self.report("note", f'<joint name="{self.joints[balls[0]].name}">', reason)
+        if lossy := [j for j in balls if m.dof_damping[m.jnt_dofadr[j]] or m.jnt_limited[j]]:
+            reason = (
+                f"damping of {self.list_joints(lossy)} acts on the three hinges instead of the angular velocity, and the "
+                "limit of the angle of a ball joint is left out"
+            )
+            self.report("warning", f'<joint name="{self.joints[lossy[0]].name}">', reason)
         stiffness_coefficients = getattr(m, "jnt_stiffnesspoly", np.zeros(m.njnt))
         springs = [j for j in self.joints if m.jnt_stiffness[j] or np.any(stiffness_coefficients[j])]
         if springs:
@@ -338,7 +350,7 @@ class _UrdfWriter:
             element = f'<actuator name="{name}">'
             gear = float(m.actuator_gear[i][0])
             driven = [j for j in self.actuated_joints(i) if j in self.joints]
-            if not driven or any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in driven):
+            if not driven or any(_is_one_of(m.jnt_type[j], *self.spatial_kinds) for j in driven):
                 omitted.append(name)
                 continue
             count += 1
@@ -441,31 +453,44 @@ class _UrdfWriter:
             child = name if last else links.make_unique(f"{name}_{self.joints[j].name}_link", "")
             if not last:
                 SubElement(root, "link", name=child)
-            self.write_joint(root, j, parent, child, placement @ anchor)
-            parent, placement = child, anchor.inverse()
+            placement = placement @ anchor
+            is_ball = m.jnt_type[j] == self.kinds.mjJNT_BALL
+            names = self.joints[j].hinge_names or (self.joints[j].name,)
+            for k, (joint, axis) in enumerate(zip(names, np.eye(3) if is_ball else [m.jnt_axis[j]], strict=True)):
+                end = child if k == len(names) - 1 else links.make_unique(f"{joint}_link", "")
+                if end != child:
+                    SubElement(root, "link", name=end)
+                self.write_joint(root, j, joint, np.array(axis), parent, end, placement)
+                parent, placement = end, Pose.of(np.eye(3), np.zeros(3))
+            placement = anchor.inverse()
         if parent != name:
             _add_joint(root, joint_names.make_unique(f"{name}_fixed", ""), "fixed", parent, name, placement)
 
-    def write_joint(self, root: Element, j: int, parent: str, child: str, placement: Pose) -> None:
-        """Writes hinge or slide joint j.
+    def write_joint(
+        self, root: Element, j: int, name: str, axis: Array, parent: str, child: str, placement: Pose
+    ) -> None:
+        """Writes hinge or slide joint j, or one hinge of ball joint j.
 
         Args:
             root: root element of the URDF.
             j: index of the joint.
+            name: name of the joint in the URDF.
+            axis: (3,) axis in the child's frame.
             parent: name of the parent link.
             child: name of the child link.
             placement: placement of the child in the parent at ``qpos0``.
         """
         m, data = self.model, self.joints[j]
-        axis, zero = np.array(m.jnt_axis[j]), float(m.qpos0[m.jnt_qposadr[j]])
-        limited = bool(m.jnt_limited[j])
+        is_ball = m.jnt_type[j] == self.kinds.mjJNT_BALL
+        zero = 0.0 if is_ball else float(m.qpos0[m.jnt_qposadr[j]])
+        limited = bool(m.jnt_limited[j]) and not is_ball
         low, high = (float(x) for x in m.jnt_range[j]) if limited else (-UNLIMITED, UNLIMITED)
         if m.jnt_type[j] == self.kinds.mjJNT_SLIDE:
             kind, zero_offset = "prismatic", Pose.of(np.eye(3), -zero * axis)
         else:
             kind = "revolute" if limited else "continuous"
             zero_offset = Pose.of(_rotation_about_axis(axis, -zero), np.zeros(3))
-        joint = _add_joint(root, data.name, kind, parent, child, placement @ zero_offset if zero else placement)
+        joint = _add_joint(root, name, kind, parent, child, placement @ zero_offset if zero else placement)
         SubElement(joint, "axis", xyz=_format_numbers(axis))
         effort = _format_number(data.effort if math.isfinite(data.effort) else UNLIMITED)
         SubElement(
@@ -639,6 +664,9 @@ class _UrdfWriter:
             start = int(m.jnt_qposadr[j])
             if m.jnt_type[j] == self.kinds.mjJNT_FREE:
                 position, orientation = qpos[start : start + 3], _rotation_from_quaternion(qpos[start + 3 : start + 7])
+            elif data.hinge_names:  # R = Rx(x) Ry(y) Rz(z), and its transpose is Rz(-z) Ry(-y) Rx(-x)
+                angles = rpy_from_rotation(_rotation_from_quaternion(qpos[start : start + 4]).T)
+                joints |= {name: 0.0 - angle for name, angle in zip(data.hinge_names, angles, strict=True)}
             else:
                 joints[data.name] = float(qpos[start])
         return HomePose(joints, position, orientation)
