@@ -35,6 +35,7 @@ def compute_home(
     requested_directions: Mapping[str, str],
     file: str,
     findings: list[Finding],
+    has_loops: bool = False,
 ) -> Array:
     """Returns the home configuration (nq,): the stance of a robot with several legs, otherwise joints at mid-range."""
     if len(limbs) < 2:
@@ -49,7 +50,7 @@ def compute_home(
                 )
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
                 return mid_range_configuration(model, pinocchio, bodies, root)
-    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs).solve(
+    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs, has_loops).solve(
         knee_direction=requested_directions
     )
     where = Where(file, 0, "home stance")

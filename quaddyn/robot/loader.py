@@ -182,8 +182,8 @@ def load(
     if q_home is not None and not ties:
         q = validate_home(model, pinocchio, bodies, root, q_home, findings)
     else:
-        q = compute_home(model, pinocchio, bodies, root, limbs, requested_directions, tree.file, findings)
-        if document.home is not None and base is None and not ties and not requested_directions:
+        q = compute_home(model, pinocchio, bodies, root, limbs, requested_directions, tree.file, findings, bool(ties))
+        if document.home is not None and base is None and not requested_directions:
             q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
     viscous, coulomb, rotors = independent_joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)

@@ -49,8 +49,9 @@ class _Solution:
 class _LegStance:
     """Stance problem of one leg, in its own joint values (angles for continuous joints)."""
 
-    def __init__(self, limb: Limb, forward: Array, left: Array) -> None:
+    def __init__(self, limb: Limb, forward: Array, left: Array, has_sole: bool) -> None:
         self.limb, self.chain = limb, limb.chain
+        self.level = has_sole and limb.knee < limb.chain.n - 1  # whether ankles level a sole
         self.forward, self.left = leg_forward_and_left(limb, forward, left)
         self.up = np.cross(forward, left)
         self.fore = float(self.forward @ forward)  # of a shift along the robot, what this leg moves in its plane
@@ -65,13 +66,21 @@ class _LegStance:
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
         self.normal = limb.knee if turning[limb.knee] else limb.hip  # the joint whose axis is normal to the leg's plane
         self.side = float(self.measure(self.middle)[3][2])
+        self.sole = self._foot_vectors(np.zeros(self.chain.n))
 
     @functools.cached_property
     def samples(self) -> Array:
-        """(N, n) grid over the joint ranges, for initial guesses."""
+        """(N, n) grid over the joint ranges, for initial guesses; a leg with ankles also has a fine one in its plane."""
         k = _SAMPLES_PER_JOINT[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
+        if not self.level:
+            return grid
+        bent = [self.limb.hip, self.limb.knee]
+        axes = [np.linspace(self.low[i], self.high[i], _SAMPLES_PER_JOINT[2]) for i in bent]
+        plane = np.tile(self.middle, (axes[0].size * axes[1].size, 1))
+        plane[:, bent] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+        return np.concatenate((plane, grid))
 
     @functools.cached_property
     def sampled(self) -> _Features:
@@ -90,6 +99,11 @@ class _LegStance:
         plane = np.stack((axis @ self.up, axis @ self.forward, axis @ self.left), axis=-1)
         offset = _distance_from_line(line, knee - hip, self.forward, self.up)
         return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, offset
+
+    def _foot_vectors(self, q: Array) -> Array:
+        """Returns the last axis, times the leg length, and the foot from the last joint, (..., 6) [m]."""
+        origins, axes, tip = self.chain.forward(q)
+        return np.concatenate((self.limb.reach * axes[..., -1, :], tip - origins[..., -1, :]), axis=-1)
 
     def turned(self, plane: Array) -> NDArray[np.bool_]:
         """Returns whether the leg is turned over, front to back or outside in, relative to the middle of its range."""
@@ -127,9 +141,15 @@ class _LegStance:
         low, high = float(extension.min()), float(extension.max())
         return low + 0.05 * (high - low), high - 0.05 * (high - low)
 
-    def residual(self, q: Array, height: float, shift: float) -> Array:
-        """Returns the residuals: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m]."""
-        return self._residual(self.measure(q), height, shift)
+    def residual(self, q: Array, height: float, shift: float, level: bool = False) -> Array:
+        """Returns the residuals: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m].
+
+        With `level`, those of the foot's orientation follow: a sole is level as with all joints at zero.
+        """
+        residual = self._residual(self.measure(q), height, shift)
+        if not level:
+            return residual
+        return np.concatenate((residual, self._foot_vectors(q) - self.sole), axis=-1)
 
     def _residual(self, features: _Features, height: float, shift: float) -> Array:
         along, _, foot_height, plane, _ = features
@@ -146,8 +166,8 @@ class _LegStance:
                 continue
             found = self._solution(guess, height, shift)
             if found.residual < 0.01 * reach:
-                if found.residual > _CONVERGENCE_TOLERANCE:
-                    found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
+                if found.residual > _CONVERGENCE_TOLERANCE or self.level:
+                    found = self._solution(self._refined(guess.copy(), height, shift), height, shift)
                 if found.residual < _MAX_RESIDUAL and found.knee_direction == knee_direction and not found.turned:
                     return found
         features = self.sampled
@@ -165,7 +185,7 @@ class _LegStance:
         best: _Solution | None = None
         # If no sample has this knee direction, several starts do not help.
         for start in np.argsort(cost, kind="stable")[: 3 if good.any() else 1]:
-            q = self._refine(self.samples[start].copy(), height, shift)
+            q = self._refined(self.samples[start].copy(), height, shift)
             found = self._solution(q, height, shift)
             if best is None or rank(found) > rank(best):
                 best = found
@@ -181,17 +201,26 @@ class _LegStance:
         knee_direction = "forward" if float(offset) > 0.0 else "backward"
         return _Solution(q, float(np.abs(r[:2]).max()), knee_direction, bool(self.turned(plane)))
 
-    def _refine(self, q: Array, height: float, shift: float) -> Array:
+    def _refined(self, q: Array, height: float, shift: float) -> Array:
+        """Returns a posture near q; its sole is level if the limits permit it."""
+        if self.level:
+            q = self._refine(q, height, shift, level=True)
+            if np.abs(self.residual(q, height, shift)[:2]).max() < _MAX_RESIDUAL:
+                return q
+        return self._refine(q, height, shift)
+
+    def _refine(self, q: Array, height: float, shift: float, level: bool = False) -> Array:
         n, step, damping = self.chain.n, 1e-6, 1e-6
         offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
         least, stalled = np.inf, 0
         for _ in range(_MAX_ITERATIONS):
-            r = self.residual(q + offsets, height, shift)
+            r = self.residual(q + offsets, height, shift, level)
             J = (r[1 : n + 1] - r[n + 1 :]).T / (2.0 * step)
             error = float(np.linalg.norm(r[0]))
             stalled = stalled + 1 if error > _MIN_ERROR_RATIO * least else 0
             least = min(least, error)
-            if np.abs(r[0, :2]).max() < _CONVERGENCE_TOLERANCE or stalled > _MAX_STALLED_ITERATIONS:
+            solved = r[0] if level else r[0, :2]
+            if np.abs(solved).max() < _CONVERGENCE_TOLERANCE or stalled > _MAX_STALLED_ITERATIONS:
                 break
             free = np.ones(n, dtype=bool)
             for _ in range(n):  # joints at a limit that would leave it stand still
@@ -255,7 +284,9 @@ def stance(robot: Robot, *, height: float | None = None, knee_direction: Mapping
     for leg in robot.legs.values():
         for joint in leg.joints:
             robot.configuration_index(joint)  # a stance needs legs whose joints move on their own
-    problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, make_limbs(robot))
+    problem = StanceProblem(
+        robot.model, robot.algorithms, robot.bodies, robot.root, make_limbs(robot), bool(robot.loops)
+    )
     knee_directions = {name: leg.knee_direction for name, leg in robot.legs.items()} | dict(knee_direction or {})
     q, residual, _ = problem.solve(height=height, knee_direction=knee_directions)
     if residual > 1e-6:
@@ -291,12 +322,18 @@ class StanceProblem:
         bodies: Sequence[CompositeBody],
         root: str,
         limbs: Mapping[str, Limb],
+        has_loops: bool = False,
     ) -> None:
+        # A loop closes from the middle of the joint ranges more often than from zero.
+        self.has_soles = len(limbs) == 2 and not has_loops
         self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
         self.forward, self.left = forward_and_left(self.limbs)
         self.up = np.cross(self.forward, self.left)
-        self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
+        self.legs = {
+            name: _LegStance(limb, self.forward, self.left, self.has_soles)
+            for name, limb in self.limbs.items()
+        }
 
     def solve(
         self, *, height: float | None = None, knee_direction: Mapping[str, str] | None = None
@@ -353,10 +390,11 @@ class StanceProblem:
         return float(np.clip(np.mean(ground_heights), max(lows), max(max(lows), min(highs))))
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
-        q, first_indices = (
-            mid_range_configuration(self.model, self.pinocchio, self.bodies, self.root),
-            joint_indices(self.bodies, self.root),
-        )
+        first_indices = joint_indices(self.bodies, self.root)
+        if self.has_soles:  # the torso of a humanoid is upright at zero
+            q = zero_configuration(self.model, self.pinocchio, self.bodies, self.root)
+        else:
+            q = mid_range_configuration(self.model, self.pinocchio, self.bodies, self.root)
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
@@ -403,4 +441,15 @@ def mid_range_configuration(
         low, high = joint.limits.lower, joint.limits.upper
         bounded = np.isfinite(low) and np.isfinite(high)
         q[first_indices[joint.name][0]] = 0.5 * (low + high) if bounded else np.clip(0.0, low, high)
+    return q
+
+
+def zero_configuration(model: pin.Model, pinocchio: Algorithms, bodies: Sequence[CompositeBody], root: str) -> Array:
+    """Returns the configuration (nq,) with every 1-dof joint at 0, or within `RANGE_MARGIN` of the limit nearest to 0."""
+    q, first_indices = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
+    for joint in independent_joints(bodies).values():
+        if joint.nq == 1:
+            low, high = joint.limits.lower, joint.limits.upper
+            margin = RANGE_MARGIN * (high - low) if np.isfinite(high - low) else 0.0
+            q[first_indices[joint.name][0]] = np.clip(0.0, low + margin, high - margin)
     return q
