@@ -41,7 +41,7 @@ class FakeViewer:
 
     def __init__(self, robot: Any, **options: Any) -> None:
         self.robot, self.options, self.calls = robot, options, []
-        self.missing_meshes, self.url = ("a [mesh]",), "http://here/"
+        self.missing_meshes, self.url, self.view_url = ("a [mesh]",), "http://here/", "http://there/"
         FakeViewer.made.append(self)
 
     def __enter__(self) -> FakeViewer:
@@ -76,9 +76,9 @@ def set_terminal(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
 
 # -- view, leg, demo -----------------------------------------------------------------------------------------------
 def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_path: Path) -> None:
-    text = run_command("view", ROBOT, "--port", "1234")
+    text = run_command("view", ROBOT, "--port", "1234", "--host", "0.0.0.0")
     (live,) = viewer
-    assert live.options == {"open_browser": True, "port": 1234}
+    assert live.options == {"open_browser": True, "port": 1234, "host": "0.0.0.0"}
     assert "two_link_leg at http://here/; press Ctrl-C to quit" in text
     (name, (q,), options), waits, closed = live.calls
     assert (name, options, waits, closed) == ("show", {"show_com": True}, ("waits", "update"), "closed")
@@ -86,7 +86,7 @@ def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_
     page = tmp_path / "page.html"
     assert run_command("view", ROBOT, "--frames", "--root", "fixed", "--record", page) == f"wrote {page}\n"
     written = viewer[1]
-    assert written.options == {"open_browser": False, "port": 0} and written.robot.root == "fixed"
+    assert written.options == {"open_browser": False, "port": 0, "host": "127.0.0.1"} and written.robot.root == "fixed"
     frames, _, record, _ = written.calls
     assert frames == ("show_frames", ((written.robot.tree.root.name, *written.robot.feet),), {})
     assert record == ("record", (page,), {})
@@ -119,7 +119,7 @@ def test_leg_command_surveys_and_shows_a_leg(
     ((name, options),) = shown
     options.pop("progress")
     assert (name, options) == ("FR", {"seconds": 12.0, "realtime": True})
-    assert viewer[0].options == {"serve": True, "open_browser": there, "port": 0}
+    assert viewer[0].options == {"serve": True, "open_browser": there, "port": 0, "host": "127.0.0.1"}
     assert ("waits", None) in viewer[0].calls if there else ("waits", None) not in viewer[0].calls
     assert ("the view stays open until Ctrl-C" in text) is there and "leg FR follows a target: http://here/" in text
 
@@ -133,7 +133,10 @@ def test_leg_command_writes_a_page(
     text = run_command("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
     assert [name for name, _ in surveyed] == ["FL", "FR", "RL", "RR"]
     assert surveyed[0][1] == {"samples": 7, "seed": 5}
-    assert viewer[0].options == {"serve": False, "open_browser": False, "port": 0} and shown[0][0] == "FL"
+    assert (
+        viewer[0].options == {"serve": False, "open_browser": False, "port": 0, "host": "127.0.0.1"}
+        and shown[0][0] == "FL"
+    )
     assert shown[0][1]["realtime"] is False and shown[0][1]["seconds"] == 3.0 and f"wrote {page}" in text
     assert ("record", (page,), {"title": f"{viewer[0].robot.name}, leg FL"}) in viewer[0].calls
     assert ("waits", None) not in viewer[0].calls
@@ -181,7 +184,7 @@ def test_demo_passes_its_options_on(
                        "--push", "8@1", "--push=-5@2.5", "--terrain", "slope=5", "--blind", "--teleop",
                        "--port", "77", "--record", page)  # fmt: skip
     options = demo[0][1]
-    assert viewer[0].options == {"open_browser": False, "port": 77}
+    assert viewer[0].options == {"open_browser": False, "port": 77, "host": "127.0.0.1"}
     assert options.pop("viewer") is viewer[0]
     pushes = [(push.force, push.time) if hasattr(push, "force") else tuple(push)[:2] for push in options.pop("pushes")]
     assert sorted(pushes) in ([(-5.0, 2.5), (8.0, 1.0)], [(1.0, 8.0), (2.5, -5.0)])
@@ -330,7 +333,7 @@ def test_recording_is_played_in_the_viewer(
     page = tmp_path / "page.html"
     assert run_command("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
     first, *rest, record, closed = viewer[0].calls
-    assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0}
+    assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0, "host": "127.0.0.1"}
     assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty frames per second"
     assert first[2]["caption"] == "rise | solved" and rest[-1][2]["caption"] == "run | solved | fell"
     assert (first[2]["time"], first[2]["v"]) == (0.0, 0.0) and rest[0][2]["time"] == pytest.approx(0.03)
@@ -338,7 +341,7 @@ def test_recording_is_played_in_the_viewer(
     assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
     log = recording(2, 0.1)
     assert "dog at http://here/; press Ctrl-C to quit" in run_command("log", "view", tmp_path / "run", "--port", "5")
-    assert viewer[1].options == {"open_browser": True, "fps": 30.0, "port": 5}
+    assert viewer[1].options == {"open_browser": True, "fps": 30.0, "port": 5, "host": "127.0.0.1"}
     ((_, go_on), _) = viewer[1].calls
     viewer[1].calls.clear()
     for _ in range(3):

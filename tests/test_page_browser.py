@@ -68,8 +68,8 @@ def opened(new_page: Callable[[], Page], path: Path, flags: str = "t=1") -> Page
 def test_plots_and_time_slider_are_synchronized(new_page: Callable[[], Page], recorded: Path) -> None:
     page = opened(new_page, recorded)
     titles = page.evaluate("[...document.querySelectorAll('.plot h2')].map(h => h.textContent)")
-    assert titles == ["height [m]", "force [N]", "torque / limit [%]", "speed [m/s]"]
-    values = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.legend').textContent)"
+    assert titles == ["height [m]", "force [N]", "torque / limit [%]", "joint position [rad]", "speed [m/s]"]
+    values = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.legend')?.textContent)"
     assert "FL 60.0" in page.evaluate(values)[1], "values are those of the frame that is shown"
     page.evaluate("(s => { s.value = 750; s.oninput(); })(document.getElementById('slider'))")
     page.wait(f"{TEXT} === 'frame 45'")

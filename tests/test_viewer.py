@@ -61,9 +61,12 @@ class RecordedPage:
 
     slots: list[str]
     meshes: list[tuple[int, np.ndarray]]  # slot, (n, 3) points in the slot's frame
+    collisions: list[tuple[int, np.ndarray]]  # the same for collision shapes
+    bodies: list[dict]
     times: np.ndarray
     poses: np.ndarray  # (frames, slots, 10)
     texts: list
+    reports: list
     camera: dict
     floor: float | None
     channels: list[tuple[str, str]]
@@ -91,7 +94,7 @@ def read(path: Path) -> RecordedPage:
     data = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
     assert data is not None
     stream = gzip.decompress(base64.b64decode(data[1]))
-    slots, geometries, meshes, materials, paints, rest, at = [], [], [], [], [], {}, 0
+    slots, geometries, meshes, collisions, materials, paints, bodies, rest, at = [], [], [], [], [], [], [], {}, 0
     while at < len(stream):
         size = int.from_bytes(stream[at : at + 8], "little")
         header, array = unpack(stream[at + 8 : at + 8 + size])
@@ -104,10 +107,13 @@ def read(path: Path) -> RecordedPage:
             np.array(g["origin"]) + g["step"] * array(g["grid"]).reshape(-1, 3) for g in header["geometries"]
         ]
         materials += header["materials"]
+        bodies += header["bodies"]
         for m in header["meshes"]:
             paints.append((slots[m["slot"]], materials[m["material"]]))
             T = np.array(m["matrix"]).reshape(4, 4).T
-            meshes.append((m["slot"], geometries[m["geometry"]] @ T[:3, :3].T + T[:3, 3]))
+            (collisions if m.get("collision") else meshes).append(
+                (m["slot"], geometries[m["geometry"]] @ T[:3, :3].T + T[:3, 3])
+            )
     header, array = rest["animation"]
     poses = array(header["poses"]).reshape(-1, header["slots"], 10)
     channels = [(c["panel"], c["name"]) for c in rest["channels"][0]["channels"]]
@@ -115,8 +121,9 @@ def read(path: Path) -> RecordedPage:
     floor = rest["floor"][0]["height"]
     times = array(header["times"])
     return RecordedPage(
-        slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints
-    )
+        slots, meshes, collisions, bodies, times, poses, header["texts"], header["reports"], rest["camera"][0], floor,
+        channels, values, paints,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +220,39 @@ def test_a_missing_mesh_is_reported_and_replaced(tmp_path: Path) -> None:
         viewer.show(robot.q_home)
         points = read(viewer.record(tmp_path / "page.html")).world()["Robot/base"]
         assert np.ptp(points, axis=0).max() == pytest.approx(extent, rel=0.01)
+
+
+def test_bodies_are_described_with_boxes_of_their_inertia_and_effective_limits(tmp_path: Path) -> None:
+    for name in ("go2", "solo12", "ur5"):
+        robot = qd.load(name)
+        viewer = Viewer(robot, serve=False, meshes=False)
+        viewer.show(robot.q_home, reference_q=robot.q_home)
+        described = read(viewer.record(tmp_path / "page.html")).bodies
+        assert [d["name"] for d in described] == [body.name for body in robot.bodies], "ghosts are not described"
+        for d, body in zip(described, robot.bodies, strict=True):
+            a, b, c = np.square(d["box"])
+            R = pin.Quaternion(*np.roll(d["axes"], 1)).toRotationMatrix()
+            inertia = R @ np.diag([b + c, a + c, a + b]) @ R.T * d["mass"] / 12.0
+            expected = np.array(body.inertial.inertia)
+            np.testing.assert_allclose(inertia, expected, atol=1e-3 * np.abs(expected).max() + 1e-12)
+            np.testing.assert_allclose(d["com"], body.inertial.com, atol=1e-12)
+        by_joint = {d["joint"]["name"]: d["joint"] for d in described if d["joint"]}
+        for joint, limit in zip(robot.actuated, robot.effort_limits.tolist(), strict=True):
+            assert by_joint[joint]["effort"] == (None if name == "solo12" else limit), "1000 N m is no limit"
+
+
+def test_collision_shapes_are_sent_apart_from_the_drawn_ones(tmp_path: Path) -> None:
+    shape = "<{0}><origin xyz='1 0 0'/><geometry><box size='{1}'/></geometry></{0}>"
+    text = MESHLESS.replace(
+        '<visual><geometry><mesh filename="absent.stl"/></geometry></visual>', shape.format("visual", ".2 .2 .2")
+    )
+    robot = qd.load(text.format(collision=shape.format("collision", ".2 .4 .6"), visual=""), root="fixed")
+    viewer = Viewer(robot, serve=False)
+    viewer.show(robot.q_home)
+    take = read(viewer.record(tmp_path / "page.html"))
+    np.testing.assert_allclose(np.ptp(take.world()["Robot/base"], axis=0), [0.2, 0.2, 0.2], atol=1e-3)
+    assert [take.slots[slot] for slot, _ in take.collisions] == ["Robot/base"]
+    np.testing.assert_allclose(np.ptp(take.collisions[0][1], axis=0), [0.2, 0.4, 0.6], atol=1e-3)
 
 
 def test_robot_without_visuals_is_drawn_by_collision_shapes_or_as_a_stick_figure(tmp_path: Path) -> None:
@@ -712,6 +752,67 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def test_pull_of_a_page_is_a_bounded_spring_force_at_the_clicked_point(
+    go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant = qd.Simulation(go2)
+    body = [body.name for body in go2.bodies].index("FL_calf")
+    point = np.array([0.01, 0.0, -0.1])
+    with Viewer(go2, meshes=False, max_pull_force=30.0) as viewer, connect_page(viewer, max_size=None) as page:
+        assert viewer.pull_forces(plant) == {}
+        position = qd.Dynamics(go2).frame_placement(plant.q, "FL_calf").apply(point)
+
+        def pulled(target: np.ndarray) -> np.ndarray:
+            page.send(json.dumps({"pull": [body, *point.tolist(), *target.tolist()]}))
+            assert wait_for(lambda: viewer.pull_forces(plant) != {})
+            ((name, wrench),) = viewer.pull_forces(plant).items()
+            assert name == "FL_calf"
+            page.send(json.dumps({}))
+            assert wait_for(lambda: viewer.pull_forces(plant) == {}), "released"
+            return wrench
+
+        small, large = (pulled(position + distance * np.eye(3)[1]) for distance in (0.02, 5.0))
+        assert 0.0 < small[1] < 10.0 and large[1] == pytest.approx(30.0), "at most the largest force"
+        origin = qd.Dynamics(go2).frame_placement(plant.q, "FL_calf").translation
+        np.testing.assert_allclose(large[3:], np.cross(position - origin, large[:3]), atol=1e-9)
+        for junk in ([body, 1, 2], [99, *[0.0] * 6], [-1, *[0.0] * 6], [0.5, *[0.0] * 6], [body, *[1e300] * 6], "x"):
+            page.send(json.dumps({"keys": ["KeyW"], "pull": junk}))
+            assert wait_for(lambda: viewer.pressed_keys == {"KeyW"}) and viewer.pull_forces(plant) == {}, junk
+            page.send(json.dumps({}))
+            assert wait_for(lambda: not viewer.pressed_keys)
+        with pytest.raises(ArgumentError, match="plant"), Viewer(qd.load("a1"), meshes=False) as other:
+            other.pull_forces(plant)
+        with connect_without_token(viewer) as watcher:
+            watcher.send(json.dumps({"pull": [0, 0, 0, 0, 1, 1, 1]}))
+            watcher.ping().wait(10)
+            assert viewer.pull_forces(plant) == {}, "not without the token"
+        monkeypatch.setattr(server_module, "INPUT_TIMEOUT", 0.0)
+        page.send(json.dumps({"pull": [0, 0, 0, 0, 1, 1, 1]}))
+        page.ping().wait(10)
+        assert viewer.pull_forces(plant) == {}, "a silent page does not pull"
+
+
+def test_other_machines_need_a_token_even_to_watch(go2: qd.Robot) -> None:
+    before = set(listeners())
+    with Viewer(go2, meshes=False, host="0.0.0.0") as viewer:
+        port = port_of(viewer)
+        assert set(listeners()) - before == {("0.0.0.0", port)}
+        assert "0.0.0.0" not in viewer.url and viewer.url != viewer.view_url
+        paths = [urllib.parse.urlsplit(url).path for url in (viewer.url, viewer.view_url)]
+        for path, status in ((paths[0], 200), (paths[1], 200), ("/", 404), ("/meshcat.js", 404), ("/guessed/", 404)):
+            assert get(f"http://127.0.0.1:{port}{path}", Host="robot.lan")[0] == status, path
+        sock = socket.create_connection(("127.0.0.1", port))
+        with connect(f"ws://127.0.0.1:{port}{paths[1]}socket", sock=sock, max_size=None) as watcher:
+            assert unpack(watcher.recv(timeout=10))[0]["kind"] == "scene"
+            watcher.send(json.dumps({"keys": ["KeyW"]}))
+            watcher.ping().wait(10)
+            assert not viewer.pressed_keys
+    with pytest.raises(ServerError, match="host"):
+        Viewer(go2, meshes=False, host="no.such.host.invalid")
+    with pytest.raises(ArgumentError, match="host"):
+        Viewer(go2, meshes=False, host="")
+
+
 def test_server_listens_only_on_the_loopback_interface(go2: qd.Robot) -> None:
     before = set(listeners())
     with Viewer(go2, meshes=False) as one, Viewer(go2, meshes=False) as two:
@@ -1140,6 +1241,79 @@ def test_ghost_is_drawn_at_the_reference_configuration(go2: qd.Robot, tmp_path: 
     assert not any(name.startswith("Ghost") for frame in (0, 2) for name in take.world(frame))
     with pytest.raises(ArgumentError, match="reference_q"):
         viewer.show(q, reference_q=q[:-1])
+
+
+def test_further_robots_and_ghosts_are_drawn_at_their_configurations(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer, arm, q = Viewer(go2, serve=False), qd.load("planar_3r"), sample(go2)
+    viewer.add_robot("arm; 1", arm)
+    viewer.add_robot("plan", go2, color=(1.0, 0.0, 0.0), opacity=0.5)
+    viewer.show(q)
+    viewer.show(go2.q_home, robots={"arm; 1": arm.q_home, "plan": q})
+    take = read(viewer.record(tmp_path / "page.html"))
+    drawn, real = take.world(1), take.world(0)
+    for body in go2.bodies:
+        np.testing.assert_allclose(drawn[f"robot plan/{body.name}"], real[f"Robot/{body.name}"], atol=2e-4)
+    assert {f"robot arm; 1/{body.name}" for body in arm.bodies} <= set(drawn)
+    assert not any(name.startswith("robot ") for name in real), "only where they have a configuration"
+    assert {tuple(m["color"]) for slot, m in take.paints if slot.startswith("robot plan")} == {(1.0, 0.0, 0.0, 0.5)}
+    assert {d["robot"] for d in take.bodies} == {go2.name, arm.name}
+    for kind, match, call in (
+        (UnknownNameError, "plam", lambda: viewer.show(q, robots={"plam": q})),
+        (UnknownNameError, "reference", lambda: viewer.show(q, robots={"reference": q})),
+        (TypeError, "robots", lambda: viewer.show(q, robots=[q])),
+        (ArgumentError, r"robots\['plan'\]", lambda: viewer.show(q, robots={"plan": q[:-1]})),
+        (ArgumentError, "name", lambda: viewer.add_robot("plan", go2)),
+        (ArgumentError, "name", lambda: viewer.add_robot("reference", go2)),
+        (ArgumentError, "opacity", lambda: viewer.add_robot("b", go2, opacity=0.0)),
+        (ArgumentError, "color", lambda: viewer.add_robot("b", go2, color=(2.0, 0.0, 0.0))),
+        (TypeError, "robot", lambda: viewer.add_robot("b", "go2")),
+    ):
+        with pytest.raises(kind, match=match):
+            call()
+
+
+def test_limits_and_deficits_of_a_command_belong_to_bodies(go2: qd.Robot, tmp_path: Path) -> None:
+    wbc, dynamics = qd.WholeBodyController(go2, dt=1e-3), qd.Dynamics(go2)
+    state = dynamics.update(go2.q_home, np.zeros(go2.nv))
+    easy = wbc.compute(state)
+    wbc.tasks["com"].reference([0.3, 0.0, 0.5], np.zeros(3), [0.0, 0.0, 30.0])  # more than the motors can do
+    hard = wbc.compute(state)
+    viewer = Viewer(go2, serve=False, meshes=False)
+    viewer.show(go2.q_home)
+    viewer.show(go2.q_home, command=easy)
+    viewer.show(go2.q_home, command=hard)
+    reports = read(viewer.record(tmp_path / "page.html")).reports
+    assert reports[:2] == [[0, None], [1, []]], "no command, then a command without deficits"
+    names = [body.name for body in go2.bodies]
+    texts = {names[index]: text for index, text in reports[2][1]}
+    active = [name for name in hard.levels[0].active if name.endswith("torque limit")]
+    assert active
+    for name in active:
+        assert f"{name}: active" in texts[name.removesuffix("_joint torque limit")]
+    assert "com z: " in texts["base"] and "m/s^2 short of its target (level 1)" in texts["base"]
+    with pytest.raises(TypeError, match="command"):
+        viewer.show(go2.q_home, command=hard.tau)
+
+
+def test_joints_of_arms_are_plotted_and_void_limits_do_not_scale_torques(tmp_path: Path) -> None:
+    for name in ("ur5", "solo12"):
+        robot = qd.load(name)
+        viewer = Viewer(robot, serve=False, meshes=False)
+        q, v, tau = sample(robot), np.linspace(-1.0, 1.0, robot.nv), np.linspace(0.1, 1.0, robot.nu)
+        viewer.show(q, v=v, tau=tau)
+        take = read(viewer.record(tmp_path / "page.html"))
+        for i, joint in enumerate(robot.actuated):
+            position, velocity = (
+                take.signal(f"joint {kind}", joint)[0] for kind in ("position [rad]", "velocity [rad/s]")
+            )
+            assert position == pytest.approx(q[robot.configuration_index(joint)], abs=1e-4)
+            assert velocity == pytest.approx(v[robot.velocity_index(joint)], abs=1e-4)
+            if name == "ur5":
+                assert take.signal("torque / limit [%]", joint)[0] == pytest.approx(
+                    100.0 * tau[i] / robot.effort_limits[i], rel=1e-3
+                )
+            else:
+                assert take.signal("torque [N m]", joint)[0] == pytest.approx(tau[i], rel=1e-3)
 
 
 def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:

@@ -50,6 +50,16 @@ PackagesOption = Annotated[
     list[Path] | None, typer.Option("--package", help="ROS package folder to find meshes in; repeatable")
 ]
 PortOption = Annotated[int, typer.Option(min=0, max=65535, help="port of the live page; 0: any free port")]
+#: Default address of the live page, which only this machine can open.
+LOOPBACK_ADDRESS = "127.0.0.1"
+HostOption = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        help="address on which the live page is served; 0.0.0.0: other machines can open it, too, by its address with "
+        "the token, unencrypted",
+    ),
+]
 
 
 def main() -> None:

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
 
 T = TypeVar("T")
 
@@ -39,6 +43,12 @@ out, err = Console(emoji=False), Console(stderr=True, emoji=False)
 def print_text(text: str) -> None:
     """Prints text without interpreting markup in names of robots and files."""
     out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def page_addresses(viewer: Viewer) -> str:
+    """Returns the address of the live page, and that without control if other machines can open it."""
+    needs_token = urlsplit(viewer.view_url).path != "/"
+    return f"{viewer.url} (without control: {viewer.view_url})" if needs_token else viewer.url
 
 
 def progress(items: list[T], title: str) -> Iterator[T]:

@@ -14,9 +14,9 @@ import typer
 from rich.markup import escape
 
 from ..errors import ArgumentError
-from .app import PackagesOption, PortOption, app
+from .app import LOOPBACK_ADDRESS, HostOption, PackagesOption, PortOption, app
 from .completion import COMPLETIONS
-from .console import check_writable, err, out, print_text, wait_for_interrupt
+from .console import check_writable, err, out, page_addresses, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
 
 log_app = typer.Typer(
@@ -132,6 +132,7 @@ def view(
     ] = None,
     package: PackagesOption = None,
     port: PortOption = 0,
+    host: HostOption = LOOPBACK_ADDRESS,
 ) -> None:
     """Play a recording in the browser: estimated state, torques, stage and faults."""
     from ..runtime import load_recording
@@ -144,7 +145,7 @@ def view(
     model = log.robot(robot, packages=package or ())
     records, start_time = log.records, float(log.records["begun"][0])
     frames = range(0, len(log), max(1, round(1.0 / (FPS * log.metadata["dt"]))))
-    with Viewer(model, open_browser=record is None, fps=FPS, port=port) as viewer:
+    with Viewer(model, open_browser=record is None, fps=FPS, port=port, host=host) as viewer:
 
         def show_tick(i: int) -> None:
             q, v = log.state(i, model)
@@ -161,7 +162,7 @@ def view(
             viewer.record(record, title=f"{log.name}, {file.name}")
             print_text(f"wrote {record}")
             return
-        print_text(f"{log.name} at {viewer.url}; press Ctrl-C to quit")
+        print_text(f"{log.name} at {page_addresses(viewer)}; press Ctrl-C to quit")
         frame_cycle = itertools.cycle(frames)
 
         def show_next() -> None:

@@ -18,6 +18,8 @@ from ..robot import load
 from .app import (
     EXIT_INTERRUPTED_AFTER_REPORT,
     EXIT_REDUCED,
+    LOOPBACK_ADDRESS,
+    HostOption,
     PackagesOption,
     PortOption,
     RobotArgument,
@@ -25,7 +27,17 @@ from .app import (
     app,
 )
 from .completion import COMPLETIONS
-from .console import check_writable, err, is_terminal, out, print_text, progress, progress_bar, wait_for_interrupt
+from .console import (
+    check_writable,
+    err,
+    is_terminal,
+    out,
+    page_addresses,
+    print_text,
+    progress,
+    progress_bar,
+    wait_for_interrupt,
+)
 from .renamed_options import renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs
 
@@ -41,13 +53,14 @@ def view(
     record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
     frames: Annotated[bool, typer.Option(help="draw the axes of base and feet")] = False,
     port: PortOption = 0,
+    host: HostOption = LOOPBACK_ADDRESS,
 ) -> None:
     """Show a robot in its home configuration in the browser, with a slider for every joint."""
     from ..viewer import JointSliders, Viewer
 
     check_writable(record)
     robot = load(source, root=root, packages=package or ())
-    with Viewer(robot, open_browser=record is None, port=port) as viewer:
+    with Viewer(robot, open_browser=record is None, port=port, host=host) as viewer:
         if frames:
             viewer.show_frames((robot.tree.root.name, *robot.feet))
         viewer.show(robot.q_home, show_com=True)
@@ -57,7 +70,7 @@ def view(
             viewer.record(record)
             print_text(f"wrote {record}")
             return
-        print_text(f"{robot.name} at {viewer.url}; press Ctrl-C to quit")
+        print_text(f"{robot.name} at {page_addresses(viewer)}; press Ctrl-C to quit")
         sliders = JointSliders(viewer)
         wait_for_interrupt(sliders.update)
 
@@ -114,6 +127,7 @@ def demo(
     ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
     port: PortOption = 0,
+    host: HostOption = LOOPBACK_ADDRESS,
     record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
     video: Annotated[
         Path | None, typer.Option(help="write the motion as .mp4 or .webm, drawn by a browser without a window")
@@ -171,9 +185,10 @@ def demo(
         if not headless:
             from ..viewer import Viewer
 
-            viewer = stack.enter_context(Viewer(model, open_browser=is_terminal(sys.stdout), port=port))
+            viewer = stack.enter_context(Viewer(model, open_browser=is_terminal(sys.stdout), port=port, host=host))
         with progress_bar("simulating", quiet=as_json) as tick:
-            banner = [] if as_json else [str(model), *([] if viewer is None else [f"live view: {viewer.url}"])]
+            page_lines = [] if viewer is None else [f"live view: {page_addresses(viewer)}"]
+            banner = [] if as_json else [str(model), *page_lines]
 
             def on_progress(fraction: float) -> None:
                 """Updates the progress bar; the first call, after validation of all arguments, prints the robot."""
@@ -262,6 +277,7 @@ def leg(
         Path | None, typer.Option(help="write the animation as a self-contained HTML file and exit")
     ] = None,
     port: PortOption = 0,
+    host: HostOption = LOOPBACK_ADDRESS,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable table, without animation")] = False,
 ) -> None:
     """Print limits, reach and inverse kinematics branches of the legs, and show them in the viewer.
@@ -282,18 +298,18 @@ def leg(
     else:
         print_legs(robot, surveys)
     if record is not None or not as_json:
-        _show_leg(legs[0], seconds=seconds, record=record, port=port, quiet=as_json)
+        _show_leg(legs[0], seconds=seconds, record=record, port=port, host=host, quiet=as_json)
 
 
-def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port: int, quiet: bool) -> None:
+def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port: int, host: str, quiet: bool) -> None:
     """Shows or records a leg that follows a target on each branch of its inverse kinematics."""
     from ..demo.leg import show_branches
     from ..viewer import Viewer
 
     live = record is None
-    with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout), port=port) as viewer:
+    with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout), port=port, host=host) as viewer:
         if live:
-            print_text(f"leg {item.name} follows a target: {viewer.url}")
+            print_text(f"leg {item.name} follows a target: {page_addresses(viewer)}")
         viewer.clear_recording()
         with progress_bar("showing", quiet=quiet) as tick:
             show_branches(item, viewer, seconds=seconds, realtime=live, progress=tick)

@@ -273,7 +273,8 @@ def run_locomotion_demo(
                 if key_velocity is not None
                 else 0.0 * requested_velocity
                 if is_stopping
-                else requested_velocity
+                else requested_velocity,
+                None if viewer is None else viewer.pull_forces(simulated_plant),
             )
             frame = frame_number(t)
             if frame == last_frame and not (viewer is not None and viewer.is_paused):
@@ -329,5 +330,6 @@ def _show_frame(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, 
         },
         desired_velocity=run.heading @ (x, y, 0.0),
         signals={"residual by level [m/s^2]": residuals},
+        command=command,
         caption=run.caption(command) + (f"\n{HELP}" if teleop else ""),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -106,11 +107,12 @@ class LocomotionRun:
         if self.time_series is not None:
             self.time_series.events.setdefault("push", []).append(self.plant.time)
 
-    def tick(self, velocity: Array) -> LocomotionCommand:
+    def tick(self, velocity: Array, external: Mapping[str, Array] | None = None) -> LocomotionCommand:
         """Computes a command, updates the measured figures, and advances the plant by one control period.
 
         Args:
             velocity: (3,) velocity command; zero is used until the robot stands.
+            external: forces on the robot during the tick, see `Plant.step`.
         """
         plant, controller = self.plant, self.controller
         control_start = time.perf_counter()
@@ -122,7 +124,7 @@ class LocomotionRun:
         self._observe(s, command)
         plant_start = time.perf_counter()
         for _ in range(round(controller.dt / plant.dt)):
-            plant.step(command.tau)
+            plant.step(command.tau, external=external)
         self._plant_time += time.perf_counter() - plant_start
         self._control_time += control_end - control_start
         return command

@@ -106,7 +106,7 @@ def run_squat_demo(
             friction_torque = friction_compensation(robot, desired.v)
             command = pd.compute(sim.q, sim.v, desired.q, desired.v, feedforward=support.tau + friction_torque)
             control_end = time.perf_counter()
-            sim.step(command.tau)
+            sim.step(command.tau, external=None if viewer is None else viewer.pull_forces(sim))
             plant_end = time.perf_counter()
             recorder.add(
                 s, sim, desired, command.saturated_joints, control_end - control_start, plant_end - control_end

@@ -121,14 +121,20 @@ def repair_inertia(bodies: Sequence[CompositeBody]) -> tuple[tuple[CompositeBody
     return tuple(out), findings
 
 
-def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
-    """Returns findings on missing limits, and on limits too large for a robot of this weight and size."""
+def max_effective_efforts(bodies: Sequence[CompositeBody]) -> dict[str, float]:
+    """Returns the largest effort limit that has an effect on a robot of this weight and size, by joint [N m or N]."""
     origins = [np.zeros(3)]
     for body in bodies[1:]:  # at zero configuration, orientation left out: only the size counts
         origins.append(origins[body.parent] + body.placement.translation)
     size = max(float(np.linalg.norm(p)) for p in origins) or 1.0
-    mass = sum(b.inertial.mass for b in bodies)
-    findings = []
+    largest_force = MAX_EFFORT_RATIO * sum(b.inertial.mass for b in bodies) * 9.81
+    joints = [body.joint for body in bodies if body.joint is not None]
+    return {joint.name: largest_force * (1.0 if joint.type == "prismatic" else size) for joint in joints}
+
+
+def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
+    """Returns findings on missing limits, and on limits too large for a robot of this weight and size."""
+    findings, max_efforts = [], max_effective_efforts(bodies)
     unlimited: dict[str, list[Joint]] = {"effort": [], "velocity": []}
     for body in bodies[1:]:
         joint = body.joint
@@ -137,10 +143,8 @@ def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
         for kind, joints in unlimited.items():
             if np.isinf(getattr(joint.limits, kind)):
                 joints.append(joint)
-        lever = 1.0 if joint.type == "prismatic" else size
-        enough = MAX_EFFORT_RATIO * mass * 9.81 * lever
         void = []
-        if enough < joint.limits.effort < np.inf:
+        if max_efforts[joint.name] < joint.limits.effort < np.inf:
             void.append(
                 f"effort={joint.limits.effort:g} (more than {MAX_EFFORT_RATIO:g} times the torque that lifts the "
                 "whole robot)"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import QuaddynError
+from .body_reports import BodyTexts
 from .page import make_recorded_page
 from .scene import SLOT, Blob
 
@@ -27,12 +28,14 @@ class AnimationFrame(NamedTuple):
         poses: (n, 10) position, quaternion and scale of each moving object (slot) of the scene.
         text: caption.
         values: (m,) values of the plot channels.
+        report: index and text of each body about the tick, see `BodyReports`; None without a command.
     """
 
     time: float
     poses: NDArray[np.float32]
     text: str
     values: NDArray[np.float32]
+    report: BodyTexts | None
 
 
 class Animation:
@@ -61,7 +64,14 @@ class Animation:
     def __len__(self) -> int:
         return len(self._frames)
 
-    def add(self, time: float | None, poses: NDArray[np.float32], text: str, values: NDArray[np.float32]) -> float:
+    def add(
+        self,
+        time: float | None,
+        poses: NDArray[np.float32],
+        text: str,
+        values: NDArray[np.float32],
+        report: BodyTexts | None,
+    ) -> float:
         """Stores a frame unless the last stored one is less than 1 / fps older; returns its time [s]."""
         if time is None:
             recording_time = 0.0 if np.isinf(self._last_time) else self._last_time + 1 / self.fps
@@ -79,29 +89,32 @@ class Animation:
             if np.isfinite(self._next_time)
             else recording_time + 1 / self.fps
         )
-        self._frames.append(AnimationFrame(recording_time, poses, text, values))
+        self._frames.append(AnimationFrame(recording_time, poses, text, values, report))
         return recording_time
 
     def make_packet(self) -> bytes:
         """Returns the animation as one packet.
 
-        It contains times from 0 [s], poses (frames, slots, 10), values of the channels (frames, m), and captions where
-        they change.
+        It contains times from 0 [s], poses (frames, slots, 10), values of the channels (frames, m), and captions and
+        reports where they change.
         """
         start, count = self._frames[0].time, len(self._frames)
         slots, channels = (max(len(getattr(f, kind)) for f in self._frames) for kind in ("poses", "values"))
         poses = np.zeros((count, slots, SLOT), dtype=np.float32)
         values = np.full((count, channels), np.nan, dtype=np.float32)
         texts: list[tuple[int, str]] = []
-        for i, (_, frame_poses, text, frame_values) in enumerate(self._frames):
+        reports: list[tuple[int, BodyTexts | None]] = []
+        for i, (_, frame_poses, text, frame_values, report) in enumerate(self._frames):
             poses[i, : len(frame_poses)] = frame_poses  # a slot made later was hidden before
             values[i, : len(frame_values)] = frame_values
             if not texts or texts[-1][1] != text:
                 texts.append((i, text))
+            if not reports or reports[-1][1] != report:
+                reports.append((i, report))
         blob = Blob()
         times = np.array([frame.time - start for frame in self._frames], dtype=np.float32)
         header = {"times": blob.add(times), "poses": blob.add(_round_mantissa(poses)), "slots": slots, "texts": texts}
-        header["values"] = blob.add(_round_mantissa(values))
+        header |= {"reports": reports, "values": blob.add(_round_mantissa(values))}
         return blob.make_packet({"kind": "animation", **header})
 
     def make_page(self, packets: Sequence[bytes], title: str) -> str:

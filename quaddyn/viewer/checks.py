@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..locomotion import Foothold
 from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
+
+#: Name of the robot that shows a reference configuration.
+REFERENCE_ROBOT = "reference"
 
 
 def validate_configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
@@ -24,6 +27,18 @@ def validate_configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
             "its norm"
         )
     return q
+
+
+def validate_configurations(robots: Mapping[str, Robot], values: Mapping[str, ArrayLike] | None) -> dict[str, Array]:
+    """Returns the configurations of further robots by name, or raises."""
+    if values is not None and not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"robots: expected a mapping {{name: q}}, got {type(values).__name__}")
+    configurations = {}
+    for name, q in (values or {}).items():
+        if name not in robots or name == REFERENCE_ROBOT:
+            raise UnknownNameError("robot of the viewer", name, [n for n in robots if n != REFERENCE_ROBOT])
+        configurations[name] = validate_configuration(f"robots[{name!r}]", robots[name], q)
+    return configurations
 
 
 def validate_contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPoint, ...]:

@@ -13,9 +13,11 @@ from ..contact import Contact
 from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
 from ..urdf.tree import LENGTH_DECIMALS, Array
-from .figure import Figure
+from .checks import REFERENCE_ROBOT
+from .figure import REFERENCE_MATERIAL, Figure
 from .landscape import Landscape
 from .markers import Markers, SlotPoses, convex_hull_from_above
+from .parts import Material
 from .scene import SLOT, Scene
 from .scene_snapshot import SceneSnapshot
 
@@ -56,7 +58,7 @@ class Drawing:
         self, robot: Robot, scene: Scene, figure: Figure, landscape: Landscape, newtons_per_meter: float
     ) -> None:
         self.robot, self.data = robot, robot.model.createData()
-        self._reference_data = robot.model.createData()
+        self._others: dict[str, tuple[Figure, pin.Data]] = {}
         self._scene, self._figure, self._landscape = scene, figure, landscape
         self._scale = newtons_per_meter
         self._markers = Markers(scene, figure.size)
@@ -65,6 +67,15 @@ class Drawing:
         self.capsules: tuple[CapsuleModel, int] | None = None
         self.soles: tuple[Contact, ...] = ()
         self.center, self.base = np.zeros(3), np.zeros(3)
+
+    def add_robot(self, name: str, robot: Robot, kind: str, material: Material | None) -> None:
+        """Adds a further robot, drawn where a snapshot has a configuration of this name; see `Figure.add_figure`."""
+        self._others[name] = (self._figure.add_figure(robot, kind, material), robot.model.createData())
+
+    @property
+    def other_robots(self) -> dict[str, Robot]:
+        """Further robots by name."""
+        return {name: figure.robot for name, (figure, _) in self._others.items()}
 
     def show_frames(self, names: Iterable[str]) -> None:
         """Draws the axes of these frames from now on.
@@ -93,7 +104,7 @@ class Drawing:
         for index in (*self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             self._update_frame(index)
         self.base = self.data.oMi[self._figure.joints[0]].translation.copy()
-        poses_by_slot = dict(self._place_links(self.data, self._figure.slots[0]))
+        poses_by_slot = dict(self._place_links(self._figure, self.data))
         poses_by_slot.update(self._place_forces(snapshot))
         poses_by_slot.update(self._place_contacts(snapshot))
         poses_by_slot.update(self._place_support_polygon(snapshot))
@@ -109,12 +120,12 @@ class Drawing:
             poses_by_slot.update(self._markers.draw_triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
         poses_by_slot.update(self._place_center_of_mass(snapshot, q))
         poses_by_slot.update(self._place_trails())
-        if snapshot.reference_q is not None:
-            first_slot = self._figure.add_reference_robot()
-            self.robot.algorithms.forwardKinematics(
-                self.robot.model, self._reference_data, np.array(snapshot.reference_q)
-            )
-            poses_by_slot.update(self._place_links(self._reference_data, first_slot))
+        if REFERENCE_ROBOT in snapshot.other_configurations and REFERENCE_ROBOT not in self._others:
+            self.add_robot(REFERENCE_ROBOT, self.robot, "Ghost", REFERENCE_MATERIAL)
+        for name, configuration in snapshot.other_configurations.items():
+            figure, data = self._others[name]
+            figure.robot.algorithms.forwardKinematics(figure.robot.model, data, np.array(configuration))
+            poses_by_slot.update(self._place_links(figure, data))
         poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
         for slot, pose in (poses_by_slot | self._landscape.poses).items():
             poses[slot] = pose
@@ -124,9 +135,9 @@ class Drawing:
         """Updates the placement of a frame in `data`."""
         pin.updateFramePlacement(self.robot.model, self.data, index)
 
-    def _place_links(self, data: pin.Data, first: int) -> SlotPoses:
-        """Returns the poses of a robot's links at the placements in `data`; its slots begin at `first`."""
-        for slot, joint in enumerate(self._figure.joints, first):
+    def _place_links(self, figure: Figure, data: pin.Data) -> SlotPoses:
+        """Returns the poses of the links of a robot at the placements in `data`."""
+        for slot, joint in enumerate(figure.joints, figure.slots[0]):
             yield slot, (*pin.SE3ToXYZQUAT(data.oMi[joint]), 1.0, 1.0, 1.0)
 
     def _frame_position(self, name: str) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from ..urdf.tree import (
     SphereShape,
 )
 from . import shapes
+from .body_description import describe_body, effective_effort_limits
 from .mesh import read_mesh
 from .parts import Material, MeshError, Part
 from .scene import Scene
@@ -31,7 +33,9 @@ from .scene import Scene
 _DEFAULT_MATERIAL = Material((0.72, 0.74, 0.78, 1.0))
 _STICK_MATERIAL = Material((0.25, 0.45, 0.75, 1.0))
 _MISSING_MATERIAL = Material((0.95, 0.1, 0.75, 1.0))
-_REFERENCE_MATERIAL = Material((0.25, 0.50, 0.95, 0.30))
+#: Material of a reference configuration.
+REFERENCE_MATERIAL = Material((0.25, 0.50, 0.95, 0.30))
+_COLLISION_MATERIAL = Material((0.95, 0.55, 0.10, 0.45))
 
 
 @renamed_fields(instead="substitute")
@@ -58,7 +62,16 @@ class MissingMesh:
 class Figure:
     """Links of a robot in a scene.
 
+    Args:
+        scene: scene to which the links are added.
+        robot: robot that is drawn.
+        meshes: whether to draw the shapes of the file instead of joints and lines between them.
+        kind: kind of the slots, an entry of the legend of the page.
+        material: material of all links; None for those of the file.
+        parts: parts of the mesh files read so far, by path, to which those of this robot are added; None for none.
+
     Attributes:
+        robot: robot that is drawn.
         slots: number of the first slot and of the one after the last; one slot per body, in order.
         joints: (n,) index of the Pinocchio joint that carries each body.
         low, high: (3,) corners of the bounding box of all joints, feet and centers of mass in `q_home` [m].
@@ -66,12 +79,20 @@ class Figure:
         missing_meshes: meshes that could not be drawn.
     """
 
-    def __init__(self, scene: Scene, robot: Robot, *, meshes: bool) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        robot: Robot,
+        *,
+        meshes: bool,
+        kind: str = "Robot",
+        material: Material | None = None,
+        parts: dict[str, tuple[Part, ...] | MeshError] | None = None,
+    ) -> None:
         self.robot, self.scene = robot, scene
         self.missing_meshes: list[MissingMesh] = []
-        self._parts: dict[str, tuple[Part, ...] | MeshError] = {}
-        self._added_meshes: list[tuple[int, int, Pose, tuple[float, ...]]] = []
-        self._first_reference_slot: int | None = None
+        self._parts = {} if parts is None else parts
+        self._material, self._with_meshes = material, meshes
         model = robot.model
         frames = [model.frames[model.getFrameId(b.name, pin.FrameType.BODY)] for b in robot.bodies]
         self.joints = [int(f.parentJoint) for f in frames]
@@ -80,15 +101,19 @@ class Figure:
         self.size = max(float((self.high - self.low).max()), 0.1)
         links = robot.tree.links
         with_visuals, with_collisions = any(x.visuals for x in links), any(x.collisions for x in links)
-        first = len(scene.slots)
+        first, effort_limits = len(scene.slots), effective_effort_limits(robot)
         for index, (body, placement_in_joint) in enumerate(zip(robot.bodies, self._placements_in_joint, strict=True)):
-            slot = scene.add_slot("Robot", body.name)
+            slot = scene.add_slot(kind, body.name)
+            if material is None or material.color[3] == 1.0:  # a ghost is not a body that could be selected
+                scene.add_body(slot, describe_body(robot, body, placement_in_joint, effort_limits))
             if not meshes or not (with_visuals or with_collisions):
                 self._add_sticks(slot, index, body, placement_in_joint)
                 continue
             for link, placement in body.links:
                 for geometry in link.visuals if with_visuals else link.collisions:
                     self._add_link_shape(slot, link, geometry, placement_in_joint @ placement)
+                for geometry in link.collisions if with_visuals and material is None else ():
+                    self._add_collision_shape(slot, geometry, placement_in_joint @ placement @ geometry.placement)
         self.slots = (first, len(scene.slots))
 
     def _compute_bounds(self) -> tuple[Array, Array]:
@@ -103,25 +128,24 @@ class Figure:
             points.extend(ends @ data.oMi[joint].rotation.T + data.oMi[joint].translation)
         return np.min(points, axis=0), np.max(points, axis=0)
 
-    def add_reference_robot(self) -> int:
-        """Adds the same robot as a transparent one on first use; returns the number of its first slot."""
-        if self._first_reference_slot is None:
-            self._first_reference_slot = len(self.scene.slots)
-            for body in self.robot.bodies:
-                self.scene.add_slot("Ghost", body.name)
-            material = self.scene.add_material(_REFERENCE_MATERIAL, glow=True)
-            for slot, geometry, placement, scale in self._added_meshes:
-                self.scene.add_mesh(
-                    slot - self.slots[0] + self._first_reference_slot, geometry, material, placement, scale
-                )
-        return self._first_reference_slot
+    def add_figure(self, robot: Robot, kind: str, material: Material | None) -> Figure:
+        """Adds a further robot to the scene, drawn in the same way; see the arguments of the class."""
+        return Figure(self.scene, robot, meshes=self._with_meshes, kind=kind, material=material, parts=self._parts)
 
     def _add_mesh(
-        self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
+        self, slot: int, geometry: int, material: Material, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
     ) -> None:
-        """Adds a geometry to a slot and stores it for `add_reference_robot`."""
-        self._added_meshes.append((slot, geometry, placement, scale))
-        self.scene.add_mesh(slot, geometry, material, placement, scale)
+        """Adds a geometry to a slot, with its material or that of all links."""
+        used = self._material or material
+        number = self.scene.add_material(used, glow=used.color[3] < 1.0 and used is self._material)
+        self.scene.add_mesh(slot, geometry, number, placement, scale)
+
+    def _add_collision_shape(self, slot: int, geometry: Geometry, placement: Pose) -> None:
+        """Adds a collision shape, which the page shows on demand, to a slot; a mesh that cannot be read is left out."""
+        with contextlib.suppress(MeshError):
+            material = self.scene.add_material(_COLLISION_MATERIAL, glow=True)
+            for number, scale, _ in self._add_geometries(geometry.shape):
+                self.scene.add_mesh(slot, number, material, placement, scale, collision=True)
 
     def _add_link_shape(self, slot: int, link: Link, geometry: Geometry, placement: Pose) -> None:
         """Adds a shape of a link to a slot, or a substitute if its mesh cannot be read."""
@@ -147,22 +171,24 @@ class Figure:
         if n_drawn:
             return "its collision shapes"
         marker = self.scene.add_geometry("missing", shapes.make_box((1, 1, 1)))
-        side = 0.05 * self.size
-        self._add_mesh(
-            slot, marker, self.scene.add_material(_MISSING_MATERIAL), placement @ failed.placement, (side, side, side)
-        )
+        self._add_mesh(slot, marker, _MISSING_MATERIAL, placement @ failed.placement, (0.05 * self.size,) * 3)
         return "a small box"
 
     def _add_shape(self, slot: int, shape: Shape, rgba: tuple[float, ...] | None, placement: Pose) -> None:
         """Adds all parts of a shape to a slot, in its own color or a default one."""
         default_material = _DEFAULT_MATERIAL if rgba is None else Material((rgba[0], rgba[1], rgba[2], rgba[3]))
-        scale = shape.scale if isinstance(shape, MeshShape) else (1.0, 1.0, 1.0)
-        for number, part in enumerate(self._read_shape(shape)):
-            key = (str(shape.path), number) if isinstance(shape, MeshShape) else shape
-            # A material inside the mesh file takes precedence, as in RViz, since many URDFs specify white for all
-            # meshes.
-            material = self.scene.add_material(part.material or default_material)
-            self._add_mesh(slot, self.scene.add_geometry(key, part), material, placement, scale)
+        # A material inside the mesh file takes precedence, as in RViz, since many URDFs specify white for all meshes.
+        for number, scale, material in self._add_geometries(shape):
+            self._add_mesh(slot, number, material or default_material, placement, scale)
+
+    def _add_geometries(self, shape: Shape) -> list[tuple[int, tuple[float, ...], Material | None]]:
+        """Returns number, scale and material of each part of a shape, all of which are added to the scene."""
+        if not isinstance(shape, MeshShape):
+            return [(self.scene.add_geometry(shape, part), (1.0, 1.0, 1.0), None) for part in self._read_shape(shape)]
+        return [
+            (self.scene.add_geometry((str(shape.path), i), part), shape.scale, part.material)
+            for i, part in enumerate(self._read_shape(shape))
+        ]
 
     def _read_shape(self, shape: Shape) -> tuple[Part, ...]:
         """Returns the parts of a shape; mesh files are read once."""
@@ -175,15 +201,15 @@ class Figure:
                 return (shapes.make_cylinder(radius, length),)
             case CapsuleShape(radius, length):
                 return (shapes.make_capsule(radius, length),)
-            case MeshShape(uri, path, _, root):
+            case MeshShape(_, path, _, root):
                 if path is None:
                     raise MeshError("the file is not in the package roots")
-                if uri not in self._parts:
+                if (key := str(path)) not in self._parts:
                     try:
-                        self._parts[uri] = read_mesh(path, root)
+                        self._parts[key] = read_mesh(path, root)
                     except MeshError as error:
-                        self._parts[uri] = error
-                parts = self._parts[uri]
+                        self._parts[key] = error
+                parts = self._parts[key]
                 if isinstance(parts, MeshError):
                     raise parts
                 return parts
@@ -191,10 +217,8 @@ class Figure:
     def _add_sticks(self, slot: int, index: int, body: CompositeBody, placement_in_joint: Pose) -> None:
         """Draws lines from the body's joint to the next joints and to its foot, and a ball at the joint."""
         r = 0.02 * self.size
-        material = self.scene.add_material(_STICK_MATERIAL)
-        self._add_mesh(
-            slot, self.scene.add_geometry("ball", shapes.make_sphere(1.0)), material, placement_in_joint, (1.6 * r,) * 3
-        )
+        ball = self.scene.add_geometry("ball", shapes.make_sphere(1.0))
+        self._add_mesh(slot, ball, _STICK_MATERIAL, placement_in_joint, (1.6 * r,) * 3)
         ends = [b.placement.translation for b in self.robot.bodies if b.parent == index]
         for leg in self.robot.legs.values():
             foot = self.robot.model.frames[self.robot.frame_id(leg.foot.name)]
@@ -203,9 +227,8 @@ class Figure:
         stick = self.scene.add_geometry("stick", shapes.make_line(1.0))
         for end in _select_far_points(ends, r):
             length = float(np.linalg.norm(end))
-            self._add_mesh(
-                slot, stick, material, placement_in_joint @ Pose.of(rotation_from_z(end), np.zeros(3)), (r, r, length)
-            )
+            placement = placement_in_joint @ Pose.of(rotation_from_z(end), np.zeros(3))
+            self._add_mesh(slot, stick, _STICK_MATERIAL, placement, (r, r, length))
 
 
 def _select_far_points(points: Iterable[Array], distance: float) -> list[Array]:

@@ -6,7 +6,9 @@ import functools
 import html
 import importlib.resources
 import importlib.util
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import QuaddynError
@@ -19,7 +21,9 @@ _POLICY = (
 
 
 #: Scripts in the order of their dependencies; uPlot (MIT license, beside it) draws the plots.
-_SCRIPTS = ("geometry.js", "stage.js", "plots.js", "player.js", "panel.js", "drive.js", "main.js")
+_SCRIPTS = (
+    "geometry.js", "flags.js", "stage.js", "plots.js", "player.js", "inspector.js", "panel.js", "drive.js", "main.js"
+)  # fmt: skip
 
 
 @functools.cache
@@ -79,12 +83,20 @@ def _make_page(title: str, policy: str, scripts: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _read_text("page.html"))
 
 
-def make_live_page(title: str, port: int) -> str:
-    """Returns the page of the server, which loads meshcat and the frames from the server."""
-    hosts = ("127.0.0.1", "localhost")
-    connect = " ".join(("'self'", *(f"ws://{h}:{port}" for h in hosts)))
+def make_live_page(title: str, hosts: Iterable[str], port: int, view_path: str, *, may_control: bool) -> str:
+    """Returns the page of the server, which loads meshcat and the frames from the server.
+
+    Args:
+        title: title of the page.
+        hosts: names and addresses of the server.
+        port: port of the server.
+        view_path: path of the page without control, for links that are passed on.
+        may_control: whether the server accepts input of this page.
+    """
+    connect = " ".join(("'self'", *(f"ws://{host}:{port}" for host in hosts)))
     policy = _POLICY.format(script="'self' 'unsafe-inline'", connect=connect)
-    scripts = '<script src="meshcat.js"></script>\n' + _make_scripts() + _make_script_element("showLive();")
+    call = f"showLive({json.dumps(may_control)}, {json.dumps(view_path)});"
+    scripts = '<script src="meshcat.js"></script>\n' + _make_scripts() + _make_script_element(call)
     return _make_page(title, policy, scripts)
 
 

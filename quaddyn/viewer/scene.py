@@ -59,7 +59,8 @@ class Scene:
     def _start_packet(self) -> None:
         """Starts a new packet."""
         self._blob = Blob()
-        self._new: dict[str, list[dict[str, object]]] = {k: [] for k in ("geometries", "materials", "slots", "meshes")}
+        kinds = ("geometries", "materials", "slots", "meshes", "bodies")
+        self._new: dict[str, list[dict[str, object]]] = {kind: [] for kind in kinds}
 
     def add_slot(self, *path: str) -> int:
         """Adds a slot, listed under `path` in the page's scene menu; returns its number."""
@@ -107,13 +108,32 @@ class Scene:
         return number
 
     def add_mesh(
-        self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
+        self,
+        slot: int,
+        geometry: int,
+        material: int,
+        placement: Pose,
+        scale: tuple[float, ...] = (1, 1, 1),
+        *,
+        collision: bool = False,
     ) -> None:
-        """Adds a geometry to a slot; `placement` and `scale` are in the slot's frame."""
+        """Adds a geometry to a slot.
+
+        Args:
+            slot: number of the slot.
+            geometry: number of the geometry.
+            material: number of the material.
+            placement: placement in the frame of the slot.
+            scale: (x, y, z) scale of the geometry.
+            collision: whether the page shows it only with the collision shapes.
+        """
         matrix = placement.homogeneous @ np.diag([*scale, 1.0])
-        self._new["meshes"].append(
-            {"slot": slot, "geometry": geometry, "material": material, "matrix": matrix.T.reshape(-1).tolist()}
-        )
+        item = {"slot": slot, "geometry": geometry, "material": material, "matrix": matrix.T.reshape(-1).tolist()}
+        self._new["meshes"].append(item | ({"collision": True} if collision else {}))
+
+    def add_body(self, slot: int, description: Mapping[str, object]) -> None:
+        """Adds the description of the rigid body that a slot shows, see `describe_body`."""
+        self._new["bodies"].append({"slot": slot, **description})
 
     def flush(self) -> bytes | None:
         """Returns the packet of everything new since the last call, or None if there is nothing."""

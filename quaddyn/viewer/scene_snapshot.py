@@ -14,7 +14,7 @@ from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 from . import checks
-from .checks import validate_vector
+from .checks import REFERENCE_ROBOT, validate_vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class SceneSnapshot:
         points: {name: (3,)} world [m].
         curves: {name: (n, 3)} world [m].
         desired_velocity: (3,) desired velocity of the center of mass, world [m/s], or None.
-        reference_q: (nq,) reference configuration, or None.
+        other_configurations: {name: (nq,)} configurations of further robots.
         footholds: footholds of swing feet.
         normals: {frame: (3,)} unit normals of the ground below.
     """
@@ -49,7 +49,7 @@ class SceneSnapshot:
     points: Mapping[str, Array] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict)
     desired_velocity: Array | None = None
-    reference_q: Array | None = None
+    other_configurations: Mapping[str, Array] = field(default_factory=dict)
     footholds: tuple[Foothold, ...] = ()
     normals: Mapping[str, Array] = field(default_factory=dict)
 
@@ -57,6 +57,7 @@ class SceneSnapshot:
     def from_arguments(
         cls,
         robot: Robot,
+        other_robots: Mapping[str, Robot],
         q: ArrayLike,
         *,
         v: ArrayLike | None,
@@ -70,6 +71,7 @@ class SceneSnapshot:
         curves: Mapping[str, ArrayLike] | None,
         desired_velocity: ArrayLike | None,
         reference_q: ArrayLike | None,
+        robots: Mapping[str, ArrayLike] | None,
         footholds: Mapping[str, Foothold] | None,
         normals: Mapping[str, ArrayLike] | None,
     ) -> Self:
@@ -87,6 +89,9 @@ class SceneSnapshot:
                 raise ArgumentTypeError(
                     f"{argument}: expected a mapping from frame names to vectors, got {type(value).__name__}"
                 )
+        configurations = checks.validate_configurations(other_robots, robots)
+        if reference_q is not None:
+            configurations[REFERENCE_ROBOT] = checks.validate_configuration("reference_q", robot, reference_q)
         wrenches = {name: validate_vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         contact_points = checks.validate_contact_points(contacts or ())
         frames_with_cone = tuple(wrenches or robot.feet) if show_friction_cones and contacts is None else ()
@@ -110,9 +115,7 @@ class SceneSnapshot:
             desired_velocity=None
             if desired_velocity is None
             else validate_vector("desired_velocity", desired_velocity, (3,)),
-            reference_q=None
-            if reference_q is None
-            else checks.validate_configuration("reference_q", robot, reference_q),
+            other_configurations=configurations,
             footholds=checks.validate_footholds(footholds),
             normals={name: checks.validate_direction(f"normals[{name!r}]", n) for name, n in (normals or {}).items()},
         )

@@ -1,4 +1,4 @@
-"""`Server`: serves the live page to browsers on this machine, from a thread that ends with the process.
+"""`Server`: serves the live page to browsers, from a thread that ends with the process.
 
 `Server.send_frame` hands a frame to the connected pages; `_Client` sends it over the page's websocket.
 """
@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import math
+import re
 import secrets
 import socket
 import threading
@@ -26,9 +28,13 @@ from ..operating_system import describe_os_error
 from .page import make_live_page, read_meshcat_script
 from .scene import Blob
 from .sliders import Slider
+from .spring import Pull
 
-#: The only address of the server, which is reachable from this machine alone.
+#: Default address of the server, which is reachable from this machine alone, and the names for it.
 ADDRESS = "127.0.0.1"
+_LOOPBACK_NAMES = (ADDRESS, "localhost")
+#: Address of all network interfaces, and one to which nothing is sent, to find the address of this machine.
+_ALL_INTERFACES, _UNUSED_ADDRESS = "0.0.0.0", ("192.0.2.1", 9)
 _START_TIMEOUT = 10.0
 #: Minimum time between two frames sent to a page, about the frame time of a screen [s].
 _FRAME_PERIOD = 1 / 60
@@ -49,6 +55,8 @@ REQUEST_TIMEOUT = 10.0
 WRITE_TIMEOUT = 20.0
 #: Time without a message after which keys and sticks of a page count as released [s].
 INPUT_TIMEOUT = 1.0
+#: Largest coordinate of a pull [m]; others are ignored.
+_MAX_PULL_COORDINATE = 1e6
 #: Headers that prevent other sites from embedding the page, reading it, or learning its address.
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -71,18 +79,20 @@ class Server:
     It is a thread rather than a child process, so that no process survives a crash; a slow browser only misses frames.
     All sockets and clients belong to the event loop of that thread.
 
-    Pages opened with the token, which is new in every run and part of `url`, may send keys, sticks, sliders and pauses;
-    the address without it shows the same page without control.
+    Pages opened with the token, which is new in every run and part of `url`, may send keys, sticks, sliders, pauses and
+    pulls; `view_url` shows the same page without control. That address needs no token, except if other machines can
+    reach the server: then it has a second one.
 
     Args:
         title: title of the page.
-        port: port at 127.0.0.1; 0 for a free one.
+        port: port; 0 for a free one.
+        host: IPv4 address or name on which the server listens, such as "0.0.0.0" for all network interfaces.
 
     Raises:
-        ServerError: the port is not available.
+        ServerError: the port or the host is not available.
     """
 
-    def __init__(self, title: str, port: int) -> None:
+    def __init__(self, title: str, port: int, host: str = ADDRESS) -> None:
         read_meshcat_script()  # a broken installation is reported here, not as a blank page
         self._title = title
         self._clients: set[_Client] = set()
@@ -92,20 +102,29 @@ class Server:
         self._frame_number = 0  # number of the newest frame
         self._scheduled = False
         self._controlling_pages: tuple[_Client, ...] = ()  # replaced as a whole: other threads read it
-        self._token = secrets.token_urlsafe(12)
+        self._token, self._view_path = secrets.token_urlsafe(12), "/"
         self._sliders: dict[str, Slider] = {}
         self._slider_values: dict[str, float] = {}
         self._steps = threading.Semaphore(0)
         self._connected = threading.Event()
         try:
-            self._socket = socket.create_server((ADDRESS, port))
-        except (OSError, OverflowError) as error:
+            self._socket = socket.create_server((host, port))
+        except (OSError, OverflowError, UnicodeError) as error:
+            argument = "port" if host == ADDRESS else "host, port"
             reason = describe_os_error(error) if isinstance(error, OSError) else error
             raise ServerError(
-                f"port: the viewer cannot listen on {ADDRESS}:{port}: {reason}; pass port=0 for any free port"
+                f"{argument}: the viewer cannot listen on {host}:{port}: {reason}; pass port=0 for any free port"
+                + ("" if host == ADDRESS else ", and an IPv4 address or name of this machine as host")
             ) from None
         self._socket.setblocking(False)
-        self.port = int(self._socket.getsockname()[1])
+        address, self.port = self._socket.getsockname()
+        self._hosts = _LOOPBACK_NAMES
+        # A foreign host name that resolves to this machine (DNS rebinding) gets 404.  Where every page needs a token,
+        # all names are permitted, because other machines may use any.
+        self._host_pattern = f"({'|'.join(map(re.escape, _LOOPBACK_NAMES))})"
+        if not ipaddress.ip_address(address).is_loopback:
+            self._hosts = (_find_own_address() if address == _ALL_INTERFACES else address,)
+            self._host_pattern, self._view_path = ".*", f"/{secrets.token_urlsafe(12)}/"
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="quaddyn-viewer", daemon=True)
         self._thread.start()
@@ -117,7 +136,12 @@ class Server:
     @property
     def url(self) -> str:
         """Address of the page, with the token that permits control."""
-        return f"http://{ADDRESS}:{self.port}/{self._token}/"
+        return f"http://{self._hosts[0]}:{self.port}/{self._token}/"
+
+    @property
+    def view_url(self) -> str:
+        """Address of the page without control."""
+        return f"http://{self._hosts[0]}:{self.port}{self._view_path}"
 
     @property
     def keys(self) -> frozenset[str]:
@@ -130,6 +154,11 @@ class Server:
         deflections = [page.axes for page in self._active_pages()] or [(0.0, 0.0, 0.0)]
         x, y, z = (max(each, key=abs) for each in zip(*deflections, strict=True))
         return x, y, z
+
+    @property
+    def pull(self) -> Pull | None:
+        """Spring by which a page that has sent a message within `INPUT_TIMEOUT` pulls the robot; None for none."""
+        return next((page.pull for page in self._active_pages() if page.pull is not None), None)
 
     @property
     def paused(self) -> bool:
@@ -218,14 +247,13 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         application = tornado.web.Application(websocket_max_message_size=_MAX_MESSAGE_BYTES)
-        # A foreign host name that resolves to this machine (DNS rebinding) gets 404.
         application.add_handlers(
-            r"(127\.0\.0\.1|localhost)",
+            self._host_pattern,
             [
-                (prefix + path, handler, arguments)
-                for prefix, may_control in ((f"/{self._token}/", True), ("/", False))
+                (re.escape(prefix + path), handler, arguments)
+                for prefix, may_control in ((f"/{self._token}/", True), (self._view_path, False))
                 for path, handler, arguments in (
-                    ("", _Text, {"text": make_live_page(self._title, self.port), "kind": "text/html"}),
+                    ("", _Text, {"text": self._make_page(may_control), "kind": "text/html"}),
                     ("meshcat.js", _Text, {"text": read_meshcat_script(), "kind": "text/javascript"}),
                     ("socket", _Client, {"server": self, "may_control": may_control}),
                 )
@@ -247,6 +275,10 @@ class Server:
         for client in tuple(self._clients):
             client.close()
         await http.close_all_connections()
+
+    def _make_page(self, may_control: bool) -> str:
+        """Returns the page with or without control."""
+        return make_live_page(self._title, self._hosts, self.port, self._view_path, may_control=may_control)
 
     def _append_packet(self, packet: bytes) -> None:
         """Appends a packet that every page receives, and starts sending it."""
@@ -280,6 +312,16 @@ def _handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any])
     """Reports errors of callbacks, except requests canceled by closing the server."""
     if not isinstance(context.get("exception"), asyncio.CancelledError):
         loop.default_exception_handler(context)
+
+
+def _find_own_address() -> str:
+    """Returns the IPv4 address of this machine in its network; the loopback address without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_UNUSED_ADDRESS)  # selects the interface, and sends nothing
+            return str(probe.getsockname()[0])
+        except OSError:
+            return ADDRESS
 
 
 class _Http(tornado.httpserver.HTTPServer):
@@ -344,6 +386,7 @@ class _Client(tornado.websocket.WebSocketHandler):
         """Releases all inputs of the page."""
         self.keys: frozenset[str] = frozenset()
         self.axes = (0.0, 0.0, 0.0)
+        self.pull: Pull | None = None
         self.paused = False
 
     def open(self, *_: str, **__: str) -> None:
@@ -360,8 +403,9 @@ class _Client(tornado.websocket.WebSocketHandler):
     def on_message(self, message: str | bytes) -> None:
         """Reads a message of a page: ``{"keys": [names], "axes": [x, y, turn], "paused": bool}``, always complete.
 
-        It may also contain ``"step": 1`` or ``"slide": [name, value]`` once. A list alone is the keys; anything else
-        releases all inputs. Messages of pages without the token are ignored.
+        It contains ``"pull": [body, point (3), target (3)]`` while the mouse pulls, and may contain ``"step": 1`` or
+        ``"slide": [name, value]`` once. A list alone is the keys; anything else releases all inputs. Messages of pages
+        without the token are ignored.
         """
         if not self._may_control:
             return
@@ -376,6 +420,7 @@ class _Client(tornado.websocket.WebSocketHandler):
             frozenset(k for k in keys if isinstance(k, str)) & KEY_CODES if isinstance(keys, list) else frozenset()
         )
         self.axes = _parse_axes(axes)
+        self.pull = _parse_pull(content.get("pull"))
         self.paused = content.get("paused") is True
         if content.get("step") == 1:
             self._server._steps.release()
@@ -441,6 +486,16 @@ def _parse_axes(value: object) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     x, y, z = (min(max(float(a), -1.0), 1.0) for a in value)
     return x, y, z
+
+
+def _parse_pull(value: object) -> Pull | None:
+    """Returns a pull from body index, point and target; None for invalid input."""
+    if not (isinstance(value, list) and len(value) == 7 and type(value[0]) is int and value[0] >= 0):
+        return None
+    if not all(_is_finite_number(x) and abs(x) <= _MAX_PULL_COORDINATE for x in value):
+        return None
+    a, b, c, x, y, z = map(float, value[1:])
+    return Pull(value[0], (a, b, c), (x, y, z))
 
 
 def _is_finite_number(value: object) -> TypeGuard[int | float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pinocchio as pin
@@ -10,24 +10,37 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
+from .body_description import effective_effort_limits
 
 #: {panel: {line: value}}; a panel's name ends with its unit in brackets.
 Panels = Mapping[str, Mapping[str, float]]
 
 #: Maximum number of lines of all panels together.
 MAX_LINES = 256
-SPEED, HEIGHT, LOAD, TORQUE, FORCE = "speed [m/s]", "height [m]", "torque / limit [%]", "torque [N m]", "force [N]"
+#: Maximum number of joints whose positions and velocities are plotted.
+MAX_PLOTTED_JOINTS = 64
+SPEED, HEIGHT, FORCE = "speed [m/s]", "height [m]", "force [N]"
+LOAD, TORQUE, ACTUATOR_FORCE = "torque / limit [%]", "torque [N m]", "actuator force [N]"
+#: Titles of the panels of joints, for revolute and for prismatic joints.
+JOINT_POSITION = ("joint position [rad]", "joint position [m]")
+JOINT_VELOCITY = ("joint velocity [rad/s]", "joint velocity [m/s]")
 
 
 class Signals:
-    """Plot channels in the order of their first occurrence; a frame has a value, or NaN, for each."""
+    """Plot channels in the order of their first occurrence; a frame has a value, or NaN, for each.
 
-    def __init__(self) -> None:
+    Args:
+        folded: titles of panels that the page shows folded at first.
+    """
+
+    def __init__(self, folded: Collection[str] = ()) -> None:
+        self._folded = folded
         self._numbers: dict[tuple[str, str], int] = {}
-        self._new: list[dict[str, str]] = []
+        self._new: list[dict[str, str | bool]] = []
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -49,14 +62,14 @@ class Signals:
                             f"panel {panel!r} exceeds this number"
                         )
                     self._numbers[key] = len(self._numbers)
-                    self._new.append({"panel": panel, "name": name})
+                    self._new.append({"panel": panel, "name": name, "folded": panel in self._folded})
                 new_values[self._numbers[key]] = value
         values = np.full(len(self._numbers), np.nan, dtype=np.float32)
         for i, value in new_values.items():
             values[i] = value
         return values
 
-    def flush(self) -> list[dict[str, str]]:
+    def flush(self) -> list[dict[str, str | bool]]:
         """Returns the channels that are new since the last call."""
         new, self._new = self._new, []
         return new
@@ -102,15 +115,48 @@ def make_motion_panels(
     return panels
 
 
-def make_torque_panel(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
-    """Returns a panel of the joint torques in percent of their limits, or as torques for joints without limits."""
-    panels: dict[str, dict[str, float]] = {}
-    for name, value, limit in zip(robot.actuated, tau.tolist(), robot.effort_limits.tolist(), strict=True):
-        if np.isfinite(limit) and limit > 0.0:
-            panels.setdefault(LOAD, {})[name] = 100.0 * value / limit
-        else:
-            panels.setdefault(TORQUE, {})[name] = value
-    return panels
+class JointSignals:
+    """Panels of the actuated joints: positions, velocities and torques.
+
+    Torques are in percent of their limits. Those of joints whose limit is missing or too large to have an effect are in
+    N m or N, because such a limit would flatten them.
+
+    Args:
+        robot: robot whose joints are plotted.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._names, self._positions = robot.actuated, JointPositions.actuated(robot)
+        self._velocity_index = robot.actuated_index
+        joints = {body.joint.name: body.joint for body in robot.bodies if body.joint is not None}
+        self._is_prismatic = [joints[name].type == "prismatic" for name in robot.actuated]
+        limits = effective_effort_limits(robot)
+        self._limits = [limits.get(name) for name in robot.actuated]
+
+    def make_motion_panels(self, q: Array, v: Array | None) -> dict[str, dict[str, float]]:
+        """Returns panels of positions, and of velocities if `v` (nv,) is given; none for very many joints."""
+        panels: dict[str, dict[str, float]] = {}
+        if len(self._names) > MAX_PLOTTED_JOINTS:
+            return panels
+        lines = [(JOINT_POSITION, self._positions.of(q))]
+        if v is not None:
+            lines.append((JOINT_VELOCITY, v[self._velocity_index]))
+        for titles, values in lines:
+            for name, is_prismatic, value in zip(self._names, self._is_prismatic, values.tolist(), strict=True):
+                panels.setdefault(titles[is_prismatic], {})[name] = value
+        return panels
+
+    def make_torque_panels(self, tau: Array) -> dict[str, dict[str, float]]:
+        """Returns panels of the joint torques (nu,) [N m or N]."""
+        panels: dict[str, dict[str, float]] = {}
+        for name, is_prismatic, value, limit in zip(
+            self._names, self._is_prismatic, tau.tolist(), self._limits, strict=True
+        ):
+            if limit is not None:
+                panels.setdefault(LOAD, {})[name] = 100.0 * value / limit
+            else:
+                panels.setdefault(ACTUATOR_FORCE if is_prismatic else TORQUE, {})[name] = value
+        return panels
 
 
 def make_force_panel(

@@ -20,25 +20,30 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
-from ..locomotion import Foothold
+from ..locomotion import Foothold, LocomotionCommand
 from ..robot.arguments import check_number, check_positive
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import ContactPoint
 from ..simulation.terrain import Surface, Terrain
 from ..strict_attributes import StrictAttributes
+from ..urdf.tree import Array
+from ..wbc import Command
 from . import camera, checks
 from . import signals as plotted
 from .animation import Animation
+from .body_reports import BodyReports, BodyTexts
 from .checks import validate_vector
 from .drawing import Drawing
-from .figure import Figure, MissingMesh
+from .figure import REFERENCE_MATERIAL, Figure, MissingMesh
 from .landscape import Landscape
 from .page import RecordedPage, embed_in_iframe
+from .parts import Material
 from .scene import Blob, Scene
 from .scene_snapshot import SceneSnapshot
-from .server import Server
+from .server import ADDRESS, Server
 from .sliders import Slider
+from .spring import Spring
 
 #: Time between two checks of a paused loop whether it may continue [s].
 _PAUSE_POLL_PERIOD = 0.005
@@ -65,19 +70,23 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         meshes: whether to draw the visual shapes of the file, or its collision shapes if it has none; False draws
             joints and lines between them.
         serve: whether to serve the live page; without it recording still works.
-        port: port at 127.0.0.1; 0 for a free one.
+        port: port of the live page; 0 for a free one.
+        host: IPv4 address or name on which the live page is served, such as "0.0.0.0" for all network interfaces; by
+            default only this machine can open the page. On other machines, `url` permits control of the run; the
+            connection is not encrypted.
         fps: frames stored per second of recorded time [1/s].
         max_frames: maximum number of stored frames, beyond which the oldest are deleted; default: 20 minutes at 30 fps.
         newtons_per_meter: length scale of force arrows [N/m]; None: the weight of the robot has 1.5 times its length.
             Moments are drawn as their force at a lever arm of one robot length.
         terrain: surfaces around the robot, such as ``plant.terrain``, see `show_terrain`; None for none.
+        max_pull_force: largest force of the mouse on a live page [N], see `pull_forces`; None: half the robot's weight.
 
     Attributes:
         robot: robot that is shown.
         newtons_per_meter: length scale of force arrows [N/m], as passed or, for None, from the weight.
 
     Raises:
-        ServerError: the port is not available.
+        ServerError: the port or the host is not available.
         ArgumentError: an option is out of range.
     """
 
@@ -89,32 +98,42 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         meshes: bool = True,
         serve: bool = True,
         port: int = 0,
+        host: str = ADDRESS,
         fps: float = 30.0,
         max_frames: int = 36_000,
         newtons_per_meter: float | None = None,
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
+        max_pull_force: float | None = None,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise ArgumentError(f"port: expected an integer from 0 to 65535, got {port!r}")
+        if not isinstance(host, str) or not host:
+            raise ArgumentError(f"host: expected an address or name such as {ADDRESS!r}, got {host!r}")
         check_positive("fps", fps)
         check_positive("max_frames", max_frames)
         self.robot = robot
         self._scene = Scene()
         self._figure = Figure(self._scene, robot, meshes=meshes)
         size = self._figure.size
+        weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear)) or 1.0
         if newtons_per_meter is None:
-            weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
-            newtons_per_meter = weight / (1.5 * size) if weight > 0 else 1.0
+            newtons_per_meter = weight / (1.5 * size)
+        max_force = 0.5 * weight if max_pull_force is None else check_positive("max_pull_force", max_pull_force)
+        self._spring = Spring(robot, self._figure.joints, size, max_force)
         self.newtons_per_meter = check_positive("newtons_per_meter", newtons_per_meter)
         self._landscape = Landscape(self._scene, size)
         self._drawing = Drawing(robot, self._scene, self._figure, self._landscape, self.newtons_per_meter)
-        self._signals = plotted.Signals()
-        self._channels: list[dict[str, str]] = []
+        # The joints of arms are of interest at first, those of robots that move their base on demand.
+        joint_panels = (*plotted.JOINT_POSITION, *plotted.JOINT_VELOCITY)
+        self._signals = plotted.Signals(() if robot.root == "fixed" else joint_panels)
+        self._joint_signals, self._body_reports = plotted.JointSignals(robot), BodyReports(robot, self._figure.joints)
+        self._channels: list[dict[str, str | bool]] = []
         self._initial_slider_values: dict[str, float] = {}  # values of sliders by name, without a live page
         self._recording = Animation(fps, int(max_frames))
-        self._server = Server(robot.name, port) if serve else None
+        self._server = Server(robot.name, port, host) if serve else None
+        self._accepts_pulls = False
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
         self._floor = self._make_floor_packet()
         if terrain is not None:
@@ -126,19 +145,28 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if self.missing_meshes and self._server:
             text = f"{len(self.missing_meshes)} mesh(es) missing:\n" + "\n".join(map(str, self.missing_meshes[:8]))
             self._server.send_state("note", Blob().make_packet({"kind": "note", "text": text}))
-        self._send(first_poses, "", no_values, None)  # not recorded
+        self._send(first_poses, "", no_values, None, None)  # not recorded
         if open_browser:
             webbrowser.open(self.url)
 
     # -- live page -----------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
-        """Address of the live page on this machine, with the token that permits control of the run.
+        """Address of the live page, with the token that permits control of the run.
 
         Raises:
             QuaddynError: the viewer was made with ``serve=False`` or has been closed.
         """
         return self._live_server.url
+
+    @property
+    def view_url(self) -> str:
+        """Address of the live page without control of the run.
+
+        Raises:
+            QuaddynError: as for `url`.
+        """
+        return self._live_server.view_url
 
     @property
     def missing_meshes(self) -> tuple[MissingMesh, ...]:
@@ -197,9 +225,11 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         curves: Mapping[str, ArrayLike] | None = None,
         desired_velocity: ArrayLike | None = None,
         reference_q: ArrayLike | None = None,
+        robots: Mapping[str, ArrayLike] | None = None,
         footholds: Mapping[str, Foothold] | None = None,
         normals: Mapping[str, ArrayLike] | None = None,
         tau: ArrayLike | None = None,
+        command: Command | LocomotionCommand | None = None,
         signals: Mapping[str, Mapping[str, float]] | None = None,
         caption: str | None = None,
         time: float | None = None,
@@ -229,12 +259,16 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             desired_velocity: (3,) desired velocity of the center of mass, world [m/s]: a blue arrow above the robot.
                 The velocity from `v` is drawn in green below it for comparison.
             reference_q: (nq,) reference configuration, drawn as a transparent robot.
+            robots: {name: (nq,)} configurations of robots that `add_robot` added; those that are missing are not drawn.
             footholds: {foot name: `Foothold`} of a `LocomotionCommand`: draws the selected foothold as a disc, a line
                 from the nominal foothold, and all foothold candidates, green at cost 0, red from cost 3, gray where the
                 terrain map has unknown cells.
             normals: {frame name: (3,)} normal of the ground below the frame, such as those of a `LocomotionCommand`,
                 drawn as arrows.
-            tau: (nu,) joint torques, plotted as fractions of the effort limits [N m or N].
+            tau: (nu,) joint torques [N m or N], plotted in percent of the effort limits, and as torques for joints
+                whose limit is missing or too large to have an effect.
+            command: command of whole-body control of this tick. A click on a link shows its active limits and the
+                deficits of its tasks.
             signals: {panel title: {line label: value}} plotted in separate panels. A panel replaces the default
                 panel of the same title; the line "x, desired" is drawn dashed in the color of "x".
             caption: text in the corner of the page.
@@ -247,6 +281,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         """
         snapshot = SceneSnapshot.from_arguments(
             self.robot,
+            self._drawing.other_robots,
             q,
             v=v,
             forces=forces,
@@ -259,11 +294,12 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             curves=curves,
             desired_velocity=desired_velocity,
             reference_q=reference_q,
+            robots=robots,
             footholds=footholds,
             normals=normals,
         )
         torque = None if tau is None else validate_vector("tau", tau, (self.robot.nu,))
-        panels = plotted.validate_signals(signals)
+        panels, report = plotted.validate_signals(signals), self._body_reports.describe(command)
         if time is not None and not np.isfinite(check_number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         drawing = self._drawing
@@ -274,10 +310,11 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         )
         default_panels |= plotted.make_force_panel(self.robot, snapshot.wrenches, snapshot.contacts)
         if torque is not None:
-            default_panels |= plotted.make_torque_panel(self.robot, torque)
+            default_panels |= self._joint_signals.make_torque_panels(torque)
+        default_panels |= self._joint_signals.make_motion_panels(snapshot.q, snapshot.v)
         values = self._signals.values(default_panels | panels)
-        recording_time = self._recording.add(time, poses, caption or "", values)
-        self._send(poses, caption or "", values, recording_time)
+        recording_time = self._recording.add(time, poses, caption or "", values, report)
+        self._send(poses, caption or "", values, report, recording_time)
 
     def show_plant(self, plant: Plant, **options: Any) -> None:
         """Shows the present state of a plant: robot, terrain, contacts with their forces, torques and time.
@@ -289,15 +326,48 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             ArgumentError: a plant of a different robot.
         """
+        self._check_plant(plant)
+        self.show_terrain(plant.terrain)
+        defaults: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
+        self.show(plant.q, **(defaults | options))
+
+    def _check_plant(self, plant: Plant) -> None:
+        """Raises an error unless the argument is a plant of this robot."""
         if not isinstance(plant, Plant):
             raise ArgumentTypeError(f"plant: expected a Simulation or a MujocoPlant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
             raise ArgumentError(
                 f"plant: expected a plant of robot {self.robot.name!r}, got one of {plant.robot.name!r}"
             )
-        self.show_terrain(plant.terrain)
-        defaults: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
-        self.show(plant.q, **(defaults | options))
+
+    def add_robot(
+        self, name: str, robot: Robot, *, color: tuple[float, float, float] | None = None, opacity: float = 1.0
+    ) -> None:
+        """Adds a further robot, or a ghost of one, which `show` draws at the configuration in ``robots={name: q}``.
+
+        Args:
+            name: name of the robot in the legend of the page.
+            robot: robot to draw; the robot of the viewer for a copy or a ghost.
+            color: (r, g, b), each 0 to 1, of all links; None: the colors of the file, or blue for a ghost.
+            opacity: 0 to 1; below 1 the robot is a ghost.
+
+        Raises:
+            ArgumentError: the name is in use, or a number is out of range.
+        """
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not isinstance(name, str) or not name or name in (checks.REFERENCE_ROBOT, *self._drawing.other_robots):
+            raise ArgumentError(f"name: expected a new name other than {checks.REFERENCE_ROBOT!r}, got {name!r}")
+        rgb = None if color is None else validate_vector("color", color, (3,)).tolist()
+        if not 0.0 < check_number("opacity", opacity) <= 1.0 or not all(0.0 <= c <= 1.0 for c in rgb or ()):
+            raise ArgumentError(
+                f"color, opacity: expected numbers from 0 to 1, and an opacity above 0, got {color}, {opacity}"
+            )
+        material = None
+        if rgb is not None or opacity < 1.0:
+            r, g, b = rgb or REFERENCE_MATERIAL.color[:3]
+            material = Material((r, g, b, float(opacity)))
+        self._drawing.add_robot(name, robot, f"robot {name}", material)
 
     def show_terrain(self, terrain: Terrain | Surface | Iterable[Surface]) -> None:
         """Draws a terrain from the next `show` on, in place of the previous one; ``()`` draws none.
@@ -408,7 +478,14 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if self._server is not None:
             self._server.send_state("camera", self._camera)
 
-    def _send(self, poses: NDArray[np.float32], text: str, values: NDArray[np.float32], time: float | None) -> None:
+    def _send(
+        self,
+        poses: NDArray[np.float32],
+        text: str,
+        values: NDArray[np.float32],
+        report: BodyTexts | None,
+        time: float | None,
+    ) -> None:
         """Sends a frame, and the geometry and plot channels that are new, to the live page."""
         packet, channels = self._scene.flush(), self._signals.flush()
         self._channels += channels
@@ -420,7 +497,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             self._server.send_packet(Blob().make_packet({"kind": "channels", "channels": channels}))
         blob = Blob()
         arrays = {"poses": blob.add(poses), "values": blob.add(values)}
-        self._server.send_frame(blob.make_packet({"kind": "frame", **arrays, "text": text, "time": time}))
+        texts = {"text": text, "report": report}
+        self._server.send_frame(blob.make_packet({"kind": "frame", **arrays, **texts, "time": time}))
 
     def _make_floor_packet(self) -> bytes:
         """Returns the packet with the height of the floor."""
@@ -459,6 +537,32 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     def gamepad_axes(self) -> tuple[float, float, float]:
         """Axes of a gamepad on a live page, -1 to 1: forward and leftward (left stick), turning left (right stick)."""
         return (0.0, 0.0, 0.0) if self._server is None else self._server.axes
+
+    def pull_forces(self, plant: Plant) -> dict[str, Array]:
+        """Returns the force with which the mouse on a live page pulls a link, for the next step of a plant.
+
+        It is the force of a damped spring between the clicked point of the link and the mouse, at most
+        `max_pull_force`. The page permits pulls from the first call on. Pass the force at every step::
+
+            plant.step(tau, external=viewer.pull_forces(plant))
+
+        Args:
+            plant: plant of this robot.
+
+        Returns:
+            {link name: (6,) force and moment on the robot at the frame of the link, world axes [N, N m]}; {} if no page
+            pulls.
+
+        Raises:
+            ArgumentError: a plant of a different robot.
+        """
+        if self._server is None:
+            return {}
+        if not self._accepts_pulls:
+            self._check_plant(plant)
+            self._accepts_pulls = True
+            self._server.send_state("pullable", Blob().make_packet({"kind": "pullable"}))
+        return self._spring.compute_wrench(self._server.pull, plant.q, plant.v)
 
     @property
     def is_paused(self) -> bool:

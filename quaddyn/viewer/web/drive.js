@@ -1,5 +1,5 @@
 "use strict";
-// Input of a live page that is sent to the viewer: pressed keys, gamepad axes, pause, steps and sliders.
+// Input of a live page that is sent to the viewer: pressed keys, gamepad axes, pulls, pause, steps and sliders.
 
 const KEYS = ["KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight",
   "ShiftLeft"];
@@ -7,8 +7,9 @@ const SEND_PERIOD = 200;  // [ms]; the viewer releases the keys of a page that s
 const DEAD_ZONE = 0.12;  // smaller values of a gamepad axis are zero
 
 class Drive {
-  constructor() {
-    Object.assign(this, {pressedKeys: new Set(), paused: false, axes: [0, 0, 0], socket: null});
+  constructor(mayControl) {  // the server ignores the input of a page without the token
+    Object.assign(this, {mayControl, pressedKeys: new Set(), paused: false, axes: [0, 0, 0], pulled: null});
+    this.socket = null;
     addEventListener("keydown", event => {
       if (!KEYS.includes(event.code) || event.ctrlKey || event.altKey || event.metaKey) return;
       if (event.target instanceof HTMLInputElement) return;  // a slider
@@ -25,6 +26,7 @@ class Drive {
   release() {
     this.pressedKeys.clear();
     this.axes = [0, 0, 0];
+    this.pulled = null;
     this.send();
   }
 
@@ -36,11 +38,13 @@ class Drive {
   }
 
   send(fields = {}) {
-    if (this.socket?.readyState !== WebSocket.OPEN) return;
-    this.socket.send(JSON.stringify({keys: [...this.pressedKeys], axes: this.axes, paused: this.paused, ...fields}));
+    if (!this.mayControl || this.socket?.readyState !== WebSocket.OPEN) return;
+    const {axes, paused, pulled} = this, pull = pulled ? {pull: pulled} : {};
+    this.socket.send(JSON.stringify({keys: [...this.pressedKeys], axes, paused, ...pull, ...fields}));
   }
 
   pause(paused) { if (paused !== this.paused) { this.paused = paused; this.send(); } }
   step() { this.send({step: 1}); }
+  pull(pulled) { this.pulled = pulled; this.send(); }
   slide(name, value) { this.send({slide: [name, value]}); }
 }

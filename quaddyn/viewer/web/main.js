@@ -1,14 +1,17 @@
 "use strict";
 // Entry points of the live and of the recorded page.
 
-function createStage(drive) {
-  const flags = new URLSearchParams(location.hash.slice(1));
+function createStage(drive, viewPath) {
+  const flags = readFlags();
   if (flags.has("film")) document.body.classList.add("film");  // hides the controls, for videos
   if (flags.has("bare")) document.body.classList.add("bare");  // page.html#bare shows only the scene and its text
   const stage = window.quaddyn = new Stage();
   stage.plots = new Plots(() => stage.panel.openOnce());
-  stage.panel = new Panel(stage, stage.plots, drive && ((name, value) => drive.slide(name, value)));
+  stage.inspector = new Inspector(stage, stage.plots, drive);
+  stage.panel = new Panel(stage, stage.plots, drive?.mayControl && ((name, value) => drive.slide(name, value)));
   stage.player = new Player(stage, stage.plots, drive);
+  document.getElementById("png").onclick = () => savePicture(stage);
+  document.getElementById("link").onclick = () => copyLink(stage, viewPath);
   const removeLoadingMessage = () => stage.frames > 0 && stage.loading === 0 ?
     document.getElementById("loading").remove() : requestAnimationFrame(removeLoadingMessage);
   removeLoadingMessage();
@@ -19,8 +22,8 @@ function createStage(drive) {
   return stage;
 }
 
-function showLive() {
-  const drive = new Drive(), stage = createStage(drive);
+function showLive(mayControl, viewPath) {
+  const drive = new Drive(mayControl), stage = createStage(drive, viewPath);
   const socket = drive.socket = new WebSocket(new URL("socket", location.href).href.replace(/^http/, "ws").split("#")[0]);
   socket.binaryType = "arraybuffer";
   socket.onmessage = message => stage.receive(message.data);
@@ -28,7 +31,7 @@ function showLive() {
 }
 
 async function playRecording() {
-  const stage = createStage(null);
+  const stage = createStage(null, null);
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(stream).arrayBuffer(), view = new DataView(buffer);
@@ -39,10 +42,46 @@ async function playRecording() {
   }
 }
 
+// Copies the link to the present view; the address bar of a recording shows it, too.
+async function copyLink(stage, viewPath) {
+  const link = makeLink(stage, viewPath);
+  try {
+    if (viewPath === null) history.replaceState(null, "", link);
+    await navigator.clipboard.writeText(link);
+    stage.note({text: "the link to this view is in the clipboard", isInfo: true});
+  } catch {
+    stage.note({text: link, isInfo: true});  // without permission to use the clipboard
+  }
+}
+
+// Draws the scene and its text on a canvas.
+function drawPicture(stage, pen) {
+  const {viewer, panel} = stage, scale = devicePixelRatio, isDark = panel.theme === "dark";
+  const lines = document.getElementById("text").textContent.split("\n").filter(Boolean);
+  viewer.render();
+  pen.drawImage(viewer.renderer.domElement, 0, 0);
+  pen.font = `${14 * scale}px system-ui, sans-serif`;
+  pen.fillStyle = isDark ? "#171c22d0" : "#ffffffc8";
+  const width = Math.max(0, ...lines.map(line => pen.measureText(line).width));
+  if (lines.length) pen.fillRect(6 * scale, 8 * scale, width + 16 * scale, (20 * lines.length + 8) * scale);
+  pen.fillStyle = isDark ? "#e6ebf0" : "#1d2733";
+  lines.forEach((line, i) => pen.fillText(line, 14 * scale, (26 + 20 * i) * scale));
+}
+
+function savePicture(stage) {
+  const canvas = document.createElement("canvas"), scene = stage.viewer.renderer.domElement;
+  Object.assign(canvas, {width: scene.width, height: scene.height});
+  drawPicture(stage, canvas.getContext("2d"));
+  const anchor = document.createElement("a");
+  anchor.download = `${document.title} ${stage.player.time.toFixed(2)} s.png`;
+  anchor.href = canvas.toDataURL("image/png");
+  anchor.click();
+}
+
 // Records a video of the scene and its text in real time with the browser's MediaRecorder; returns it in base64.
 async function recordVideo(type, fps) {
-  const {player, viewer, name} = {...quaddyn, name: quaddyn.panel.theme}, scene = viewer.renderer.domElement, chunks = [];
-  const copy = document.createElement("canvas"), pen = copy.getContext("2d"), scale = devicePixelRatio;
+  const {player, viewer} = quaddyn, scene = viewer.renderer.domElement, chunks = [];
+  const copy = document.createElement("canvas"), pen = copy.getContext("2d");
   copy.width = scene.width - scene.width % 2;
   copy.height = scene.height - scene.height % 2;
   player.pause();
@@ -52,12 +91,7 @@ async function recordVideo(type, fps) {
   recorder.ondataavailable = event => chunks.push(event.data);
   const draw = time => {
     player.seek(Math.max(0, time));
-    viewer.render();
-    pen.drawImage(scene, 0, 0);
-    pen.font = `${14 * scale}px system-ui, sans-serif`;
-    pen.fillStyle = name === "dark" ? "#e6ebf0" : "#1d2733";
-    document.getElementById("text").textContent.split("\n").forEach(
-      (line, i) => pen.fillText(line, 14 * scale, (26 + 20 * i) * scale));
+    drawPicture(quaddyn, pen);
     track.requestFrame();
   };
   draw(0);

@@ -1,5 +1,5 @@
 "use strict";
-// The controls beside the scene: legend, scale of forces, theme and sliders.
+// The controls beside the scene: legend, scale of forces, theme, display options and sliders.
 
 const NAMES = new Map(Object.entries({
   Robot: "robot", Ghost: "reference", Terrain: "terrain", Force: "force", Moment: "moment", Velocity: "velocity, measured",
@@ -8,16 +8,41 @@ const NAMES = new Map(Object.entries({
   Foothold: "foothold", Candidate: "candidate foothold", Normal: "normal of the ground"}));
 const element = id => document.getElementById(id);
 
+// Returns a button that is pressed or not, and calls a function with its new state.
+function createToggle(label, isPressed, onChange) {
+  const button = document.createElement("button");
+  button.append(label);
+  button.setAttribute("aria-pressed", isPressed);
+  button.onclick = () => {
+    isPressed = !isPressed;
+    button.setAttribute("aria-pressed", isPressed);
+    onChange(isPressed);
+  };
+  return button;
+}
+
 class Panel {
   constructor(stage, plots, onSlide) {
     Object.assign(this, {stage, plots, onSlide, entries: new Map()});
-    const requested = new URLSearchParams(location.hash.slice(1)).get("theme");
+    const requested = readFlags().get("theme")?.[0];
     const system = matchMedia("(prefers-color-scheme: dark)");
     this.setTheme(requested === "dark" || requested === "light" ? requested : system.matches ? "dark" : "light");
     system.addEventListener("change", () => this.setTheme(system.matches ? "dark" : "light"));
     element("theme").onclick = () => this.setTheme(this.theme === "dark" ? "light" : "dark");
     element("home").onclick = () => stage.reset();
     element("panels").onclick = () => this.setOpen(element("side").hidden);
+    element("legend-toggle").onclick = () => element("legend").classList.toggle("open");
+    element("text").onclick = () => element("text").classList.toggle("open");
+    for (const [name, label] of Object.entries(OPTIONS)) {
+      const {inspector} = stage;
+      const button = createToggle(label, inspector.options.has(name), isOn => inspector.setOption(name, isOn));
+      button.dataset.option = name;
+      element("options").append(button);
+    }
+    element("pull").onclick = () => {
+      stage.inspector.pullsByDefault = !stage.inspector.pullsByDefault;
+      element("pull").setAttribute("aria-pressed", stage.inspector.pullsByDefault);
+    };
     setInterval(() => this.updateLegend(), 250);
     stage.viewer.controls.addEventListener("change", () => this.updateScale());
   }
@@ -31,28 +56,24 @@ class Panel {
 
   setOpen(open) {
     element("side").hidden = !open;
-    element("panels").hidden = false;
+    this.wasOpened = true;
     element("panels").setAttribute("aria-pressed", open);
     this.stage.fit();
     if (open && this.plots.frames.length) this.plots.setFrames(this.plots.frames);
   }
 
   openOnce() {  // opens the side panel when it first has content; the user may have closed it since
-    if (element("panels").hidden && !document.body.classList.contains("bare")) this.setOpen(true);
+    if (!this.wasOpened && !document.body.classList.contains("bare")) this.setOpen(true);
   }
 
   updateLegend() {
     for (const [kind, layer] of this.stage.kinds) {
       if (!layer.isUsed || this.entries.has(kind)) continue;
-      const button = document.createElement("button"), chip = document.createElement("i");
-      button.append(chip, NAMES.get(kind) ?? kind);
+      const chip = document.createElement("i"), label = NAMES.get(kind) ?? kind;
+      const button = createToggle(label, layer.isVisible, isVisible => this.stage.setVisible(kind, isVisible));
+      button.prepend(chip);
       button.title = "Show or hide";
-      button.setAttribute("aria-pressed", true);
       chip.style.background = layer.color ?? "grey";
-      button.onclick = () => {
-        this.stage.setVisible(kind, !layer.isVisible);
-        button.setAttribute("aria-pressed", layer.isVisible);
-      };
       this.entries.set(kind, button);
       element("layers").append(button);
     }

@@ -9,16 +9,17 @@ class Player {
     this.live = Boolean(drive);
     const element = id => document.getElementById(id);
     this.bar = element("player");
-    [this.button, this.stepButton, this.slider, this.clock, this.speed] =
-      ["play", "step", "slider", "clock", "speed"].map(element);
+    [this.button, this.slider, this.clock, this.speed] = ["play", "slider", "clock", "speed"].map(element);
     this.speed.hidden = this.live;
     this.slider.oninput = () => this.seekPaused(this.start + this.slider.value / 1000 * (this.end - this.start));
     this.button.onclick = () => this.playing ? this.pause() : this.play();
-    this.stepButton.onclick = () => this.step();
+    element("step").onclick = () => this.step();
+    element("back").onclick = () => this.back();
     document.addEventListener("keydown", event => {
       if (event.target instanceof HTMLInputElement || event.target instanceof HTMLButtonElement) return;
       if (event.code === "Space") { event.preventDefault(); this.button.onclick(); }
       if (event.code === "Period") this.step();
+      if (event.code === "Comma") this.back();
     });
     plots.onSeek = time => this.seekPaused(time);
     this.updateControls();
@@ -31,16 +32,15 @@ class Player {
     this.frames = frames;
     this.bar.style.display = this.end > this.start ? "flex" : "none";  // a single frame needs no controls
     this.plots.setFrames(frames);
-    const start = new URLSearchParams(location.hash.slice(1)).get("t");  // page.html#t=1.5 shows this time, paused
-    this.seek(Number(start) || 0);
-    start === null ? this.play() : this.pause();
+    const start = readFlags().get("t");  // page.html#t=1.5 shows this time, paused
+    this.seek(Number(start?.[0]) || 0);
+    start === undefined ? this.play() : this.pause();
     requestAnimationFrame(now => this.tick(now));
   }
 
   append(frame) {  // of a live page
     if (frame.time === null) {  // the initial pose
-      this.stage.pose(frame.poses);
-      this.stage.text(frame.text);
+      this.show(frame);
       return;
     }
     this.bar.style.display = "flex";
@@ -73,6 +73,11 @@ class Player {
     else if (this.live) { this.stepping++; this.drive.step(); }
   }
 
+  back() {
+    this.pause();
+    if (this.index > 0) this.seek(this.frames[this.index - 1].time);
+  }
+
   seekPaused(time) {
     this.pause();
     this.seek(time);
@@ -101,8 +106,13 @@ class Player {
     this.plots.showTime(Math.min(time, this.end), frame);
     if (low === this.index && frame === this.shown) return;
     Object.assign(this, {index: low, shown: frame});
+    this.show(frame);
+  }
+
+  show(frame) {
     this.stage.pose(frame.poses);
     this.stage.text(frame.text);
+    this.stage.inspector.update(frame);
   }
 
   updateControls() {

@@ -10,6 +10,23 @@ function formatValue(x) {
   return size >= 1e5 ? x.toExponential(2) : (x.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 3)).replace(/^-(0[.]?0*)$/, "$1");
 }
 
+// Returns texts of axis ticks that all differ: with as many digits as their distance needs.
+function formatTicks(ticks, distance) {
+  let digits = 0;
+  while (digits < 7 && Math.abs(distance * 10 ** digits - Math.round(distance * 10 ** digits)) > 1e-3) digits++;
+  const largest = Math.max(...ticks.map(Math.abs));
+  if (digits < 7 && largest < 1e5) return ticks.map(tick => tick.toFixed(digits));
+  const significant = Math.ceil(Math.log10(largest / distance)) + 1;
+  return ticks.map(tick => tick.toExponential(Math.min(Math.max(significant, 1), 12)));
+}
+
+// Returns the range of an axis: that of the data with a margin; rounding errors of a constant do not fill it.
+function computeRange(plot, low, high) {
+  if (low === null || high === null) return [0, 1];
+  const half = Math.max(0.55 * (high - low), 1e-3 * Math.max(Math.abs(low), Math.abs(high)), 1e-9);
+  return [(low + high) / 2 - half, (low + high) / 2 + half];
+}
+
 class Plots {
   constructor(onPlot) {
     Object.assign(this, {channels: [], panels: new Map(), onSeek: () => {}, onPlot, frames: [], isScheduled: false});
@@ -20,15 +37,27 @@ class Plots {
   add(channels) {
     for (const channel of channels) {
       const index = this.channels.push(channel) - 1;
-      if (!this.panels.has(channel.panel)) this.panels.set(channel.panel, {channelIndices: [], uplot: null});
+      if (!this.panels.has(channel.panel)) {
+        this.panels.set(channel.panel, {channelIndices: [], uplot: null, isFolded: channel.folded});
+      }
       const panel = this.panels.get(channel.panel);
       panel.channelIndices.push(index);
-      panel.uplot?.destroy();
-      panel.uplot = null;
-      panel.box?.remove();
+      this.remove(panel);
     }
     this.onPlot();
     if (this.frames.length) this.setFrames(this.frames);
+  }
+
+  remove(panel) {
+    panel.uplot?.destroy();
+    panel.uplot = null;
+    panel.box?.remove();
+  }
+
+  value(title, name, frame) {  // of the channel of this name in the first panel whose title begins with `title`
+    const index = this.channels.findIndex(channel => channel.name === name && channel.panel.startsWith(title));
+    const x = frame?.values?.[index];
+    return Number.isNaN(x) ? undefined : x;
   }
 
   setFrames(frames) {
@@ -36,6 +65,7 @@ class Plots {
     if (document.getElementById("side").hidden) return;
     const times = Float64Array.from(frames, frame => frame.time);
     for (const [title, panel] of this.panels) {
+      if (panel.isFolded && panel.box?.isConnected) continue;
       const columns = panel.channelIndices.map(
         n => Array.from(frames, ({values}) => values && n < values.length && !Number.isNaN(values[n]) ? values[n] : null));
       if (panel.uplot) panel.uplot.setData([times, ...columns]);
@@ -58,9 +88,18 @@ class Plots {
     box.className = "plot";
     legend.className = "legend";
     head.textContent = title;
-    box.append(head, legend);
+    head.title = "Fold or unfold";
+    head.onclick = () => {
+      panel.isFolded = !panel.isFolded;
+      this.remove(panel);
+      this.setFrames(this.frames);
+    };
+    box.append(head);
     const after = [...this.panels.values()].slice([...this.panels.keys()].indexOf(title) + 1).find(p => p.box?.isConnected);
     this.container.insertBefore(box, after ? after.box : null);
+    box.classList.toggle("folded", panel.isFolded);
+    if (panel.isFolded) return;
+    box.append(legend);
     let count = 0;
     panel.values = [];
     const series = panel.channelIndices.map(n => {
@@ -78,9 +117,10 @@ class Plots {
     });
     const axis = {stroke: axisColor, grid: {stroke: gridColor, width: 1}, ticks: {show: false}, font: "10px system-ui"};
     panel.uplot = new uPlot({
-      width: this.width(), height: 110, series: [{}, ...series], legend: {show: false}, scales: {x: {time: false}},
-      padding: [5, 8, 0, 0],
-      axes: [{...axis, size: 20}, {...axis, size: 42}],
+      width: this.width(), height: 110, series: [{}, ...series], legend: {show: false}, padding: [5, 8, 0, 0],
+      scales: {x: {time: false}, y: {range: computeRange}},
+      axes: [{...axis, size: 20}, {...axis, values: (plot, ticks, i, space, distance) => formatTicks(ticks, distance),
+        size: (plot, texts) => Math.max(36, 12 + 6 * Math.max(0, ...(texts ?? []).map(text => text.length)))}],
       cursor: {drag: {x: false, y: false}, sync: {key: "time"}, points: {show: false}, y: false}
     }, data, box);
     const over = panel.uplot.over, seek = event => {
@@ -118,7 +158,7 @@ class Plots {
   }
 
   recreate() {  // with the colors of the present theme
-    for (const panel of this.panels.values()) { panel.uplot?.destroy(); panel.box?.remove(); panel.uplot = null; }
+    for (const panel of this.panels.values()) this.remove(panel);
     if (this.frames.length) this.setFrames(this.frames);
   }
 }

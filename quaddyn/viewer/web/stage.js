@@ -20,6 +20,10 @@ class Stage {
     this.follow = null;
     this.loading = 0;
     this.fov = 35;
+    this.size = 0;
+    this.isPullable = false;
+    this.linkedCamera = readFlags().get("camera")?.map(Number) ?? null;  // offsets from the base, until they are used
+    this.hiddenKinds = readFlags().get("hide") ?? [];
     this.viewer.set_property(["Axes"], "visible", false);
     this.viewer.delete_path(["Lights"]);
     this.viewer.delete_path(["Grid"]);
@@ -95,7 +99,7 @@ class Stage {
       const material = new THREE.MeshPhongMaterial({
         color, opacity, side: THREE.DoubleSide, transparent: opacity < 1, depthWrite: opacity >= 1,
         specular: m.glow ? 0x000000 : 0x222222, shininess: 20, emissive: color, emissiveIntensity: m.glow ? 0.45 : 0});
-      material.userData.glow = m.glow;
+      Object.assign(material.userData, {glow: m.glow, opacity});
       material.depthTest = !m.through;
       if (m.texture) {
         this.loading++;
@@ -111,7 +115,8 @@ class Stage {
       outer.add(inner);
       this.root.add(outer);
       this.slots.push({kind, outer, inner});
-      if (!this.kinds.has(kind)) this.kinds.set(kind, {isVisible: true, color: null, isUsed: false});
+      const isVisible = !this.hiddenKinds.includes(kind);
+      if (!this.kinds.has(kind)) this.kinds.set(kind, {isVisible, color: null, isUsed: false});
     }
     for (const m of header.meshes) {
       const material = this.materials[m.material], mesh = new THREE.Mesh(this.geometries[m.geometry], material);
@@ -120,9 +125,12 @@ class Stage {
       mesh.matrixAutoUpdate = false;
       mesh.renderOrder = material.depthTest ? 0 : 1;
       mesh.matrix.fromArray(m.matrix);
+      mesh.userData = {slot: m.slot, isCollision: m.collision === true, isLink: !material.userData.glow};
+      mesh.visible = !m.collision;
       slot.inner.add(mesh);
       kind.color ??= "#" + material.color.getHexString();
     }
+    this.inspector.add(header.bodies);
   }
 
   floor({height}) {
@@ -142,12 +150,28 @@ class Stage {
     this.fit();
     controls.update();
     this.size = header.size;
+    this.inspector.applyOptions();
     this.follow = header.follow ? header.base.slice(0, 3) : null;
     const shadow = this.sun.shadow.camera, reach = 2.5 * header.size;
     Object.assign(shadow, {left: -reach, right: reach, top: reach, bottom: -reach, near: 0.1, far: 12 * header.size});
     shadow.updateProjectionMatrix();
     this.moveLights(header.target);
     if (this.lastPoses) this.pose(this.lastPoses);
+  }
+
+  cameraOffsets() {  // of the camera and its target from the base, in meshcat's axes
+    const {camera, controls} = this.viewer, [x, y, z] = this.lastPoses ?? [0, 0, 0], base = [x, z, -y];
+    return [...camera.position.toArray(), ...controls.target.toArray()].map((value, i) => value - base[i % 3]);
+  }
+
+  useLinkedCamera() {
+    const {camera, controls} = this.viewer, [x, y, z] = this.lastPoses, base = [x, z, -y];
+    const numbers = this.linkedCamera.map((value, i) => value + base[i % 3]);
+    this.linkedCamera = null;
+    if (numbers.length !== 6 || !numbers.every(Number.isFinite)) return;
+    camera.position.fromArray(numbers);
+    controls.target.fromArray(numbers, 3);
+    controls.update();
   }
 
   reset() {
@@ -183,6 +207,7 @@ class Stage {
       controls.target.x += dx; controls.target.y += dz; controls.target.z -= dy;
       this.follow = [base[0], base[1], this.follow[2] + dz];
     }
+    if (this.linkedCamera) this.useLinkedCamera();
     this.frames++;
     this.viewer.set_dirty();
   }
@@ -198,6 +223,12 @@ class Stage {
 
   note(header) {
     document.getElementById("note").textContent = header.text;
+    document.getElementById("note").classList.toggle("info", header.isInfo === true);
+  }
+
+  pullable() {  // the program of a live page applies the forces of pulls
+    this.isPullable = this.player.drive?.mayControl === true;
+    document.getElementById("pull").hidden = !this.isPullable;
   }
 
   channels(header) {
@@ -210,18 +241,23 @@ class Stage {
 
   frame(header, array) {
     const poses = array(header.poses), values = header.values ? array(header.values) : null;
-    this.player.append({time: header.time, poses, values, text: header.text});
+    this.player.append({time: header.time, poses, values, text: header.text, report: header.report});
   }
 
   animation(header, array) {
     const times = array(header.times), poses = array(header.poses), values = array(header.values);
     const width = SLOT_SIZE * header.slots, count = values.length / times.length;
-    let text = 0;
-    const frames = Array.from(times, (time, i) => {
-      while (text + 1 < header.texts.length && header.texts[text + 1][0] <= i) text++;
-      return {time, poses: poses.subarray(i * width, (i + 1) * width), text: header.texts[text][1],
-        values: values.subarray(i * count, (i + 1) * count)};
-    });
+    const lookUp = changes => {  // returns the function of increasing indices to the values of [index, value] changes
+      let last = 0;
+      return i => {
+        while (last + 1 < changes.length && changes[last + 1][0] <= i) last++;
+        return changes[last][1];
+      };
+    };
+    const text = lookUp(header.texts), report = lookUp(header.reports);
+    const frames = Array.from(times, (time, i) => ({
+      time, poses: poses.subarray(i * width, (i + 1) * width), text: text(i), report: report(i),
+      values: values.subarray(i * count, (i + 1) * count)}));
     this.player.setRecording(frames);
   }
 }

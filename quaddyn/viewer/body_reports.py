@@ -1,0 +1,84 @@
+"""What the last tick of whole-body control did not achieve, by body, for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..errors import ArgumentTypeError
+from ..locomotion import LocomotionCommand
+from ..robot.robot import Robot
+from ..wbc import Command
+
+#: Index and text of each body.
+BodyTexts = list[tuple[int, str]]
+#: Smallest deficit that is listed, in the unit of the row.
+MIN_DEFICIT = 1e-2
+#: Largest number of lines of one body.
+MAX_LINES_PER_BODY = 8
+
+
+class BodyReports:
+    """Active limits, and deficits of tasks, by body.
+
+    Args:
+        robot: robot of the commands.
+        joints: index of the Pinocchio joint that carries each body.
+    """
+
+    def __init__(self, robot: Robot, joints: Sequence[int]) -> None:
+        frames = {name: int(robot.model.frames[robot.frame_id(name)].parentJoint) for name in robot.frame_names}
+        self._bodies = {name: joints.index(joint) for name, joint in frames.items() if joint in joints}
+
+    def describe(self, command: Command | LocomotionCommand | None) -> BodyTexts | None:
+        """Returns the report of a tick; rows that belong to no link or joint are those of the base.
+
+        Args:
+            command: command of the tick; None for none.
+
+        Returns:
+            Index and lines of text of each body with an active limit or a deficit; None without a command of
+            whole-body control.
+
+        Raises:
+            ArgumentTypeError: not a command of whole-body control.
+        """
+        if isinstance(command, LocomotionCommand):
+            command = command.wbc_command
+        if command is None:
+            return None
+        if not isinstance(command, Command):
+            raise ArgumentTypeError(
+                f"command: expected a command of whole-body control or locomotion, got {type(command).__name__}"
+            )
+        lines: dict[int, list[str]] = {}
+        for row, text in _find_rows(command):
+            lines.setdefault(self._find_body(row), []).append(text)
+        return [(body, "\n".join(texts[:MAX_LINES_PER_BODY])) for body, texts in sorted(lines.items())]
+
+    def _find_body(self, row: str) -> int:
+        """Returns the index of the body whose link, joint or foot a row is named after; 0 for none."""
+        words = row.split(" ")
+        for count in range(len(words), 0, -1):
+            if (body := self._bodies.get(" ".join(words[:count]))) is not None:
+                return body
+        return 0
+
+
+def _find_rows(command: Command) -> Iterator[tuple[str, str]]:
+    """Yields name and text of each active or violated limit, and of each row with a deficit.
+
+    The last of three or more levels is left out, which only determines the freedom that the others leave.
+    """
+    details = command.details
+    for name in command.levels[0].active:
+        yield name, f"{name}: active"
+    levels = details.problem.levels
+    for level, groups in enumerate(levels[: -1 if len(levels) > 2 else None]):
+        for group in groups:
+            y = group.A @ details.x
+            deficits = np.maximum(group.lower - y, 0.0) + np.maximum(y - group.upper, 0.0)
+            for row in np.flatnonzero(deficits > MIN_DEFICIT).tolist():
+                kind = "short of its target" if group.is_equality[row] else "beyond the limit"
+                yield group.names[row], f"{group.names[row]}: {deficits[row]:.2g} {group.unit} {kind} (level {level})"
