@@ -30,9 +30,9 @@ import numpy as np
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
+from quaddyn.campaigns.executors import ProcessPool
 from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.operating_system import cpu_name
 
 TROT_CPU_TIME = 8.0  # CPU time of simulating 20 s of a trot with the embedded plant [s]

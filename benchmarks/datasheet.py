@@ -19,7 +19,7 @@ from pathlib import Path
 from quaddyn.campaigns import Failure, Store, process_pool, run
 from quaddyn.campaigns.binomial_bounds import interval
 from quaddyn.campaigns.datasheet import DataSheet, measure
-from quaddyn.campaigns.sheet_text import unit_format_of
+from quaddyn.campaigns.sheet_page import unit_format_of
 
 
 def main() -> int:

@@ -24,14 +24,17 @@ import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.campaigns import Failure, process_pool, run
+from quaddyn.campaigns.campaign_runner import OutcomeCounts
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.gaits import GaitCampaign
-from quaddyn.campaigns.obstacles import CONTACT_DETECTION_OPTIONS, ObstacleCampaign
-from quaddyn.campaigns.outcome_counts import OutcomeCounts
-from quaddyn.campaigns.robustness import RobustnessCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
 from quaddyn.campaigns.trial_setup import make_trial_setup
+from quaddyn.campaigns.walking_campaigns import (
+    CONTACT_DETECTION_OPTIONS,
+    GaitCampaign,
+    ObstacleCampaign,
+    RobustnessCampaign,
+)
 from quaddyn.locomotion import GAITS, LocomotionController, Morphology
 from quaddyn.simulation import Simulation
 

@@ -17,8 +17,8 @@ from contextlib import nullcontext
 import numpy as np
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.obstacles import CONTACT_DETECTION_OPTIONS, OBSTACLES, ObstacleCampaign
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, robot_proportions
+from quaddyn.campaigns.walking_campaigns import CONTACT_DETECTION_OPTIONS, OBSTACLES, ObstacleCampaign
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1", "laikago")
 

@@ -16,7 +16,7 @@ from collections import defaultdict
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.pushes import N_DIRECTIONS, PushCampaign
+from quaddyn.campaigns.walking_campaigns import N_DIRECTIONS, PushCampaign
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
 from quaddyn.campaigns.binomial_bounds import lower_bound
-from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign, gait_rejection
+from quaddyn.campaigns.walking_campaigns import VelocityLimitCampaign, gait_rejection
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 GAITS = ("crawl", "walk", "trot", "pace", "bound")

@@ -16,7 +16,7 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.friction_drop import FRICTION_DROPS, FRICTION_OPTIONS, FrictionDropCampaign
+from quaddyn.campaigns.walking_campaigns import FRICTION_DROPS, FRICTION_OPTIONS, FrictionDropCampaign
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 MAX_MOTOR_POWER = 4.0

@@ -15,8 +15,8 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, process_pool, run
-from quaddyn.campaigns.slopes import SLOPE_DIRECTIONS, SlopeCampaign
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.walking_campaigns import SLOPE_DIRECTIONS, SlopeCampaign
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 MIN_SUCCESS = 0.95

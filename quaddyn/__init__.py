@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import forks as _forks  # noqa: F401  # before there are threads
-from .deprecation import renamed_names
+from .deprecation import renamed_modules, renamed_names
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -101,6 +101,7 @@ def _picture(robot: Robot) -> str:
     return Viewer(robot, serve=False)._repr_html_()
 
 
+renamed_modules(__name__, {"agreement": "verification", "compiling": "compiler"})
 __getattr__ = lazy_names(__name__, _LAZY, renamed_names(__name__, {"Agreement": "VerificationReport"}))
 
 

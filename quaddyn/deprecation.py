@@ -12,6 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -200,3 +201,17 @@ def renamed_module(old: str, new: str) -> Callable[[str], Any]:
         return found
 
     return __getattr__
+
+
+def renamed_modules(package: str, modules: Mapping[str, str]) -> None:
+    """Makes old modules of a package importable, each of which serves everything of the module that replaced it.
+
+    Args:
+        package: ``__name__`` of the package, which calls this function in its ``__init__``.
+        modules: name of the new module by the name of the old one, both within the package.
+    """
+    for old, new in modules.items():
+        module = types.ModuleType(f"{package}.{old}", f"Deprecated: the old name of `{package}.{new}`.")
+        module.__dict__["__getattr__"] = renamed_module(module.__name__, f"{package}.{new}")
+        sys.modules[module.__name__] = module
+        setattr(sys.modules[package], old, module)

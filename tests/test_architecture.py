@@ -50,8 +50,6 @@ SUBPACKAGES = (
     "runtime",
     "reference",
     "verification",
-    "agreement",
-    "compiling",
     "viewer",
     "demo",
     "campaigns",

@@ -26,13 +26,12 @@ from quaddyn.campaigns import (
     Store,
     campaign_runner,
     dask_executor,
+    executors,
     run,
     store,
     trial_campaign,
     trial_runner,
-    worker_processes,
 )
-from quaddyn.campaigns.dask_cluster import DaskExecutor, InsecureClusterWarning, _warn_if_exposed
 from quaddyn.campaigns.datasheet import (
     Bound,
     DataSheet,
@@ -47,24 +46,30 @@ from quaddyn.campaigns.datasheet import (
 )
 from quaddyn.campaigns.datasheet_bounds import MOVING_GAITS, make_bound_specs, make_speed_trials
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.friction_drop import FrictionDropCampaign
-from quaddyn.campaigns.gaits import GaitCampaign
-from quaddyn.campaigns.obstacles import ObstacleCampaign
-from quaddyn.campaigns.robustness import RobustnessCampaign
-from quaddyn.campaigns.sheet_page import page
-from quaddyn.campaigns.sheet_text import NOTES, STYLE
-from quaddyn.campaigns.slopes import SlopeCampaign
+from quaddyn.campaigns.executors import (
+    DaskExecutor,
+    InsecureClusterWarning,
+    WorkerDied,
+    _warn_if_exposed,
+    count_worker_deaths,
+)
+from quaddyn.campaigns.sheet_page import NOTES, STYLE, page
 from quaddyn.campaigns.store import StoredCase
 from quaddyn.campaigns.store_export import _column_types, _common_type, _convert
-from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
-from quaddyn.campaigns.trial_setup import make_trial_setup, sensor_noise
-from quaddyn.campaigns.trial_terrain import _make_relief, make_trial_terrain
-from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
-from quaddyn.campaigns.worker_failures import WorkerDied, count_worker_deaths
-from quaddyn.campaigns.worker_memory import case_rng
+from quaddyn.campaigns.trial_setup import _make_relief, make_trial_setup, make_trial_terrain, sensor_noise
+from quaddyn.campaigns.walking_campaigns import (
+    FrictionDropCampaign,
+    GaitCampaign,
+    ObstacleCampaign,
+    RobustnessCampaign,
+    SlopeCampaign,
+    SweepCampaign,
+    VelocityLimitCampaign,
+)
+from quaddyn.campaigns.worker import case_rng
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import GAITS, LocomotionController, Morphology
 from quaddyn.robot.payload import with_payload
@@ -740,25 +745,23 @@ def test_worker_processes_use_one_thread_of_linear_algebra(monkeypatch: pytest.M
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("BLIS_NUM_THREADS", raising=False)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-    with worker_processes._one_thread_each():
-        assert [worker_processes.os.environ[name] for name in names] == ["1"] * 4
-    assert (
-        worker_processes.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in worker_processes.os.environ
-    )
+    with executors._one_thread_each():
+        assert [executors.os.environ[name] for name in names] == ["1"] * 4
+    assert executors.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in executors.os.environ
     made: list[int] = []
-    monkeypatch.setattr(worker_processes, "ProcessPool", made.append)
+    monkeypatch.setattr(executors, "ProcessPool", made.append)
     monkeypatch.setattr(
-        worker_processes.operating_system.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set()
+        executors.operating_system.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set()
     )
-    worker_processes.process_pool()
-    worker_processes.process_pool(2)
+    executors.process_pool()
+    executors.process_pool(2)
     assert made == [3, 2]
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.0, "2"])
 def test_number_of_workers_must_be_a_positive_integer(count: Any) -> None:
     with pytest.raises(qd.ArgumentError, match=f"count: expected a positive number of processes, got {count!r}"):
-        worker_processes.ProcessPool(count)
+        executors.ProcessPool(count)
 
 
 @pytest.mark.parametrize(

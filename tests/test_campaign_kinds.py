@@ -11,9 +11,9 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
 from quaddyn.campaigns.campaign import hash_texts
-from quaddyn.campaigns.gaits import DEFAULT_COMMAND_SPEED, DIRECTIONS, YAW_RATE, GaitCampaign
 from quaddyn.campaigns.identification import IdentificationCampaign, merge_accumulators, merge_results
 from quaddyn.campaigns.verification import VerificationCampaign
+from quaddyn.campaigns.walking_campaigns import DEFAULT_COMMAND_SPEED, DIRECTIONS, YAW_RATE, GaitCampaign
 from quaddyn.identification import Accumulator, Samples, fit_accumulated, save_samples
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.locomotion import Morphology

@@ -18,18 +18,20 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns.campaign import Campaign
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.friction_drop import FrictionDropCampaign
-from quaddyn.campaigns.gaits import GaitCampaign
 from quaddyn.campaigns.plain_values import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
-from quaddyn.campaigns.robustness import RobustnessCampaign
-from quaddyn.campaigns.slopes import SlopeCampaign
-from quaddyn.campaigns.sweep import SweepCampaign
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import robot_proportions
 from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import make_sensors, make_trial_setup, with_trunk_load
-from quaddyn.campaigns.velocity_limits import VelocityLimitCampaign
+from quaddyn.campaigns.walking_campaigns import (
+    FrictionDropCampaign,
+    GaitCampaign,
+    RobustnessCampaign,
+    SlopeCampaign,
+    SweepCampaign,
+    VelocityLimitCampaign,
+)
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 
 SHORT: dict[str, Any] = {"robot": "go2", "dt": 4e-3, "seconds": 0.5, "averaging_time": 0.2, "velocity": (0.3, 0.1, 0.0)}
@@ -48,7 +50,7 @@ CAMPAIGN = """
 import dataclasses, itertools
 from quaddyn.campaigns import run
 from quaddyn.campaigns.plain_values import encode, encode_record
-from quaddyn.campaigns.robustness import RobustnessCampaign
+from quaddyn.campaigns.walking_campaigns import RobustnessCampaign
 campaign = RobustnessCampaign(trials=1, disturbances=("push", "noise"), plants=("embedded",), seed=5)
 cases = [dataclasses.replace(case, seconds=0.3, averaging_time=0.1, push_time=0.1) for case in campaign.cases()]
 for case, record in run(campaign, cases=cases).results:

@@ -184,7 +184,7 @@ def test_incompatible_options_are_rejected(tmp_path: Path) -> None:
 
 FIRST_WORKER = """
 import signal
-from quaddyn.campaigns.worker_processes import process_pool
+from quaddyn.campaigns.executors import process_pool
 if __name__ == "__main__":
     with process_pool(1) as executor:
         print(signal.SIGINT in executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())

@@ -23,9 +23,8 @@ from slow_parameters import NIGHT, others_slow
 
 from quaddyn import campaigns
 from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run
-from quaddyn.campaigns.dask_cluster import tls
+from quaddyn.campaigns.executors import ProcessPool, tls
 from quaddyn.campaigns.plain_values import encode, encode_record
-from quaddyn.campaigns.worker_processes import ProcessPool
 from quaddyn.errors import CampaignError, StoreError
 
 TESTS = Path(__file__).resolve().parent

@@ -19,7 +19,7 @@ from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, S
 from quaddyn.campaigns.sheet_page import _command_text, _gait_table, page
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.worker_memory import case_rng
+from quaddyn.campaigns.worker import case_rng
 from quaddyn.cli import app
 
 

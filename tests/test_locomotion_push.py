@@ -9,8 +9,8 @@ import pytest
 from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
-from quaddyn.campaigns.pushes import PushCampaign
 from quaddyn.campaigns.trial_runner import run_trial
+from quaddyn.campaigns.walking_campaigns import PushCampaign
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Morphology
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference

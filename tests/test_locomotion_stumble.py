@@ -8,7 +8,7 @@ from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns import run
-from quaddyn.campaigns.obstacles import ObstacleCampaign
+from quaddyn.campaigns.walking_campaigns import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.foot_masks import find_feet
 from quaddyn.locomotion.footwork import Footwork, update_contacts

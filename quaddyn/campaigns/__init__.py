@@ -4,16 +4,13 @@ A `Campaign` defines cases and a pure function of a case; `run` evaluates it on 
 `Store`.
 """
 
-from ..deprecation import renamed_names
-from .campaign import Campaign, Failure, Record, hash_texts
-from .campaign_runner import Progress, Summary, run
-from .dask_cluster import DaskExecutor, InsecureClusterWarning, dask_executor
-from .outcome_counts import OutcomeCounts
+from ..deprecation import renamed_modules, renamed_names
+from .campaign import Campaign, Failure, Record, campaign_option, count_option, hash_texts
+from .campaign_runner import OutcomeCounts, Progress, Summary, run
+from .executors import DaskExecutor, InsecureClusterWarning, dask_executor, process_pool
 from .plain_values import PlainValue
 from .store import Store, StoredCase
-from .worker_calls import rerun_case
-from .worker_memory import case_rng, hash_robot, load_cached_robot
-from .worker_processes import process_pool
+from .worker import case_rng, hash_robot, load_cached_robot, rerun_case
 
 __all__ = [
     "Campaign",
@@ -27,7 +24,9 @@ __all__ = [
     "Store",
     "StoredCase",
     "Summary",
+    "campaign_option",
     "case_rng",
+    "count_option",
     "dask_executor",
     "hash_robot",
     "hash_texts",
@@ -37,6 +36,27 @@ __all__ = [
     "run",
 ]
 
+_WALKING = (
+    "friction_drop", "gaits", "obstacles", "pushes", "reach", "robustness", "slippery", "slopes", "sweep",
+    "velocity_limits",
+)  # fmt: skip
+renamed_modules(
+    __name__,
+    {
+        **dict.fromkeys(_WALKING, "walking_campaigns"),
+        "agreement": "verification",
+        "dask_cluster": "executors",
+        "driving": "trial_runner",
+        "outcome_counts": "campaign_runner",
+        "sheet_text": "sheet_page",
+        "statistics": "binomial_bounds",
+        "trial_terrain": "trial_setup",
+        "worker_calls": "worker",
+        "worker_failures": "executors",
+        "worker_memory": "worker",
+        "worker_processes": "executors",
+    },
+)
 __getattr__ = renamed_names(
     __name__,
     {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..deprecation import renamed_overrides
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownNameError
 from .plain_values import PlainValue, encode
 
 if TYPE_CHECKING:
@@ -33,13 +35,51 @@ class Failure(NamedTuple):
     trace: str = ""
 
 
+def campaign_option(
+    default: Any = dataclasses.MISSING,
+    help_text: str = "one or more of {names}",
+    *,
+    among: Iterable[str] = (),
+    expected: str = "",
+    valid: Callable[[Any], bool] = lambda value: 0.0 < value < math.inf,
+) -> Any:
+    """Returns a field of a campaign with its help and the check of its values.
+
+    Args:
+        default: default value; a tuple for an option with several values; without it the option is required.
+        help_text: help on the command line, in which ``{names}`` stands for the names in `among`.
+        among: the known names; other values are rejected.
+        expected: description of valid values for the error message, such as "positive numbers"; "": not checked.
+        valid: whether a value is valid, by default whether it is positive and finite; checked for every value of a
+            tuple.
+    """
+    names = tuple(among)
+    checks = {"among": names, "expected": expected, "valid": valid}
+    return dataclasses.field(default=default, metadata={"help": help_text.format(names=", ".join(names)), **checks})
+
+
+def count_option(default: int, help_text: str, *, minimum: int = 1) -> Any:
+    """Returns a field of a campaign that holds a number of things, see `campaign_option`."""
+    return campaign_option(default, help_text, expected=f"at least {minimum}", valid=lambda value: value >= minimum)
+
+
+def singular(name: str) -> str:
+    """Returns the name of one value of an option, such as "gait" of "gaits"."""
+    return name.removesuffix("s")
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Returns a tuple as it is, and any other value as a tuple of one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 @renamed_overrides(failure="failure_reason", shown="case_robot")
 class Campaign(ABC, Generic[C]):
     """Base class of experiments with many runs; subclasses are frozen dataclasses at the top level of a module.
 
-    The fields of a campaign are its options.  They hold plain values (`PlainValue`), determine the cases, and become
-    options of the command line with ``field(metadata={"help": ...})`` as their help.  A *case* holds everything on
-    which its run depends, so that it can be replayed anywhere: robot, controller options, plant, disturbance, seed.
+    The fields of a campaign are its options, made by `campaign_option`.  They hold plain values (`PlainValue`),
+    determine the cases, and become options of the command line.  A *case* holds everything on which its run depends, so
+    that it can be replayed anywhere: robot, controller options, plant, disturbance, seed.
 
     Attributes:
         name: name of the campaign for `registry.find`, on the command line and in stores.
@@ -50,6 +90,16 @@ class Campaign(ABC, Generic[C]):
     name: ClassVar[str]
     Case: ClassVar[type[Any]]
     renamed_entries: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            given, metadata = getattr(self, field.name), field.metadata
+            values = as_tuple(given)
+            for name in values if metadata.get("among") else ():
+                if name not in metadata["among"]:
+                    raise UnknownNameError(singular(field.name), name, metadata["among"])
+            if metadata.get("expected") and not all(map(metadata["valid"], values)):
+                raise ArgumentError(f"{field.name}: expected {metadata['expected']}, got {given}")
 
     @abstractmethod
     def cases(self) -> Iterator[C]:
@@ -89,10 +139,7 @@ class Campaign(ABC, Generic[C]):
         Raises:
             ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(
-            f"campaign {self.name!r}: its cases cannot be shown in the viewer, because the campaign does not support "
-            "replay"
-        )
+        raise self._no_replay_error()
 
     def replay(self, case: C, viewer: Viewer) -> Record:
         """Runs a case again and shows it in the viewer; returns the same record, equal to the bit.
@@ -100,7 +147,11 @@ class Campaign(ABC, Generic[C]):
         Raises:
             ArgumentError: the campaign cannot be shown in the viewer.
         """
-        raise ArgumentError(
+        raise self._no_replay_error()
+
+    def _no_replay_error(self) -> ArgumentError:
+        """Returns the error of a campaign without replay."""
+        return ArgumentError(
             f"campaign {self.name!r}: its cases cannot be shown in the viewer, because the campaign does not support "
             "replay"
         )

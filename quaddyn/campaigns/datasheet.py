@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,8 +16,7 @@ from ..kinematics import LegKinematics, survey_leg
 from ..locomotion import FEET, Morphology
 from ..robot import CATALOGUE
 from ..version import __version__
-from . import worker_memory
-from .campaign import Failure
+from .campaign import Failure, campaign_option, count_option
 from .campaign_runner import Progress, run
 from .datasheet_bounds import BoundSpec, make_bound_specs, make_speed_trials
 from .plain_values import encode
@@ -25,6 +24,7 @@ from .store import MEMORY, Store, StoredCase
 from .threshold_search import Search, Threshold, TrialRequest, search
 from .trial import ALL_PLANTS, Trial
 from .trial_campaign import TrialCampaign
+from .worker import load_cached_robot
 
 #: Packages whose versions are printed on a sheet.
 PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")
@@ -40,39 +40,26 @@ class DataSheet(TrialCampaign):
 
     name: ClassVar[str] = "datasheet"
 
-    robot: tuple[str, ...] = field(
-        default=("go2",), metadata={"help": "catalogue names or URDF files, shown side by side"}
+    robot: tuple[str, ...] = campaign_option(("go2",), "catalogue names or URDF files, shown side by side")
+    plant: str = campaign_option("embedded", "embedded or mujoco", among=ALL_PLANTS)
+    bounds: tuple[str, ...] = campaign_option(
+        (), "beginnings of the names of bounds to measure, such as push, friction or speed; default: all"
     )
-    plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
-    bounds: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "beginnings of the names of bounds to measure, such as push, friction or speed; default: all"
-        },
-    )
-    probability: float = field(default=0.95, metadata={"help": "claimed probability of success"})
-    confidence: float = field(default=0.95, metadata={"help": "confidence of each claim"})
-    directions: int = field(default=8, metadata={"help": "number of push directions"})
-    pilot: int = field(default=12, metadata={"help": "trials in a row that a level must pass in the search"})
-    checks: int = field(default=2, metadata={"help": "number of easier levels that are tested afterwards"})
-    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
-    seed: int = field(default=0, metadata={"help": "seed of all trials"})
+    probability: float = campaign_option(0.95, "claimed probability of success")
+    confidence: float = campaign_option(0.95, "confidence of each claim")
+    directions: int = count_option(8, "number of push directions")
+    pilot: int = count_option(12, "trials in a row that a level must pass in the search")
+    checks: int = count_option(2, "number of easier levels that are tested afterwards", minimum=0)
+    dt: float = campaign_option(2e-3, "period of controller and plant [s]")
+    seed: int = campaign_option(0, "seed of all trials")
 
     def __post_init__(self) -> None:
         if not self.robot or len(set(self.robot)) < len(self.robot):
             raise ArgumentError(
                 f"robot: expected at least one robot, each only once, got {', '.join(self.robot) or 'none'}"
             )
-        if self.plant not in ALL_PLANTS:
-            raise UnknownNameError("plant", self.plant, ALL_PLANTS)
-        if self.directions < 1:
-            raise ArgumentError(f"directions: expected at least 1, got {self.directions}")
+        super().__post_init__()
         search(1, probability=self.probability, confidence=self.confidence, pilot=self.pilot, checks=self.checks)
-
-    @property
-    def robots(self) -> tuple[str, ...]:
-        """Sources of all robots of the campaign."""
-        return self.robot
 
     def cases(self) -> Iterator[Trial]:
         """Yields the cases that do not depend on outcomes: every gait at several speeds."""
@@ -404,7 +391,7 @@ def _summarize_runs(rows: list[StoredCase]) -> Point:
 
 def facts(source: str) -> RobotFacts:
     """Returns the properties of a robot from its description."""
-    robot = worker_memory.load_cached_robot(source)
+    robot = load_cached_robot(source)
     morphology = Morphology.from_robot(robot)
     reach = {}
     for foot in FEET:

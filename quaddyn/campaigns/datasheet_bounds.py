@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +15,18 @@ from ..errors import ArgumentError
 from ..locomotion import GAITS, LocomotionController, Morphology
 from . import disturbances
 from .disturbances import START_TIME, run_time
-from .friction_drop import FRICTION_OPTIONS, FrictionDrop
-from .obstacles import CONTACT_DETECTION_OPTIONS, ObstacleCourse
-from .slopes import SLOPE_DIRECTIONS
 from .trial import Trial
 from .trial_campaign import DEFAULT_COMMAND_SPEED
-from .worker_memory import case_rng, load_cached_robot
+from .walking_campaigns import (
+    CONTACT_DETECTION_OPTIONS,
+    FRICTION_OPTIONS,
+    SLOPE_DIRECTIONS,
+    TRANSITION_CYCLES,
+    FrictionDrop,
+    ObstacleCourse,
+    starts_as_trot,
+)  # fmt: skip
+from .worker import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.
 MOVING_GAITS = tuple(name for name, gait in GAITS.items() if gait.has_swing_phase)
@@ -71,6 +77,10 @@ class BoundSpec:
     trial: Callable[[int, int], Trial]
 
 
+#: Function that draws the fields of a trial from the value of its level and random numbers.
+LevelDraw = Callable[[float, np.random.Generator], dict[str, Any]]
+
+
 def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, directions: int) -> list[BoundSpec]:
     """Returns all bounds that are measured on a robot.
 
@@ -84,127 +94,83 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
     Raises:
         ArgumentError: the robot cannot walk.
     """
-    robot = load_cached_robot(source)
-    morphology = Morphology.from_robot(robot)
+    p = Morphology.from_robot(load_cached_robot(source))
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
-    forward = (DEFAULT_COMMAND_SPEED * morphology.speed_scale, 0.0, 0.0)
+    forward = (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0)
+    specs: list[BoundSpec] = []
 
-    def make_bound(
-        name: str, title: str, unit: str, values: list[float], draw: Callable[[float, np.random.Generator], Any]
-    ) -> BoundSpec:
-        key = zlib.crc32(name.encode())  # each bound has separate random numbers
+    def add(name: str, title: str, unit: str, values: Sequence[float], draw: LevelDraw) -> None:
+        """Adds a bound; each has separate random numbers, by its name."""
+        key = zlib.crc32(name.encode())
 
         def trial(level: int, number: int) -> Trial:
-            fields = draw(values[level], case_rng(seed, key, number))
-            return replace(base, number=number, **_rounded(fields))
+            return replace(base, number=number, **_rounded(draw(values[level], case_rng(seed, key, number))))
 
-        return BoundSpec(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
+        harder = "larger" if values[-1] > values[0] else "smaller"
+        specs.append(BoundSpec(name, title, unit, tuple(values), harder, trial))
 
-    def make_push_draw(angle: float) -> Callable[[float, np.random.Generator], Any]:
+    def lasting(draw: disturbances.Draw, **other_fields: Any) -> LevelDraw:
+        return lambda size, rng: {**draw(p, size, rng), **run_time(p, RUN_TIME, EVALUATED_TIME, dt), **other_fields}
+
+    def pushed(angle: float) -> LevelDraw:
         return lambda size, rng: disturbances.push(
-            morphology, size, rng, direction=angle, speed=forward, after=TIME_AFTER_PUSH, late=EVALUATED_AFTER_PUSH
+            p, size, rng, direction=angle, speed=forward, after=TIME_AFTER_PUSH, late=EVALUATED_AFTER_PUSH
         )
 
-    def with_lasting_disturbance(
-        draw: disturbances.Draw, **other_fields: Any
-    ) -> Callable[[float, np.random.Generator], Any]:
+    def on_slope(direction: float) -> LevelDraw:
         return lambda size, rng: {
-            **draw(morphology, size, rng),
-            **run_time(morphology, RUN_TIME, EVALUATED_TIME, dt),
-            **other_fields,
+            **run_time(p, RUN_TIME, EVALUATED_TIME, dt),
+            "velocity": forward,
+            "slope": size,
+            "slope_direction": direction,
+            "friction": SLOPE_FRICTION,
+            **_small_push(p, rng),
         }
 
-    def even_levels(step: float, count: int, first: float = 0.0) -> list[float]:
-        return [round(first + step * k, CASE_DECIMALS) for k in range(count)]
+    def after_drop(duration: float) -> LevelDraw:
+        return lambda size, rng: {
+            **FrictionDrop(size, 0.0, duration).fields(p, rng, dt),
+            "options": FRICTION_OPTIONS["estimated"],
+            "min_velocity_ratio": Trial.min_velocity_ratio,
+        }
 
-    out = []
+    def over_obstacle(course: ObstacleCourse) -> LevelDraw:
+        return lambda size, rng: {
+            "velocity": forward,
+            "options": CONTACT_DETECTION_OPTIONS["estimated"],
+            **replace(course, size=math.copysign(size, course.size)).fields(p.length, forward[0], dt),
+        }
+
     for k in range(directions):
         angle = 2.0 * math.pi * k / directions
-        values = even_levels(morphology.speed_scale / 32.0, 33)
-        out.append(
-            make_bound(f"push {round(math.degrees(angle))}", "largest push", "m/s", values, make_push_draw(angle))
-        )
-    out += [
-        make_bound(
-            "friction",
-            "lowest friction",
-            "",
-            even_levels(-0.02, 30, 0.6),
-            with_lasting_disturbance(disturbances.friction),
-        ),
-        make_bound(
-            "slope",
-            "steepest slope",
-            "rad",
-            even_levels(math.radians(1.0), 46),
-            with_lasting_disturbance(disturbances.slope),
-        ),
-        make_bound(
-            "step",
-            "highest step",
-            "l",
-            even_levels(0.0125, 41),
-            lambda size, rng: disturbances.step(morphology, size, rng),
-        ),
-        make_bound(
-            "payload",
-            "heaviest payload",
-            "of the mass",
-            even_levels(0.025, 41),
-            with_lasting_disturbance(disturbances.payload),
-        ),
-        make_bound(
-            "delay",
-            "longest delay",
-            "s",
-            even_levels(dt, 21),
-            with_lasting_disturbance(disturbances.delay, use_state_estimate=True),
-        ),
-        make_bound(
-            "strength",
-            "weakest motors",
-            "of the limits",
-            even_levels(-0.025, 37, 1.0),
-            with_lasting_disturbance(disturbances.strength),
-        ),
-    ]
-    for direction, heading in SLOPE_DIRECTIONS.items():
-
-        def draw_slope(size: float, rng: np.random.Generator, heading: float = heading) -> dict[str, Any]:
-            slope = {"slope": size, "slope_direction": heading, "friction": SLOPE_FRICTION}
-            return {
-                **run_time(morphology, RUN_TIME, EVALUATED_TIME, dt),
-                "velocity": forward,
-                **slope,
-                **_small_push(morphology, rng),
-            }
-
-        values = even_levels(math.radians(1.0), 46)
-        out.append(make_bound(f"slope {direction}", f"steepest slope {direction}", "rad", values, draw_slope))
+        push_levels = even_levels(p.speed_scale / 32.0, 33)
+        add(f"push {round(math.degrees(angle))}", "largest push", "m/s", push_levels, pushed(angle))
+    friction_levels, slope_levels = even_levels(-0.02, 30, 0.6), even_levels(math.radians(1.0), 46)
+    height_levels = even_levels(0.0125, 41)
+    add("friction", "lowest friction", "", friction_levels, lasting(disturbances.friction))
+    add("slope", "steepest slope", "rad", slope_levels, lasting(disturbances.slope))
+    add("step", "highest step", "l", height_levels, lambda size, rng: disturbances.step(p, size, rng))
+    add("payload", "heaviest payload", "of the mass", even_levels(0.025, 41), lasting(disturbances.payload))
+    delayed = lasting(disturbances.delay, use_state_estimate=True)
+    add("delay", "longest delay", "s", even_levels(dt, 21), delayed)
+    weak_motors = lasting(disturbances.strength)
+    add("strength", "weakest motors", "of the limits", even_levels(-0.025, 37, 1.0), weak_motors)
+    for way, direction in SLOPE_DIRECTIONS.items():
+        add(f"slope {way}", f"steepest slope {way}", "rad", slope_levels, on_slope(direction))
     for name, title, duration in FRICTION_DROPS:
-
-        def draw_drop(size: float, rng: np.random.Generator, duration: float = duration) -> dict[str, Any]:
-            fields = FrictionDrop(size, 0.0, duration).fields(morphology, rng, dt)
-            return {**fields, "options": FRICTION_OPTIONS["estimated"], "min_velocity_ratio": Trial.min_velocity_ratio}
-
-        out.append(make_bound(name, title, "", even_levels(-0.02, 30, 0.6), draw_drop))
+        add(name, title, "", friction_levels, after_drop(duration))
     for name, title, course in OBSTACLES:
-
-        def draw_obstacle(size: float, rng: np.random.Generator, course: ObstacleCourse = course) -> dict[str, Any]:
-            obstacle = replace(course, size=math.copysign(size, course.size))
-            options = CONTACT_DETECTION_OPTIONS["estimated"]
-            return {"velocity": forward, "options": options, **obstacle.fields(morphology.length, forward[0], dt)}
-
-        out.append(make_bound(name, title, "l", even_levels(0.0125, 41), draw_obstacle))
-    for name, max_speed in top_speeds(source, dt).items():
+        add(name, title, "l", height_levels, over_obstacle(course))
+    for gait, max_speed in top_speeds(source, dt).items():
         if max_speed > 0.0:
-            values = [round(1.25 * max_speed * k / 32.0, CASE_DECIMALS) for k in range(1, 33)]
-            out.append(
-                make_bound(
-                    f"speed {name}", f"largest speed, {name}", "m/s", values, make_speed_draw(morphology, name, dt)
-                )
-            )
-    return out
+            speeds = [round(1.25 * max_speed * k / 32.0, CASE_DECIMALS) for k in range(1, 33)]
+            add(f"speed {gait}", f"largest speed, {gait}", "m/s", speeds, make_speed_draw(p, gait, dt))
+    return specs
+
+
+def even_levels(step: float, count: int, first: float = 0.0) -> list[float]:
+    """Returns the values of evenly spaced levels, rounded to `CASE_DECIMALS` decimals."""
+    return [round(first + step * k, CASE_DECIMALS) for k in range(count)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -241,31 +207,24 @@ def _small_push(p: Morphology, rng: np.random.Generator) -> dict[str, float]:
     }
 
 
-def make_speed_draw(p: Morphology, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
+def make_speed_draw(p: Morphology, gait: str, dt: float) -> LevelDraw:
     """Returns a function of a speed [m/s] and a random generator: the fields of a `Trial` that walks straight ahead.
 
     At least two gait cycles are evaluated.
     """
-    gait_definition = GAITS[gait]
-    starts_as_trot = (
-        gait_definition.footprint_scale != (1.0, 1.0) or not gait_definition.vertical_force_profile.is_constant
-    )  # begins as a trot
-    settling_time = START_TIME + 3.0 + gait_definition.period * (4.0 if starts_as_trot else 1.0)
-    cycles = max(2, math.ceil(EVALUATED_TIME / gait_definition.period))
-
-    def draw(size: float, rng: np.random.Generator) -> dict[str, Any]:
-        return {
-            **run_time(p, settling_time + cycles * gait_definition.period, cycles * gait_definition.period, dt),
-            "gait": gait,
-            "velocity": (size, 0.0, 0.0),
-            "min_velocity_ratio": MIN_SPEED_RATIO,
-            "unit_speed": size,
-            "push": SMALL_PUSH * p.speed_scale,
-            "push_direction": rng.uniform(-math.pi, math.pi),
-            "push_time": (settling_time - rng.uniform(1.0, 3.0)) * p.time_scale,
-        }
-
-    return draw
+    period = GAITS[gait].period
+    settling_time = START_TIME + 3.0 + period * (TRANSITION_CYCLES if starts_as_trot(GAITS[gait]) else 1.0)
+    evaluated_time = max(2, math.ceil(EVALUATED_TIME / period)) * period
+    return lambda size, rng: {
+        **run_time(p, settling_time + evaluated_time, evaluated_time, dt),
+        "gait": gait,
+        "velocity": (size, 0.0, 0.0),
+        "min_velocity_ratio": MIN_SPEED_RATIO,
+        "unit_speed": size,
+        "push": SMALL_PUSH * p.speed_scale,
+        "push_direction": rng.uniform(-math.pi, math.pi),
+        "push_time": (settling_time - rng.uniform(1.0, 3.0)) * p.time_scale,
+    }
 
 
 #: Speeds at which torque, power and cost of transport are measured, divided by the largest, and runs at each.
@@ -274,21 +233,13 @@ SPEED_FRACTIONS, RUNS_PER_SPEED = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0), 3
 
 def make_speed_trials(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[list[Trial]]]:
     """Returns the trials of every gait at several speeds, by gait, speed and number."""
-    morphology = Morphology.from_robot(load_cached_robot(source))
+    p = Morphology.from_robot(load_cached_robot(source))
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     out: dict[str, list[list[Trial]]] = {}
     for gait_index, (gait, max_speed) in enumerate(top_speeds(source, dt).items()):
-        draw = make_speed_draw(morphology, gait, dt)
-        if max_speed > 0.0:
-            out[gait] = [
-                [
-                    replace(
-                        base,
-                        number=number,
-                        **_rounded(draw(fraction * max_speed, case_rng(seed, gait_index, speed_index, number))),
-                    )
-                    for number in range(RUNS_PER_SPEED)
-                ]
-                for speed_index, fraction in enumerate(SPEED_FRACTIONS)
-            ]
+        draw = make_speed_draw(p, gait, dt)
+        for speed_index, fraction in enumerate(SPEED_FRACTIONS if max_speed > 0.0 else ()):
+            generators = [case_rng(seed, gait_index, speed_index, number) for number in range(RUNS_PER_SPEED)]
+            trials = [_rounded(draw(fraction * max_speed, rng)) for rng in generators]
+            out.setdefault(gait, []).append([replace(base, number=k, **fields) for k, fields in enumerate(trials)])
     return out

@@ -45,6 +45,10 @@ class Disturbance:
     bar: float
     draw: Draw
 
+    def draw_fields(self, p: Morphology, size: float | None, rng: np.random.Generator) -> dict[str, Any]:
+        """Draws the fields of a trial at a size; None: the default size."""
+        return self.draw(p, self.size if size is None else size, rng)
+
 
 def run_time(p: Morphology, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
     """Returns duration and evaluated time of a run as fields of a `Trial`, rounded to whole periods [s].
@@ -94,6 +98,16 @@ def push(
     }
 
 
+def _lasting(p: Morphology, velocity: tuple[float, float, float], **fields: Any) -> dict[str, Any]:
+    """Returns the fields of a run with a lasting disturbance."""
+    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": velocity, **fields}
+
+
+def _ahead(p: Morphology) -> tuple[float, float, float]:
+    """Returns the velocity straight ahead at the default speed."""
+    return (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0)
+
+
 def standing_push(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a push from the side on a standing robot."""
     return push(p, size, rng, speed=(0.0, 0.0, 0.0))
@@ -102,25 +116,17 @@ def standing_push(p: Morphology, size: float, rng: np.random.Generator) -> dict[
 def friction(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run on slippery ground, with a turn."""
     x, y, _ = draw_velocity(p, rng)
-    yaw_rate = rng.uniform(-0.5, 0.5)
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (x, y, yaw_rate), "friction": size}
+    return _lasting(p, (x, y, rng.uniform(-0.5, 0.5)), friction=size)
 
 
 def payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws the velocity of a run with a payload of `size` robot masses at the center of the trunk."""
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "payload": size * p.mass}
+    return _lasting(p, draw_velocity(p, rng), payload=size * p.mass)
 
 
 def com(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run in which the center of mass is displaced by `size` [m], unlike in the model."""
-    velocity = draw_velocity(p, rng)
-    direction = rng.uniform(-math.pi, math.pi)
-    return {
-        **run_time(p, RUN_TIME, EVALUATED_TIME),
-        "velocity": velocity,
-        "com_offset": size,
-        "com_offset_direction": direction,
-    }
+    return _lasting(p, draw_velocity(p, rng), com_offset=size, com_offset_direction=rng.uniform(-math.pi, math.pi))
 
 
 def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -130,18 +136,12 @@ def shifted_payload(p: Morphology, size: float, rng: np.random.Generator) -> dic
 
 def slope(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run on a slope [rad] that rises in a random direction."""
-    velocity = draw_velocity(p, rng)
-    direction = rng.uniform(-math.pi, math.pi)
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": velocity, "slope": size, "slope_direction": direction}
+    return _lasting(p, draw_velocity(p, rng), slope=size, slope_direction=rng.uniform(-math.pi, math.pi))
 
 
 def strips(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run over strips of ground with random height differences of at most `size` leg lengths."""
-    return {
-        **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
-        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
-        "strips": size * p.length,
-    }
+    return {**run_time(p, RUN_TIME + 5.0, EVALUATED_TIME), "velocity": _ahead(p), "strips": size * p.length}
 
 
 def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -150,48 +150,35 @@ def step(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]
     # Distance until all feet are on the step, plus half a leg length, and the time for it at 70 % of the speed.
     path_length = (distance + float(np.abs(p.nominal_stance[:, 0]).max())) / p.length + 0.5
     duration = path_length / (0.7 * DEFAULT_COMMAND_SPEED)
-    return {
-        **run_time(p, START_TIME + duration, duration),
-        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
-        "step": size * p.length,
-        "step_distance": distance,
-    }
+    times = run_time(p, START_TIME + duration, duration)
+    return {**times, "velocity": _ahead(p), "step": size * p.length, "step_distance": distance}
 
 
 def boxes(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run over scattered boxes of `size` leg lengths in height."""
-    return {
-        **run_time(p, RUN_TIME + 5.0, EVALUATED_TIME),
-        "velocity": (DEFAULT_COMMAND_SPEED * p.speed_scale, 0.0, 0.0),
-        "boxes": size * p.length,
-    }
+    return {**run_time(p, RUN_TIME + 5.0, EVALUATED_TIME), "velocity": _ahead(p), "boxes": size * p.length}
 
 
 def delay(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run with delayed but otherwise exact sensors; the size is the delay [s]."""
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "delay": size}
+    return _lasting(p, draw_velocity(p, rng), delay=size)
 
 
 def noise(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run with consumer sensors and a delay of 2 ms; the size is the scale of the noise."""
-    return {
-        **run_time(p, RUN_TIME, EVALUATED_TIME),
-        "velocity": draw_velocity(p, rng),
-        "noise_scale": size,
-        "delay": 2e-3,
-    }
+    return _lasting(p, draw_velocity(p, rng), noise_scale=size, delay=2e-3)
 
 
 def strength(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run with weak motors; the size is the available fraction of the effort limits."""
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": draw_velocity(p, rng), "torque_scale": size}
+    return _lasting(p, draw_velocity(p, rng), torque_scale=size)
 
 
 def nothing(p: Morphology, size: float, rng: np.random.Generator) -> dict[str, Any]:
     """Draws a run without disturbance in a random direction; the size is the speed [sqrt(g l)]."""
     x, y, _ = draw_velocity(p, rng)
     scale = size / DEFAULT_COMMAND_SPEED
-    return {**run_time(p, RUN_TIME, EVALUATED_TIME), "velocity": (scale * x, scale * y, 0.0)}
+    return _lasting(p, (scale * x, scale * y, 0.0))
 
 
 #: All disturbances by name.

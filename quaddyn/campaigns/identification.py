@@ -6,7 +6,7 @@ import base64
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,8 +14,8 @@ from ..deprecation import renamed_names
 from ..errors import ArgumentError
 from ..identification import Accumulator, BaseParameters, base_parameters, stream_samples
 from ..robot import Robot
-from .campaign import Campaign, Failure, Record, hash_texts
-from .worker_memory import hash_robot, load_cached_robot
+from .campaign import Campaign, Failure, Record, campaign_option, hash_texts
+from .worker import hash_robot, load_cached_robot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +45,11 @@ class IdentificationCampaign(Campaign[LogCase]):
     name: ClassVar[str] = "identification"
     Case: ClassVar[type[LogCase]] = LogCase
 
-    robot: str = field(metadata={"help": "catalogue name or URDF file"})
-    files: tuple[str, ...] = field(metadata={"help": "log files (CSV or NPZ) that every worker can read"})
-    root: str | None = field(
-        default=None, metadata={"help": "root joint: free, planar or fixed; default: by the kind of robot"}
-    )
-    torque_noise: float | None = field(
-        default=None, metadata={"help": "standard deviation of the measured torques [N m]"}
-    )
-    force_noise: float | None = field(
-        default=None, metadata={"help": "standard deviation of the measured contact forces [N]"}
-    )
+    robot: str = campaign_option(help_text="catalogue name or URDF file")
+    files: tuple[str, ...] = campaign_option(help_text="log files (CSV or NPZ) that every worker can read")
+    root: str | None = campaign_option(None, "root joint: free, planar or fixed; default: by the kind of robot")
+    torque_noise: float | None = campaign_option(None, "standard deviation of the measured torques [N m]")
+    force_noise: float | None = campaign_option(None, "standard deviation of the measured contact forces [N]")
 
     def __post_init__(self) -> None:
         if not self.files:

@@ -13,15 +13,15 @@ from .campaign import Campaign
 #: "quaddyn.campaigns".
 BUILT_IN_CAMPAIGNS: dict[str, str] = {
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
-    "friction-drop": "quaddyn.campaigns.friction_drop:FrictionDropCampaign",
-    "gaits": "quaddyn.campaigns.gaits:GaitCampaign",
+    "friction-drop": "quaddyn.campaigns.walking_campaigns:FrictionDropCampaign",
+    "gaits": "quaddyn.campaigns.walking_campaigns:GaitCampaign",
     "identification": "quaddyn.campaigns.identification:IdentificationCampaign",
-    "obstacles": "quaddyn.campaigns.obstacles:ObstacleCampaign",
-    "pushes": "quaddyn.campaigns.pushes:PushCampaign",
-    "robustness": "quaddyn.campaigns.robustness:RobustnessCampaign",
-    "slopes": "quaddyn.campaigns.slopes:SlopeCampaign",
-    "sweep": "quaddyn.campaigns.sweep:SweepCampaign",
-    "velocity-limits": "quaddyn.campaigns.velocity_limits:VelocityLimitCampaign",
+    "obstacles": "quaddyn.campaigns.walking_campaigns:ObstacleCampaign",
+    "pushes": "quaddyn.campaigns.walking_campaigns:PushCampaign",
+    "robustness": "quaddyn.campaigns.walking_campaigns:RobustnessCampaign",
+    "slopes": "quaddyn.campaigns.walking_campaigns:SlopeCampaign",
+    "sweep": "quaddyn.campaigns.walking_campaigns:SweepCampaign",
+    "velocity-limits": "quaddyn.campaigns.walking_campaigns:VelocityLimitCampaign",
     "verification": "quaddyn.campaigns.verification:VerificationCampaign",
 }
 

@@ -24,7 +24,7 @@ from ..version import __version__
 from .campaign import Campaign, Failure, Record
 from .plain_values import decode, decode_record, encode, key, shorten
 from .registry import current_name, find
-from .worker_calls import Outcome, Worker
+from .worker import Outcome, Worker
 
 FORMAT = 1
 MEMORY = ":memory:"

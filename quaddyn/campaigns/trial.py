@@ -51,7 +51,7 @@ class Trial:
             contact parameters), "mujoco:stiff", "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
         gait: name of the gait.
         options: of the controller, the plant and the gait, such as ``(("controller.friction", 0.3),)``; see
-            `quaddyn.campaigns.sweep.SweepCampaign`.
+            `quaddyn.campaigns.walking_campaigns.SweepCampaign`.
         dt: period of controller and plant [s].
         seconds: duration of the run, which ends earlier at a fall [s].
         averaging_time: velocities, torques and powers are evaluated over the last part of the run, of this length [s].

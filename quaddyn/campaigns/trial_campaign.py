@@ -1,19 +1,25 @@
-"""`TrialCampaign`: base class of all campaigns whose cases are of type `Trial`."""
+"""`TrialCampaign`: base class of all campaigns whose cases are of type `Trial`; `GridCampaign`: trials on a grid.
+
+A grid campaign is a declaration: options, which of them span the grid, and what is drawn for a trial.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..locomotion import Morphology
 from ..robot import Robot
-from .campaign import Campaign, Record, hash_texts
-from .trial import Trial
+from .campaign import Campaign, Record, as_tuple, campaign_option, count_option, hash_texts, singular
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_runner import run_trial
-from .worker_memory import hash_robot, load_cached_robot
+from .worker import case_rng, hash_robot, load_cached_robot
 
 if TYPE_CHECKING:
     from ..locomotion import LocomotionCommand
@@ -25,6 +31,17 @@ DEFAULT_COMMAND_SPEED = 0.25
 FRAMES_PER_SECOND = 30.0
 
 
+def robot_option() -> Any:
+    """Returns the option of a campaign with one robot."""
+    return campaign_option("go2", "catalogue name or URDF file")
+
+
+def error_option(default: float) -> Any:
+    """Returns the option with the largest velocity error of a successful trial."""
+    return campaign_option(default, "largest velocity error that is a success, relative to the command")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialCampaign(Campaign[Trial]):
     """Base class of campaigns whose cases are runs of quadrupeds; subclasses define the cases."""
 
@@ -43,9 +60,9 @@ class TrialCampaign(Campaign[Trial]):
         return run_trial(case)
 
     @property
-    @abstractmethod
-    def robots(self) -> Iterable[str]:
-        """Sources of all robots of the cases."""
+    def robots(self) -> tuple[str, ...]:
+        """Sources of all robots of the cases, from the option "robot"."""
+        return as_tuple(getattr(self, "robot"))  # noqa: B009  # a field of the subclasses
 
     def model_hash(self) -> str:
         """Returns a hash of the robots: more trials, or other disturbances, may be added to a store."""
@@ -90,6 +107,79 @@ class TrialCampaign(Campaign[Trial]):
         if last_plant is not None:
             show(last_plant, self.failure_reason(record) or "success", None)  # always a separate frame
         return record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GridCampaign(TrialCampaign):
+    """Base class of campaigns with the same number of trials of every combination of options.
+
+    The fields of a trial are those drawn by `draw`, the values of its grid cell, and the options of the campaign that
+    have the name of a field of `Trial`, in this order of precedence.
+
+    Attributes:
+        grid: names of the options that span the grid, in order.  One value of an option has its name without a final
+            "s".
+    """
+
+    grid: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def draw(self, cell: SimpleNamespace, p: Morphology, rng: np.random.Generator) -> dict[str, Any]:
+        """Draws the fields of a trial.
+
+        Args:
+            cell: a value of each option of the grid, such as `gait` of "gaits", and the `number` of the trial.
+            p: proportions of the robot.
+            rng: random generator of the trial, see `generator`.
+        """
+
+    def generator(self, cell: SimpleNamespace) -> np.random.Generator:
+        """Returns the random generator of a trial: a number has the same random numbers in the whole grid."""
+        return case_rng(getattr(self, "seed", 0), cell.number)
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        """Returns all combinations of the options of the grid."""
+        return list(itertools.product(*(as_tuple(getattr(self, name)) for name in self.grid)))
+
+    def count(self) -> int:
+        """Returns the number of cases."""
+        return len(self.cells()) * getattr(self, "trials", 1)
+
+    def cases(self) -> Iterator[Trial]:
+        """Yields the cases by trial number, so that the first part of a campaign is a smaller campaign."""
+        for number in range(getattr(self, "trials", 1)):
+            for cell in self.cells():
+                yield self.case(*cell, number)
+
+    def case(self, *cell_and_number: Any) -> Trial:
+        """Returns one case, from a value of each option of the grid in order and the trial number."""
+        names = (*map(singular, self.grid), "number")
+        cell = SimpleNamespace(**dict(zip(names, cell_and_number, strict=True)))
+        options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        constants = {name: value for name, value in options.items() if name not in self.grid}
+        known = {name: value for name, value in (constants | vars(cell)).items() if name in _TRIAL_FIELDS}
+        drawn = self.draw(cell, robot_proportions(known["robot"]), self.generator(cell))
+        return Trial(**known | drawn)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RobotGridCampaign(GridCampaign):
+    """Base class of grid campaigns with several robots and plants."""
+
+    robot: tuple[str, ...] = campaign_option(("go2",), "catalogue names or URDF files")
+    plants: tuple[str, ...] = campaign_option(PLANTS, among=ALL_PLANTS)
+    dt: float = campaign_option(2e-3, "period of controller and plant [s]", expected="a positive period [s]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeededGridCampaign(RobotGridCampaign):
+    """Base class of grid campaigns with several robots and plants whose trials have random numbers."""
+
+    trials: int = count_option(10, "trials of each combination")
+    seed: int = campaign_option(0, "seed of the campaign")
+
+
+_TRIAL_FIELDS = {field.name for field in dataclasses.fields(Trial)}
 
 
 def robot_proportions(source: str) -> Morphology:

@@ -19,7 +19,7 @@ from ..urdf.tree import Array
 from .campaign import Record
 from .trial import Trial
 from .trial_setup import TrialSetup, make_trial_setup
-from .worker_memory import case_rng, load_cached_robot
+from .worker import case_rng, load_cached_robot
 
 #: Callback with the plant before each tick and the command of the controller.
 Watch = Callable[[Plant, LocomotionCommand], object]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from ..deprecation import renamed_names
-from ..errors import ArgumentError, ModelError
+from ..errors import ModelError
 from ..robot import load
 from ..robot.catalogue import example_robot_folder, own_robot_folder
 from ..verification import cross_check
-from .campaign import Campaign, Record, hash_texts
+from .campaign import Campaign, Record, campaign_option, count_option, hash_texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +39,11 @@ class VerificationCampaign(Campaign[VerificationCase]):
     name: ClassVar[str] = "verification"
     Case: ClassVar[type[VerificationCase]] = VerificationCase
 
-    names: tuple[str, ...] = field(default=(), metadata={"help": "parts of file names; default: all files"})
-    samples: int = field(default=100, metadata={"help": "random states of each robot"})
-    derivatives: int = field(
-        default=10, metadata={"help": "number of these states in which derivatives are compared, too"}
-    )
-    block: int = field(default=100, metadata={"help": "number of states in one case"})
-    seed: int = field(default=0, metadata={"help": "seed of the states"})
-
-    def __post_init__(self) -> None:
-        if self.samples < 1 or self.block < 1 or self.derivatives < 0:
-            raise ArgumentError(
-                f"samples, block, derivatives: expected at least 1, 1 and 0, got {self.samples}, {self.block} "
-                f"and {self.derivatives}"
-            )
+    names: tuple[str, ...] = campaign_option((), "parts of file names; default: all files")
+    samples: int = count_option(100, "random states of each robot")
+    derivatives: int = count_option(10, "number of these states in which derivatives are compared, too", minimum=0)
+    block: int = count_option(100, "number of states in one case")
+    seed: int = campaign_option(0, "seed of the states")
 
     def files(self) -> list[str]:
         """Returns the URDF files of the robots, as in `VerificationCase.file`."""

@@ -22,7 +22,7 @@ from rich.table import Table
 from .. import campaigns
 from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
-from ..campaigns.dask_cluster import tls
+from ..campaigns.executors import tls
 from ..campaigns.plain_values import encode_record
 from ..campaigns.registry import RENAMED_CAMPAIGNS, find, import_campaign, names
 from ..deprecation import RENAMED

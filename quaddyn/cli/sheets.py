@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..campaigns.dask_cluster import tls
+from ..campaigns.executors import tls
 from ..robot import CATALOGUE
 from .app import app
 from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, open_executor

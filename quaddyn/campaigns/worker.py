@@ -1,4 +1,4 @@
-"""Functions that run in worker processes: `run_cases` runs cases and returns their outcomes."""
+"""What a worker process does: caches robots, draws the random numbers of a case, runs cases and returns outcomes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,47 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..errors import ArgumentError
+from ..robot import Robot, load
 from ..version import __version__
-from .campaign import Campaign, Failure, Record
+from .campaign import Campaign, Failure, Record, hash_texts
 from .plain_values import encode_record
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
+
+
+@functools.lru_cache(maxsize=64)
+def load_cached_robot(source: str, **options: Any) -> Robot:
+    """Loads a robot by `quaddyn.load`, once per process.
+
+    Args:
+        source: a catalogue name, a path or URDF text.
+        **options: options of `quaddyn.load`, hashable.
+    """
+    return load(source, **options)
+
+
+def hash_robot(source: str, **options: Any) -> str:
+    """Returns a hash of the resolved source of a robot and the options, for `Campaign.model_hash`.
+
+    Args:
+        source: a catalogue name, a path or URDF text.
+        **options: options of `quaddyn.load`, hashable.
+    """
+    return hash_texts(load_cached_robot(source, **options).source, repr(sorted(options.items())))
+
+
+def case_rng(seed: int, *case: int) -> np.random.Generator:
+    """Returns the random generator of one case: ``SeedSequence(entropy=seed, spawn_key=case)``.
+
+    Args:
+        seed: seed of the campaign.
+        *case: indices of the case; each combination has independent random numbers.
+    """
+    return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=case))
 
 
 class Outcome(NamedTuple):
