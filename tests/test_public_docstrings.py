@@ -184,6 +184,8 @@ def parameter_problems(parameter: inspect.Parameter, text: str | None) -> list[s
     """Returns what is missing in the entry `text` of a parameter."""
     if text is None or not text.strip():
         return ["no entry in Args"]
+    if re.match(r"\s*see `\w+`", text):  # described where it is defined first
+        return []
     annotation, problems = annotation_of(parameter), []
     is_array = bool(re.search(r"\b(Array\w*|ndarray|NDArray)\b", annotation))
     if parameter.annotation is parameter.empty and not re.search(r"\(|\bshape\b", text):

@@ -59,7 +59,13 @@ def campaign_option(
 
 
 def count_option(default: int, help_text: str, *, minimum: int = 1) -> Any:
-    """Returns a field of a campaign that holds a number of things, see `campaign_option`."""
+    """Returns a field of a campaign with a number of things, such as trials; see `campaign_option`.
+
+    Args:
+        default: default number of them.
+        help_text: help on the command line.
+        minimum: smallest valid number of them.
+    """
     return campaign_option(default, help_text, expected=f"at least {minimum}", valid=lambda value: value >= minimum)
 
 

@@ -1,18 +1,14 @@
 """Joint torques: joint PD, compensation of gravity and friction, impedance, force control and virtual models."""
 
 from ..deprecation import renamed_names
-from .force_control import ForceControl, ForceRegulator
-from .friction import friction_compensation
-from .gravity import gravity_compensation
-from .hybrid_control import HybridControl
-from .impedance import CartesianImpedance
-from .joint_pd import JointPD, JointTorque
-from .load_distribution import LoadDistribution, distribute_load
-from .null_space_posture import NullSpacePosture
-from .task_torque import TaskTorque
-from .virtual_model import VirtualModel
+from .cartesian_control import CartesianController, CartesianImpedance, TaskTorque, VirtualModel
+from .force_control import ForceControl, ForceRegulator, HybridControl
+from .joint_pd import JointPD, JointTorque, friction_compensation
+from .load_distribution import LoadDistribution, distribute_load, gravity_compensation
+from .operational_space import NullSpacePosture
 
 __all__ = [
+    "CartesianController",
     "CartesianImpedance",
     "ForceControl",
     "ForceRegulator",

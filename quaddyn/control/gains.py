@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number
+from ..robot.arguments import check_number, check_positive
 from ..robot.robot import Robot
+from ..strict_attributes import ValidatedAttribute
 from ..urdf.tree import Array, frozen
 
 #: Asymmetry and negative eigenvalues of a gain up to this fraction of its norm are rounding.
@@ -90,6 +91,11 @@ def check_fraction(name: str, value: object) -> float:
     if not 0.0 < x < 1.0:
         raise ArgumentError(f"{name}: expected a fraction between 0 and 1, got {x}")
     return x
+
+
+def positive_attribute(name: str, *, zero: bool = False) -> ValidatedAttribute[float, float]:
+    """Returns an attribute that takes positive numbers, or also zero."""
+    return ValidatedAttribute[float, float](lambda self, value: check_positive(name, value, zero=zero))
 
 
 def check_robot(robot: object) -> None:

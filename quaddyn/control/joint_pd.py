@@ -1,4 +1,4 @@
-"""`JointPD`: springs and dampers at the joints, with default gains from the robot's inertia."""
+"""`JointPD`: springs and dampers at the joints, with default gains from the inertia; compensation of joint friction."""
 
 from __future__ import annotations
 
@@ -150,3 +150,28 @@ def _joint_inertias(robot: Robot) -> tuple[Array, Array]:
             inertia[joints] += robot.mass / len(robot.legs) * (s.jacobian(name)[:3, joints] ** 2).sum(axis=0)
     smallest = np.asarray(1.0 / np.linalg.inv(s.M).diagonal()[index], dtype=np.float64)
     return smallest, inertia[index]
+
+
+@renamed_parameters(v_wanted="v_desired")
+def friction_compensation(robot: Robot, v_desired: Array, *, stiction_speed: float = 1e-3) -> Array:
+    """Computes the torques of the joints' viscous and Coulomb friction at a desired velocity.
+
+    ``damping v + friction v / max(|v|, stiction_speed)``: Coulomb's law, made continuous, so that rounding errors cause
+    no torque at rest.  Pass the desired velocity, not the measured one, whose noise would be fed back.
+
+    Args:
+        robot: its ``damping`` and ``friction`` are compensated.
+        v_desired: (nv,) desired velocity [rad/s or m/s].
+        stiction_speed: speed below which Coulomb friction is proportional to the velocity [rad/s or m/s].
+
+    Returns:
+        (nu,) torques of the actuated joints [N m or N].
+
+    Raises:
+        ArgumentError: `v_desired` of the wrong shape or not finite, or a speed that is not positive.
+    """
+    check_robot(robot)
+    speed = check_positive("stiction_speed", stiction_speed)
+    v_desired = check_vector("v_desired", v_desired, (robot.nv,), f"nv of {robot.name}")
+    coulomb = robot.friction * v_desired / np.maximum(np.abs(v_desired), speed)
+    return np.asarray((robot.damping * v_desired + coulomb)[robot.actuated_index])
