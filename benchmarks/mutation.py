@@ -160,7 +160,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if self.ticks % SWING_TRACE_INTERVAL == 0",
         "if not self.ticks % SWING_TRACE_INTERVAL == 0",
     ): ("the page draws more points on the same curve"),
-    ("quaddyn/control/task_torque.py", "*,", "/,"): "an internal function, which its callers call in one way",
     ("quaddyn/control/load_distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
         "CPython has one object for each integer up to 256"
     ),
