@@ -14,8 +14,17 @@ from reference_models import CHAIN, EVERYTHING, inertial, tree
 
 from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, build_model, read_urdf
-from quaddyn.reference.algebra import Ad, ad, exp, inverse, log, quaternion_rotation, rotation_quaternion, skew
-from quaddyn.reference.model import plane_axes
+from quaddyn.reference.algebra import (
+    Ad,
+    ad,
+    exp,
+    inverse,
+    log,
+    quaternion_rotation,
+    rotation_quaternion,
+    rotation_to,
+    skew,
+)
 from quaddyn.robot.catalogue import find_entry
 
 twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
@@ -188,7 +197,7 @@ def test_movable_world_link_is_rejected_with_a_moving_root() -> None:
 
 @pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, -0.8)])
 def test_plane_of_a_planar_joint_has_the_smallest_rotation(normal: tuple[float, float, float]) -> None:
-    R = plane_axes(np.array(normal))
+    R = rotation_to(np.array(normal))
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-15)
     np.testing.assert_allclose(R[:, 2], normal, atol=1e-15)
     assert np.linalg.det(R) == pytest.approx(1.0)

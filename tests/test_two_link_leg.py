@@ -11,9 +11,10 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_algorithms import two_body_torque
 
 import quaddyn as qd
-from quaddyn.reference import Reference, worked
+from quaddyn.reference import Reference
 
 L1, L2, M1, M2, G = 0.5, 0.5, 2.0, 1.0, 9.81  # of robots/two_link_leg.urdf: half the rods [m], masses [kg], [m/s^2]
 
@@ -150,7 +151,7 @@ def test_torques_of_pinocchio_and_reference_equal_those_of_source_b(
     close(numeric(derive_lagrangian().tau)(*q, *v, *a).ravel(), expected)
     close(dynamics.rnea(q, v, a), expected)
     close(oracle.rnea(q, v, a), expected)
-    close(worked.two_body_torque(oracle.forward_kinematics(q), v, a), expected)
+    close(two_body_torque(oracle.forward_kinematics(q), v, a), expected)
 
 
 @settings(max_examples=40, deadline=None)

@@ -93,6 +93,15 @@ def rotation(axis: Array, c: Any, s: Any) -> Array:
     return np.asarray(np.eye(3) + s * W + (1.0 - c) * W @ W)
 
 
+def rotation_to(axis: Array) -> Array:
+    """Returns the smallest rotation (3, 3) of z to a unit `axis`: axes of a plane whose z is its normal."""
+    turn, c = np.cross([0.0, 0.0, 1.0], axis), float(axis[2])
+    s = float(np.hypot.reduce(turn))
+    if s < 1e-12:
+        return np.eye(3) if c > 0.0 else np.diag([1.0, -1.0, -1.0])
+    return rotation(turn / s, c, s)
+
+
 def roll_pitch_yaw(rpy: Array) -> Array:
     """Returns the rotation (3, 3) ``Rz(yaw) Ry(pitch) Rx(roll)`` of URDF's fixed-axis angles [rad]."""
     x, y, z = (rotation(e, np.cos(a), np.sin(a)) for e, a in zip(np.eye(3), rpy, strict=True))

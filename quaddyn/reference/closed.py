@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import ModelError
 from . import frames
 from .algebra import Array
-from .loop_reader import LoopDescription
+from .reader import LoopDescription
 from .reference import Forces, Reference, ReferenceEnergy
 
 #: Continuation from home to a configuration: largest step [rad or m], Newton iterations of each step and of the last.

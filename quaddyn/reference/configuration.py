@@ -10,8 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from .algebra import Array, exp, quaternion_exp, quaternion_product, quaternion_rotation, rigid_motion, rotation, swap
-from .model import Body, Model, plane_axes
+from .algebra import (
+    Array,
+    exp,
+    quaternion_exp,
+    quaternion_product,
+    quaternion_rotation,
+    rigid_motion,
+    rotation,
+    rotation_to,
+    swap,
+)
+from .model import Body, Model
 
 
 def joint_motion(body: Body, q: Array) -> Array:
@@ -26,7 +36,7 @@ def joint_motion(body: Body, q: Array) -> Array:
         return rigid_motion(one, body.axis * (body.mimic_multiplier * q[0] + body.mimic_offset))
     if body.kind == "floating":
         return rigid_motion(quaternion_rotation(q[3:]), q[:3])
-    R = plane_axes(body.axis)
+    R = rotation_to(body.axis)
     return rigid_motion(rotation(body.axis, q[2], q[3]), R[:, 0] * q[0] + R[:, 1] * q[1])
 
 

@@ -1,20 +1,15 @@
-"""Three Coriolis matrices: many matrices C have the same product ``C v``; each function states which one it returns.
+"""Two Coriolis matrices: many matrices C have the same product ``C v``; each function states which one it returns.
 
 `coriolis_closed_form` is that of source A.  `coriolis_by_bodies` is consistent with Christoffel's symbols, from body
-Jacobians, on every robot; Pinocchio returns the same.  `coriolis_christoffel` is Christoffel's by definition, for
-robots with coordinates: on fixed bases.  With each of them ``Mdot = C + C^T``: ``Mdot - 2 C`` is skew-symmetric.
+Jacobians, on every robot; Pinocchio returns the same.  With both ``Mdot = C + C^T``: ``Mdot - 2 C`` is skew-symmetric.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ArgumentError
 from .algebra import Array, ad, skew
-from .derivatives import derivative_along, derivatives_by_configuration
-from .kinematics import BodyPlacements, body_jacobian_rates, body_jacobians, place_bodies, twists
-from .mass import crba
-from .model import Model
+from .kinematics import BodyPlacements, body_jacobian_rates, body_jacobians, twists
 
 
 def coriolis_closed_form(at: BodyPlacements, v: Array) -> Array:
@@ -55,28 +50,3 @@ def dual_of_momentum(h: Array) -> Array:
     out[:3, :3] = -skew(h[:3])
     out[:3, 3:] = out[3:, :3] = -skew(h[3:])
     return out
-
-
-def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
-    """Returns ``C_ij = sum_k Gamma_ijk dq_k`` (nv, nv) by definition (source A, 5).
-
-    ``Gamma_ijk = 1/2 (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i)``; the derivatives of M are exact, by complex steps.
-    Christoffel's symbols require coordinates; a floating or planar joint has quasi-velocities instead.
-
-    Raises:
-        ArgumentError: the model has a floating or planar joint (a planar root is made of one-dof joints and has none).
-    """
-    for body in model.bodies:
-        if body.kind in ("floating", "planar"):
-            raise ArgumentError(
-                "robot: the Coriolis matrix from Christoffel symbols requires v = dq/dt, which does not hold for "
-                f"the {body.kind} joint {body.joint!r}"
-            )
-    dM = derivatives_by_configuration(model, lambda x: crba(place_bodies(model, x)), q)
-    gamma = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 0, 1))
-    return np.asarray(gamma @ v)
-
-
-def mass_rate(model: Model, q: Array, v: Array) -> Array:
-    """Returns dM/dt (nv, nv) along the motion, exact, by one complex step."""
-    return derivative_along(model, lambda x: crba(place_bodies(model, x)), q, v)

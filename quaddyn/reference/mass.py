@@ -1,4 +1,4 @@
-"""Joint-space inertia M by three methods: by definition, by inverse dynamics, by composite bodies."""
+"""Joint-space inertia M by composite bodies, and by definition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from .algebra import Array
 from .kinematics import BodyPlacements, body_jacobians
-from .rnea import rnea
 
 
 def mass_by_jacobians(at: BodyPlacements) -> Array:
@@ -14,12 +13,6 @@ def mass_by_jacobians(at: BodyPlacements) -> Array:
     bodies = zip(body_jacobians(at), at.model.bodies, strict=True)
     M = sum((J.T @ body.G @ J for J, body in bodies), np.zeros((at.model.nv, at.model.nv)))
     return np.asarray(M + np.diag(at.model.armature))
-
-
-def mass_by_rnea(at: BodyPlacements) -> Array:
-    """Returns M (nv, nv), whose column j is ``RNEA(q, 0, e_j)`` without gravity and external forces (source A, 6)."""
-    nv = at.model.nv
-    return np.stack([rnea(at, np.zeros(nv), e, gravity=False) for e in np.eye(nv)], axis=1)
 
 
 def crba(at: BodyPlacements) -> Array:

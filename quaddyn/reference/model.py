@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import ModelError
-from .algebra import Ad, Array, inverse, mass_properties, rigid_motion, rotation, spatial_inertia, swap
+from .algebra import Ad, Array, inverse, mass_properties, rigid_motion, rotation_to, spatial_inertia, swap
 from .reader import Description, JointDescription, LinkDescription
 
 Root = Literal["free", "planar", "fixed"]
@@ -151,18 +151,8 @@ def motion_subspace(kind: str, axis: Array) -> Array:
         return np.concatenate([w, axis])[:, None]
     if kind == "floating":
         return swap()
-    R = plane_axes(axis)
+    R = rotation_to(axis)
     return np.stack([[*w, *R[:, 0]], [*w, *R[:, 1]], [*R[:, 2], *v]], axis=1)
-
-
-def plane_axes(normal: Array) -> Array:
-    """Returns the axes (3, 3) of a planar joint: z is `normal`, x and y follow by the smallest rotation of z to it."""
-    z = np.array([0.0, 0.0, 1.0])
-    turn, c = np.cross(z, normal), float(normal[2])
-    s = float(np.hypot.reduce(turn))
-    if s < 1e-12:
-        return np.eye(3) if c > 0.0 else np.diag([1.0, -1.0, -1.0])
-    return rotation(turn / s, c, s)
 
 
 def build_model(

@@ -10,25 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .algebra import Ad, Array, ad, inverse
+from .algebra import Array, ad
 from .kinematics import BodyPlacements, accelerations, twists
 
 Wrenches = Sequence[Array]
 
 
-def rnea(
-    at: BodyPlacements,
-    v: Array,
-    a: Array,
-    *,
-    wrenches: Wrenches | None = None,
-    gravity: bool = True,
-    trick: bool = True,
-) -> Array:
+def rnea(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrenches | None = None) -> Array:
     """Returns ``tau = M a + C v + g - sum_i J_i^T F_i`` (nv,).
 
     Outward ``V_i``, ``A_i``, then ``F_i = I_i A_i + V_i x* I_i V_i - F_ext,i`` with ``V x* = -ad(V)^T``; inward
-    ``tau_i = S_i^T F_i`` and ``F_p += X_{i<-p}^T F_i``.  Rotors add ``Ia ddq``.
+    ``tau_i = S_i^T F_i`` and ``F_p += X_{i<-p}^T F_i``.  Rotors add ``Ia ddq``.  Gravity is an upward acceleration of
+    the world, ``A_0 = -A_G``.
 
     Args:
         at: the model at q.
@@ -36,21 +29,15 @@ def rnea(
         a: (nv,) joint accelerations.
         wrenches: for each body, (6,) wrench on the robot in the body's frame (``F_ext`` in source A's recursion); None
             without external forces.
-        gravity: whether gravity acts.
-        trick: whether gravity is modeled by an upward acceleration of the world (``A_0 = -A_G``); otherwise it is a
-            force on each body, ``- I_i X_{i<-0} A_G``.  The results are the same.
     """
     model = at.model
-    A_G = np.concatenate([np.zeros(3), model.gravity]) if gravity else np.zeros(6)
     V = twists(at, v)
-    A = accelerations(at, V, v, a, -A_G if trick else np.zeros(6))
+    A = accelerations(at, V, v, a, -np.concatenate([np.zeros(3), model.gravity]))
     F = []
     for i, body in enumerate(model.bodies):
         F_i = body.G @ A[i] - ad(V[i]).T @ (body.G @ V[i])
         if wrenches is not None:
             F_i = F_i - wrenches[i]
-        if not trick:
-            F_i = F_i - body.G @ Ad(inverse(at.T_world[i])) @ A_G
         F.append(F_i)
     tau = np.zeros(model.nv, dtype=np.result_type(at.dtype, v, a))
     for i, body in reversed(list(enumerate(model.bodies))):

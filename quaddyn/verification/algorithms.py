@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dynamics import Dynamics, State
+from ..dynamics import Dynamics
 from ..dynamics.compiled import PinocchioKernels
 from ..dynamics.frames import ReferenceFrame as Axes
 from ..kernels import Kernels
@@ -106,19 +106,60 @@ def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool
         derivatives: whether to compare the derivatives too.
     """
     out, sizes, state = Errors(), result_scales(oracle, at), dynamics.update(at.q, at.v)
-    _inverse_dynamics(out, dynamics, oracle, at, sizes, state)
-    _parameters(out, dynamics, oracle, at, sizes)
-    _forward_dynamics(out, dynamics, oracle, at)
-    _whole_robot(out, dynamics, oracle, at, sizes, state)
-    for name in at.fext:
-        _frame(out, dynamics, oracle, at, sizes, state, name)
+    q, v, a, tau, fext = at.q, at.v, at.a, at.tau, at.fext
+
+    def check(algorithm: str, *args: object, natural: float = 0.0, attribute: str = "", **options: object) -> Array:
+        """Compares an algorithm, and the attribute of `State` with the same value; returns the reference's result."""
+        expected: Array = getattr(oracle, algorithm)(*args, **options)
+        out.add(algorithm, getattr(dynamics, algorithm)(*args, **options), expected, natural)
+        if attribute:
+            out.add(STATE_ALGORITHM, getattr(state, attribute), expected, natural)
+        return expected
+
+    check("rnea", q, v, a, fext=fext, natural=sizes.force)
+    check("crba", q, attribute="M")
+    check("nle", q, v, natural=sizes.force, attribute="h")
+    check("gravity", q, natural=sizes.force, attribute="gravity")
+    check("coriolis", q, v, natural=sizes.coriolis)
+    check("joint_friction", v)
+    H, delta = check("regressor", q, v, a), oracle.parameters()
+    computed_H, computed_delta = dynamics.regressor(q, v, a), dynamics.parameters()
+    inertial_columns = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
+    out.add("regressor", dynamics.regressor(q, v, a, inertial=True), inertial_columns)
+    out.add("parameters", computed_delta, delta)
+    out.add("parameters", dynamics.parameters(inertial=True), delta.reshape(-1, 13)[:, :10].ravel())
+    out.add("regressor @ parameters", computed_H @ computed_delta, H @ delta, sizes.force)
+    check("aba", q, v, tau, fext=fext)
+    if oracle.has_lie_group(q):
+        out.add("aba (Lie group)", dynamics.aba(q, v, tau, fext=fext), oracle.lie_group(q, v, tau, fext=fext))
+    check("mass_inverse", q)
+    check("center_of_mass", q, natural=sizes.length, attribute="com")
+    J = check("com_jacobian", q, natural=sizes.length, attribute="com_jacobian")
+    out.add(STATE_ALGORITHM, state.com_velocity, J @ v, sizes.length)
+    out.add(STATE_ALGORITHM, state.com_drift, oracle.com_drift(q, v), sizes.drift)
+    check("centroidal_momentum", q, v, natural=sizes.momentum, attribute="centroidal_momentum")
+    for ours, in_state, energy in zip(dynamics.energy(q, v), state.energy, oracle.energy(q, v), strict=True):
+        out.add("energy", ours, energy, sizes.force)
+        out.add(STATE_ALGORITHM, in_state, energy, sizes.force)
+    for name in fext:
+        T = oracle.frame_placement(q, name)
+        out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)
+        out.add(STATE_ALGORITHM, state.placement(name).homogeneous, T, sizes.length)
+        for axes in COMPARED_FRAMES:
+            J = check("frame_jacobian", q, name, natural=sizes.length, reference=axes)
+            V = check("frame_velocity", q, v, name, natural=sizes.length, reference=axes)
+            drift = check("frame_drift", q, v, name, natural=sizes.drift, reference=axes)
+            out.add(STATE_ALGORITHM, state.jacobian(name, reference=axes), J, sizes.length)
+            out.add(STATE_ALGORITHM, state.velocity(name, reference=axes), V, sizes.length)
+            out.add(STATE_ALGORITHM, state.drift(name, reference=axes), drift, sizes.drift)
     if derivatives and isinstance(oracle, Reference):
-        ours, expected = dynamics.rnea_derivatives(at.q, at.v, at.a), oracle.rnea_derivatives(at.q, at.v, at.a)
-        for x, y in zip(ours, expected, strict=True):
-            out.add("rnea_derivatives", x, y, sizes.force)
-        solved = dynamics.aba_derivatives(at.q, at.v, at.tau), oracle.aba_derivatives(at.q, at.v, at.tau)
-        for x, y in zip(*solved, strict=True):
-            out.add("aba_derivatives", x, y, sizes.acceleration)
+        for algorithm, third, natural in (
+            ("rnea_derivatives", a, sizes.force),
+            ("aba_derivatives", tau, sizes.acceleration),
+        ):
+            ours, expected = (getattr(each, algorithm)(q, v, third) for each in (dynamics, oracle))
+            for x, y in zip(ours, expected, strict=True):
+                out.add(algorithm, x, y, natural)
     return dict(out)
 
 
@@ -130,81 +171,3 @@ def compare_kernels(fast: Kernels | PinocchioKernels, oracle: Oracle, at: Sample
     out.add("crba (compiled)", fast.crba(q), oracle.crba(q))
     out.add("aba (compiled)", fast.aba(q, v, tau), oracle.aba(q, v, tau))
     return dict(out)
-
-
-def _inverse_dynamics(
-    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
-) -> None:
-    """Compares M, generalized forces, and joint friction."""
-    q, v, a = at.q, at.v, at.a
-    M, h, g = oracle.crba(q), oracle.nle(q, v), oracle.gravity(q)
-    out.add("rnea", dynamics.rnea(q, v, a, fext=at.fext), oracle.rnea(q, v, a, fext=at.fext), sizes.force)
-    out.add("crba", dynamics.crba(q), M)
-    out.add(STATE_ALGORITHM, state.M, M)
-    out.add("nle", dynamics.nle(q, v), h, sizes.force)
-    out.add(STATE_ALGORITHM, state.h, h, sizes.force)
-    out.add("gravity", dynamics.gravity(q), g, sizes.force)
-    out.add(STATE_ALGORITHM, state.gravity, g, sizes.force)
-    out.add("coriolis", dynamics.coriolis(q, v), oracle.coriolis(q, v), sizes.coriolis)
-    out.add("joint_friction", dynamics.joint_friction(v), oracle.joint_friction(v))
-
-
-def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales) -> None:
-    """Compares regressors, parameters, and their product."""
-    q, v, a = at.q, at.v, at.a
-    H, delta = oracle.regressor(q, v, a), oracle.parameters()
-    inertial_columns = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
-    computed_H, computed_delta = dynamics.regressor(q, v, a), dynamics.parameters()
-    out.add("regressor", computed_H, H)
-    out.add("regressor", dynamics.regressor(q, v, a, inertial=True), inertial_columns)
-    out.add("parameters", computed_delta, delta)
-    out.add("parameters", dynamics.parameters(inertial=True), delta.reshape(-1, 13)[:, :10].ravel())
-    out.add("regressor @ parameters", computed_H @ computed_delta, H @ delta, sizes.force)
-
-
-def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample) -> None:
-    """Compares joint accelerations and the inverse of M."""
-    a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
-    out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
-    if oracle.has_lie_group(at.q):
-        out.add("aba (Lie group)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
-    out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
-
-
-def _whole_robot(
-    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State
-) -> None:
-    """Compares center of mass, centroidal momentum and energy."""
-    q, v = at.q, at.v
-    com, J, momentum = oracle.center_of_mass(q), oracle.com_jacobian(q), oracle.centroidal_momentum(q, v)
-    out.add("center_of_mass", dynamics.center_of_mass(q), com, sizes.length)
-    out.add(STATE_ALGORITHM, state.com, com, sizes.length)
-    out.add("com_jacobian", dynamics.com_jacobian(q), J, sizes.length)
-    out.add(STATE_ALGORITHM, state.com_jacobian, J, sizes.length)
-    out.add(STATE_ALGORITHM, state.com_velocity, J @ v, sizes.length)
-    out.add(STATE_ALGORITHM, state.com_drift, oracle.com_drift(q, v), sizes.drift)
-    out.add("centroidal_momentum", dynamics.centroidal_momentum(q, v), momentum, sizes.momentum)
-    out.add(STATE_ALGORITHM, state.centroidal_momentum, momentum, sizes.momentum)
-    for ours, in_state, energy in zip(dynamics.energy(q, v), state.energy, oracle.energy(q, v), strict=True):
-        out.add("energy", ours, energy, sizes.force)
-        out.add(STATE_ALGORITHM, in_state, energy, sizes.force)
-
-
-def _frame(
-    out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: ResultScales, state: State, name: str
-) -> None:
-    """Compares placement, Jacobian, velocity and drift of a frame."""
-    q, v = at.q, at.v
-    T = oracle.frame_placement(q, name)
-    out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)
-    out.add(STATE_ALGORITHM, state.placement(name).homogeneous, T, sizes.length)
-    for axes in COMPARED_FRAMES:
-        J = oracle.frame_jacobian(q, name, reference=axes)
-        V = oracle.frame_velocity(q, v, name, reference=axes)
-        drift = oracle.frame_drift(q, v, name, reference=axes)
-        out.add("frame_jacobian", dynamics.frame_jacobian(q, name, reference=axes), J, sizes.length)
-        out.add(STATE_ALGORITHM, state.jacobian(name, reference=axes), J, sizes.length)
-        out.add("frame_velocity", dynamics.frame_velocity(q, v, name, reference=axes), V, sizes.length)
-        out.add(STATE_ALGORITHM, state.velocity(name, reference=axes), V, sizes.length)
-        out.add("frame_drift", dynamics.frame_drift(q, v, name, reference=axes), drift, sizes.drift)
-        out.add(STATE_ALGORITHM, state.drift(name, reference=axes), drift, sizes.drift)

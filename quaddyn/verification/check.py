@@ -13,8 +13,7 @@ from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics, compile
 from ..errors import ArgumentError
 from ..reference import ClosedReference, Reference
-from ..reference.loop_reader import read_loops
-from ..reference.reader import Mimic, read_urdf
+from ..reference.reader import Mimic, read_loops, read_urdf
 from ..robot.loop_closing import open_loops_of
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
