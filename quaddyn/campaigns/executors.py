@@ -233,8 +233,8 @@ def process_pool(count: int | None = None) -> ProcessPool:
     return ProcessPool(count if count is not None else operating_system.usable_processors())
 
 
-T = TypeVar("T")
-_REFRESH_INTERVAL = 2.0  # [s] the number of workers may change
+#: Interval at which the number of workers of a cluster, which may change, is read [s].
+_REFRESH_INTERVAL = 2.0
 
 
 class InsecureClusterWarning(UserWarning):
