@@ -4,9 +4,9 @@ from ..deprecation import renamed_names
 from .compliant_plane import CompliantPlane, foot_forces
 from .contact import Contact, contact_axes
 from .contact_events import ContactEvent, ContactEvents
+from .contact_kinematics import contact_jacobian
 from .contact_set import ContactSet
 from .flat_foot import flat_foot_stance
-from .foot_point import contact_jacobian
 from .friction_cones import cone_margin, friction_pyramid, pyramid_friction_ratio
 from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .solvers.problem import NOMINAL_FRICTION

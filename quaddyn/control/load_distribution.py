@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..contact.force_distribution import solve_force_distribution, unactuated_rows
+from ..contact.inverse_dynamics import solve_force_distribution, unactuated_rows
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..dynamics import State

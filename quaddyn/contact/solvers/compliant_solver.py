@@ -7,13 +7,13 @@ import numpy as np
 from ...errors import ArgumentError
 from ...robot.arguments import check_number, check_vector
 from ...urdf.tree import Array
-from .problem import ContactProblem, ContactSolution, check_problem
+from .problem import CheckedSolver, ContactProblem, ContactSolution
 
 #: Maximum number of Newton steps, and of halvings of each; problems of the tests take less than a quarter of them.
 MAX_NEWTON_STEPS, MAX_HALVINGS = 100, 40
 
 
-class CompliantSolver:
+class CompliantSolver(CheckedSolver):
     r"""Solver for the force law of `CompliantPlane` at the end of the step, which allows long steps on stiff ground.
 
     With ``d+ = d - dt v_n`` the depth after a step from depth d, impulses and velocities ``v = G lambda + g`` satisfy
@@ -26,8 +26,8 @@ class CompliantSolver:
     This is backward Euler of a spring and a damper: unconditionally stable for one contact, without adhesion, and with
     friction inside its cone at any speed.  (`CompliantPlane.forces` are the forces at the start of the step.)  The
     equations are solved by Newton's method on the velocities with a line search.  Where the inertia couples tangential
-    slip strongly to the normal force, they may have several solutions, or the line search may stall; the residual then
-    reports it.
+    slip strongly to the normal force, they may have several solutions, or the line search may stall.  The residual, the
+    largest velocity error that the violation of the law would cause, then reports it, and the status is "inaccurate".
 
     ``problem.offset`` is the *whole* gap divided by dt, ``-d / dt`` for a penetration d; open contacts get no force
     unless they close within the step.
@@ -55,40 +55,21 @@ class CompliantSolver:
         self.stiffness = _coefficients("stiffness", stiffness, positive=True)
         self.damping = _coefficients("damping", damping, positive=False)
         self.dt, self.stiction_speed = check_number("dt", dt), check_number("stiction_speed", stiction_speed)
-        self.tolerance = check_number("tolerance", tolerance)
         for name, value in (("dt", self.dt), ("stiction_speed", self.stiction_speed)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
-        if not 0.0 < self.tolerance < 1.0:
-            raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
+        super().__init__(tolerance)
 
-    def solve(self, problem: ContactProblem) -> ContactSolution:
-        """Computes the impulses of k compliant contacts.
-
-        Args:
-            problem: the contact problem; its offset is the gap divided by dt.
-
-        Returns:
-            A solution with the status "solved" or, where the residual exceeds the tolerance, "inaccurate" with the best
-            iterate; ``residual`` is the largest velocity error that the violation of the law would cause.
+    def _solve(self, problem: ContactProblem) -> ContactSolution:
+        """Solves the problem by Newton's method with a line search.
 
         Raises:
             ArgumentError: stiffness or damping given for another number of contacts.
         """
-        check_problem(problem)
         k = problem.n_contacts
-        empty = np.zeros((0, 3))
-        if k == 0:
-            return ContactSolution(empty, empty, 0.0, 0, "free", self.tolerance, empty)
         for name, coefficients in (("stiffness", self.stiffness), ("damping", self.damping)):
             if len(coefficients) != 1:
                 check_vector(name, coefficients, (k,), "one for each contact of the problem")
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow shows in the residual
-            return self._solve(problem)
-
-    def _solve(self, problem: ContactProblem) -> ContactSolution:
-        """Solves a checked problem of at least one contact by Newton's method with a line search."""
-        k = problem.n_contacts
         gap_rate = np.zeros(k) if problem.offset is None else problem.offset
         v, n_steps = problem.g.copy(), 0
         impulses, derivative = self._contact_law(v, gap_rate, problem.mu)
@@ -111,27 +92,10 @@ class CompliantSolver:
                 step_length *= 0.5
             else:
                 break
-            v, impulses, derivative, F, error, n_steps = (
-                trial,
-                trial_impulses,
-                trial_derivative,
-                trial_F,
-                trial_error,
-                n_steps + 1,
-            )
+            v, impulses, derivative, F, error = trial, trial_impulses, trial_derivative, trial_F, trial_error
+            n_steps += 1
         # The returned impulses satisfy the force law exactly at v; the residual is the error of ``v = G lambda + g``.
-        velocities = problem.G @ impulses + problem.g
-        if not (np.isfinite(impulses).all() and np.isfinite(velocities).all()):
-            impulses, velocities, error = np.zeros(3 * k), problem.g, np.inf
-        return ContactSolution(
-            impulses.reshape(-1, 3),
-            velocities.reshape(-1, 3),
-            error,
-            n_steps,
-            "solved" if error <= self.tolerance else "inaccurate",
-            self.tolerance,
-            velocities.reshape(-1, 3),
-        )
+        return self._solution(problem, problem.g, impulses, error, n_steps)
 
     def _contact_law(self, v: Array, gap_rate: Array, mu: Array) -> tuple[Array, Array]:
         """Returns the impulses (3k,) at velocities v, and their derivative (3k, 3k), block diagonal."""

@@ -13,7 +13,7 @@ from ...robot.arguments import check_number
 from ...urdf.tree import Array
 from . import frictional_core as core
 from .pinocchio_solvers import PinocchioConeSolvers
-from .problem import ContactProblem, ContactSolution, check_problem, contact_residual
+from .problem import CheckedSolver, ContactProblem, ContactSolution, contact_residual
 
 Method = Literal["newton", "admm", "pgs"]
 
@@ -24,7 +24,7 @@ ENERGY_GAIN_FRACTION = 1e-2
 _Attempt = tuple[Array, int, float]
 
 
-class FrictionalSolver:
+class FrictionalSolver(CheckedSolver):
     r"""Solver of Signorini's condition with Coulomb friction for k point contacts.
 
     Find impulses lambda in the friction cones K such that the velocities ``v = G lambda + g`` of all contacts, offsets
@@ -67,6 +67,8 @@ class FrictionalSolver:
         ArgumentError: a value out of range.
     """
 
+    has_friction_cones = True
+
     def __init__(
         self,
         method: Method = "newton",
@@ -77,32 +79,15 @@ class FrictionalSolver:
     ) -> None:
         if method not in get_args(Method):
             raise ArgumentError(f"method: expected one of {get_args(Method)}, got {method!r}")
-        tolerance = check_number("tolerance", tolerance)
-        if not 0.0 < tolerance < 1.0:
-            raise ArgumentError(f"tolerance: expected 0 < tolerance < 1 [m/s], got {tolerance}")
+        super().__init__(tolerance)
         if not (check_number("max_iterations", max_iterations) >= 1):
             raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
-        self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)
-        self._pinocchio = PinocchioConeSolvers(tolerance, int(max_iterations))
+        self.method, self.fallback = method, bool(fallback)
+        self._pinocchio = PinocchioConeSolvers(self.tolerance, int(max_iterations))
         self._work = core.make_contact_workspace(4)
 
-    def solve(self, problem: ContactProblem) -> ContactSolution:
-        """Computes the impulses of k contacts.
-
-        Args:
-            problem: with or without offsets, previous velocities, and initial impulses.
-
-        Returns:
-            The first attempt whose residual is within the tolerance, else the best of them.
-        """
-        check_problem(problem)
-        if problem.n_contacts == 0:
-            return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an overflow shows in the residual
-            return self._solve(problem)
-
     def _solve(self, problem: ContactProblem) -> ContactSolution:
-        """Solves a checked problem of at least one contact; repeats it for contacts that would add energy."""
+        """Solves the problem; repeats it for contacts that would add energy."""
         g = problem.offset_velocity
         impulses, error, iterations, status = self._run_attempts(problem, g, problem.initial_impulses)
         if problem.previous_velocity is not None:
@@ -204,19 +189,3 @@ class FrictionalSolver:
         # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
         error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, n_rounds, self._work)
         return impulses.reshape(-1, 3), self._work.effort.steps, error
-
-    def _solution(
-        self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str
-    ) -> ContactSolution:
-        """Returns the `ContactSolution` of the impulses."""
-        change = problem.G @ impulses.ravel()
-        return ContactSolution(
-            impulses,
-            (change + problem.g).reshape(-1, 3),
-            error,
-            iterations,
-            status,
-            self.tolerance,
-            (change + g).reshape(-1, 3),
-            problem.mu,
-        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
@@ -243,11 +244,7 @@ class ContactSolution:
 
 
 def check_problem(problem: object) -> None:
-    """Checks that `problem` is a `ContactProblem`.
-
-    Raises:
-        ArgumentTypeError: it is something else.
-    """
+    """Raises `ArgumentTypeError` unless `problem` is a `ContactProblem`."""
     if not isinstance(problem, ContactProblem):
         raise ArgumentTypeError(f"problem: expected a ContactProblem, got {type(problem).__name__}")
 
@@ -262,6 +259,71 @@ class ContactSolver(Protocol):
             problem: the contact problem.
         """
         ...
+
+
+class CheckedSolver(ABC):
+    """Base class of the solvers: checks of the problem, overflow, and the solution with its residual.
+
+    Args:
+        tolerance: residual up to which a solution counts as solved [m/s].
+
+    Raises:
+        ArgumentError: a tolerance out of range.
+    """
+
+    #: Whether the impulses are in Coulomb's cones, so that the solution has the friction coefficients.
+    has_friction_cones: ClassVar[bool] = False
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = check_number("tolerance", tolerance)
+        if not 0.0 < self.tolerance < 1.0:
+            raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
+
+    def solve(self, problem: ContactProblem) -> ContactSolution:
+        """Computes the impulses of k contacts, finite for every valid problem; the class describes law and status.
+
+        Args:
+            problem: the contact problem.
+
+        Raises:
+            ArgumentTypeError: something else than a `ContactProblem`.
+        """
+        check_problem(problem)
+        if problem.n_contacts == 0:
+            return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an overflow shows in the residual
+            return self._solve(problem)
+
+    @abstractmethod
+    def _solve(self, problem: ContactProblem) -> ContactSolution:
+        """Solves a checked problem of at least one contact."""
+
+    def _solution(
+        self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str = ""
+    ) -> ContactSolution:
+        """Returns the solution; zero impulses with an infinite residual where they exceed the floating-point range.
+
+        Args:
+            problem: the contact problem.
+            g: (3k,) velocities without impulses in the solver's law, such as ``problem.offset_velocity`` [m/s].
+            impulses: (k, 3) or (3k,) [N s].
+            error: the residual [m/s].
+            iterations: number of iterations.
+            status: see `ContactSolution`; "" for "solved" or "inaccurate", by the residual.
+        """
+        change = problem.G @ impulses.ravel()
+        if not (np.isfinite(error) or (np.isfinite(impulses).all() and np.isfinite(change).all())):
+            impulses, change, error = np.zeros_like(impulses), np.zeros_like(change), np.inf
+        return ContactSolution(
+            impulses.reshape(-1, 3),
+            (change + problem.g).reshape(-1, 3),
+            error,
+            iterations,
+            status or ("solved" if error <= self.tolerance else "inaccurate"),
+            self.tolerance,
+            (change + g).reshape(-1, 3),
+            problem.mu if self.has_friction_cones else np.zeros(0),
+        )
 
 
 def contact_residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> float:

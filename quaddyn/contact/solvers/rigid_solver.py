@@ -7,10 +7,10 @@ import numpy as np
 from ...errors import ArgumentError
 from ...robot.arguments import check_number
 from ...urdf.tree import Array
-from .problem import TINY, ContactProblem, ContactSolution, check_problem
+from .problem import TINY, CheckedSolver, ContactProblem, ContactSolution
 
 
-class RigidSolver:
+class RigidSolver(CheckedSolver):
     r"""Solver that stops every contact in all three directions: bilateral contacts without friction law.
 
     .. math::
@@ -21,6 +21,7 @@ class RigidSolver:
     contacts G does not have full rank and lambda is not unique; the lambda of minimum norm is computed from the
     eigenvectors of G, which is the limit of the proximal iteration of Carpentier, Budhiraja and Mansard 2021 started at
     zero.  If the contacts contradict each other, the result has the least violation, and the residual reports it.
+    ``problem.friction`` has no influence.
 
     Args:
         rank_tolerance: eigenvalues of G below this fraction of the largest count as zero.
@@ -36,42 +37,13 @@ class RigidSolver:
             raise ArgumentError(
                 f"rank_tolerance: expected a fraction of the largest eigenvalue in [0, 1), got {rank_tolerance}"
             )
-        self.tolerance = check_number("tolerance", tolerance)
-        if not 0.0 < self.tolerance < 1.0:
-            raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
+        super().__init__(tolerance)
 
-    def solve(self, problem: ContactProblem) -> ContactSolution:
-        """Computes the impulses of k bilateral contacts; ``problem.friction`` has no influence.
-
-        Args:
-            problem: the contact problem.
-
-        Returns:
-            A solution with the status "solved" if every contact is at rest, "inaccurate" if they cannot all be.
-        """
-        check_problem(problem)
-        if problem.n_contacts == 0:
-            empty = np.zeros((0, 3))
-            return ContactSolution(empty, empty, 0.0, 0, "free", self.tolerance, empty)
+    def _solve(self, problem: ContactProblem) -> ContactSolution:
         g = problem.offset_velocity
-        with np.errstate(over="ignore", invalid="ignore"):
-            impulses = self._minimum_norm_impulses(problem.G, g)
-            change = problem.G @ impulses
-            residual_velocity = change + g
-            error = float(np.linalg.norm(residual_velocity.reshape(-1, 3), axis=1).max())
-        if not (
-            np.isfinite(impulses).all() and np.isfinite(residual_velocity).all()
-        ):  # beyond the floating-point range
-            impulses, change, residual_velocity, error = np.zeros_like(g), np.zeros_like(g), g, np.inf
-        return ContactSolution(
-            impulses.reshape(-1, 3),
-            (change + problem.g).reshape(-1, 3),
-            error,
-            1,
-            "solved" if error <= self.tolerance else "inaccurate",
-            self.tolerance,
-            residual_velocity.reshape(-1, 3),
-        )
+        impulses = self._minimum_norm_impulses(problem.G, g)
+        error = float(np.linalg.norm((problem.G @ impulses + g).reshape(-1, 3), axis=1).max())
+        return self._solution(problem, g, impulses, error, 1)
 
     def _minimum_norm_impulses(self, G: Array, g: Array) -> Array:
         """Computes the impulses of minimum norm that minimize the contact velocities."""
