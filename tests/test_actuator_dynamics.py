@@ -86,8 +86,10 @@ def test_motor_crosses_the_backlash_before_the_joint_moves(kind: type[Any], whee
     np.testing.assert_allclose(plant.backlash_state, [[0.5 * sign * GAP], [0.0]], atol=1e-9)
     read = Sensors(wheel, np.random.default_rng(0)).read(plant)
     assert read.position[0] == plant.q[0] + plant.backlash_state[0][0]  # the encoder is on the motor
-    plant.reset()
-    assert not np.any(plant.backlash_state)
+    plant.reset(v=np.array([0.7]))  # the motor turns with the joint
+    assert plant.v[0] == 0.7 and not np.any(plant.backlash_state)
+    plant.step(np.zeros(1))
+    assert plant.v[0] == pytest.approx(0.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", PLANTS)

@@ -106,6 +106,18 @@ def test_perfect_sensors_give_the_true_state_of_a_trot(trot: Trot) -> None:
     np.testing.assert_allclose(q[:, 7:], trot.q[:, 7:], atol=1e-12)
 
 
+def test_angular_velocity_is_the_reading_less_its_estimated_bias(trot: Trot) -> None:
+    gyro = np.array([0.1, -0.2, 0.3])
+    for k, estimator, _, _ in run_estimator(trot, VENDOR, VENDOR_IMU):
+        bias = estimator.gyro_bias
+        if k == 20:
+            break
+    m = Sensors(trot.robot, np.random.default_rng(0)).read(RecordedTrot(trot))
+    _, v = estimator.update(m.position, m.velocity, gyro, m.accelerometer, trot.robot.feet)
+    assert np.abs(estimator.gyro_bias - bias).max() > 1e-5
+    np.testing.assert_allclose(v[3:6], gyro - estimator.gyro_bias, atol=1e-12)
+
+
 def test_velocity_error_with_noisy_sensors_is_below_1_cm_per_s_rms(trot: Trot) -> None:
     q, v = states(trot, VENDOR, VENDOR_IMU)
     error = (v - trot.v)[:, :3]

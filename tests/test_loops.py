@@ -287,6 +287,22 @@ def test_zero_range_is_kept_with_a_warning() -> None:
         np.testing.assert_array_equal(robot.random_configuration(seed), robot.q_home)
 
 
+@pytest.mark.parametrize(("half", "is_kept"), [(4e-4, True), (1e-5, False)])
+def test_range_of_a_cylinder_is_narrow_in_proportion_to_its_loop(half: float, is_kept: bool) -> None:
+    """A cylinder of 3 cm length turns an arm: 0.4 mm are a range, 0.01 mm are not."""
+    cylinder = joint("cylinder", "barrel", "piston", "0 0 0.02", "0 0 1", ends=f"{-half} {half}")
+    text = "".join((
+        '<robot name="press">', *(link(name, 0.1, "0 0 0.01") for name in ("base", "arm", "barrel", "piston")),
+        joint("arm_pin", "base", "arm", "0 0 0", "0 1 0"),
+        joint("barrel_pin", "base", "barrel", "0.03 0 0", "0 1 0"),
+        cylinder.replace("revolute", "prismatic"),
+        loop("press", "spherical", "arm 0.03 0 0.03", "piston 0 0 0.01", ' dependent="arm_pin barrel_pin"'),
+        "</robot>",
+    ))  # fmt: skip
+    robot = qd.load(text, root="fixed")
+    np.testing.assert_allclose(robot.upper - robot.lower, 2.0 * half if is_kept else 0.0, rtol=0.1)
+
+
 def test_friction_of_dependent_joints_is_ignored_on_the_open_tree_as_well() -> None:
     text = knee_leg()
     at = text.index('<joint name="rod_pin"')

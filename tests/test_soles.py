@@ -24,7 +24,8 @@ SPHERES = "".join(
 SHAPE = '<collision><origin xyz="0.03 0 -0.05" rpy="{}"/><geometry>{}</geometry></collision>'
 CYLINDER = SHAPE.format("0 0 0", '<cylinder radius="0.08" length="0.03"/>')
 BALL = SHAPE.format("0 0 0", '<sphere radius="0.03"/>')
-BAR = SHAPE.format("0 1.5708 0", '<capsule radius="0.02" length="0.2"/>')
+BAR = SHAPE.format("0 1.5707963267948966 0", '<capsule radius="0.02" length="0.2"/>')
+RUNNERS = "".join(BAR.replace('xyz="0.03 0', f'xyz="0.03 {y}') for y in (-0.05, 0.05))
 TURNED = '<collision><origin xyz="0 -0.05 0.03"/><geometry><box size="0.1 0.03 0.2"/></geometry></collision>'
 
 
@@ -55,8 +56,9 @@ def box_mesh(folder: Path) -> str:
         (SPHERES, (0.03, 0.0, -0.065), (0.1, 0.04)),
         ("mesh", (0.03, 0.0, -0.065), (0.09, 0.045)),
         (CYLINDER, (0.03, 0.0, -0.065), (0.08 / np.sqrt(2), 0.08 / np.sqrt(2))),
+        (RUNNERS, (0.03, 0.0, -0.07), (0.1, 0.05)),
     ],
-    ids=["box", "box upside down", "four spheres", "mesh", "cylinder"],
+    ids=["box", "box upside down", "four spheres", "mesh", "cylinder", "two capsules"],
 )
 def test_sole_is_the_largest_rectangle_at_the_bottom_of_the_foot(
     shapes: str, centre: tuple[float, ...], half: tuple[float, ...], tmp_path: Path

@@ -195,6 +195,16 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
     assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
 
 
+def test_force_cap_grows_from_zero_with_the_weight_per_requested_contact() -> None:
+    robot = qd.load("go2")
+    wbc, dyn = WholeBodyController(robot, dt=1e-3, ramp_time=0.01), qd.Dynamics(robot)
+    tick(wbc, dyn, 0, ())
+    for k in range(1, 6):
+        tick(wbc, dyn, k, ("FL", "RR"))
+        caps = wbc._structure.schedule.ramps.cap
+        np.testing.assert_allclose(caps[[0, 3]], 0.5 * robot.mass * 9.81 * k / (10 - k), rtol=1e-9)
+
+
 def test_force_cap_of_a_contact_that_is_released_during_its_ramp_decreases() -> None:
     """From the lesser of cap and force: the load of a grip is the norm of a force whose components have the cap."""
     for load in (0.0, 3.0, 1e3):
