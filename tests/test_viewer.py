@@ -1320,7 +1320,7 @@ def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path
     yaw, v = np.array(go2.q_home), np.zeros(go2.nv)
     yaw[3:7] = [0, 0, np.sin(0.4), np.cos(0.4)]
     v[:2] = [0.3, 0.1]  # in the base's axes
-    wanted = pin.rpy.rpyToMatrix(0, 0, 0.8) @ [0.5, 0.0, 0.0]
+    wanted = pin.rpy.rpyToMatrix(0, 0, 0.8) @ [0.5, -0.2, 0.0]
     tau = 0.25 * go2.effort_limits
     viewer.show(go2.q_home, time=0.0)
     viewer.show(
@@ -1331,6 +1331,7 @@ def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward"), [np.nan, 0.3, np.nan], atol=1e-5)
     np.testing.assert_allclose(take.signal("speed [m/s]", "left")[1], 0.1, atol=1e-5)
     np.testing.assert_allclose(take.signal("speed [m/s]", "forward, desired")[1], 0.5, atol=1e-5)
+    np.testing.assert_allclose(take.signal("speed [m/s]", "left, desired")[1], -0.2, atol=1e-5)
     np.testing.assert_allclose(take.signal("torque / limit [%]", "FL_calf_joint")[1], 25.0, atol=1e-4)
     np.testing.assert_allclose(take.signal("force [N]", "FL"), [0.0, 5.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(take.signal("mine [V]", "a"), [np.nan, 7.0, np.nan])
