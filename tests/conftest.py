@@ -36,6 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 import typer.main  # noqa: E402  # after the environment is set
 import typer.testing  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from smoke_tests import SMOKE_TESTS  # noqa: E402
 
 # Typer reads the signatures of all commands at every call of a program, which takes 80 ms for `quaddyn`.  They do not
 # change during the tests.
@@ -49,10 +50,14 @@ settings.load_profile("night" if "QUADDYN_SLOW" in os.environ else "change")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mixes the modules in a fixed order, so that tests that wait for a browser are spread over the whole run.
+    """Marks `SMOKE_TESTS`, and mixes the modules in a fixed order, which spreads tests that wait for a browser.
 
     In the order of the names they would run at the same time, and leave the processor idle.
     """
+    quick = set(SMOKE_TESTS.values())
+    for item in items:
+        if f"{item.path.stem}::{getattr(item, 'originalname', '')}" in quick:
+            item.add_marker("smoke")
     items.sort(key=lambda item: zlib.crc32(item.path.name.encode()))
 
 
