@@ -150,13 +150,13 @@ def _assign_to_followers(
     index: Index,
 ) -> None:
     """Replaces joints without a transmission by those that follow them and have one."""
-    joint_by_index, actuated_indices, used = {i: name for name, i in velocity_index.items()}, index.tolist(), set[int]()
+    joint_by_index, actuated_indices = {i: name for name, i in velocity_index.items()}, index.tolist()
     for follower in [name for name in coupling.followers if name in ratio_by_joint]:
         movers = coupling.chain([velocity_index[follower]])
         candidates = [
             k
             for k, index_in_v in enumerate(actuated_indices)
-            if index_in_v in movers and k not in used and joints[k] not in ratio_by_joint
+            if index_in_v in movers and joints[k] not in ratio_by_joint
         ]
         if candidates:
             if unactuated := set(movers) - set(actuated_indices):
@@ -166,4 +166,3 @@ def _assign_to_followers(
                     "actuated; add it to actuated="
                 )
             joints[candidates[0]] = follower
-            used.add(candidates[0])
