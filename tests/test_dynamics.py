@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pinocchio as pin
 import pytest
-from finite_differences import along, by_configuration, by_vector, derivative, second_derivative
+from finite_differences import along, by_configuration, by_vector, derivative
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -100,18 +100,13 @@ def close(actual, expected, tolerance=1e-12):
 # -- identities of the joint space ---------------------------------------------------------------------------
 
 
-def test_mass_matrix_is_symmetric_positive_definite(dyn):
-    for seed in range(3):
-        M = dyn.crba(sample(dyn, seed)[0])
-        assert np.array_equal(M, M.T)
-        assert np.linalg.eigvalsh(M)[0] > 0
-
-
 def test_columns_of_mass_matrix_are_inverse_dynamics_of_unit_accelerations(dyn):
     q, v, _ = sample(dyn)
     h = dyn.nle(q, v)
     columns = [dyn.rnea(q, v, e) - h for e in np.eye(dyn.robot.nv)]
-    close(np.column_stack(columns), dyn.crba(q), 1e-11)
+    M = dyn.crba(q)
+    close(np.column_stack(columns), M, 1e-11)
+    assert np.array_equal(M, M.T)
 
 
 @pytest.mark.parametrize("name", ["anymal_c", "random"])
@@ -129,13 +124,6 @@ def test_kinetic_energy_includes_the_rotors_of_every_joint_type(name):
             expected = 0.5 * v @ dyn.crba(q) @ v
             assert dyn.energy(q, v).kinetic == pytest.approx(expected, rel=1e-10)
             assert dyn.update(q, v).energy.kinetic == pytest.approx(expected, rel=1e-10)
-
-
-def test_armature_is_in_the_mass_matrix(go2):
-    bare = Dynamics(qd.load("go2", armature=0.0))
-    q, _, _ = sample(go2)
-    close(go2.crba(q) - bare.crba(q), np.diag(go2.robot.armature))
-    assert go2.robot.armature.max() == 0.02
 
 
 def test_aba_inverts_rnea(dyn):
@@ -184,28 +172,17 @@ def test_energy_changes_by_the_power_of_the_torques(dyn):
     close(rate, dyn.rnea(q, v, a) @ v, 1e-8)
 
 
-def test_kinetic_energy_is_the_quadratic_form_of_the_mass_matrix(dyn):
-    q, v, _ = sample(dyn)
-    close(dyn.energy(q, v).kinetic, 0.5 * v @ dyn.crba(q) @ v)
-
-
 def test_gravity_is_the_gradient_of_potential_energy(dyn):
     q, v, _ = sample(dyn)
     gradient = by_configuration(dyn.robot.model, lambda q: np.array(dyn.energy(q, v).potential), q)
     close(dyn.gravity(q), gradient, 1e-8)
 
 
-def test_gravity_force_on_a_free_root_is_its_weight():
-    for key in ("go2 free", "hyq free"):
-        dyn = dynamics_of(key)
-        q = dyn.robot.q_home
-        upright = dyn.frame_placement(q, dyn.robot.bodies[0].name).rotation
-        close(upright @ dyn.gravity(q)[:3], [0.0, 0.0, 9.81 * dyn.robot.mass], 1e-12)
-
-
-def test_gravity_force_on_a_planar_root_is_along_z():
-    dyn = dynamics_of("go2 planar")
-    close(dyn.gravity(dyn.robot.q_home)[:2], [0.0, 9.81 * dyn.robot.mass], 1e-12)
+@pytest.mark.parametrize("key", ["go2 free", "go2 planar"])
+def test_gravity_force_on_a_moving_root_is_its_weight(key):
+    dyn = dynamics_of(key)
+    expected = [0.0, 0.0, 9.81 * dyn.robot.mass] if "free" in key else [0.0, 9.81 * dyn.robot.mass]
+    close(dyn.gravity(dyn.robot.q_home)[: len(expected)], expected, 1e-12)
 
 
 @settings(max_examples=200 if "QUADDYN_SLOW" in os.environ else 50, deadline=None, derandomize=True)
@@ -231,14 +208,9 @@ def test_com_jacobian_is_the_derivative_of_the_center_of_mass(dyn):
 
 def test_com_drift_is_the_derivative_of_the_com_jacobian_times_v(dyn):
     q, v, a = sample(dyn)
-    drift = along(dyn.robot.model, lambda q, _: dyn.com_jacobian(q) @ v, q, v)
+    rate = along(dyn.robot.model, lambda q, v: dyn.com_jacobian(q) @ v, q, v, a)
     s = dyn.update(q, v)
-    close(s.com_drift, drift, 1e-9)
-    close(
-        s.com_jacobian @ a + s.com_drift,
-        along(dyn.robot.model, lambda q, v: dyn.com_jacobian(q) @ v, q, v, a),
-        1e-9,
-    )
+    close(s.com_jacobian @ a + s.com_drift, rate, 1e-9)
 
 
 def test_linear_momentum_is_mass_times_com_velocity(dyn):
@@ -298,23 +270,6 @@ def test_frame_velocity_is_the_derivative_of_its_placement(dyn, reference):
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_frame_jacobian_times_v_is_frame_velocity(dyn, reference):
-    q, _, _ = sample(dyn)
-    for name in tips(dyn.robot):
-        J = dyn.frame_jacobian(q, name, reference=reference)
-        columns = [dyn.frame_velocity(q, e, name, reference=reference) for e in np.eye(dyn.robot.nv)]
-        close(J, np.column_stack(columns))
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_drift_is_the_derivative_of_the_jacobian_times_v(dyn, reference):
-    q, v, _ = sample(dyn)
-    for name in tips(dyn.robot):
-        Jdot = along(dyn.robot.model, lambda q, _, name=name: dyn.frame_jacobian(q, name, reference=reference), q, v)
-        close(dyn.frame_drift(q, v, name, reference=reference), Jdot @ v, 1e-9)
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
 def test_jacobian_times_a_plus_drift_is_the_derivative_of_velocity(dyn, reference):
     q, v, a = sample(dyn)
     s = dyn.update(q, v)
@@ -323,26 +278,6 @@ def test_jacobian_times_a_plus_drift_is_the_derivative_of_velocity(dyn, referenc
             dyn.robot.model, lambda q, v, name=name: dyn.frame_velocity(q, v, name, reference=reference), q, v, a
         )
         close(s.jacobian(name, reference=reference) @ a + s.drift(name, reference=reference), rate, 1e-9)
-
-
-def test_world_aligned_drift_is_the_classical_acceleration(some):
-    q, v, a = sample(some)
-    name = tips(some.robot)[-2]
-    J, drift = some.frame_jacobian(q, name), some.frame_drift(q, v, name)
-
-    def position(t):
-        return some.frame_placement(pin.integrate(some.robot.model, q, t * v + 0.5 * t * t * a), name).translation
-
-    close((J @ a + drift)[:3], second_derivative(position), 1e-8)
-
-
-def test_local_drift_differs_from_the_classical_one_by_omega_cross_v(go2):
-    q, v, _ = sample(go2)
-    R = go2.frame_placement(q, "FL").rotation
-    local, classical = go2.frame_drift(q, v, "FL", reference="local"), go2.frame_drift(q, v, "FL")
-    twist = go2.frame_velocity(q, v, "FL", reference="local")
-    close(R @ (local[:3] + np.cross(twist[3:], twist[:3])), classical[:3])
-    close(R @ local[3:], classical[3:])
 
 
 # -- a State against the stateless calls ---------------------------------------------------------------------
@@ -479,8 +414,9 @@ def test_stateless_calls_do_not_change_the_state(some):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_results_are_fresh_copies(go2, call):
+def test_results_are_fresh_copies_and_arguments_are_unchanged(go2, call):
     arguments = stateless(go2)[call]
+    before = copy.deepcopy(arguments)
     first = getattr(go2, call)(**arguments)
     kept = [x.copy() for x in parts(first)]
     other = {k: sample(go2, 5)["qva".index(k)] if k in "qva" else x for k, x in arguments.items()}
@@ -489,13 +425,6 @@ def test_results_are_fresh_copies(go2, call):
     assert all(np.array_equal(x, y) for x, y in zip(parts(first), kept, strict=True))
     second = getattr(go2, call)(**arguments)
     assert not any(np.shares_memory(x, y) for x, y in zip(parts(first), parts(second), strict=True))
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_arguments_are_not_changed(go2, call):
-    arguments = stateless(go2)[call]
-    before = {k: copy.copy(x) for k, x in arguments.items()}
-    getattr(go2, call)(**arguments)
     assert all(np.array_equal(before[k], x) for k, x in arguments.items())
 
 
@@ -505,16 +434,6 @@ def test_state_copies_its_arguments(go2):
     s = go2.update(mine, v)
     mine[:] = 0.0
     assert np.array_equal(s.q, q)
-
-
-def test_arrays_of_a_state_stay_valid_after_dynamics_is_deleted():
-    s = Dynamics(robot_of("go2 free")).update(*sample(dynamics_of("go2 free"))[:2])
-    M = s.M
-    expected = M.copy()
-    del s
-    for _ in range(20):
-        Dynamics(robot_of("go2 free")).update(robot_of("go2 free").q_home, np.zeros(18))
-    assert np.array_equal(M, expected)
 
 
 # -- external forces -----------------------------------------------------------------------------------------
@@ -542,23 +461,7 @@ def test_external_forces_enter_through_world_aligned_jacobians(go2):
     pushed = sum(go2.frame_jacobian(q, k)[: len(x)].T @ x for k, x in f.items())
     close(go2.rnea(q, v, a, fext=f), go2.rnea(q, v, a) - pushed)
     close(go2.rnea(q, v, go2.aba(q, v, a, fext=f), fext=f), a, 50 * EPS * np.linalg.cond(go2.crba(q)))
-
-
-def test_force_equals_a_wrench_without_moment(go2):
-    q, v, a = sample(go2)
-    f = np.array([1.0, -2.0, 30.0])
-    wrench = np.concatenate([f, np.zeros(3)])
-    close(go2.rnea(q, v, a, fext={"FR": f}), go2.rnea(q, v, a, fext={"FR": wrench}))
     assert np.array_equal(go2.rnea(q, v, a, fext={}), go2.rnea(q, v, a))
-
-
-def test_external_force_equal_to_the_weight_unloads_the_base(go2):
-    q = go2.robot.q_home
-    rest = np.zeros(18)
-    up = np.array([0.0, 0.0, 9.81 * go2.robot.mass])
-    base = go2.robot.bodies[0].name
-    lift = go2.rnea(q, rest, rest, fext={base: up})
-    close(lift[:3], np.zeros(3), 1e-11)
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------
@@ -662,13 +565,6 @@ def test_regressor_has_the_known_number_of_base_parameters(key, inertial, rank):
     assert sigma[rank] < 1e-12 * sigma[0]
 
 
-def test_rotors_of_two_perpendicular_first_joints_are_not_identifiable():
-    dyn = dynamics_of("ur5 fixed")  # joint 1 turns about z, joint 2 about y
-    H = dyn.regressor(*sample(dyn)).reshape(6, 7, 13)
-    close(H[:, 1, 5], H[:, 1, 12])  # Lzz of body 1
-    close(H[:, 2, 3], H[:, 2, 12])  # Lyy of body 2
-
-
 def test_joint_friction_opposes_motion_and_vanishes_at_zero_speed(go2):
     v = np.zeros(18)
     v[6:9] = 2.0, -2.0, 0.0
@@ -718,10 +614,16 @@ def test_vector_of_the_wrong_type_is_rejected_by_name(go2, call, bad):
         assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("moving", [True, False])
 @pytest.mark.parametrize("call", CALLS_AND_UPDATE)
-def test_nan_and_infinity_in_any_entry_of_any_argument_raise(some, call):
+def test_nan_and_infinity_in_any_entry_of_any_argument_raise(some, call, moving):
+    """Also at home and zero velocity, where an algorithm that skips terms could miss a NaN."""
     for dyn in (some, dynamics_of("solo12 fixed")):
         arguments = arguments_of(dyn, call)
+        if not moving:
+            arguments = {k: x if k == "name" else np.zeros_like(x) for k, x in arguments.items()}
+            arguments |= {"q": dyn.robot.q_home} if "q" in arguments else {}
+            getattr(dyn, call)(**arguments)
         for argument in [k for k in arguments if k != "name"]:
             for i in range(arguments[argument].size):
                 for value in (np.nan, np.inf, -np.inf):
@@ -729,35 +631,6 @@ def test_nan_and_infinity_in_any_entry_of_any_argument_raise(some, call):
                     bad[i] = value
                     with pytest.raises(qd.ArgumentError, match=rf"^{argument}: .*{argument}\[{i}\]"):
                         getattr(dyn, call)(**{**arguments, argument: bad})
-
-
-def test_rnea_checks_its_arguments_if_nan_does_not_reach_its_result(some):
-    dyn = Dynamics(some.robot)
-    dyn._tau_tells = False
-    q, v, a = sample(dyn)
-    assert np.array_equal(dyn.rnea(q, v, a), some.rnea(q, v, a))
-    for i in range(v.size):
-        bad = v.copy()
-        bad[i] = np.inf
-        with pytest.raises(qd.ArgumentError, match=rf"^v: .*v\[{i}\]"):
-            dyn.rnea(q, bad, a)
-
-
-@pytest.mark.parametrize("call", CALLS_AND_UPDATE)
-def test_nan_raises_at_home_and_zero_velocity(some, call):
-    """At zero velocity and home, an algorithm that skips terms could miss a NaN."""
-    arguments = arguments_of(some, call)
-    calm = {k: x if k == "name" else np.zeros_like(x) for k, x in arguments.items()}
-    if "q" in calm:
-        calm["q"] = some.robot.q_home
-    getattr(some, call)(**calm)
-    for argument in [k for k in arguments if k != "name"]:
-        for i in range(arguments[argument].size):
-            for value in (np.nan, np.inf):
-                bad = calm[argument].copy()
-                bad[i] = value
-                with pytest.raises(qd.ArgumentError, match=rf"^{argument}: "):
-                    getattr(some, call)(**{**calm, argument: bad})
 
 
 @pytest.mark.parametrize("call", [c for c in CALLS_AND_UPDATE if c != "joint_friction"])
@@ -810,17 +683,13 @@ def test_unknown_frame_raises_with_near_matches(go2):
         lambda n: go2.frame_drift(q, v, n),
         lambda n: go2.rnea(q, v, a, fext={n: np.zeros(3)}),
         lambda n: go2.aba(q, v, a, fext={n: np.zeros(3)}),
-        *(functools.partial(read_frame, s, what) for what in FRAME_READS),
+        *(getattr(s, what) for what in FRAME_READS),
     ):
         with pytest.raises(qd.UnknownNameError, match="FL_foot"):
             call("FL_fot")
         for nonsense in ("", "universe", 7, None):
             with pytest.raises(qd.UnknownNameError):
                 call(nonsense)
-
-
-def read_frame(s, what, name):
-    return getattr(s, what)(name)
 
 
 @pytest.mark.parametrize("reference", ["World", "", None, 0, pin.FIXED_JOINT, ["local"]])
@@ -840,22 +709,24 @@ def test_unknown_reference_frame_raises_and_lists_valid_ones(go2, reference):
 
 
 @pytest.mark.parametrize(
-    ("force", "error"),
+    ("fext", "error", "named"),
     [
-        (["0", "0", "1"], qd.ArgumentTypeError),
-        (np.zeros(3, complex), qd.ArgumentTypeError),
-        (np.zeros(4), qd.ArgumentError),
-        (np.zeros((3, 1)), qd.ArgumentError),
-        (np.array([0.0, np.nan, 0.0]), qd.ArgumentError),
-        (np.array([0.0, 0.0, 0.0, 0.0, 0.0, np.inf]), qd.ArgumentError),
-        (None, qd.ArgumentTypeError),
+        *(
+            ({"FL": bad}, qd.ArgumentTypeError, r"^fext\['FL'\]: ")
+            for bad in (["0", "0", "1"], np.zeros(3, complex), None)
+        ),
+        *(
+            ({"FL": bad}, qd.ArgumentError, r"^fext\['FL'\]: ")
+            for bad in (np.zeros(4), np.zeros((3, 1)), np.array([0.0, np.nan, 0.0]), np.array([*np.zeros(5), np.inf]))
+        ),
+        *((bad, qd.ArgumentTypeError, "^fext: ") for bad in (np.zeros(3), [("FL", np.zeros(3))], 0, "FL")),
     ],
 )
-def test_invalid_external_force_is_rejected_by_name(go2, force, error):
+def test_invalid_external_force_is_rejected_by_name(go2, fext, error, named):
     q, v, a = sample(go2)
     for call in (go2.rnea, go2.aba):
-        with pytest.raises(error, match=r"^fext\['FL'\]: "):
-            call(q, v, a, fext={"FL": force})
+        with pytest.raises(error, match=named):
+            call(q, v, a, fext=fext)
 
 
 def test_errors_name_the_invalid_argument_with_external_forces(go2):
@@ -869,14 +740,6 @@ def test_errors_name_the_invalid_argument_with_external_forces(go2):
                 getattr(go2, call)(**{**arguments, name: bad}, fext=f)
         with pytest.raises(qd.ArgumentError, match=rf"^{call}: .* overflows"):
             getattr(go2, call)(**arguments, fext={"FL": np.full(3, 1.7e308), "base": np.full(6, 1.7e308)})
-
-
-@pytest.mark.parametrize("fext", [np.zeros(3), [("FL", np.zeros(3))], 0, "FL"])
-def test_external_forces_must_be_a_mapping(go2, fext):
-    q, v, a = sample(go2)
-    for call in (go2.rnea, go2.aba):
-        with pytest.raises(qd.ArgumentTypeError, match=r"^fext: "):
-            call(q, v, a, fext=fext)
 
 
 @pytest.mark.parametrize("call", [c for c in CALLS if "v" in stateless(dynamics_of("go2 free"))[c]])
@@ -1071,7 +934,7 @@ def test_arrays_of_a_state_outlive_the_dynamics():
     q, v = robot.q_home, np.linspace(-1.0, 1.0, robot.nv)
     names = "M", "h", "gravity", "com", "com_jacobian", "com_velocity", "centroidal_momentum"
     expected = [getattr(Dynamics(robot).update(q, v), name).copy() for name in names]
-    for _ in range(50):
+    for _ in range(10):
         arrays = [getattr(Dynamics(robot).update(q, v), name) for name in names]  # the Dynamics is freed here
         others = [robot.model.createData() for _ in range(4)]  # may take over its memory
         for name, found, right in zip(names, arrays, expected, strict=True):
